@@ -1,0 +1,50 @@
+"""Parallel text, from wherever it is kept, as ``datasets.Dataset``.
+
+Every dataset has the string columns ``source``, ``target``, ``source_language`` and ``target_language``.
+
+======================  ================================================================================================
+`readers`               ``read_parallel``: one door to all that follows, by file ending or Hub id
+`tsv`, `comma`          ``source TAB target`` lines; comma-separated lines, with or without a header
+`records`               JSON lines and Parquet
+`moses`                 two line-aligned files, ``corpus.de`` and ``corpus.en``
+`hub`                   datasets of the Hugging Face Hub
+`tatoeba`, `bucc`       the test sets for similarity search and bitext mining, in their published layouts
+`specs`                 ``DATA`` of the command line: ``de-en=corpus.tsv``, ``phrasebook:de,fr?size=8000``
+`phrasebook`            an embedded corpus, generated: ``st_xling.data.phrasebook.parallel_phrases``
+`faults`                what is wrong with a file: gathered over all lines, reported together
+======================  ================================================================================================
+
+Importing this package does not import ``datasets``; reading does.
+"""
+
+from st_xling.data.bucc import BuccCorpus, read_bucc
+from st_xling.data.comma import read_csv
+from st_xling.data.faults import Fault, ParallelTextError
+from st_xling.data.hub import read_hub
+from st_xling.data.moses import read_moses
+from st_xling.data.pairs import COLUMNS, require_rows
+from st_xling.data.readers import read_parallel
+from st_xling.data.records import read_jsonl, read_parquet
+from st_xling.data.specs import DataSpec, load_data_specs, parse_data_spec
+from st_xling.data.tatoeba import read_tatoeba
+from st_xling.data.tsv import read_tsv
+
+__all__ = [
+    "COLUMNS",
+    "BuccCorpus",
+    "DataSpec",
+    "Fault",
+    "ParallelTextError",
+    "load_data_specs",
+    "parse_data_spec",
+    "read_bucc",
+    "read_csv",
+    "read_hub",
+    "read_jsonl",
+    "read_moses",
+    "read_parallel",
+    "read_parquet",
+    "read_tatoeba",
+    "read_tsv",
+    "require_rows",
+]

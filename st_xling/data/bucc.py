@@ -1,0 +1,135 @@
+"""Bitext mining sets in the BUCC layout: two piles of sentences with ids, and the gold pairs of ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from st_xling.data.faults import FaultLog
+from st_xling.data.lines import describe_missing, read_lines
+
+
+@dataclass(frozen=True)
+class BuccCorpus:
+    """Two piles of sentences of which some pairs are translations. Duplicate sentences are kept.
+
+    Attributes:
+        source_ids: Id of each source sentence, unique.
+        source: The source sentences, row-aligned with ``source_ids``.
+        target_ids: Id of each target sentence, unique.
+        target: The target sentences, row-aligned with ``target_ids``.
+        gold: ``(source_id, target_id)`` of the translations, in the order of the file; ``None`` if none were given.
+        source_language: E.g. ``"de"``.
+        target_language: E.g. ``"en"``.
+        split: ``"training"``, ``"sample"`` or ``"test"``.
+    """
+
+    source_ids: list[str]
+    source: list[str]
+    target_ids: list[str]
+    target: list[str]
+    gold: list[tuple[str, str]] | None
+    source_language: str
+    target_language: str
+    split: str
+
+
+def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "training") -> BuccCorpus:
+    """Reads ``{pair}.{split}.{xx}``, ``.{yy}`` and, if there, ``.gold``; plain or gzipped.
+
+    Args:
+        folder_or_prefix: The folder of the three files, or one above with a folder ``{pair}``; or the files' common
+            beginning, e.g. ``bucc2018/zh-en.sample``, whose pair and split then count.
+        pair: Source and target language, joined by a hyphen, as in the file names.
+        split: As in the file names.
+    Returns:
+        The corpus, in the order of the files.
+    Raises:
+        ParallelTextError: For lines that are not two columns, duplicate ids, empty sentences, gold pairs of unknown ids
+            and duplicate gold pairs, of all three files together. There is no skipping: it would change the task.
+        FileNotFoundError: If a pile of sentences is missing.
+        ValueError: If ``pair`` is not two languages.
+    """
+    given = Path(folder_or_prefix)
+    if given.is_dir():
+        folder = given / pair if (given / pair).is_dir() else given
+    else:
+        folder = given.parent
+        pair, _, split = given.name.partition(".")
+    source_language, _, target_language = pair.partition("-")
+    if not source_language or not target_language or not split:
+        raise ValueError(
+            f"expected a folder with a pair like 'de-en' and a split, or a beginning of file names like "
+            f"'de-en.training', got {folder_or_prefix} with pair {pair!r} and split {split!r}"
+        )
+
+    faults = FaultLog(can_skip=False)
+    source_path, target_path, gold_path = (
+        _plain_or_gzipped(folder / f"{pair}.{split}.{ending}") for ending in (source_language, target_language, "gold")
+    )
+    for path in (source_path, target_path):
+        if not path.is_file():
+            raise FileNotFoundError(describe_missing(path))
+    source = _read_sentences(source_path, faults)
+    target = _read_sentences(target_path, faults)
+    gold = _read_gold(gold_path, source, target, faults) if gold_path.is_file() else None
+    faults.settle()
+    return BuccCorpus(
+        source_ids=list(source),
+        source=list(source.values()),
+        target_ids=list(target),
+        target=list(target.values()),
+        gold=gold,
+        source_language=source_language,
+        target_language=target_language,
+        split=split,
+    )
+
+
+def _read_sentences(path: Path, faults: FaultLog) -> dict[str, str]:
+    """Sentences by id; faulty lines keep their id, so that the gold is not blamed for them too."""
+    sentences: dict[str, str] = {}
+    for number, cells in _two_columns(path, faults):
+        identifier, sentence = cells
+        if identifier in sentences:
+            faults.add(path, number, "duplicate id", identifier)
+        elif not identifier.strip() or not sentence.strip():
+            faults.add(path, number, "empty side", "id" if not identifier.strip() else "sentence")
+        sentences.setdefault(identifier, sentence)
+    if not sentences and not faults.faults:
+        faults.add_beyond_repair(path, "no rows", "expected sentences with ids")
+    return sentences
+
+
+def _read_gold(path: Path, source: dict[str, str], target: dict[str, str], faults: FaultLog) -> list[tuple[str, str]]:
+    gold: dict[tuple[str, str], None] = {}
+    for number, (source_id, target_id) in _two_columns(path, faults):
+        unknown = [
+            f"{side} {identifier}"
+            for side, identifier, known in (("source", source_id, source), ("target", target_id, target))
+            if identifier not in known
+        ]
+        if unknown:
+            faults.add(path, number, "unknown id", ", ".join(unknown))
+        elif (source_id, target_id) in gold:
+            faults.add(path, number, "duplicate pair", f"{source_id} {target_id}")
+        gold[source_id, target_id] = None
+    if not gold and not faults.faults:
+        faults.add_beyond_repair(path, "no rows", "expected pairs of ids; without gold, remove the file")
+    return list(gold)
+
+
+def _two_columns(path: Path, faults: FaultLog) -> list[tuple[int, tuple[str, str]]]:
+    rows = []
+    for number, line in enumerate(read_lines(path, faults), 1):
+        cells = [] if line is None else line.split("\t")
+        if len(cells) == 2:
+            rows.append((number, (cells[0], cells[1])))
+        elif line is not None:
+            faults.add(path, number, "wrong column count", f"expected 2, got {len(cells)}")
+    return rows
+
+
+def _plain_or_gzipped(path: Path) -> Path:
+    gzipped = path.with_name(path.name + ".gz")
+    return gzipped if gzipped.is_file() and not path.is_file() else path

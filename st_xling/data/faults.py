@@ -1,0 +1,108 @@
+"""Faults of input files: gathered over the whole file, reported together."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+logger = logging.getLogger(__name__)
+
+SHOWN = 20
+"""How many faults an error message lists; the rest are only counted."""
+
+ADVICE = {
+    "wrong column count": "To pick two of more columns, pass columns=(i, j), counted from 0.",
+    "unclosed quote": 'A CSV field cannot span lines; a field that holds a quote is written "like ""this""".',
+    "invalid UTF-8": "Convert the file first: iconv -f <its encoding> -t utf-8.",
+    "missing key": 'Name the two columns, e.g. columns=("de", "en").',
+    "unequal line counts": "Which lines belong together is unknown, so no line can be skipped: align the files again.",
+}
+
+
+class Fault(NamedTuple):
+    """One thing wrong with one place of one file.
+
+    Attributes:
+        path: The file, as the caller named it.
+        line: Line or row, counted from 1; ``None`` for the file as a whole.
+        kind: What is wrong, in the words shared by all readers, e.g. ``"empty side"``.
+        detail: What was expected and what arrived; may be empty.
+    """
+
+    path: str
+    line: int | None
+    kind: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        place = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{place}: {self.kind}" + (f" ({self.detail})" if self.detail else "")
+
+
+class ParallelTextError(ValueError):
+    """Parallel text that cannot be read; the message lists the first 20 faults and their number.
+
+    Attributes:
+        faults: All faults, in the order of the file.
+    """
+
+    def __init__(self, message: str, faults: Sequence[Fault] = ()) -> None:
+        super().__init__(message)
+        self.faults = tuple(faults)
+
+
+class FaultLog:
+    """Gathers the faults of one reading, then raises them all at once or warns of what was dropped.
+
+    Args:
+        skip_bad_lines: Warn instead of raising; the reader then leaves the faulty lines out.
+        can_skip: Whether the reader has such an option at all, so that the message may offer it.
+    """
+
+    def __init__(self, *, skip_bad_lines: bool = False, can_skip: bool = True) -> None:
+        self.skip_bad_lines = skip_bad_lines
+        self.can_skip = can_skip
+        self.faults: list[Fault] = []
+        self.beyond_repair: list[Fault] = []
+
+    def add(self, path: str | Path, line: int, kind: str, detail: str = "") -> None:
+        """Note a fault of one line or row, counted from 1."""
+        self.faults.append(Fault(str(path), line, kind, detail))
+
+    def add_beyond_repair(self, path: str | Path, kind: str, detail: str = "") -> None:
+        """Note a fault of a file as a whole, which leaving lines out cannot mend."""
+        self.beyond_repair.append(Fault(str(path), None, kind, detail))
+
+    def settle(self) -> None:
+        """Call once, after the last line.
+
+        Raises:
+            ParallelTextError: If there were faults, and they were not to be skipped or cannot be.
+        """
+        if self.beyond_repair or (self.faults and not self.skip_bad_lines):
+            raise ParallelTextError(self._message(), self.beyond_repair + self.faults)
+        if self.faults:
+            kinds = Counter(fault.kind for fault in self.faults)
+            logger.warning(
+                "%s: dropped for faults in %d lines: %s",
+                ", ".join(dict.fromkeys(fault.path for fault in self.faults)),
+                len({(fault.path, fault.line) for fault in self.faults}),
+                ", ".join(f"{count} {kind}" for kind, count in kinds.most_common()),
+            )
+
+    def _message(self) -> str:
+        faults = self.beyond_repair + self.faults
+        lines = [f"expected parallel text without faults, got {len(faults)} fault{'s'[: len(faults) > 1]}:"]
+        lines += [f"  {fault}" for fault in faults[:SHOWN]]
+        if len(faults) > SHOWN:
+            lines.append(f"  ... and {len(faults) - SHOWN} more")
+        kinds = {fault.kind for fault in faults}
+        lines += [advice for kind, advice in ADVICE.items() if kind in kinds]
+        if self.can_skip and not self.beyond_repair:
+            lines.append("Mend them, or pass skip_bad_lines=True / --skip-bad-lines to drop these lines.")
+        else:
+            lines.append("Mend the file: skipping lines is no remedy here.")
+        return "\n".join(lines)

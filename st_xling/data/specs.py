@@ -1,0 +1,182 @@
+"""Data specs: what the command line's ``--data`` may say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from st_xling.data.columns import ColumnPair
+from st_xling.data.languages import UNKNOWN
+from st_xling.data.pairs import COLUMNS, require_rows
+from st_xling.data.readers import file_ending, read_parallel
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+PHRASES_PER_LANGUAGE = 4000
+"""Training pairs of each language of ``phrasebook``, unless ``?size=`` says otherwise."""
+
+HELD_OUT_PHRASES = 1000
+"""The same, of its other splits."""
+
+FORMS = "PATH, xx-yy=PATH, PATH_SRC,PATH_TGT, HUB_ID?name=CONFIG&split=SPLIT or phrasebook:de,fr?size=8000"
+"""The forms of a spec, for help and messages."""
+
+_PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})=(.*)", re.DOTALL)
+_QUERY = re.compile(r"(.*)\?(\w+=[^&?]*(?:&\w+=[^&?]*)*)", re.DOTALL)
+_PHRASEBOOK = re.compile(r"phrasebook(?::(.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """What one ``--data`` asks for.
+
+    Attributes:
+        text: The spec as it was typed.
+        location: A path, a Moses prefix, a Hub id or ``"phrasebook"``; or the two paths of a Moses pair.
+        source_language: As before ``=``, or ``None``.
+        target_language: As before ``=``, or ``None``.
+        languages: The languages of a phrasebook, each to be paired with English; empty for all.
+        options: What follows ``?``: ``columns``, ``name`` and ``split``; of a phrasebook ``size``, ``split``, ``seed``.
+    """
+
+    text: str
+    location: str | tuple[str, str]
+    source_language: str | None = None
+    target_language: str | None = None
+    languages: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def parse_data_spec(spec: str) -> DataSpec:
+    """Parses one spec; looks at no file.
+
+    The forms are ``PATH``, ``HUB_ID`` and ``PATH_SRC,PATH_TGT``, each with an optional ``xx-yy=`` before and
+    ``?columns=0,2`` or ``?name=de-en&split=test`` after it, and ``phrasebook``, ``phrasebook:de,fr`` and
+    ``xx-yy=phrasebook`` with an optional ``?size=8000&split=train&seed=0``.
+
+    Raises:
+        ValueError: If the spec is none of these forms.
+    Example:
+        >>> parse_data_spec("de-en=corpus.de,corpus.en").location
+        ('corpus.de', 'corpus.en')
+    """
+    source_language, target_language, rest = None, None, spec
+    if match := _PAIR.fullmatch(rest):
+        source_language, target_language, rest = match.groups()
+    query = ""
+    if match := _QUERY.fullmatch(rest):
+        rest, query = match.groups()
+    if not rest.strip():
+        raise ValueError(f"expected {FORMS}, got {spec!r}; name what to read")
+
+    if match := _PHRASEBOOK.fullmatch(rest):
+        options = _options(spec, query, {"size": _positive, "split": str, "seed": int})
+        languages = tuple(match[1].split(",")) if match[1] is not None else ()
+        if any(not re.fullmatch(r"[a-z]{2,3}", language) for language in languages) or (languages and source_language):
+            raise ValueError(f"expected phrasebook:de,fr or de-en=phrasebook, got {spec!r}; list languages by code")
+        return DataSpec(spec, "phrasebook", source_language, target_language, languages, options)
+
+    options = _options(spec, query, {"columns": _columns, "name": str, "split": str})
+    paths = rest.split(",")
+    if len(paths) > 2 or not all(path.strip() for path in paths):
+        raise ValueError(f"expected one path, or two joined by a comma, got {spec!r}; repeat --data for each corpus")
+    location = rest if len(paths) == 1 else (paths[0], paths[1])
+    return DataSpec(spec, location, source_language, target_language, options=options)
+
+
+def load_data_specs(specs: Iterable[str], *, skip_bad_lines: bool = False) -> dict[str, Dataset]:
+    """Reads all that the specs ask for.
+
+    Args:
+        specs: As ``parse_data_spec`` takes them; all are parsed before the first is read.
+        skip_bad_lines: Drop faulty lines, with a warning, instead of raising.
+    Returns:
+        The datasets in order, by name: the languages (``de-en``), else the name of the file; ``-2``, ``-3`` is added
+        where a name repeats. A phrasebook gives one dataset for each language.
+    Raises:
+        ValueError: If a spec is malformed or there is none; and as ``read_parallel``.
+    """
+    parsed = [parse_data_spec(spec) for spec in specs]
+    if not parsed:
+        raise ValueError(f"expected at least one data spec, got none; pass {FORMS}")
+    loaded: dict[str, Dataset] = {}
+    for spec in parsed:
+        if spec.location == "phrasebook":
+            for dataset in _read_phrasebook(spec):
+                loaded[_free_name(_name(dataset, spec), loaded)] = dataset
+        else:
+            dataset = read_parallel(
+                spec.location,
+                source_language=spec.source_language,
+                target_language=spec.target_language,
+                skip_bad_lines=skip_bad_lines,
+                **spec.options,
+            )
+            loaded[_free_name(_name(dataset, spec), loaded)] = dataset
+    return loaded
+
+
+def _read_phrasebook(spec: DataSpec) -> list[Dataset]:
+    from st_xling.data import phrasebook
+
+    if spec.source_language and spec.target_language:
+        pairs = [(spec.source_language, spec.target_language)]
+    else:
+        languages = spec.languages or tuple(code for code in phrasebook.LANGUAGES if code != "en")
+        pairs = [(language, "en") for language in languages]
+    options = {"split": "train", "seed": 0, **spec.options}
+    options.setdefault("size", PHRASES_PER_LANGUAGE if options["split"] == "train" else HELD_OUT_PHRASES)
+    return [
+        require_rows(phrasebook.parallel_phrases(*pair, **options).select_columns(list(COLUMNS)), spec.text)
+        for pair in pairs
+    ]
+
+
+def _name(dataset: Dataset, spec: DataSpec) -> str:
+    sources, targets = (dataset.unique(f"{side}_language") for side in ("source", "target"))
+    if len(sources) == len(targets) == 1 and UNKNOWN not in (sources[0], targets[0]):
+        return f"{sources[0]}-{targets[0]}"
+    path = Path(spec.location if isinstance(spec.location, str) else spec.location[0])
+    return path.name.removesuffix(file_ending(path)) or UNKNOWN
+
+
+def _free_name(name: str, taken: dict[str, Dataset]) -> str:
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}-{number}"
+    return free
+
+
+def _options(spec: str, query: str, known: dict[str, Callable[[str], Any]]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for item in filter(None, query.split("&")):
+        key, _, value = item.partition("=")
+        if key not in known or key in options or not value:
+            raise ValueError(f"expected the options {', '.join(known)}, once each, got {item!r} in {spec!r}")
+        try:
+            options[key] = known[key](value)
+        except ValueError as error:
+            raise ValueError(f"expected {key}={_EXAMPLES[key]}, got {item!r} in {spec!r}") from error
+    return options
+
+
+_EXAMPLES = {"size": "8000, a number above 0", "seed": "0, a whole number", "columns": "0,2 or de,en", "split": "train"}
+
+
+def _positive(value: str) -> int:
+    number = int(value)
+    if number < 1:
+        raise ValueError(value)
+    return number
+
+
+def _columns(value: str) -> ColumnPair:
+    first, second = value.split(",")
+    if first.isdecimal() and second.isdecimal():
+        return int(first), int(second)
+    return first, second

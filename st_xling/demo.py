@@ -1,0 +1,191 @@
+"""The whole street once, on the embedded corpus: train DAP, judge it, mine with it, save it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from st_xling._version import __version__
+
+if TYPE_CHECKING:
+    import numpy as np
+    from sentence_transformers import SentenceTransformer
+
+LANGUAGES = ("de", "fr", "es", "vi", "zh")
+
+
+@dataclass(frozen=True)
+class DemoSize:
+    """How much text the demo uses.
+
+    Attributes:
+        train: Training pairs a language.
+        test: Unseen pairs a language, all candidates of one another: chance is one in this many.
+        mining: Sentences a side and language in the text to mine.
+        gold: Translation pairs hidden in it.
+        epochs: Passes over the training pairs.
+    """
+
+    train: int = 4000
+    test: int = 500
+    mining: int = 600
+    gold: int = 100
+    epochs: float = 4.0
+
+
+def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, overwrite: bool = False) -> dict[str, Any]:
+    """Train a tiny DAP encoder on the phrasebook and judge it before and after.
+
+    Args:
+        out: Folder for the model, ``results.json`` and ``token_states.png``.
+        size: How much text.
+        seed: Of text, weights and training.
+        overwrite: Replace an earlier demo in ``out``.
+
+    Returns:
+        What ``results.json`` holds: ``tatoeba.before|after.LANG.to_en|from_en`` and
+        ``mining.precision|recall|f1|threshold``, each with its signature.
+    """
+    from st_xling.data import load_data_specs
+    from st_xling.data.phrasebook import parallel_phrases
+    from st_xling.evaluation import TatoebaEvaluator
+    from st_xling.evaluation.token_picture import draw_token_states, token_states
+    from st_xling.models import tiny_encoder
+    from st_xling.training import load_recipe, train
+    from st_xling.training.run import mix
+    from st_xling.training.run_folder import write_json
+
+    out = Path(out)
+    names = ",".join(LANGUAGES)
+    data = load_data_specs([f"phrasebook:{names}?size={size.train}&split=train&seed={seed}"])
+    dev = {name: parallel_phrases(name, "en", split="dev", size=200, seed=seed) for name in LANGUAGES}
+    test = {name: parallel_phrases(name, "en", split="test", size=size.test, seed=seed) for name in LANGUAGES}
+    recipe = load_recipe("dap", tiny=True, overrides={"training.epochs": size.epochs, "training.seed": seed})
+    pairs = mix(data)
+    shape = {"vocabulary": 4000, "hidden_size": 128, "layers": 2, "max_length": 32, "seed": seed}
+    model = tiny_encoder([*pairs["source"], *pairs["target"]], **shape)
+    evaluator = TatoebaEvaluator(test, name="phrasebook-test", write_csv=False)
+    before = evaluator(model)
+    shown = [(row["source"], row["target"]) for row in test["de"].select(range(100))]
+    states = {"untrained": tuple(token_states(model, side) for side in zip(*shown))}
+
+    result = train(
+        recipe,
+        data,
+        out,
+        model=model,
+        evaluator=TatoebaEvaluator(dev, name="dev", write_csv=False),
+        overwrite=overwrite,
+        command="st-xling demo",
+    )
+    after = evaluator(result.model)
+    states["after DAP"] = tuple(token_states(result.model, side) for side in zip(*shown))
+    picture = draw_token_states(states, None, out / "token_states.png", languages=("German", "English"))
+    results = {
+        "tatoeba": {
+            "before": _by_language(before, evaluator.name),
+            "after": _by_language(after, evaluator.name),
+            "signature": evaluator.signature,
+        },
+        "mining": mine_phrases(result.model, size, seed=seed),
+        "training": {"seconds": round(result.seconds, 1), "steps": result.steps, "best_dev": result.best},
+        "picture": picture.name,
+        "example": list(shown[0]),
+    }
+    write_json(out / "results.json", results)
+    return results
+
+
+def mine_phrases(model: SentenceTransformer, size: DemoSize, *, seed: int) -> dict[str, Any]:
+    """Mine unpaired test text of every language, with the threshold that served the development text best.
+
+    Returns:
+        ``threshold`` and, over all languages together, ``precision``, ``recall`` and ``f1`` on the test text; the same
+        for each language; counts and signature.
+    """
+    from st_xling.mining import best_threshold, precision_recall_f1
+
+    dev = [_mine(model, language, "dev", size, seed) for language in LANGUAGES]
+    scores = [score for scores, _ in dev for score in scores]
+    correct = [hit for _, hits in dev for hit in hits]
+    threshold = best_threshold(scores, correct, size.gold * len(LANGUAGES)).threshold
+    languages, totals = {}, [0, 0]
+    for language in LANGUAGES:
+        found, hits = _mine(model, language, "test", size, seed)
+        kept = found >= threshold
+        counts = [int((kept & hits).sum()), int(kept.sum())]
+        totals = [total + count for total, count in zip(totals, counts)]
+        languages[language] = dict(zip(("precision", "recall", "f1"), precision_recall_f1(*counts, size.gold)))
+    gold = size.gold * len(LANGUAGES)
+    figures = dict(zip(("precision", "recall", "f1"), precision_recall_f1(*totals, gold)))
+    return {
+        **figures,
+        "threshold": threshold,
+        "languages": languages,
+        "correct": totals[0],
+        "mined": totals[1],
+        "gold": gold,
+        "signature": f"mining|margin:ratio|k:4|retrieval:max|threshold:dev|split:test|"
+        f"data:phrasebook-{size.mining}x{size.gold}-seed{seed}|st-xling:{__version__}",
+    }
+
+
+def _mine(
+    model: SentenceTransformer, language: str, split: str, size: DemoSize, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    import numpy as np
+
+    from st_xling.data.phrasebook import mining_phrases
+    from st_xling.mining import mine
+
+    text = mining_phrases(language, "en", split=split, size=size.mining, gold=size.gold, seed=seed)
+    pairs = mine(model.encode(text.source), model.encode(text.target), k=4, margin="ratio", retrieval="max")
+    gold = set(text.gold)
+    hits = [pair in gold for pair in zip(pairs.source_indices.tolist(), pairs.target_indices.tolist())]
+    return np.asarray(pairs.scores), np.asarray(hits, dtype=bool)
+
+
+def _by_language(metrics: dict[str, float], name: str) -> dict[str, dict[str, float]]:
+    from st_xling.evaluation.languages import resolve_languages
+
+    return {
+        language: {
+            way: metrics[f"{name}_{resolve_languages([language])[0]}_{way}_accuracy"] for way in ("to_en", "from_en")
+        }
+        for language in LANGUAGES
+    }
+
+
+def demo_table(results: dict[str, Any]) -> str:
+    """The demo's figures as people read them."""
+    tatoeba, mining = results["tatoeba"], results["mining"]
+    lines = [
+        "Translation retrieval on unseen meanings, accuracy in % (P@1)",
+        "              before           after",
+        "language   to en  from en   to en  from en",
+    ]
+    for language in LANGUAGES:
+        figures = [100 * tatoeba[when][language][way] for when in ("before", "after") for way in ("to_en", "from_en")]
+        lines.append("{:<9}  {:5.1f}    {:5.1f}   {:5.1f}    {:5.1f}".format(language, *figures))
+    lines += [
+        tatoeba["signature"],
+        "",
+        f"Mining unseen text: {mining['mined']} pairs found, {mining['correct']} of {mining['gold']} translations",
+        f"precision {mining['precision']:.3f}  recall {mining['recall']:.3f}  F1 {mining['f1']:.3f}  "
+        f"(threshold {mining['threshold']:.4f}, chosen on the dev split)",
+        mining["signature"],
+    ]
+    return "\n".join(lines)
+
+
+def usage_lines(out: str | Path, examples: Sequence[str]) -> str:
+    """Three lines of Python that use the saved model with sentence-transformers alone."""
+    return "\n".join(
+        [
+            "from sentence_transformers import SentenceTransformer",
+            f"model = SentenceTransformer({str(out)!r})",
+            f"print(model.similarity(*model.encode({list(examples)!r})))",
+        ]
+    )

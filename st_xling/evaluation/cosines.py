@@ -1,0 +1,114 @@
+r"""Cosines that come out the same whatever the block shape, thread count or machine.
+
+A BLAS product may differ in its last bit with the shape of the block it is computed in. That is enough to let one of
+two identical sentences win over the other by chance. Here every unit vector is rounded to a grid of step
+:math:`2^{-26}`: products of two coordinates are then integers below :math:`2^{53}` in units of :math:`2^{-52}`, and so
+are their partial sums (by Cauchy-Schwarz), hence float64 adds them without any rounding, in any order. The sum is
+rounded once, to float32. The grid moves a cosine by about :math:`10^{-8}`, less than that rounding, and never by more
+than :math:`\sqrt{\mathrm{dim}}\,2^{-26}`.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import torch
+
+Embeddings: TypeAlias = "np.ndarray | torch.Tensor"
+
+GRID_BITS = 26
+
+
+def check_pair(first: Embeddings, second: Embeddings, first_name: str, second_name: str) -> None:
+    """Raise unless both are non-empty matrices of equal width with finite, non-zero rows.
+
+    Args:
+        first: *Shape:* ``(n, dim)``
+        second: *Shape:* ``(m, dim)``
+        first_name: What to call ``first`` in an error, such as ``"source_embeddings"``.
+        second_name: What to call ``second``.
+    Raises:
+        ValueError: Naming the side and, for bad values, the first rows concerned.
+    """
+    for embeddings, name in ((first, first_name), (second, second_name)):
+        if embeddings.ndim != 2:
+            raise ValueError(
+                f"{name} must have 2 dimensions (sentences, dim): got shape {tuple(embeddings.shape)}; "
+                "stack one vector per sentence."
+            )
+        if 0 in embeddings.shape:
+            raise ValueError(
+                f"{name} must hold at least one vector: got shape {tuple(embeddings.shape)}; add sentences."
+            )
+    if first.shape[1] != second.shape[1]:
+        raise ValueError(
+            f"{first_name} and {second_name} must have the same dim: got {first.shape[1]} and {second.shape[1]}; "
+            "encode both sides with one model."
+        )
+    for embeddings, name in ((first, first_name), (second, second_name)):
+        _check_rows(embeddings, name)
+
+
+def on_grid(embeddings: Embeddings, start: int = 0, stop: int | None = None) -> np.ndarray:
+    """Unit vectors of rows ``start:stop``, as whole multiples of ``2 ** -26``.
+
+    Args:
+        embeddings: Finite, non-zero rows, any float dtype, on any device. *Shape:* ``(n, dim)``
+        start: First row.
+        stop: Row after the last; all remaining rows by default.
+    Returns:
+        Integers held in float64. Equal rows, and rows that differ by a power of two, give equal results.
+        *Shape:* ``(stop - start, dim)``
+    """
+    rows = _float64(embeddings, start, stop)
+    # Scaling by a power of two is exact and keeps the squares of very long or very short vectors in range.
+    _, exponents = np.frexp(np.abs(rows).max(axis=1, keepdims=True))
+    rows = np.ldexp(rows, -exponents)
+    lengths = np.sqrt(np.add.reduce(rows * rows, axis=1, keepdims=True))
+    return np.rint(rows / lengths * 2.0**GRID_BITS)
+
+
+def exact_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """All cosines between two blocks from :func:`on_grid`.
+
+    Args:
+        first: *Shape:* ``(n, dim)``
+        second: *Shape:* ``(m, dim)``
+    Returns:
+        float32 cosines in [-1, 1], without negative zeros. *Shape:* ``(n, m)``
+    """
+    cosines = first @ second.T
+    cosines *= 2.0 ** (-2 * GRID_BITS)
+    np.clip(cosines, -1.0, 1.0, out=cosines)
+    cosines += 0.0  # -0.0 becomes 0.0, so that equal numbers have equal bits
+    return cosines.astype(np.float32)
+
+
+def _float64(embeddings: Embeddings, start: int, stop: int | None) -> np.ndarray:
+    rows = embeddings[start:stop]
+    if isinstance(rows, torch.Tensor):
+        rows = rows.detach().to(device="cpu", dtype=torch.float64).numpy()
+    # C order: numpy then sums each row by itself, in the same order wherever the row stands.
+    return np.ascontiguousarray(rows, dtype=np.float64)
+
+
+def _check_rows(embeddings: Embeddings, name: str, block: int = 4096) -> None:
+    faults: dict[str, list[int]] = {"NaN or infinity": [], "only zeros": []}
+    for start in range(0, embeddings.shape[0], block):
+        rows = _float64(embeddings, start, start + block)
+        finite = np.isfinite(rows).all(axis=1)
+        faults["NaN or infinity"] += (start + np.flatnonzero(~finite)).tolist()
+        faults["only zeros"] += (start + np.flatnonzero(~rows.any(axis=1))).tolist()
+    found = [f"{fault} in {_rows(rows)}" for fault, rows in faults.items() if rows]
+    if found:
+        raise ValueError(
+            f"{name} must hold finite vectors of non-zero length: got {' and '.join(found)}; "
+            "drop these sentences or check the model and its precision."
+        )
+
+
+def _rows(rows: list[int], shown: int = 5) -> str:
+    listed = ", ".join(map(str, rows[:shown]))
+    more = f" and {len(rows) - shown} more" if len(rows) > shown else ""
+    return f"{'row' if len(rows) == 1 else 'rows'} {listed}{more}"

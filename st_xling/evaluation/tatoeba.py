@@ -1,0 +1,181 @@
+"""Tatoeba similarity search: does a sentence find its English translation, and the English sentence its own?"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sentence_transformers.base.evaluation import BaseEvaluator
+
+from st_xling._version import __version__
+from st_xling.evaluation.languages import TATOEBA_GROUPS, resolve_languages
+from st_xling.evaluation.nearest import retrieval_accuracy
+from st_xling.evaluation.tatoeba_pairs import Pairs, aligned_pairs, whole_groups
+from st_xling.evaluation.tatoeba_table import tatoeba_results
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+logger = logging.getLogger(__name__)
+
+
+class TatoebaEvaluator(BaseEvaluator):
+    """Translation retrieval accuracy (P@1) per language, in both directions, with macro averages.
+
+    A hit is sentence ``i`` retrieving sentence ``i`` by cosine among all sentences of its language pair; equal cosines
+    go to the lowest index. Each distinct text is encoded once for all languages, so equal texts have equal vectors.
+
+    Args:
+        pairs: Language code to aligned texts, the language first and English second: two lists, or a ``Dataset`` with
+            columns ``source`` and ``target``. Known two-letter codes become three-letter ones.
+        groups: Names from :data:`~st_xling.evaluation.TATOEBA_GROUPS`, or own groups as a mapping of name to languages.
+            All named groups by default. A group of which a language is missing gets no figure, and a log line says so.
+        batch_size: Texts encoded at a time.
+        name: Prefix of the metrics and name of the data in the signature.
+        show_progress_bar: Whether to show one while encoding.
+        truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
+        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
+    Returns:
+        From a call, fractions in [0, 1]: ``{name}_{language}_to_en_accuracy`` and ``..._from_en_accuracy``; for each
+        whole group and, without a label, for all languages also ``..._mean_accuracy``. ``{name}_mean_accuracy`` is the
+        primary metric.
+    Raises:
+        ValueError: On empty or misaligned pairs (all faults at once), unknown groups, or embeddings that are zero or
+            not finite.
+    Source:
+        Artetxe and Schwenk 2019, "Massively Multilingual Sentence Embeddings"; groups: see
+        :mod:`st_xling.evaluation.languages`.
+    Example:
+        >>> evaluator = TatoebaEvaluator({"de": (["Hallo!", "Danke."], ["Hello!", "Thanks."])})
+        >>> evaluator.primary_metric
+        'tatoeba_mean_accuracy'
+    """
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        *,
+        groups: Iterable[str] | Mapping[str, Sequence[str]] | None = None,
+        batch_size: int = 64,
+        name: str = "tatoeba",
+        show_progress_bar: bool = False,
+        truncate_dim: int | None = None,
+        write_csv: bool = True,
+    ) -> None:
+        super().__init__()
+        self.pairs = aligned_pairs(pairs)
+        self.groups = whole_groups(groups, self.pairs)
+        self.batch_size = batch_size
+        self.name = name
+        self.show_progress_bar = show_progress_bar
+        self.truncate_dim = truncate_dim
+        self.write_csv = write_csv
+        self.csv_file = f"{name or 'tatoeba'}_results.csv"
+        self.primary_metric = f"{name}_mean_accuracy" if name else "mean_accuracy"
+
+    @classmethod
+    def from_folder(
+        cls, folder: str | Path, languages: str | Iterable[str] | None = None, **options: Any
+    ) -> TatoebaEvaluator:
+        """Evaluator over a folder of ``tatoeba.{lang}-eng.{lang,eng}`` files.
+
+        Args:
+            folder: Where the files lie.
+            languages: Group, code or several, as :func:`~st_xling.evaluation.resolve_languages`; all found by default.
+            options: Passed to the constructor.
+        """
+        from st_xling.data import read_tatoeba
+
+        wanted = None if languages is None else resolve_languages(languages)
+        return cls(read_tatoeba(folder, wanted), **options)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Languages judged, in alphabetical order."""
+        return tuple(self.pairs)
+
+    @property
+    def signature(self) -> str:
+        """What a figure depends on besides the model; the eight hex digits identify languages, texts and order."""
+        groups = [group for group, members in TATOEBA_GROUPS.items() if members == self.languages]
+        digest = hashlib.sha256(json.dumps(self.pairs, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+        parts = [
+            "tatoeba",
+            f"languages:{groups[0] if groups else ','.join(self.languages)}",
+            "direction:both",
+            "ties:index",
+            *([] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]),
+            f"data:{self.name}@{digest.hexdigest()[:8]}",
+            f"st-xling:{__version__}",
+        ]
+        return "|".join(parts)
+
+    def __call__(  # type: ignore[override]  # the host's base class names its argument's type more widely
+        self, model: SentenceTransformer, output_path: str | None = None, epoch: int = -1, steps: int = -1
+    ) -> dict[str, float]:
+        """Encode, retrieve both ways and average; see the class for the keys.
+
+        Args:
+            model: Anything with the host's ``encode`` and ``model_card_data``.
+            output_path: Folder for the CSV; none is written without it.
+            epoch: Epoch for the CSV and the card; -1 outside training.
+            steps: Steps within the epoch; -1 at its end.
+        """
+        accuracies = self._accuracies(model)
+        metrics: dict[str, float] = {}
+        for language, (to_en, from_en) in accuracies.items():
+            metrics |= {f"{language}_to_en_accuracy": to_en, f"{language}_from_en_accuracy": from_en}
+        for group, members in {**self.groups, "": self.languages}.items():
+            to_en, from_en = (sum(accuracies[member][way] for member in members) / len(members) for way in (0, 1))
+            averages = {"to_en": to_en, "from_en": from_en, "mean": (to_en + from_en) / 2}
+            metrics |= {f"{group}_{way}_accuracy".lstrip("_"): value for way, value in averages.items()}
+        if output_path is not None and self.write_csv:
+            self._append_csv(Path(output_path), metrics, epoch, steps)
+        metrics = self.prefix_name_to_metrics(metrics, self.name)
+        logger.info("Tatoeba mean accuracy %.4f (%s)", metrics[str(self.primary_metric)], self.signature)
+        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
+        return metrics
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Settings for the model card."""
+        config: dict[str, Any] = {"languages": list(self.languages), "signature": self.signature}
+        if self.truncate_dim is not None:
+            config["truncate_dim"] = self.truncate_dim
+        return config
+
+    def _accuracies(self, model: SentenceTransformer) -> dict[str, tuple[float, float]]:
+        texts = sorted({text for sides in self.pairs.values() for side in sides for text in side})
+        embeddings = model.encode(
+            texts,
+            batch_size=self.batch_size,
+            show_progress_bar=self.show_progress_bar,
+            convert_to_numpy=True,
+            truncate_dim=self.truncate_dim,
+        )
+        row = {text: index for index, text in enumerate(texts)}
+        accuracies = {}
+        for language, sides in self.pairs.items():
+            source, target = (np.asarray(embeddings[[row[text] for text in side]]) for side in sides)
+            try:
+                accuracies[language] = retrieval_accuracy(source, target)
+            except ValueError as error:
+                raise ValueError(f"{language}-eng (queries: {language}, corpus: eng): {error}") from error
+        return accuracies
+
+    def _append_csv(self, folder: Path, metrics: dict[str, float], epoch: int, steps: int) -> None:
+        # One row a label, not one column: the header then fits any set of languages appended later.
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / self.csv_file
+        is_new = not path.is_file()
+        with path.open("a", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            if is_new:
+                writer.writerow(["epoch", "steps", "label", "to_en_accuracy", "from_en_accuracy", "mean_accuracy"])
+            for result in tatoeba_results(metrics, name=""):
+                writer.writerow([epoch, steps, result.label, result.to_en, result.from_en, result.mean])

@@ -1,0 +1,82 @@
+"""The picture of dual alignment: token states of parallel sentences, flattened to two dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+def token_states(model: SentenceTransformer, sentences: Sequence[str], *, batch_size: int = 64) -> Tensor:
+    """Last-layer states of all tokens but the special ones.
+
+    Args:
+        model: An encoder with token embeddings.
+        sentences: Texts of one language.
+        batch_size: Texts encoded at a time.
+
+    Returns:
+        *Shape:* ``(tokens of all sentences, hidden)``, float32 on the CPU
+    """
+    rows = model.encode(list(sentences), output_value="token_embeddings", batch_size=batch_size)
+    return torch.cat([row[1:-1].float().cpu() for row in rows])  # without CLS and SEP
+
+
+def draw_token_states(
+    models: dict[str, SentenceTransformer | tuple[Tensor, Tensor]],
+    pairs: Sequence[tuple[str, str]] | None,
+    path: str | Path,
+    *,
+    languages: tuple[str, str] = ("source", "target"),
+) -> Path:
+    """Draw one panel a model; both languages of a panel share their first two principal components.
+
+    Args:
+        models: Title → encoder, or the two matrices of token states already taken from it.
+        pairs: Parallel sentences; not needed where all states are given.
+        path: PNG to write.
+        languages: Names of the two sides, for the legend.
+
+    Returns:
+        ``path``.
+
+    Source:
+        Li et al. 2023 (DAP), figure 1: 100 Tatoeba pairs, principal component analysis.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.6 * len(models), 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    for place, (title, model) in enumerate(models.items(), start=1):
+        if not isinstance(model, tuple):
+            assert pairs is not None
+            model = (token_states(model, [p[0] for p in pairs]), token_states(model, [p[1] for p in pairs]))
+        points = principal_components(torch.cat(model))
+        axes = figure.add_subplot(1, len(models), place)
+        for name, part, marker in zip(languages, points.split([len(side) for side in model]), "o^"):
+            axes.scatter(part[:, 0], part[:, 1], s=9, alpha=0.55, marker=marker, label=name, linewidths=0)
+        axes.set_title(title)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        if place == 1:
+            axes.legend(frameon=False, loc="best")
+    path = Path(path)
+    figure.savefig(path, dpi=130)
+    return path
+
+
+def principal_components(states: Tensor) -> Tensor:
+    """Coordinates on the first two principal components. *Shape:* ``(rows, dim)`` → ``(rows, 2)``"""
+    centred = states.double() - states.double().mean(dim=0)
+    _, directions = torch.linalg.eigh(centred.T @ centred)
+    # eigh sorts ascending and leaves the sign open: fix it, so that pictures of one model agree.
+    top = directions[:, -2:].flip(1)
+    top = top * top.gather(0, top.abs().argmax(dim=0, keepdim=True)).sign()
+    return centred @ top

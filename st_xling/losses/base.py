@@ -1,0 +1,126 @@
+"""The door every objective comes through: encode all columns once, then compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from sentence_transformers.base.losses.merged_forward import merge_feature_batches
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from st_xling.losses.combined import CombinedLoss
+
+Batch = list[dict[str, Tensor]]
+LossValue = Tensor | dict[str, Tensor]
+
+_SHARED_OUTPUTS = ("input_ids", "attention_mask", "token_embeddings", "sentence_embedding")
+
+
+class CrossLingualLoss(nn.Module):
+    """Base of all objectives; a subclass implements :meth:`compute_loss`.
+
+    Works alone in ``SentenceTransformer.fit([(loader, loss)])`` and in the trainer, and adds up with others over the
+    same encoder pass: ``a + b``, ``0.1 * a``, ``a.on(0, 1)`` (see :class:`CombinedLoss`).
+
+    Args:
+        model: The ``SentenceTransformer`` being trained.
+
+    Attributes:
+        min_columns: Text columns that the objective needs.
+    """
+
+    min_columns = 2
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> LossValue:
+        """Encode the columns in one pass and compute the loss.
+
+        Args:
+            sentence_features: One tokenised column a text column; each ``input_ids`` of *Shape:* ``(batch, tokens)``
+            labels: Whatever the objective reads from the data set's label column. *Shape:* ``(batch,)``
+
+        Returns:
+            The loss in nats, *Shape:* ``()``; a :class:`CombinedLoss` returns a dict of weighted components.
+        """
+        columns = list(sentence_features)
+        self.check_columns(len(columns))
+        return self.compute_loss(encode_columns(self.model, columns), labels)
+
+    def compute_loss(self, batch: Batch, labels: Tensor | None) -> LossValue:
+        """The objective on encoded columns.
+
+        Args:
+            batch: One dict a column: ``input_ids`` and ``attention_mask`` ``(batch, tokens)``, ``token_embeddings``
+                ``(batch, tokens, hidden)``, ``sentence_embedding`` ``(batch, dim)``, and ``language`` ``(batch,)``
+                where the data set names languages.
+            labels: *Shape:* ``(batch,)``, or ``None``.
+        """
+        raise NotImplementedError
+
+    def check_columns(self, given: int) -> None:
+        """Raise ``ValueError`` if the data set has too few text columns for this objective."""
+        if given < self.min_columns:
+            raise ValueError(
+                f"{type(self).__name__} needs {self.min_columns} text columns: the data set gives {given}; "
+                "add the missing column, or choose columns with .on(...)."
+            )
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Options as they were given, for the model card."""
+        return {}
+
+    @property
+    def citation(self) -> str:
+        """BibTeX of the paper that the objective comes from."""
+        return ""
+
+    def _as_sum(self) -> CombinedLoss:
+        from st_xling.losses.combined import CombinedLoss, Term
+
+        return CombinedLoss(self.model, [Term(self)])
+
+    def __add__(self, other: CrossLingualLoss) -> CombinedLoss:
+        return self._as_sum() + other
+
+    def __radd__(self, other: object) -> CrossLingualLoss:
+        if other == 0:  # sum([...]) starts from 0
+            return self
+        return NotImplemented
+
+    def __mul__(self, weight: float) -> CombinedLoss:
+        return self._as_sum() * weight
+
+    __rmul__ = __mul__
+
+    def on(self, *columns: int) -> CombinedLoss:
+        """This objective over the given text columns, counted from 0, in the given order."""
+        return self._as_sum().on(*columns)
+
+
+def encode_columns(model: nn.Module, columns: list[dict[str, Any]]) -> Batch:
+    """Encode all columns in one pass where they preprocess alike, else one by one; same values either way.
+
+    Args:
+        model: A ``SentenceTransformer``, possibly wrapped for distributed training.
+        columns: One feature dict a column. A ``language`` entry stays out of the encoder and is handed on.
+
+    Returns:
+        One dict a column, with the tokens' and the sentence's embeddings beside what was given.
+    """
+    texts = [{key: value for key, value in column.items() if key != "language"} for column in columns]
+    merged = merge_feature_batches(texts) if len(texts) > 1 else None
+    if merged is None:
+        batch = [dict(model(features)) for features in texts]
+    else:
+        output = model(merged)
+        shared = [key for key in _SHARED_OUTPUTS if isinstance(output.get(key), Tensor)]
+        rows = [output[key].unflatten(0, (len(texts), -1)).unbind(0) for key in shared]
+        batch = [dict(zip(shared, values)) for values in zip(*rows)]
+    for given, encoded in zip(columns, batch):
+        if "language" in given:
+            encoded["language"] = given["language"]
+    return batch

@@ -1,0 +1,176 @@
+"""Representation translation learning: rebuild the translation's words from the other side's token states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from st_xling.losses.base import Batch, CrossLingualLoss
+from st_xling.losses.vocabulary_softmax import vocabulary_cross_entropy
+from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
+from st_xling.models.rtl_head import RepresentationTranslationHead
+
+Direction = Literal["target", "source", "both"]
+
+
+class RepresentationTranslationLoss(CrossLingualLoss):
+    r"""Rebuild one side of a pair from the other side's contextual token states (RTL).
+
+    .. math:: L = \frac{1}{S} \sum_{i=1}^{S} CE(g(f_*(x), y)_i, y_i)
+
+    ``g`` is :class:`RepresentationTranslationHead`, fed the given side's states and MASK embeddings at the rebuilt
+    side's positions. CLS of both sides is neither seen nor scored, nor is padding; the mean runs over the scored
+    tokens of the batch. The encoder learns through the given side's states.
+
+    Args:
+        model: The ``SentenceTransformer`` to train, with a BERT- or XLM-R-type encoder and a mask token.
+        layers: Depth ``K`` of the head, copied from the encoder's last layers.
+        direction: Side that is rebuilt: ``"target"`` (non-English → English, the paper's best), ``"source"``, or
+            ``"both"``: the first half of the batch rebuilds the target, the second the source, losses averaged.
+        mask_ratio: Share ρ of the rebuilt tokens that are masked and scored; the others show the encoder's own
+            states. 1.0 is best.
+        languages: Names of the data's languages; the rebuilt one is told to the head by a learned embedding. Without
+            names, ``"both"`` tells only the sides apart.
+        target_vocabulary: Token ids that the softmax ranges over (the authors' code: the English ones). Other tokens
+            are not scored.
+        tied: Score with the encoder's word embeddings instead of a copy owned by the head.
+        chunk_rows: Rows of vocabulary logits alive at a time; ``None`` chooses.
+
+    Raises:
+        ValueError: Options out of range, an encoder of another type, or a tokenizer without a mask token.
+
+    References:
+        - Li et al. 2023, Dual-Alignment Pre-training for Cross-lingual Sentence Embedding, section 3.3.2, equations
+          4 and 6; direction and mask ratio: table 5 and figure 4; K: figure 3.
+
+    Requirements:
+        1. Parallel pairs, (non-English, English) for the default direction.
+
+    Inputs:
+        +------------------+--------+
+        | Texts            | Labels |
+        +==================+========+
+        | (source, target) | none   |
+        +------------------+--------+
+
+    Relations:
+        - Meant as a companion of :class:`TranslationRankingLoss`: their sum is DAP. Alone it aligns tokens and leaves
+          the sentence embedding untrained.
+
+    Example:
+        >>> loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=2)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        layers: int = 2,
+        direction: Direction = "target",
+        mask_ratio: float = 1.0,
+        languages: Sequence[str] | None = None,
+        target_vocabulary: Sequence[int] | Tensor | None = None,
+        tied: bool = True,
+        chunk_rows: int | None = None,
+    ) -> None:
+        super().__init__(model)
+        if direction not in get_args(Direction):
+            raise ValueError(f"direction must be one of {get_args(Direction)}: got {direction!r}.")
+        if not 0 < mask_ratio <= 1:
+            raise ValueError(f"mask_ratio must lie in (0, 1]: got {mask_ratio}; 1.0 masks the whole rebuilt side.")
+        if isinstance(languages, str) or (languages is not None and len(set(languages)) != len(languages)):
+            raise ValueError(f"languages must be a list of distinct names: got {languages!r}.")
+        parts = backbone(model)
+        self.mask_id = special_token_id(parts.tokenizer, "mask", "representation translation")
+        self.direction, self.mask_ratio, self.chunk_rows, self.tied = direction, mask_ratio, chunk_rows, tied
+        self.languages = None if languages is None else list(languages)
+        told = len(self.languages) if self.languages else (2 if direction == "both" else 1)
+        self.head = RepresentationTranslationHead(
+            parts, layers=layers, languages=told, target_vocabulary=target_vocabulary, tied=tied
+        )
+
+    def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
+        source, target = batch[0], batch[1]
+        if "token_embeddings" not in source:
+            raise ValueError("representation translation needs token embeddings; this model's columns have none.")
+        parts = backbone(self.model)
+        if self.direction == "target":
+            return self._rebuild(parts, source, target, side=1)
+        if self.direction == "source":
+            return self._rebuild(parts, target, source, side=0)
+        half = (len(source["input_ids"]) + 1) // 2
+        to_target = self._rebuild(parts, _rows(source, slice(half)), _rows(target, slice(half)), side=1)
+        if half == len(source["input_ids"]):  # a batch of one
+            return to_target
+        rest = slice(half, None)
+        return (to_target + self._rebuild(parts, _rows(target, rest), _rows(source, rest), side=0)) / 2
+
+    def _rebuild(self, parts: Backbone, given: dict[str, Tensor], rebuilt: dict[str, Tensor], side: int) -> Tensor:
+        given_mask = given["attention_mask"].bool() & ~cls_mask(given["input_ids"], parts.tokenizer)
+        seen = given_mask.any(dim=0)
+        states, given_mask = given["token_embeddings"][:, seen], given_mask[:, seen]
+
+        mask = rebuilt["attention_mask"].bool() & ~cls_mask(rebuilt["input_ids"], parts.tokenizer)
+        used = mask.any(dim=0)  # neither CLS nor columns of padding cost the head anything
+        positions = parts.position_ids(rebuilt["attention_mask"])[:, used]
+        ids, mask = rebuilt["input_ids"][:, used], mask[:, used]
+        queries = parts.embeddings(input_ids=torch.full_like(ids, self.mask_id), position_ids=positions)
+        scored = mask
+        if self.mask_ratio < 1:
+            scored = mask & (torch.rand(mask.shape, device=mask.device) < self.mask_ratio)
+            queries = torch.where(scored[..., None], queries, rebuilt["token_embeddings"][:, used].to(queries.dtype))
+        if self.head.language_embeddings is not None:
+            queries = queries + self.head.language_embeddings(self._language(rebuilt, side))[:, None]
+
+        hidden = self.head(
+            torch.cat([states.to(queries.dtype), queries], dim=1),
+            torch.cat([given_mask, mask], dim=1),
+            states.shape[1],
+        )
+        return vocabulary_cross_entropy(
+            hidden[scored],
+            self.head.output_weight(parts.word_embeddings),
+            self.head.labels(ids[scored]),
+            bias=self.head.bias,
+            chunk_rows=self.chunk_rows,
+        )
+
+    def _language(self, rebuilt: dict[str, Tensor], side: int) -> Tensor:
+        if self.languages is None:
+            return torch.full_like(rebuilt["input_ids"][:, 0], side)
+        if "language" not in rebuilt:
+            raise ValueError(
+                "representation translation was given language names, but the data set names none: add the columns "
+                "source_language and target_language and train with CrossLingualTrainer, or leave out languages=."
+            )
+        return rebuilt["language"]
+
+    def get_config_dict(self) -> dict[str, Any]:
+        vocabulary = self.head.vocabulary_index
+        return {
+            "layers": len(self.head.layers),
+            "direction": self.direction,
+            "mask_ratio": self.mask_ratio,
+            "languages": self.languages,
+            "target_vocabulary": None if vocabulary is None else f"{len(vocabulary)} tokens",
+            "tied": self.tied,
+        }
+
+    @property
+    def citation(self) -> str:
+        return """
+@inproceedings{li2023dap,
+    title = {Dual-Alignment Pre-training for Cross-lingual Sentence Embedding},
+    author = {Li, Ziheng and Huang, Shaohan and Zhang, Zihan and Deng, Zhi-Hong and Lou, Qiang and Huang, Haizhen and
+              Jiao, Jian and Wei, Furu and Deng, Weiwei and Zhang, Qi},
+    booktitle = {Proceedings of ACL},
+    year = {2023},
+}
+"""
+
+
+def _rows(column: dict[str, Tensor], rows: slice) -> dict[str, Tensor]:
+    return {key: value[rows] for key, value in column.items()}

@@ -1,0 +1,82 @@
+"""Any Hub or local encoder, with the pooling and the length of our choice."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Literal, get_args
+
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
+from sentence_transformers.sentence_transformer.modules import Transformer
+
+Pooling = Literal["mean", "cls", "max"]
+
+logger = logging.getLogger(__name__)
+
+
+def load_encoder(
+    name_or_path: str,
+    *,
+    pooling: Pooling | None = None,
+    max_length: int | None = None,
+    device: str | None = None,
+) -> SentenceTransformer:
+    """A sentence encoder from a sentence-transformers model or a bare transformer.
+
+    Args:
+        name_or_path: Hub id or folder.
+        pooling: ``"mean"``, ``"cls"`` or ``"max"``; ``None`` keeps what the model has, or means over a bare
+            transformer's tokens.
+        max_length: Tokens a text is cut to, special tokens included; ``None`` keeps the model's own.
+        device: Where to put it; ``None`` lets the host choose.
+
+    Raises:
+        ValueError: Unknown pooling, a length the encoder's positions do not reach, or nothing loadable at that name.
+    """
+    if pooling is not None and pooling not in get_args(Pooling):
+        raise ValueError(f"pooling must be one of {get_args(Pooling)}: got {pooling!r}.")
+    try:
+        model = _load(name_or_path, pooling, device)
+    except (OSError, ValueError) as error:
+        kind = "folder" if Path(name_or_path).is_dir() else "Hub id or folder"
+        raise ValueError(
+            f"no encoder could be loaded from the {kind} {name_or_path!r}: {_first_line(error)} "
+            "Check the name; to build a small encoder from your own text, use 'tiny'."
+        ) from error
+    if max_length is not None:
+        _limit_length(model, max_length)
+    return model
+
+
+def _load(name_or_path: str, pooling: Pooling | None, device: str | None) -> SentenceTransformer:
+    folder = Path(name_or_path)
+    if folder.is_dir() and not (folder / "modules.json").exists():
+        # A bare transformer, loaded module by module so that the host does not announce a model made up on the spot.
+        transformer = Transformer(name_or_path)
+        head = PoolingModule(transformer.get_embedding_dimension(), pooling_mode=pooling or "mean")
+        return SentenceTransformer(modules=[transformer, head], device=device)
+    model = SentenceTransformer(name_or_path, device=device)
+    if pooling is not None:
+        places = [place for place, module in enumerate(model) if isinstance(module, PoolingModule)]
+        if not places:
+            raise ValueError(f"it has no pooling module to set to {pooling!r}.")
+        model[places[0]] = PoolingModule(model[0].get_embedding_dimension(), pooling_mode=pooling)  # type: ignore[operator]
+    return model
+
+
+def _limit_length(model: SentenceTransformer, max_length: int) -> None:
+    if max_length < 3:
+        raise ValueError(f"max_length must leave room for CLS, SEP and a word: got {max_length}; 32 suits sentences.")
+    config = getattr(getattr(model[0], "auto_model", None), "config", None)
+    positions = getattr(config, "max_position_embeddings", None)
+    padding_idx = getattr(getattr(model[0].auto_model, "embeddings", None), "padding_idx", None) if config else None
+    reach = None if positions is None else positions - (0 if padding_idx is None else padding_idx + 1)
+    if reach is not None and max_length > reach:
+        raise ValueError(f"max_length must be at most {reach}, this encoder's positions: got {max_length}.")
+    model.max_seq_length = max_length
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__).rstrip(".") + "."

@@ -1,0 +1,144 @@
+"""A small encoder built from nothing but text: for demos, tests, and pairs with no pretrained model."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+import torch
+from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import (
+    BertConfig,
+    BertModel,
+    BertTokenizerFast,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    XLMRobertaConfig,
+    XLMRobertaModel,
+)
+
+from st_xling.models.load import Pooling, load_encoder
+
+Architecture = Literal["bert", "xlm-roberta"]
+
+_SPECIAL = {
+    "bert": {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"},
+    "xlm-roberta": {
+        "cls_token": "<s>",
+        "pad_token": "<pad>",
+        "sep_token": "</s>",
+        "unk_token": "<unk>",
+        "mask_token": "<mask>",
+    },
+}
+
+
+def tiny_encoder(
+    texts: Iterable[str],
+    *,
+    vocabulary: int = 8000,
+    layers: int = 2,
+    hidden_size: int = 192,
+    heads: int | None = None,
+    pooling: Pooling = "mean",
+    max_length: int = 32,
+    lowercase: bool = True,
+    dropout: float = 0.1,
+    architecture: Architecture = "bert",
+    seed: int = 0,
+) -> SentenceTransformer:
+    """A WordPiece tokenizer trained on ``texts`` under a small transformer with random weights.
+
+    Args:
+        texts: Sentences of all languages the model shall read.
+        vocabulary: Size of the vocabulary in pieces, special tokens included; small text gives fewer.
+        layers: Transformer layers.
+        hidden_size: Width of the states and of the sentence embedding.
+        heads: Attention heads; default one for every 64 dimensions (at least 2).
+        pooling: ``"mean"`` or ``"cls"``. From scratch, mean learns much faster.
+        max_length: Tokens a text is cut to, special tokens included.
+        lowercase: Fold case. Accents are always kept: Vietnamese needs them.
+        dropout: Of hidden states and attention weights.
+        architecture: ``"bert"`` (positions from 0) or ``"xlm-roberta"`` (positions from padding + 1).
+        seed: Of the weights; the tokenizer has no randomness.
+
+    Returns:
+        A ``SentenceTransformer`` of Transformer and Pooling.
+
+    Raises:
+        ValueError: No text, or sizes that do not fit each other.
+    """
+    if architecture not in _SPECIAL:
+        raise ValueError(f"architecture must be one of {tuple(_SPECIAL)}: got {architecture!r}.")
+    heads = heads if heads is not None else max(2, hidden_size // 64)
+    if hidden_size % heads:
+        raise ValueError(f"hidden_size must be a multiple of heads: got {hidden_size} and {heads}.")
+    tokenizer = train_tokenizer(texts, vocabulary=vocabulary, lowercase=lowercase, architecture=architecture)
+    shape = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": hidden_size,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "intermediate_size": 4 * hidden_size,
+        "max_position_embeddings": max_length + 2,  # XLM-R counts from 2
+        "hidden_dropout_prob": dropout,
+        "attention_probs_dropout_prob": dropout,
+        "pad_token_id": tokenizer.pad_token_id,
+        "bos_token_id": tokenizer.cls_token_id,
+        "eos_token_id": tokenizer.sep_token_id,
+    }
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        encoder: PreTrainedModel
+        if architecture == "bert":
+            encoder = BertModel(BertConfig(**shape))
+        else:
+            encoder = XLMRobertaModel(XLMRobertaConfig(type_vocab_size=1, **shape))
+    with tempfile.TemporaryDirectory(prefix="st-xling-") as folder:
+        path = Path(folder) / f"tiny-{architecture}"
+        encoder.save_pretrained(path)
+        tokenizer.model_max_length = max_length
+        tokenizer.save_pretrained(path)
+        model = load_encoder(str(path), pooling=pooling, max_length=max_length)
+    model.model_card_data.base_model = None
+    return model
+
+
+def train_tokenizer(
+    texts: Iterable[str], *, vocabulary: int = 8000, lowercase: bool = True, architecture: Architecture = "bert"
+) -> PreTrainedTokenizerFast:
+    """A WordPiece tokenizer for any script: CJK by character, other text by word, then by piece.
+
+    Args:
+        texts: Sentences to count pieces in.
+        vocabulary: Pieces at most, special tokens included.
+        lowercase: Fold case.
+        architecture: Whose special tokens to use.
+
+    Raises:
+        ValueError: No text at all.
+    """
+    special = _SPECIAL[architecture]
+    core = Tokenizer(models.WordPiece(unk_token=special["unk_token"], max_input_chars_per_word=1000))  # Thai: no spaces
+    core.normalizer = normalizers.BertNormalizer(lowercase=lowercase, strip_accents=False)
+    core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocabulary, special_tokens=list(special.values()), show_progress=False, min_frequency=2
+    )
+    core.train_from_iterator((text for text in texts), trainer)
+    if core.get_vocab_size() <= len(special):
+        raise ValueError("a tokenizer needs text: got no sentence with a letter in it; give the training pairs.")
+    cls, sep = special["cls_token"], special["sep_token"]
+    core.post_processor = processors.TemplateProcessing(
+        single=f"{cls} $A {sep}",
+        pair=f"{cls} $A {sep} $B:1 {sep}:1",
+        special_tokens=[(token, core.token_to_id(token)) for token in (cls, sep)],
+    )
+    if architecture == "bert":
+        return BertTokenizerFast(tokenizer_object=core, do_lower_case=lowercase, strip_accents=False, **special)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core, bos_token=cls, eos_token=sep, model_input_names=["input_ids", "attention_mask"], **special
+    )

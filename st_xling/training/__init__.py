@@ -1,0 +1,19 @@
+"""Recipes → model + loss + data → trainer; loss state saved and resumed."""
+
+from st_xling.training.build import build_loss
+from st_xling.training.recipe import ModelOptions, Recipe, TrainingOptions, load_recipe, recipe_names
+from st_xling.training.run import TrainingInterrupted, TrainingResult, train
+from st_xling.training.trainer import CrossLingualTrainer
+
+__all__ = [
+    "CrossLingualTrainer",
+    "ModelOptions",
+    "Recipe",
+    "TrainingInterrupted",
+    "TrainingOptions",
+    "TrainingResult",
+    "build_loss",
+    "load_recipe",
+    "recipe_names",
+    "train",
+]

@@ -1,0 +1,75 @@
+"""Our training options → the host's training arguments."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import torch
+from sentence_transformers import SentenceTransformerTrainingArguments
+
+from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
+from st_xling.training.recipe import TrainingOptions
+
+EVALUATIONS_A_RUN = 10
+LOGS_AN_EVALUATION = 5
+
+
+def training_arguments(
+    options: TrainingOptions, folder: Path, *, rows: int, processes: int = 1, best_metric: str | None = None
+) -> SentenceTransformerTrainingArguments:
+    """The host's arguments for one run.
+
+    Args:
+        options: Ours.
+        folder: Where checkpoints go.
+        rows: Pairs in the training data.
+        processes: Processes that share a step.
+        best_metric: Metric of the evaluator to choose the best checkpoint by; ``None``: no evaluation, keep the last.
+    """
+    steps = total_steps(options, rows, processes)
+    eval_steps = options.eval_steps or max(1, steps // EVALUATIONS_A_RUN // LOGS_AN_EVALUATION) * LOGS_AN_EVALUATION
+    eval_steps = min(eval_steps, steps)
+    log_steps = options.log_steps or _divisor(eval_steps, max(1, eval_steps // LOGS_AN_EVALUATION))
+    chosen = {} if best_metric is None else {"metric_for_best_model": best_metric, "greater_is_better": True}
+    return SentenceTransformerTrainingArguments(
+        output_dir=str(folder),
+        per_device_train_batch_size=options.batch_size,
+        gradient_accumulation_steps=options.gradient_accumulation,
+        num_train_epochs=options.epochs,
+        max_steps=options.max_steps,
+        learning_rate=options.learning_rate,
+        warmup_steps=options.warmup,
+        lr_scheduler_type=options.schedule,
+        weight_decay=options.weight_decay,
+        max_grad_norm=options.max_grad_norm,
+        bf16=options.precision == "bf16",
+        fp16=options.precision == "fp16",
+        logging_steps=log_steps,
+        eval_strategy="no" if best_metric is None else "steps",
+        eval_steps=eval_steps,
+        save_strategy="steps",
+        save_steps=eval_steps,
+        save_total_limit=options.keep_checkpoints + 1,
+        load_best_model_at_end=best_metric is not None,
+        seed=options.seed,
+        data_seed=options.seed,
+        dataloader_drop_last=rows >= options.batch_size * processes,
+        batch_sampler=LengthGroupedBatchSampler if options.group_by_length else ShuffledBatchSampler,
+        dataloader_pin_memory=torch.cuda.is_available(),
+        report_to="none",
+        disable_tqdm=True,
+        **chosen,
+    )
+
+
+def total_steps(options: TrainingOptions, rows: int, processes: int = 1) -> int:
+    """Optimiser steps of the whole run."""
+    if options.max_steps > 0:
+        return options.max_steps
+    batches = max(1, rows // (options.batch_size * processes))
+    return max(1, math.ceil(options.epochs * math.ceil(batches / options.gradient_accumulation)))
+
+
+def _divisor(number: int, at_most: int) -> int:
+    return next(candidate for candidate in range(at_most, 0, -1) if number % candidate == 0)

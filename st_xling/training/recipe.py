@@ -1,0 +1,164 @@
+"""Recipes: a YAML file with strict keys → losses, model options and training options."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
+from st_xling.losses.base import CrossLingualLoss
+from st_xling.training.strict_keys import check_keys, merge, nearest, read_options, set_key
+
+LOSSES: dict[str, type[CrossLingualLoss]] = {
+    "translation_ranking": TranslationRankingLoss,
+    "representation_translation": RepresentationTranslationLoss,
+}
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """How text becomes a sentence vector. ``None`` keeps what the model has."""
+
+    pooling: str | None = None
+    max_length: int | None = None
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How long and how fast to learn.
+
+    Attributes:
+        epochs: Passes over the data; ``max_steps`` above 0 overrides it.
+        batch_size: Pairs a step and process.
+        learning_rate: Peak, for AdamW.
+        warmup: Share of the steps (below 1) or number of steps over which the rate rises.
+        schedule: Name of a transformers scheduler.
+        group_by_length: Batch sentences of like length.
+        eval_steps: Steps between evaluations and checkpoints; 0: ten of them over the run.
+        log_steps: Steps between logged losses; 0 chooses. Must divide ``eval_steps``.
+        keep_checkpoints: Checkpoints kept besides the best.
+    """
+
+    epochs: float = 1.0
+    max_steps: int = -1
+    batch_size: int = 128
+    learning_rate: float = 5e-5
+    warmup: float = 0.05
+    schedule: str = "linear"
+    weight_decay: float = 0.01
+    max_grad_norm: float = 1.0
+    gradient_accumulation: int = 1
+    precision: str = "fp32"
+    group_by_length: bool = True
+    eval_steps: int = 0
+    log_steps: int = 0
+    keep_checkpoints: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A named way to train: objectives with their weights and options, model and training options.
+
+    Attributes:
+        losses: Name of the objective → its options, ``weight`` and ``columns`` among them.
+    """
+
+    name: str
+    summary: str
+    losses: dict[str, dict[str, Any]]
+    model: ModelOptions = field(default_factory=ModelOptions)
+    training: TrainingOptions = field(default_factory=TrainingOptions)
+
+    def as_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def recipe_names() -> list[str]:
+    """Names of the recipes that come with the package."""
+    folder = resources.files("st_xling.training") / "recipes"
+    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None) -> Recipe:
+    """Read a recipe by name, or from a YAML file.
+
+    Args:
+        name_or_path: One of :func:`recipe_names`, or a path that ends in ``.yaml``.
+        tiny: Apply the recipe's ``tiny`` section, meant for encoders that start from random weights.
+        overrides: Dotted key → value, applied last: ``{"training.epochs": 2}``.
+
+    Raises:
+        ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
+    """
+    raw = _read(name_or_path)
+    check_keys(raw, ["name", "summary", "losses", "model", "training", "tiny"], "the recipe")
+    changes = raw.pop("tiny", None) or {}
+    check_keys(changes, ["losses", "model", "training"], "tiny")
+    if tiny:
+        raw = merge(raw, changes)
+    for key, value in (overrides or {}).items():
+        set_key(raw, key, value)
+    losses = raw.get("losses") or {}
+    if not isinstance(losses, dict) or not losses:
+        raise ValueError(f"a recipe needs at least one loss under 'losses': got {losses!r}.")
+    check_keys(losses, LOSSES, "losses")
+    for loss, options in losses.items():
+        losses[loss] = options = options or {}
+        check_keys(options, ["weight", "columns", *lossoptions(loss)], f"losses.{loss}")
+    return Recipe(
+        name=str(raw.get("name", Path(name_or_path).stem)),
+        summary=str(raw.get("summary", "")),
+        losses=losses,
+        model=read_options(ModelOptions, raw.get("model"), "model"),
+        training=check_training(read_options(TrainingOptions, raw.get("training"), "training")),
+    )
+
+
+def lossoptions(name: str) -> list[str]:
+    """Keyword options of the loss called ``name`` in recipes."""
+    parameters = inspect.signature(LOSSES[name].__init__).parameters
+    return [key for key in parameters if key not in ("self", "model")]
+
+
+def check_training(options: TrainingOptions) -> TrainingOptions:
+    """The options as they came, or ``ValueError`` with the one that is out of range."""
+    wrong = {
+        "batch_size": options.batch_size < 1,
+        "learning_rate": not options.learning_rate > 0,
+        "epochs": not options.epochs > 0 and options.max_steps <= 0,
+        "warmup": options.warmup < 0,
+        "gradient_accumulation": options.gradient_accumulation < 1,
+        "precision": options.precision not in ("fp32", "bf16", "fp16"),
+        "log_steps": options.eval_steps > 0 and options.log_steps > 0 and options.eval_steps % options.log_steps != 0,
+    }
+    for key, bad in wrong.items():
+        if bad:
+            hint = " (it must divide eval_steps)" if key == "log_steps" else ""
+            raise ValueError(f"training.{key} is out of range{hint}: got {getattr(options, key)!r}.")
+    return options
+
+
+def _read(name_or_path: str) -> dict[str, Any]:
+    path = Path(name_or_path)
+    if path.suffix in (".yaml", ".yml"):
+        if not path.is_file():
+            raise ValueError(f"no recipe file at {path}; the named recipes are {', '.join(recipe_names())}")
+        text = path.read_text(encoding="utf-8")
+    elif name_or_path in recipe_names():
+        text = (resources.files("st_xling.training") / "recipes" / f"{name_or_path}.yaml").read_text(encoding="utf-8")
+    else:
+        raise ValueError(f"no recipe is called {name_or_path!r}{nearest(name_or_path, recipe_names())}")
+    try:
+        raw = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"{name_or_path} is not valid YAML: {error}") from error
+    if not isinstance(raw, dict):
+        raise ValueError(f"a recipe is a mapping of keys: {name_or_path} holds {type(raw).__name__}.")
+    return raw

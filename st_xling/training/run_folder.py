@@ -1,0 +1,110 @@
+"""The folder of one training run: the model on top, everything needed to go on in ``training/``.
+
+=====================================  ==========================================================
+``modules.json``, ``model.safetensors``…  the trained model, for ``SentenceTransformer(folder)``
+``results.json``                       figures, with their signatures
+``training/run.json``                  recipe, data, command; ``finished`` once the model stands
+``training/checkpoint-N/``             the host's checkpoint and ``loss.safetensors``
+``training/log.jsonl``                 one line a logged step
+=====================================  ==========================================================
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+
+class RunFolder:
+    """Checks, manifest and checkpoints of a run's folder.
+
+    Args:
+        path: Where the run lives.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.training = self.path / "training"
+        self.manifest_path = self.training / "run.json"
+
+    def claim(self, manifest: dict[str, Any], *, resume: bool = False, overwrite: bool = False) -> Path | None:
+        """Make the folder this run's own.
+
+        Args:
+            manifest: What identifies the run; a resumed run must agree with it.
+            resume: Go on from the last complete checkpoint, if there is one.
+            overwrite: Replace an earlier run of ours.
+
+        Returns:
+            The checkpoint to go on from, or ``None`` to start.
+
+        Raises:
+            ValueError: The folder holds something else, a run that may not be overwritten, or another run to resume.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"--out must be a folder: {self.path} is a file; choose another name.")
+        occupied = self.path.is_dir() and any(self.path.iterdir())
+        ours = self.manifest_path.is_file()
+        if occupied and not ours:
+            raise ValueError(
+                f"--out must be empty or a run of ours: {self.path} holds something else; choose another folder."
+            )
+        if ours and resume:
+            self._check_same_run(manifest)
+            return self.last_checkpoint()
+        if ours and not overwrite:
+            hint = "it is complete" if self.read_manifest().get("finished") else "it can be continued with --resume"
+            raise ValueError(f"{self.path} holds an earlier run ({hint}); use --overwrite to replace it.")
+        if ours:
+            shutil.rmtree(self.path)
+        self.training.mkdir(parents=True, exist_ok=True)
+        self.write_manifest({**manifest, "finished": False})
+        return None
+
+    def read_manifest(self) -> dict[str, Any]:
+        return json.loads(self.manifest_path.read_text(encoding="utf-8"))
+
+    def write_manifest(self, manifest: dict[str, Any]) -> None:
+        write_json(self.manifest_path, manifest)
+
+    def last_checkpoint(self) -> Path | None:
+        """The newest checkpoint that was written to its end; later, half-written ones are removed."""
+        found = sorted(self.training.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]))
+        for checkpoint in reversed(found):
+            if _is_complete(checkpoint):
+                return checkpoint
+            logger.warning("%s was cut off while being written; going on from an earlier one.", checkpoint)
+            shutil.rmtree(checkpoint)
+        return None
+
+    def _check_same_run(self, manifest: dict[str, Any]) -> None:
+        written = self.read_manifest()
+        plain = json.loads(json.dumps(manifest))
+        ignored = {"finished", "command", "version"}
+        unlike = [key for key in plain if key not in ignored and written.get(key) != plain[key]]
+        if unlike:
+            raise ValueError(
+                f"--resume must repeat the run that {self.path} holds: {', '.join(unlike)} differ; it was started with "
+                f"{written.get('command') or 'other options'}."
+            )
+
+
+def _is_complete(checkpoint: Path) -> bool:
+    # The host writes trainer_state.json last.
+    try:
+        json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON beside ``path``, then rename it into place."""
+    beside = path.with_name(path.name + ".tmp")
+    beside.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    beside.replace(path)

@@ -1,0 +1,170 @@
+"""The published layouts: Tatoeba v1 folders and BUCC files, made up here and as they are."""
+
+import gzip
+import os
+import re
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from st_xling.data import ParallelTextError, read_bucc, read_parallel, read_tatoeba
+
+REAL_DATA = Path(os.environ.get("ST_XLING_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
+needs_real_data = pytest.mark.skipif(
+    not (REAL_DATA / "tatoeba").is_dir(), reason="no corpora: set ST_XLING_DATA to the folder that holds them"
+)
+
+
+def write(folder, files):
+    for name, text in files.items():
+        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return folder
+
+
+class TestTatoeba:
+    FILES: ClassVar = {
+        "tatoeba.deu-eng.deu": "Hund\nKatze",
+        "tatoeba.deu-eng.eng": "dog\ncat\n",
+        "tatoeba.tha-eng.tha": "หมา\n",
+        "tatoeba.tha-eng.eng": gzip.compress(b"dog\n"),
+        "README": "else",
+    }
+
+    def test_keyed_by_code(self, tmp_path):
+        sets = read_tatoeba(write(tmp_path, self.FILES))
+        assert list(sets) == ["deu", "tha"]
+        assert sets["deu"].to_list()[1] == {
+            "source": "Katze",
+            "target": "cat",
+            "source_language": "deu",
+            "target_language": "eng",
+        }
+
+    def test_languages_in_the_order_asked_for(self, tmp_path):
+        write(tmp_path, self.FILES)
+        assert list(read_tatoeba(tmp_path, ["tha", "deu"])) == ["tha", "deu"]
+        with pytest.raises(ValueError, match=r"codes out of deu, tha, got de, fra; add the files"):
+            read_tatoeba(tmp_path, ["de", "fra", "tha"])
+
+    def test_faults_of_all_languages_together(self, tmp_path):
+        files = {
+            "tatoeba.deu-eng.deu": "Hund\nKatze\n",
+            "tatoeba.deu-eng.eng": "dog\n",
+            "tatoeba.fra-eng.fra": "chien\n",
+            "tatoeba.ell-eng.eng": "dog\n",
+            "tatoeba.ita-eng.ita": "\n",
+            "tatoeba.ita-eng.eng": "dog\n",
+        }
+        with pytest.raises(ParallelTextError) as caught:
+            read_tatoeba(write(tmp_path, files))
+        for reason in (
+            r"deu: unequal line counts \(2 lines",
+            r"one-sided \(.*tatoeba\.fra-eng\.eng is missing\)",
+            r"one-sided \(.*tatoeba\.ell-eng\.ell is missing\)",
+            r"ita:1: empty side",
+        ):
+            assert re.search(reason, str(caught.value)), reason
+        assert "skip_bad_lines=True" not in str(caught.value)
+
+    def test_no_such_folder_or_files(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match="expected a folder"):
+            read_tatoeba(tmp_path / "nowhere")
+        with pytest.raises(FileNotFoundError, match=r"expected tatoeba\.xxx-eng\.xxx files"):
+            read_tatoeba(tmp_path)
+
+
+class TestBucc:
+    FILES: ClassVar = {
+        "de-en.training.de": "de-1\tHund\nde-2\tKatze\nde-3\tHund\n",
+        "de-en.training.en": "en-1\tdog\nen-2\tcat",
+        "de-en.training.gold": "de-1\ten-1\nde-3\ten-1\n",
+    }
+
+    def test_corpus(self, tmp_path):
+        corpus = read_bucc(write(tmp_path, self.FILES))
+        assert corpus.source_ids == ["de-1", "de-2", "de-3"] and corpus.source == ["Hund", "Katze", "Hund"]
+        assert corpus.target_ids == ["en-1", "en-2"] and corpus.target == ["dog", "cat"]
+        assert corpus.gold == [("de-1", "en-1"), ("de-3", "en-1")]
+        assert (corpus.source_language, corpus.target_language, corpus.split) == ("de", "en", "training")
+
+    def test_prefix_and_nested_folder(self, tmp_path):
+        (tmp_path / "de-en").mkdir()
+        write(tmp_path / "de-en", self.FILES)
+        expected = read_bucc(tmp_path)
+        assert read_bucc(tmp_path / "de-en") == expected
+        assert read_bucc(tmp_path / "de-en" / "de-en.training", pair="zh-en", split="test") == expected
+
+    def test_gold_may_be_absent(self, tmp_path):
+        write(tmp_path, self.FILES)
+        (tmp_path / "de-en.training.gold").unlink()
+        assert read_bucc(tmp_path).gold is None
+
+    def test_faults_of_three_files_together(self, tmp_path):
+        files = {
+            "de-en.training.de": "de-1\tHund\nde-1\tKatze\nde-2\t \nde-3\n",
+            "de-en.training.en": b"en-1\tdog\nen-2\tc\xfft\n\tcat\n",
+            "de-en.training.gold": "de-1\ten-1\nde-1\ten-1\nde-2\ten-9\nde-1\n",
+        }
+        with pytest.raises(ParallelTextError) as caught:
+            read_bucc(write(tmp_path, files))
+        for reason in (
+            r"de:2: duplicate id \(de-1\)",
+            r"de:3: empty side \(sentence\)",
+            r"de:4: wrong column count",
+            r"en:2: invalid UTF-8",
+            r"en:3: empty side \(id\)",
+            r"gold:2: duplicate pair \(de-1 en-1\)",
+            r"gold:3: unknown id \(target en-9\)",
+            r"gold:4: wrong column count",
+        ):
+            assert re.search(reason, str(caught.value)), reason
+        assert "got 8 faults" in str(caught.value) and "skip_bad_lines" not in str(caught.value)
+
+    @pytest.mark.parametrize("ending", ["de", "en", "gold"])
+    def test_no_rows(self, tmp_path, ending):
+        write(tmp_path, self.FILES | {f"de-en.training.{ending}": ""})
+        with pytest.raises(ParallelTextError, match=rf"de-en\.training\.{ending}: no rows"):
+            read_bucc(tmp_path)
+
+    def test_missing(self, tmp_path):
+        write(tmp_path, self.FILES)
+        with pytest.raises(FileNotFoundError, match=r"the nearest name there is de-en\.training\.de"):
+            read_bucc(tmp_path, split="test")
+        with pytest.raises(ValueError, match="a pair like 'de-en'"):
+            read_bucc(tmp_path, pair="deen")
+
+
+@needs_real_data
+class TestRealData:
+    def test_tatoeba(self):
+        sets = read_tatoeba(REAL_DATA / "tatoeba")
+        assert len(sets) == 36
+        assert sum(len(dataset) for dataset in sets.values()) == 31692
+
+    def test_bucc_sample(self):
+        corpus = read_bucc(REAL_DATA / "bucc2018", pair="zh-en", split="sample")
+        assert (len(corpus.source), len(corpus.target), len(corpus.gold or [])) == (8624, 13589, 257)
+
+    @pytest.mark.parametrize(
+        ("pair", "sentences", "gold"),
+        [("de-en", 3372, 84), ("fr-en", 3371, 84), ("ru-en", 2957, 74), ("zh-en", 4226, 106)],
+    )
+    def test_mining(self, pair, sentences, gold):
+        corpus = read_bucc(REAL_DATA / "mining", pair=pair, split="test")
+        assert (len(corpus.source), len(corpus.target), len(corpus.gold or [])) == (sentences, sentences, gold)
+
+    @pytest.mark.parametrize(
+        ("name", "count"),
+        [("de-en", 91592), ("ar-en", 16552), ("th-en.dev", 465), ("zh-vi", 6508), ("ja-en.dev", 1000)],
+    )
+    def test_parallel(self, name, count):
+        dataset = read_parallel(REAL_DATA / "parallel" / f"{name}.tsv.gz")
+        assert len(dataset) == count
+        assert "-".join((dataset[0]["source_language"], dataset[0]["target_language"])) == name.split(".")[0]
+
+    def test_wider_tables(self):
+        path = REAL_DATA / "pawsx" / "dev-de.tsv.gz"
+        with pytest.raises(ParallelTextError, match=r"got 2000 faults(.|\n)*pass columns=\(i, j\)"):
+            read_parallel(path)
+        assert len(read_parallel(path, columns=(0, 1))) == 2000

@@ -1,0 +1,62 @@
+"""Margin scores: the formula, its symmetry, and denominators near or below zero."""
+
+import numpy as np
+import pytest
+
+from st_xling.mining import MARGINS, margin_scores
+from tests import reference_mining as reference
+
+
+@pytest.mark.parametrize("margin", MARGINS)
+@pytest.mark.parametrize("k", [1, 4])
+def test_equals_loops(margin, k):
+    random = np.random.default_rng(0)
+    cosines = random.uniform(-1, 1, 50)
+    of_source, of_target = random.uniform(-0.2, 1, (50, k)), random.uniform(-0.2, 1, (50, k))
+    scores = margin_scores(cosines, of_source.mean(axis=1), of_target.mean(axis=1), margin=margin)
+    expected = [reference.margin_score(*row, k, margin) for row in zip(cosines, of_source, of_target)]
+    assert scores.tolist() == pytest.approx(expected, rel=1e-9)
+
+
+def test_ratio_has_two_k_where_dap_has_k():
+    """cos 0.8, neighbourhoods of mean 0.6 and 0.4: 0.8 / 0.5; DAP's equation 8 would give 0.8 / 1.0."""
+    assert margin_scores(0.8, 0.6, 0.4).item() == pytest.approx(1.6)
+
+
+@pytest.mark.parametrize("margin", MARGINS)
+def test_swapping_sides_changes_nothing(margin):
+    cosines, source, target = np.random.default_rng(1).uniform(0.1, 1, (3, 20))
+    swapped = margin_scores(cosines, target, source, margin=margin)
+    assert np.array_equal(margin_scores(cosines, source, target, margin=margin), swapped)
+
+
+@pytest.mark.parametrize("neighbourhood", [0.0, -0.0, 9e-7, -9e-7, -0.5, -1.0])
+@pytest.mark.parametrize("cosine", [-0.9, -1e-9, 0.0, 0.9])
+def test_no_pair_gains_from_a_denominator_that_is_not_positive(cosine, neighbourhood):
+    assert margin_scores(cosine, neighbourhood, neighbourhood).item() == -np.inf
+
+
+def test_smallest_denominator_counts():
+    assert margin_scores(0.5, 1e-6, 1e-6).item() == pytest.approx(5e5)
+
+
+@pytest.mark.parametrize("margin", ["absolute", "distance"])
+def test_other_margins_have_no_denominator(margin):
+    assert np.isfinite(margin_scores(-0.3, -0.5, -0.5, margin=margin)).all()
+
+
+def test_broadcasts_and_leaves_inputs_alone():
+    cosines = np.array([[0.9, 0.5], [0.4, 0.8]], dtype=np.float32)
+    before = cosines.copy()
+    scores = margin_scores(cosines, np.array([[0.7], [0.6]]), np.array([0.5, 0.5]), margin="absolute")
+    scores[:] = 0
+    assert np.array_equal(cosines, before)
+    assert margin_scores(cosines, np.ones((2, 1)), np.ones(2)).shape == (2, 2)
+    assert scores.dtype == np.float64
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="absolute, distance, ratio: got 'cosine'"):
+        margin_scores(0.1, 0.1, 0.1, margin="cosine")
+    with pytest.raises(ValueError, match="source_means must be finite"):
+        margin_scores(0.1, np.nan, 0.1)

@@ -1,0 +1,73 @@
+"""Mining by definition: plain Python loops over float64, slow and obvious."""
+
+from __future__ import annotations
+
+import math
+
+
+def cosine(first, second):
+    dot = sum(float(a) * float(b) for a, b in zip(first, second))
+    return dot / math.sqrt(sum(float(a) ** 2 for a in first)) / math.sqrt(sum(float(b) ** 2 for b in second))
+
+
+def best_neighbours(cosines, k):
+    """Per row, (cosine, column) of the k highest cosines; the lowest column first among equals."""
+    return [[(-value, j) for value, j in sorted((-value, j) for j, value in enumerate(row))[:k]] for row in cosines]
+
+
+def margin_score(value, source_cosines, target_cosines, k, margin):
+    """Margin from the two lists of k neighbour cosines, summed over 2k."""
+    neighbourhood = sum(c / (2 * k) for c in source_cosines) + sum(c / (2 * k) for c in target_cosines)
+    if margin == "absolute":
+        return value
+    if margin == "distance":
+        return value - neighbourhood
+    return value / neighbourhood if neighbourhood >= 1e-6 else -math.inf
+
+
+def mine(source, target, *, k, margin, retrieval):
+    """List of (score, source index, target index), best first."""
+    cosines = [[cosine(s, t) for t in target] for s in source]
+    transposed = [list(column) for column in zip(*cosines)]
+    of_source, of_target = best_neighbours(cosines, k), best_neighbours(transposed, k)
+
+    def score(i, j):
+        return margin_score(cosines[i][j], [c for c, _ in of_source[i]], [c for c, _ in of_target[j]], k, margin)
+
+    forward, backward = [], []
+    for i, found in enumerate(of_source):
+        value, j = min((-score(i, j), j) for _, j in found)
+        if value < math.inf:
+            forward.append((-value, i, j))
+    for j, found in enumerate(of_target):
+        value, i = min((-score(i, j), i) for _, i in found)
+        if value < math.inf:
+            backward.append((-value, i, j))
+    if retrieval == "forward":
+        pairs = forward
+    elif retrieval == "backward":
+        pairs = backward
+    elif retrieval == "intersect":
+        pairs = [pair for pair in forward if pair[1:] in {other[1:] for other in backward}]
+    else:
+        unique = {pair[1:]: pair for pair in forward + backward}
+        pairs, sources, targets = [], set(), set()
+        for pair in sorted(unique.values(), key=lambda p: (-p[0], p[1], p[2])):
+            if pair[1] not in sources and pair[2] not in targets:
+                pairs.append(pair)
+                sources.add(pair[1])
+                targets.add(pair[2])
+    return sorted(pairs, key=lambda p: (-p[0], p[1], p[2]))
+
+
+def f1_at(scores, is_correct, n_gold, threshold):
+    kept = [correct for score, correct in zip(scores, is_correct) if score >= threshold]
+    if not kept or not sum(kept):
+        return 0.0
+    precision, recall = sum(kept) / len(kept), sum(kept) / n_gold
+    return 2 * precision * recall / (precision + recall)
+
+
+def best_f1(scores, is_correct, n_gold):
+    """Highest F1 over every score taken as threshold."""
+    return max((f1_at(scores, is_correct, n_gold, threshold) for threshold in scores), default=0.0)
