@@ -78,9 +78,12 @@ class LengthGroupedBatchSampler(ShuffledBatchSampler):
         return [batch for window in ordered for batch in window.split(self.batch_size)]
 
 
+_TEXT = ("string", "large_string")  # Arrow's two kinds of text; Parquet and pandas give the second
+
+
 def text_lengths(dataset: Any) -> list[int]:
     """Characters a row over all text columns of a ``datasets.Dataset``. *Shape:* ``(rows,)``"""
-    columns = [name for name, kind in dataset.features.items() if getattr(kind, "dtype", None) == "string"]
+    columns = [name for name, kind in dataset.features.items() if getattr(kind, "dtype", None) in _TEXT]
     columns = [name for name in columns if not name.endswith("_language")]
     texts = dataset.with_format(None)
     totals = [0] * len(dataset)

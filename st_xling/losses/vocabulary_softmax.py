@@ -61,7 +61,10 @@ def _checkpointed(hidden: Tensor, weight: Tensor, labels: Tensor, bias: Tensor |
     """The same value where torch lacks the fused operator: each chunk's logits are made again in the backward pass."""
 
     def chunk(part: Tensor, classes: Tensor) -> Tensor:
-        return F.cross_entropy(F.linear(part, weight, bias).float(), classes, reduction="sum")
+        logits = F.linear(part, weight, bias)
+        if logits.dtype in (torch.bfloat16, torch.float16):
+            logits = logits.float()
+        return F.cross_entropy(logits, classes, reduction="sum")
 
     losses = [
         checkpoint(chunk, part, classes, use_reentrant=False)

@@ -103,9 +103,9 @@ class RepresentationTranslationHead(nn.Module):
         attention = layer.attention
         own = attention.self  # type: ignore[union-attr]
         query, key, value = own.query(hidden), own.key(context), own.value(context)  # type: ignore[union-attr, operator]
-        split = [part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (query, key, value)]
+        query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (query, key, value))
         dropout = self.attention_dropout if self.training else 0.0
-        mixed = F.scaled_dot_product_attention(*split, attn_mask=mask, dropout_p=dropout)
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
         attended = attention.output(mixed.transpose(1, 2).flatten(2), hidden)  # type: ignore[union-attr, operator]
         return layer.output(layer.intermediate(attended), attended)  # type: ignore[union-attr, operator]
 

@@ -9,11 +9,11 @@ from typing import Literal
 
 import torch
 from sentence_transformers import SentenceTransformer
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     BertConfig,
     BertModel,
-    BertTokenizerFast,
+    BertTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerFast,
     XLMRobertaConfig,
@@ -50,7 +50,7 @@ def tiny_encoder(
     architecture: Architecture = "bert",
     seed: int = 0,
 ) -> SentenceTransformer:
-    """A WordPiece tokenizer trained on ``texts`` under a small transformer with random weights.
+    """A subword tokenizer trained on ``texts`` under a small transformer with random weights.
 
     Args:
         texts: Sentences of all languages the model shall read.
@@ -74,6 +74,11 @@ def tiny_encoder(
     if architecture not in _SPECIAL:
         raise ValueError(f"architecture must be one of {tuple(_SPECIAL)}: got {architecture!r}.")
     heads = heads if heads is not None else max(2, hidden_size // 64)
+    for name, value, least in (("layers", layers, 1), ("hidden_size", hidden_size, 1), ("heads", heads, 1)):
+        if value < least:
+            raise ValueError(f"{name} must be {least} or more: got {value}.")
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout must lie in [0, 1): got {dropout}.")
     if hidden_size % heads:
         raise ValueError(f"hidden_size must be a multiple of heads: got {hidden_size} and {heads}.")
     tokenizer = train_tokenizer(texts, vocabulary=vocabulary, lowercase=lowercase, architecture=architecture)
@@ -110,7 +115,10 @@ def tiny_encoder(
 def train_tokenizer(
     texts: Iterable[str], *, vocabulary: int = 8000, lowercase: bool = True, architecture: Architecture = "bert"
 ) -> PreTrainedTokenizerFast:
-    """A WordPiece tokenizer for any script: CJK by character, other text by word, then by piece.
+    """A subword tokenizer for any script: Chinese and Japanese characters one by one, other text by pieces of words.
+
+    Byte-pair encoding over words marked by ``▁``. (WordPiece training breaks ties by hash order, so that the same text
+    gives another vocabulary in each process; this gives the same one.)
 
     Args:
         texts: Sentences to count pieces in.
@@ -119,14 +127,25 @@ def train_tokenizer(
         architecture: Whose special tokens to use.
 
     Raises:
-        ValueError: No text at all.
+        ValueError: No text at all, or a vocabulary too small to hold anything.
     """
     special = _SPECIAL[architecture]
-    core = Tokenizer(models.WordPiece(unk_token=special["unk_token"], max_input_chars_per_word=1000))  # Thai: no spaces
-    core.normalizer = normalizers.BertNormalizer(lowercase=lowercase, strip_accents=False)
-    core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=vocabulary, special_tokens=list(special.values()), show_progress=False, min_frequency=2
+    if vocabulary < len(special) + 10:
+        raise ValueError(f"vocabulary must be at least {len(special) + 10} pieces: got {vocabulary}.")
+    core = Tokenizer(models.BPE(unk_token=special["unk_token"], fuse_unk=True))
+    core.normalizer = normalizers.BertNormalizer(
+        lowercase=lowercase, strip_accents=False, handle_chinese_chars=False, clean_text=True
+    )
+    core.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Metaspace(), pre_tokenizers.Split(Regex(r"\p{P}|\p{Han}|\p{Hiragana}"), behavior="isolated")]
+    )
+    core.decoder = decoders.Metaspace()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=list(special.values()),
+        limit_alphabet=vocabulary // 2,
+        min_frequency=2,
+        show_progress=False,
     )
     core.train_from_iterator((text for text in texts), trainer)
     if core.get_vocab_size() <= len(special):
@@ -137,8 +156,7 @@ def train_tokenizer(
         pair=f"{cls} $A {sep} $B:1 {sep}:1",
         special_tokens=[(token, core.token_to_id(token)) for token in (cls, sep)],
     )
-    if architecture == "bert":
-        return BertTokenizerFast(tokenizer_object=core, do_lower_case=lowercase, strip_accents=False, **special)
-    return PreTrainedTokenizerFast(
-        tokenizer_object=core, bos_token=cls, eos_token=sep, model_input_names=["input_ids", "attention_mask"], **special
-    )
+    inputs = ["input_ids", "token_type_ids", "attention_mask"]
+    if architecture == "xlm-roberta":
+        inputs.remove("token_type_ids")
+    return PreTrainedTokenizerFast(tokenizer_object=core, model_input_names=inputs, **special)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformerTrainingArguments
@@ -28,10 +29,11 @@ def training_arguments(
         best_metric: Metric of the evaluator to choose the best checkpoint by; ``None``: no evaluation, keep the last.
     """
     steps = total_steps(options, rows, processes)
-    eval_steps = options.eval_steps or max(1, steps // EVALUATIONS_A_RUN // LOGS_AN_EVALUATION) * LOGS_AN_EVALUATION
+    logs = options.log_steps or LOGS_AN_EVALUATION  # a multiple of it: every checkpoint falls on a logged step
+    eval_steps = options.eval_steps or max(1, steps // EVALUATIONS_A_RUN // logs) * logs
     eval_steps = min(eval_steps, steps)
     log_steps = options.log_steps or _divisor(eval_steps, max(1, eval_steps // LOGS_AN_EVALUATION))
-    chosen = {} if best_metric is None else {"metric_for_best_model": best_metric, "greater_is_better": True}
+    chosen: dict[str, Any] = {} if best_metric is None else {"metric_for_best_model": best_metric, "greater_is_better": True}
     return SentenceTransformerTrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=options.batch_size,

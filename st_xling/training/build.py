@@ -35,7 +35,10 @@ def build_loss(
             options["target_vocabulary"] = sorted(_rebuilt_ids(options.get("direction", "target"), token_ids))
         if options.get("languages") == "auto":
             options["languages"] = list(languages) or None
-        loss: CrossLingualLoss = LOSSES[name](model, **options)
+        try:
+            loss: CrossLingualLoss = LOSSES[name](model, **options)
+        except TypeError as error:
+            raise ValueError(f"losses.{name} has an option of the wrong type: {error}") from error
         terms.append(Term(loss, weight, None if columns is None else tuple(columns)))
     return CombinedLoss(model, terms)
 

@@ -30,14 +30,19 @@ def hold_out(
     Returns:
         Training and development data sets, by name; those too small to spare a row have none in the second.
     """
-    largest = max(len(dataset) for dataset in data.values())
-    limit = int(_KEYS * min(share, pairs / largest))
+    largest = max((len(dataset) for dataset in data.values()), default=0)
+    limit = int(_KEYS * min(share, pairs / max(1, largest)))
+    texts = {name: list(dataset["target"]) for name, dataset in data.items()}
+    held = {text for column in texts.values() for text in column if _key(text) < limit}
+    for column in texts.values():
+        if held.issuperset(column):  # its only sentences: every language trains on them
+            held.difference_update(column)
     train, dev = {}, {}
     for name, dataset in data.items():
-        held = [_key(text) < limit for text in dataset["target"]]
-        train[name] = dataset.select([row for row, out in enumerate(held) if not out])
-        if 0 < sum(held) < len(dataset):
-            dev[name] = dataset.select([row for row, out in enumerate(held) if out])
+        train[name] = dataset.select([row for row, text in enumerate(texts[name]) if text not in held])
+        out = [row for row, text in enumerate(texts[name]) if text in held]
+        if out:
+            dev[name] = dataset.select(out)
     return train, dev
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
+import math
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -13,7 +13,7 @@ import yaml
 
 from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.losses.base import CrossLingualLoss
-from st_xling.training.strict_keys import check_keys, merge, nearest, read_options, set_key
+from st_xling.training.strict_keys import check_keys, merge, nearest, option_types, read_options, read_value, set_key
 
 LOSSES: dict[str, type[CrossLingualLoss]] = {
     "translation_ranking": TranslationRankingLoss,
@@ -109,34 +109,46 @@ def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, A
     if not isinstance(losses, dict) or not losses:
         raise ValueError(f"a recipe needs at least one loss under 'losses': got {losses!r}.")
     check_keys(losses, LOSSES, "losses")
-    for loss, options in losses.items():
-        losses[loss] = options = options or {}
-        check_keys(options, ["weight", "columns", *lossoptions(loss)], f"losses.{loss}")
     return Recipe(
         name=str(raw.get("name", Path(name_or_path).stem)),
         summary=str(raw.get("summary", "")),
-        losses=losses,
-        model=read_options(ModelOptions, raw.get("model"), "model"),
-        training=check_training(read_options(TrainingOptions, raw.get("training"), "training")),
+        losses={loss: _loss_options(loss, options) for loss, options in losses.items()},
+        model=ModelOptions(**read_options(ModelOptions, raw.get("model"), "model")),
+        training=check_training(TrainingOptions(**read_options(TrainingOptions, raw.get("training"), "training"))),
     )
 
 
-def lossoptions(name: str) -> list[str]:
-    """Keyword options of the loss called ``name`` in recipes."""
-    parameters = inspect.signature(LOSSES[name].__init__).parameters
-    return [key for key in parameters if key not in ("self", "model")]
+def _loss_options(name: str, given: Any) -> dict[str, Any]:
+    where = f"losses.{name}"
+    given = {} if given is None else given
+    known = {"weight": (float,), "columns": (), **option_types(LOSSES[name])}
+    check_keys(given, known, where)
+    options = {key: read_value(value, known[key], f"{where}.{key}") for key, value in given.items()}
+    columns = options.get("columns")
+    if columns is not None and not (isinstance(columns, list) and all(type(column) is int for column in columns)):
+        raise ValueError(f"{where}.columns must be a list of positions such as [0, 1]: got {columns!r}.")
+    for key in ("languages", "target_vocabulary"):
+        if options.get(key) not in (None, "auto") and not isinstance(options[key], list):
+            raise ValueError(f"{where}.{key} must be 'auto' or a list: got {options[key]!r}.")
+    return options
 
 
 def check_training(options: TrainingOptions) -> TrainingOptions:
     """The options as they came, or ``ValueError`` with the one that is out of range."""
     wrong = {
         "batch_size": options.batch_size < 1,
-        "learning_rate": not options.learning_rate > 0,
-        "epochs": not options.epochs > 0 and options.max_steps <= 0,
-        "warmup": options.warmup < 0,
+        "learning_rate": not 0 < options.learning_rate < math.inf,
+        "epochs": not 0 < options.epochs < math.inf and options.max_steps <= 0,
+        "warmup": not 0 <= options.warmup < math.inf,
+        "weight_decay": not 0 <= options.weight_decay < math.inf,
+        "max_grad_norm": not options.max_grad_norm >= 0,
         "gradient_accumulation": options.gradient_accumulation < 1,
         "precision": options.precision not in ("fp32", "bf16", "fp16"),
-        "log_steps": options.eval_steps > 0 and options.log_steps > 0 and options.eval_steps % options.log_steps != 0,
+        "eval_steps": options.eval_steps < 0,
+        "keep_checkpoints": options.keep_checkpoints < 0,
+        "seed": not 0 <= options.seed < 2**32,
+        "log_steps": options.log_steps < 0
+        or (options.eval_steps > 0 and options.log_steps > 0 and options.eval_steps % options.log_steps != 0),
     }
     for key, bad in wrong.items():
         if bad:
@@ -158,7 +170,7 @@ def _read(name_or_path: str) -> dict[str, Any]:
     try:
         raw = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ValueError(f"{name_or_path} is not valid YAML: {error}") from error
+        raise ValueError(f"{name_or_path} is not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(raw, dict):
         raise ValueError(f"a recipe is a mapping of keys: {name_or_path} holds {type(raw).__name__}.")
     return raw

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import difflib
-from collections.abc import Iterable
-from typing import Any
+import inspect
+from collections.abc import Callable, Iterable
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", NoneType: "null"}
 
 
 def check_keys(given: Any, known: Iterable[str], where: str) -> None:
@@ -48,22 +51,38 @@ def set_key(raw: dict[str, Any], key: str, value: Any) -> None:
     place[last] = value
 
 
-def read_options(kind: type, given: Any, where: str) -> Any:
-    """An instance of the dataclass ``kind`` with the ``given`` values, types checked; an integer may be a float."""
-    given = given or {}
-    fields = {entry.name: entry for entry in dataclasses.fields(kind)}
-    check_keys(given, fields, where)
-    defaults = kind()
-    values = {}
-    for key, value in given.items():
-        expected = type(getattr(defaults, key))
-        if expected is float:
-            value = _as_float(value)
-        optional = expected is type(None)
-        if not optional and (not isinstance(value, expected) or (expected is int and isinstance(value, bool))):
-            raise ValueError(f"{where}.{key} must be {expected.__name__}: got {value!r}.")
-        values[key] = value
-    return kind(**values)
+def option_types(owner: Callable[..., Any]) -> dict[str, tuple[type, ...]]:
+    """The options of a class or function, read off its signature: name → types it takes; none: not checked here."""
+    hints = get_type_hints(owner.__init__ if inspect.isclass(owner) else owner)  # type: ignore[misc]
+    parameters = inspect.signature(owner).parameters
+    return {name: _types(hints[name]) for name, entry in parameters.items() if entry.default is not inspect.Parameter.empty}
+
+
+def read_options(owner: Callable[..., Any], given: Any, where: str) -> dict[str, Any]:
+    """The ``given`` options of ``owner``, names and types checked; a whole number, or text such as 5e-5, may be a float."""
+    known = option_types(owner)
+    given = {} if given is None else given
+    check_keys(given, known, where)
+    return {key: read_value(value, known[key], f"{where}.{key}") for key, value in given.items()}
+
+
+def read_value(value: Any, types: tuple[type, ...], name: str) -> Any:
+    """``value`` as one of ``types``, or ``ValueError``."""
+    if float in types:
+        value = _as_float(value)
+    fits = isinstance(value, types) and (bool in types or not isinstance(value, bool))
+    if types and not fits:
+        raise ValueError(f"{name} must be {' or '.join(_WORDS[kind] for kind in types)}: got {value!r}.")
+    return value
+
+
+def _types(hint: Any) -> tuple[type, ...]:
+    if get_origin(hint) is Literal:
+        return tuple(dict.fromkeys(type(value) for value in get_args(hint)))
+    if get_origin(hint) in (Union, UnionType):
+        parts = [_types(part) for part in get_args(hint)]
+        return tuple(kind for part in parts for kind in part) if all(parts) else ()
+    return (hint,) if hint in _WORDS else ()
 
 
 def _as_float(value: Any) -> Any:

@@ -37,7 +37,12 @@ class TextReport:
 
 
 def report_texts(
-    tokenizer: Any, texts: Iterable[str], *, max_length: int | None, description: str = "reading", progress: bool = False
+    tokenizer: Any,
+    texts: Iterable[str],
+    *,
+    max_length: int | None,
+    description: str = "reading",
+    progress: bool = False,
 ) -> TextReport:
     """Tokenise every text once.
 

@@ -1,0 +1,117 @@
+"""English: do-support, a/an, progressive aspect, place before time."""
+
+from st_xling.data.phrasebook.concepts import FRONTED
+from st_xling.data.phrasebook.english_words import ADJECTIVES, AT, NOUNS, NUMBERS, PRONOUNS, TIMES, VERBS
+from st_xling.data.phrasebook.meanings import Clause, Meaning, NounPhrase
+from st_xling.data.phrasebook.surface import Phrase, Word, flatten, sentence, tag
+
+_FORMS_OF_BE = {"i": ("am", "was"), "he": ("is", "was"), "she": ("is", "was")}
+_NEGATED = {
+    "did": "didn't", "do": "don't", "does": "doesn't", "will": "won't", "can": "can't",
+    "am": "am not", "is": "isn't", "are": "aren't", "was": "wasn't", "were": "weren't",
+}  # fmt: skip
+
+
+def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
+    """Render a noun phrase, e.g. "these three old books"."""
+    if phrase.head in PRONOUNS:
+        return [(PRONOUNS[phrase.head], (slot + "noun",))]
+    plural = phrase.count != 1
+    noun = NOUNS[phrase.head][plural]
+    adjective = ADJECTIVES[phrase.adjective] if phrase.adjective else ""
+    determiner = phrase.determiner
+    if determiner == "this" and plural:
+        determiner = "these"
+    elif determiner == "a":
+        determiner = "" if plural else "an" if (adjective or noun)[0] in "aeiou" else "a"
+    return flatten((
+        # The article "a" says the count, as 一 and một do.
+        tag(determiner, slot + ("count" if phrase.determiner == "a" else "determiner")),
+        tag(NUMBERS[phrase.count], slot + "count"),
+        tag(adjective, slot + "adjective"),
+        tag(noun, slot + "noun"),
+    ))  # fmt: skip
+
+
+def _verb(clause: Clause) -> tuple[str, str, str]:
+    """Auxiliary (or nothing), what follows it of the tense, and the form of the verb; all affirmative."""
+    head, plural = clause.subject.head, clause.subject.count != 1
+    third = (head not in PRONOUNS and not plural) or head in ("he", "she")
+    present, past = _FORMS_OF_BE.get(head, ("is", "was") if third else ("are", "were"))
+    if clause.predicate == "be":
+        return {"past": (past, "", ""), "present": (present, "", ""), "future": ("will", "", "be")}[clause.tense]
+    base, _, _, progressive = VERBS[clause.predicate]
+    do = "does" if third else "do"
+    return {
+        "past": ("did", "", base),
+        "present": (do, "", base),
+        "habitual": (do, "", base),
+        "progressive": (present, "", progressive),
+        "future": ("will", "", base),
+        "want": (do, "want to", base),
+        "can": ("can", "", base),
+        "must": (do, "have to", base),
+    }[clause.tense]
+
+
+_FUSED = {"want to": "wants to", "have to": "has to"}
+
+
+def _predicate(clause: Clause, slot: str, *, inverted: bool) -> tuple[list[Word], list[Word]]:
+    """The auxiliary to put before an inverted subject, and the rest of the verb."""
+    auxiliary, modal, form = _verb(clause)
+    tense, verb = slot + "tense", slot + "verb"
+    finite: tuple[str, ...] = (tense,)
+    if clause.predicate == "be" and clause.tense != "future":
+        finite = (tense, verb)
+    if clause.negated:
+        finite = (*finite, slot + "negation")
+        auxiliary = _NEGATED[auxiliary]
+    elif not inverted and auxiliary in ("do", "does", "did"):
+        third = auxiliary == "does"
+        if modal:
+            return [], tag(_FUSED[modal] if third else modal, tense) + tag(form, verb)
+        forms = VERBS[clause.predicate]
+        return [], tag(forms[2] if auxiliary == "did" else forms[third], verb, tense)
+    rest = tag(modal, tense) + tag(form, verb)
+    return (tag(auxiliary, *finite), rest) if inverted else ([], tag(auxiliary, *finite) + rest)
+
+
+def _place(clause: Clause, slot: str) -> list[Word]:
+    if clause.place is None:
+        return []
+    if clause.predicate == "come_back":
+        preposition = "from"
+    elif clause.predicate in ("go", "walk", "drive", "run"):
+        preposition = "to"
+    else:
+        preposition = AT[clause.place.head]
+    return tag(preposition, slot + "place.case") + noun_phrase(clause.place, slot + "place.")
+
+
+def clause_words(clause: Clause, slot: str, *, question: bool = False, embedded: bool = False) -> list[Word]:
+    """Render a clause without its punctuation."""
+    subject = noun_phrase(clause.subject, slot + "subject.")
+    if clause.predicate == "exist":
+        verb = tag("there is" if clause.subject.count == 1 else "there are", slot + "verb")
+        return flatten((verb, subject, _place(clause, slot)))
+    auxiliary, verb = _predicate(clause, slot, inverted=question)
+    time = tag(TIMES[clause.time], slot + "time") if clause.time else []
+    front = bool(time) and clause.time in FRONTED and not question and not embedded
+    rest: list[Word] = []
+    if clause.quality:
+        rest = tag("very" if clause.very else "", slot + "very") + tag(ADJECTIVES[clause.quality], slot + "quality")
+    if clause.object:
+        rest += noun_phrase(clause.object, slot + "object.")
+    if clause.recipient:
+        rest += tag("to", slot + "recipient.case") + noun_phrase(clause.recipient, slot + "recipient.")
+    rest += _place(clause, slot)
+    return flatten((time if front else [], auxiliary, subject, verb, rest, [] if front else time))
+
+
+def render(meaning: Meaning) -> Phrase:
+    """Render a meaning in English."""
+    line = clause_words(meaning.main, "main.", question=meaning.question)
+    if meaning.other and meaning.link:
+        line += tag(meaning.link, "link") + clause_words(meaning.other, "other.", embedded=True)
+    return sentence(line, closing="?" if meaning.question else ".")

@@ -1,0 +1,116 @@
+"""Spanish: agreement, dropped pronouns, personal a, al and del, ser and estar, the doubled dative le or les."""
+
+from st_xling.data.phrasebook.concepts import FRONTED, KIN, PEOPLE
+from st_xling.data.phrasebook.meanings import Clause, Meaning, NounPhrase
+from st_xling.data.phrasebook.spanish_words import (
+    ADJECTIVES,
+    DETERMINERS,
+    FUTURE,
+    NOUNS,
+    NUMBERS,
+    PAST,
+    PRONOUNS,
+    TIMES,
+    UP_TO,
+    VERBS,
+)
+from st_xling.data.phrasebook.surface import Phrase, Word, contractions, flatten, merge, sentence, tag
+
+_PERSONS = {"i": 0, "you": 1, "he": 2, "she": 2, "we": 3, "they": 4}
+_PEOPLE = frozenset((*PEOPLE, *KIN))
+_AL_DEL = contractions({("a", "el"): "al", ("de", "el"): "del"})
+
+
+def _feminine(phrase: NounPhrase) -> bool:
+    return phrase.head == "she" or (phrase.head in NOUNS and NOUNS[phrase.head][0] == "f")
+
+
+def _plural(phrase: NounPhrase) -> bool:
+    return phrase.head in ("we", "they") if phrase.head in PRONOUNS else phrase.count != 1
+
+
+def _agreeing(adjective: str, phrase: NounPhrase) -> str:
+    return ADJECTIVES[adjective][_feminine(phrase) + 2 * _plural(phrase)]
+
+
+def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
+    """Render a noun phrase, e.g. "estos tres libros viejos"; dropped pronouns are empty."""
+    if phrase.head in PRONOUNS:
+        return tag(PRONOUNS[phrase.head], slot + "noun")
+    determiner = DETERMINERS[phrase.determiner][_feminine(phrase) + 2 * _plural(phrase)]
+    return flatten((
+        tag(determiner, slot + ("count" if phrase.determiner == "a" else "determiner")),
+        tag(NUMBERS[phrase.count], slot + "count"),
+        tag(NOUNS[phrase.head][1 + _plural(phrase)], slot + "noun"),
+        tag(_agreeing(phrase.adjective, phrase) if phrase.adjective else "", slot + "adjective"),
+    ))  # fmt: skip
+
+
+def _verb(clause: Clause, slot: str) -> list[Word]:
+    """The verb group; with a dropped subject its finite word says the subject too."""
+    subject, name = clause.subject, clause.predicate
+    person = _PERSONS.get(subject.head, 4 if subject.count != 1 else 2)
+    finite: tuple[str, ...] = (slot + "tense",)
+    if subject.head in PRONOUNS and not PRONOUNS[subject.head]:
+        finite = (slot + "tense", slot + "subject.noun")
+    verb = slot + "verb"
+    if clause.quality:
+        name = ADJECTIVES[clause.quality][4]
+    forms = VERBS[name]
+    if clause.tense == "future":
+        return [(forms[2] + FUTURE[person], (verb, *finite))]
+    if clause.tense == "past":
+        return [(PAST[name].split()[person], (verb, *finite))]
+    if clause.tense == "progressive":
+        return [(VERBS["estar"][0].split()[person], finite), (forms[1], (verb,))]
+    if clause.tense in ("want", "can", "must"):
+        that = tag("que" if clause.tense == "must" else "", slot + "tense")
+        return [(VERBS[clause.tense][0].split()[person], finite), *that, (forms[3], (verb,))]
+    return [(forms[0].split()[person], (verb, *finite))]
+
+
+def _place(clause: Clause, slot: str) -> list[Word]:
+    if clause.place is None:
+        return []
+    if clause.predicate == "come_back":
+        preposition = "de"
+    elif clause.predicate in UP_TO:
+        preposition = "hasta"
+    else:
+        preposition = "a" if clause.predicate == "go" else "en"
+    return tag(preposition, slot + "place.case") + noun_phrase(clause.place, slot + "place.")
+
+
+def clause_words(clause: Clause, slot: str, *, fronting: bool = True) -> list[Word]:
+    """Render a clause, before contraction."""
+    subject = noun_phrase(clause.subject, slot + "subject.")
+    if clause.predicate == "exist":
+        return flatten((tag("hay", slot + "verb"), subject, _place(clause, slot)))
+    time = tag(TIMES[clause.time], slot + "time") if clause.time else []
+    front = bool(time) and clause.time in FRONTED and fronting
+    before = tag("no" if clause.negated else "", slot + "negation")
+    rest: list[Word] = []
+    if clause.quality:
+        rest = tag("muy" if clause.very else "", slot + "very")
+        rest += tag(_agreeing(clause.quality, clause.subject), slot + "quality")
+    if clause.object:
+        personal = clause.object.head in _PEOPLE or clause.predicate == "chase"
+        rest += tag("a" if personal else "", slot + "object.case")
+        rest += noun_phrase(clause.object, slot + "object.")
+    if clause.recipient:
+        before += tag("les" if _plural(clause.recipient) else "le", slot + "recipient.case")
+        rest += tag("a", slot + "recipient.case") + noun_phrase(clause.recipient, slot + "recipient.")
+    rest += _place(clause, slot)
+    return flatten((time if front else [], subject, before, _verb(clause, slot), rest, [] if front else time))
+
+
+_LINKS = {"that": "que", "because": "porque", "when": "cuando"}
+
+
+def render(meaning: Meaning) -> Phrase:
+    """Render a meaning in Spanish."""
+    line = clause_words(meaning.main, "main.", fronting=not meaning.question)
+    if meaning.other and meaning.link:
+        line += tag(_LINKS[meaning.link], "link") + clause_words(meaning.other, "other.", fronting=False)
+    opening, closing = ("¿", "?") if meaning.question else ("", ".")
+    return sentence(merge(line, _AL_DEL), opening=opening, closing=closing)

@@ -1,0 +1,65 @@
+"""Shared fixtures: no network, real sentences in several scripts, tiny encoders, and the real data where it is."""
+
+from __future__ import annotations
+
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+PAIRS = [
+    ("Der Hund schläft unter dem Tisch.", "The dog is sleeping under the table."),
+    ("Les enfants mangent des pommes rouges.", "The children are eating red apples."),
+    ("لا أعرف أين المفتاح.", "I do not know where the key is."),
+    ("แมวดำตัวหนึ่งนั่งอยู่บนหลังคา", "A black cat is sitting on the roof."),
+    ("我买了三本旧书。", "I bought three old books."),
+    ("Tôi đã gặp cô ấy hôm qua.", "I met her yesterday."),
+    ("Mañana iré al mercado 🙂", "Tomorrow I will go to the market 🙂"),
+    ("Él cree que la cafe\u0301 está fría.", "He believes that the coffee is cold."),
+]
+
+
+@pytest.fixture(scope="session")
+def pairs() -> list[tuple[str, str]]:
+    """Real translations in eight languages and five scripts, one with a combining accent, one with an emoji."""
+    return list(PAIRS)
+
+
+@pytest.fixture(scope="session")
+def make_model() -> Callable[..., Any]:
+    """Builds a small encoder over the shared pairs; without dropout unless asked for."""
+    from st_xling.models import tiny_encoder
+
+    def build(**options: Any) -> Any:
+        settings = {"vocabulary": 300, "layers": 2, "hidden_size": 16, "heads": 2, "dropout": 0.0, "max_length": 24}
+        model = tiny_encoder([text for pair in PAIRS for text in pair], **{**settings, **options})
+        return model.to("cpu")
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def features() -> Callable[..., list[dict[str, torch.Tensor]]]:
+    """Tokenised columns of the shared pairs, fresh dicts at each call (the encoder writes into them)."""
+
+    def tokenise(model: Any, rows: slice = slice(None), columns: tuple[int, ...] = (0, 1)) -> list[dict[str, Any]]:
+        return [model.preprocess([pair[column] for pair in PAIRS[rows]]) for column in columns]
+
+    return tokenise
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real data; a test that needs it is skipped where there is none."""
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("ST_XLING_DATA", default))
+    if not folder.is_dir():
+        pytest.skip(f"no real data: set ST_XLING_DATA to its folder (looked in {folder})")
+    return folder

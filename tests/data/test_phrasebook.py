@@ -1,0 +1,387 @@
+"""The embedded corpus: grammar by golden sentences, alignment, splits by meaning, and the truth of the mining set."""
+
+import os
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+
+from st_xling.data.phrasebook import (
+    LANGUAGES,
+    MANY,
+    Clause,
+    Meaning,
+    NounPhrase,
+    align,
+    chinese_words,
+    draw_meanings,
+    english_words,
+    french_words,
+    german_words,
+    mining_phrases,
+    parallel_phrases,
+    render,
+    spanish_words,
+    split_of,
+    vietnamese_words,
+)
+from st_xling.data.phrasebook.concepts import ADJECTIVES, NOUNS, PRONOUNS, TIMES
+from st_xling.data.phrasebook.verbs import VERBS
+
+LEXICONS = (english_words, german_words, french_words, spanish_words, vietnamese_words, chinese_words)
+
+
+@cache
+def meanings(split: str = "train", size: int = 20_000, seed: int = 0) -> list[Meaning]:
+    return draw_meanings(split, size, seed)
+
+
+def texts(meaning: Meaning) -> dict[str, str]:
+    return {language: render(meaning, language).text for language in LANGUAGES}
+
+
+HE, SHE, ME = NounPhrase("he"), NounPhrase("she"), NounPhrase("i")
+TEACHER = NounPhrase("teacher")
+OLD_BOOK = NounPhrase("book", "a", 1, "old")
+
+GOLDEN = {
+    # Gender and case on determiner and adjective; participle last; a/an; classifiers.
+    "transitive": (
+        Meaning(Clause(TEACHER, "buy", "past", OLD_BOOK, time="yesterday")),
+        {
+            "en": "Yesterday the teacher bought an old book.",
+            "de": "Gestern hat der Lehrer ein altes Buch gekauft.",
+            "fr": "Hier, le professeur a acheté un vieux livre.",
+            "es": "Ayer el profesor compró un libro viejo.",
+            "vi": "Hôm qua giáo viên đã mua một cuốn sách cũ.",
+            "zh": "昨天那位老师买了一本旧书。",
+        },
+    ),
+    # The German verb goes last, with its particle; fr elision qu'il; personal a.
+    "that": (
+        Meaning(Clause(SHE, "say", "present"), link="that", other=Clause(HE, "call", "progressive", NounPhrase("man"))),
+        {
+            "en": "She says that he is calling the man.",
+            "de": "Sie sagt, dass er den Mann anruft.",
+            "fr": "Elle dit qu'il appelle l'homme.",
+            "es": "Ella dice que él está llamando al hombre.",
+            "vi": "Cô ấy nói rằng anh ấy đang gọi điện cho người đàn ông.",
+            "zh": "她说他正在给那个男人打电话。",
+        },
+    ),
+    # Dative before accusative; feminine and plural agreement; le … a; adjectives after nouns in fr, es and vi.
+    "ditransitive": (
+        Meaning(
+            Clause(
+                NounPhrase("girl", "this", 3),
+                "give",
+                "future",
+                NounPhrase("flower", "a", 5, "white"),
+                NounPhrase("boy"),
+            )
+        ),
+        {
+            "en": "These three girls will give five white flowers to the boy.",
+            "de": "Diese drei Mädchen werden dem Jungen fünf weiße Blumen geben.",
+            "fr": "Ces trois filles donneront cinq fleurs blanches au garçon.",
+            "es": "Estas tres chicas le darán cinco flores blancas al chico.",
+            "vi": "Ba cô bé này sẽ đưa năm bông hoa màu trắng cho cậu bé.",
+            "zh": "这三个女孩会送给那个男孩五朵白色的花。",
+        },
+    ),
+    # zum, au, al; être with agreement; place before the verb in a subordinate zh clause; nicht before the goal.
+    "motion": (
+        Meaning(Clause(SHE, "go", "past", place=NounPhrase("market"), time="last_night", negated=True)),
+        {
+            "en": "She didn't go to the market last night.",
+            "de": "Sie ist gestern Abend nicht zum Markt gegangen.",
+            "fr": "Elle n'est pas allée au marché hier soir.",
+            "es": "Ella no fue al mercado anoche.",
+            "vi": "Cô ấy đã không đi đến chợ tối qua.",
+            "zh": "她昨晚没有去市场。",
+        },
+    ),
+    # vom, du, del; 从 … 回来 around the place.
+    "source": (
+        Meaning(Clause(HE, "come_back", "future", place=NounPhrase("airport"), time="tomorrow"), question=True),
+        {
+            "en": "Will he come back from the airport tomorrow?",
+            "de": "Wird er morgen vom Flughafen zurückkommen?",
+            "fr": "Est-ce qu'il reviendra de l'aéroport demain ?",
+            "es": "¿Él volverá del aeropuerto mañana?",
+            "vi": "Có phải ngày mai anh ấy sẽ trở về từ sân bay không?",
+            "zh": "他明天会从机场回来吗？",
+        },
+    ),
+    # ser and estar; Chinese 很, and reasons first; dropped Spanish pronouns; separable verb split in the main clause.
+    "because": (
+        Meaning(
+            Clause(ME, "invite", "habitual", NounPhrase("friend", "my", 2, "clever"), time="every_day"),
+            link="because",
+            other=Clause(NounPhrase("aunt", "your"), "be", "present", quality="tired"),
+        ),
+        {
+            "en": "I invite my two clever friends every day because your aunt is tired.",
+            "de": "Ich lade jeden Tag meine zwei klugen Freunde ein, weil deine Tante müde ist.",
+            "fr": "J'invite mes deux amis intelligents tous les jours parce que ta tante est fatiguée.",
+            "es": "Invito a mis dos amigos inteligentes todos los días porque tu tía está cansada.",
+            "vi": "Tôi mời hai người bạn thông minh của tôi mỗi ngày vì dì bạn mệt mỏi.",
+            "zh": "因为你阿姨很累，所以我每天邀请我那两个聪明的朋友。",
+        },
+    ),
+    # The German preterite after als; the Chinese moment first and without 了.
+    "when": (
+        Meaning(
+            Clause(NounPhrase("child", "the", MANY), "laugh", "past"),
+            link="when",
+            other=Clause(HE, "open", "past", NounPhrase("box", "this", 1, "heavy")),
+        ),
+        {
+            "en": "The children laughed when he opened this heavy box.",
+            "de": "Die Kinder lachten, als er diese schwere Kiste aufmachte.",
+            "fr": "Les enfants ont ri quand il a ouvert cette boîte lourde.",
+            "es": "Los niños rieron cuando él abrió esta caja pesada.",
+            "vi": "Những đứa trẻ đã cười khi anh ấy mở chiếc hộp nặng này.",
+            "zh": "他打开这个沉重的箱子的时候，那些孩子笑了。",
+        },
+    ),
+    # What there is: 里 and 有; es gibt with the accusative; plural by numeral.
+    "exist": (
+        Meaning(Clause(NounPhrase("cat", "a", 3, "black"), "exist", "present", place=NounPhrase("park"))),
+        {
+            "en": "There are three black cats in the park.",
+            "de": "Im Park gibt es drei schwarze Katzen.",
+            "fr": "Il y a trois chats noirs dans le parc.",
+            "es": "Hay tres gatos negros en el parque.",
+            "vi": "Có ba con mèo màu đen ở công viên.",
+            "zh": "公园里有三只黑色的猫。",
+        },
+    ),
+    # nouvel and vieil before a vowel; modal brackets; n-declension; indefinite subjects after 有 elsewhere.
+    "modal": (
+        Meaning(Clause(NounPhrase("student", "our"), "visit_place", "want", NounPhrase("library", "this", 1, "new"))),
+        {
+            "en": "Our student wants to visit this new library.",
+            "de": "Unser Schüler will diese neue Bibliothek besichtigen.",
+            "fr": "Notre élève veut visiter cette nouvelle bibliothèque.",
+            "es": "Nuestro alumno quiere visitar esta biblioteca nueva.",
+            "vi": "Học sinh của chúng tôi muốn tham quan thư viện mới này.",
+            "zh": "我们的学生想参观这座新图书馆。",
+        },
+    ),
+    "new_subject": (
+        Meaning(Clause(NounPhrase("dog", "a"), "sleep", "progressive", place=NounPhrase("garden"), time="now")),
+        {
+            "en": "Now a dog is sleeping in the garden.",
+            "de": "Jetzt schläft ein Hund im Garten.",
+            "fr": "Maintenant, un chien dort dans le jardin.",
+            "es": "Ahora un perro está durmiendo en el jardín.",
+            "vi": "Bây giờ một con chó đang ngủ ở vườn.",
+            "zh": "现在有一只狗正在花园里睡觉。",
+        },
+    ),
+    "colour": (
+        Meaning(Clause(NounPhrase("shirt", "this", MANY), "be", "present", quality="white")),
+        {
+            "en": "These shirts are white.",
+            "de": "Diese Hemden sind weiß.",
+            "fr": "Ces chemises sont blanches.",
+            "es": "Estas camisas son blancas.",
+            "vi": "Những chiếc áo sơ mi này có màu trắng.",
+            "zh": "这些衬衫是白色的。",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden(name: str) -> None:
+    meaning, expected = GOLDEN[name]
+    assert texts(meaning) == expected
+
+
+def test_french_forms_before_a_vowel() -> None:
+    for phrase, expected in [
+        (NounPhrase("hotel", "this", 1, "old"), "Elle nettoie ce vieil hôtel."),
+        (NounPhrase("hotel", "the", 1, "beautiful"), "Elle nettoie le bel hôtel."),
+        (NounPhrase("hotel", "this"), "Elle nettoie cet hôtel."),
+        (NounPhrase("school", "my"), "Elle nettoie mon école."),
+        (NounPhrase("hotel"), "Elle nettoie l'hôtel."),
+    ]:
+        assert render(Meaning(Clause(SHE, "clean", "progressive", phrase)), "fr").text == expected
+
+
+def test_german_weak_nouns_and_dative_verbs() -> None:
+    see = Meaning(Clause(ME, "see", "can", NounPhrase("bear", "the", 1, "brown")))
+    help_ = Meaning(Clause(ME, "help", "future", NounPhrase("child", "the", MANY, "polite")))
+    assert render(see, "de").text == "Ich kann den braunen Bären sehen."
+    assert render(help_, "de").text == "Ich werde den höflichen Kindern helfen."
+
+
+def test_alignment_follows_the_grammar() -> None:
+    """Word order differs everywhere, and ``hat … gekauft`` both answer ``bought``."""
+    meaning = GOLDEN["transitive"][0]
+    english, german, chinese = (render(meaning, language) for language in ("en", "de", "zh"))
+    pairs = {(english.tokens[i], german.tokens[j]) for i, j in align(english, german)}
+    assert pairs == {
+        ("Yesterday", "Gestern"), ("the", "der"), ("teacher", "Lehrer"), ("bought", "hat"), ("bought", "gekauft."),
+        ("an", "ein"), ("old", "altes"), ("book.", "Buch"),
+    }  # fmt: skip
+    pairs = {(english.tokens[i], chinese.tokens[j]) for i, j in align(english, chinese)}
+    assert {("an", "一"), ("book.", "书"), ("old", "旧"), ("bought", "买"), ("bought", "了")} <= pairs
+    assert [token for token, slots in zip(chinese.tokens, chinese.slots) if not slots] == ["。"]
+
+
+@pytest.mark.parametrize("module", LEXICONS, ids=lambda module: module.__name__.rsplit(".", 1)[-1])
+def test_lexicons_are_complete(module: object) -> None:
+    assert set(module.NOUNS) == set(NOUNS)
+    assert set(module.ADJECTIVES) == set(ADJECTIVES)
+    assert set(module.TIMES) == set(TIMES)
+    assert set(module.PRONOUNS) == set(PRONOUNS)
+    assert set(VERBS) - {"be", "exist"} <= set(module.VERBS)
+    assert all(all(forms) for forms in module.ADJECTIVES.values())
+    assert len({len(forms) for forms in module.NOUNS.values()}) == 1
+
+
+def test_rendering_is_injective_in_every_language() -> None:
+    assert len(set(meanings())) == 20_000
+    for language in LANGUAGES:
+        seen: dict[str, Meaning] = {}
+        for meaning in meanings():
+            text = render(meaning, language).text
+            assert text not in seen, f"{meaning} and {seen[text]} are both {text!r}"
+            seen[text] = meaning
+
+
+def test_texts_and_tokens_agree() -> None:
+    for meaning in meanings()[:3000]:
+        for language in LANGUAGES:
+            phrase = render(meaning, language)
+            assert len(phrase.tokens) == len(phrase.slots)
+            assert ("" if language == "zh" else " ").join(phrase.tokens) == phrase.text
+            if language == "zh":
+                assert " " not in phrase.text and phrase.text[-1] in "。？"
+            else:
+                assert list(phrase.tokens) == phrase.text.split() and phrase.text[-1] in ".?"
+
+
+def test_every_word_occurs_in_training() -> None:
+    phrases = [
+        p for m in meanings() for c in (m.main, m.other) if c for p in (c.subject, c.object, c.recipient, c.place) if p
+    ]
+    clauses = [clause for m in meanings() for clause in (m.main, m.other) if clause]
+    assert {p.head for p in phrases} == {*NOUNS, *PRONOUNS}
+    assert {p.adjective for p in phrases if p.adjective} | {c.quality for c in clauses if c.quality} == set(ADJECTIVES)
+    assert {c.predicate for c in clauses} == set(VERBS)
+    assert {c.time for c in clauses if c.time} == set(TIMES)
+    assert {p.count for p in phrases} == set(range(10))
+
+
+def test_alignment_is_valid_and_covers_what_both_sides_say() -> None:
+    content = (".noun", ".adjective", ".verb", ".time", ".quality", ".negation")
+    for meaning in meanings()[:800]:
+        phrases = [render(meaning, language) for language in LANGUAGES]
+        for source in phrases:
+            for target in phrases:
+                pairs = align(source, target)
+                assert pairs == sorted(pairs)
+                assert all(0 <= i < len(source.tokens) and 0 <= j < len(target.tokens) for i, j in pairs)
+                aligned = {i for i, _ in pairs}
+                told = {slot for slots in target.slots for slot in slots}
+                for i, slots in enumerate(source.slots):
+                    # "be" has no word of its own in Chinese when denied or intensified.
+                    wanted = any(s.endswith(content) and (s in told or not s.endswith(".verb")) for s in slots)
+                    assert i in aligned or not wanted, (source.text, target.text, source.tokens[i])
+
+
+def test_splits_are_disjoint_by_meaning_across_seeds() -> None:
+    pools = {
+        split: {meaning.key for seed in range(3) for meaning in draw_meanings(split, 700, seed)}
+        for split in ("train", "dev", "test")
+    }
+    assert not pools["train"] & pools["dev"]
+    assert not pools["train"] & pools["test"]
+    assert not pools["dev"] & pools["test"]
+    assert {split_of(meaning) for meaning in draw_meanings("test", 200, 5)} == {"test"}
+
+
+def test_same_rows_in_another_process() -> None:
+    code = (
+        "from st_xling.data.phrasebook import draw_meanings, render, mining_phrases\n"
+        "print([render(m, 'vi').text for m in draw_meanings('test', 40, 3)], mining_phrases(size=40, gold=9, seed=2))"
+    )
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": value},
+            capture_output=True,
+            text=True,
+            check=True,
+            encoding="utf-8",
+        ).stdout
+        for value in ("1", "2")
+    }
+    here = f"{[render(m, 'vi').text for m in draw_meanings('test', 40, 3)]} {mining_phrases(size=40, gold=9, seed=2)}\n"
+    assert answers == {here}
+
+
+def test_parallel_phrases_columns_and_prefix() -> None:
+    large = parallel_phrases("de", "en", size=300, seed=4)
+    assert large.column_names == [
+        "source", "target", "source_language", "target_language", "alignment", "source_tokens", "target_tokens",
+    ]  # fmt: skip
+    assert parallel_phrases("de", "en", size=50, seed=4).to_list() == large.select(range(50)).to_list()
+    assert len(set(large["source"])) == len(set(large["target"])) == 300
+    assert set(large["source_language"]) == {"de"}
+    assert parallel_phrases("zh", "en", size=300, seed=4)["target"][:] == large["target"][:]
+    row = large[0]
+    assert row["source"].split() == row["source_tokens"]
+    assert all(i < len(row["source_tokens"]) and j < len(row["target_tokens"]) for i, j in row["alignment"])
+
+
+def test_seeds_and_repeats() -> None:
+    assert draw_meanings("train", 20, 0) != draw_meanings("train", 20, 1)
+    assert len(draw_meanings("train", 500, 0, distinct=False)) == 500
+
+
+def test_mining_set_tells_the_truth() -> None:
+    size, gold, seed = 400, 60, 7
+    found = mining_phrases("fr", "zh", size=size, gold=gold, seed=seed)
+    translation = {render(m, "fr").text: render(m, "zh").text for m in draw_meanings("test", 2 * size - gold, seed)}
+    assert len(set(found.source)) == len(set(found.target)) == size
+    where = {text: index for index, text in enumerate(found.target)}
+    pairs = [(i, where[translation[text]]) for i, text in enumerate(found.source) if translation[text] in where]
+    assert pairs == found.gold
+    assert len(pairs) == gold
+    assert [i for i, _ in pairs] != [j for _, j in pairs]
+
+
+def test_mining_edges() -> None:
+    assert mining_phrases(size=5, gold=0).gold == []
+    assert len(mining_phrases(size=5, gold=5).gold) == 5
+
+
+def test_importing_is_cheap() -> None:
+    code = "import sys, st_xling.data.phrasebook; print('datasets' in sys.modules, 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: parallel_phrases("xx", "en"), "language must be one of en, de, fr, es, vi, zh: got 'xx'"),
+        (lambda: parallel_phrases("de", "english"), "got 'english'; did you mean 'en'"),
+        (lambda: parallel_phrases("de", "de"), "source and target must differ: got 'de' for both"),
+        (lambda: parallel_phrases("de", "en", split="valid"), "split must be one of train, dev, test: got 'valid'"),
+        (lambda: parallel_phrases("de", "en", size=0), "size must be at least 1: got size=0"),
+        (lambda: mining_phrases(size=10, gold=11), "gold must lie between 0 and size: got gold=11 for size=10"),
+        (lambda: mining_phrases(size=10, gold=-1), "gold must lie between 0 and size: got gold=-1"),
+        (lambda: mining_phrases(size=0), "size must be at least 1: got size=0"),
+        (lambda: render(GOLDEN["that"][0], "pt"), "language must be one of"),
+    ],
+)
+def test_errors_say_what_to_do(call, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

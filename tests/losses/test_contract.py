@@ -1,0 +1,97 @@
+"""What every objective in ``losses.__all__`` owes the house, checked before a reviewer does."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+import torch
+from datasets import Dataset
+from sentence_transformers import InputExample, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from torch.utils.data import DataLoader
+
+from st_xling import losses
+from st_xling.losses.base import CrossLingualLoss
+
+CLASSES = [
+    cls
+    for name in losses.__all__
+    if inspect.isclass(cls := getattr(losses, name)) and issubclass(cls, CrossLingualLoss) and name.endswith("Loss")
+]
+OBJECTIVES = [cls for cls in CLASSES if cls not in (CrossLingualLoss, losses.CombinedLoss)]
+FUNCTIONS = [function for name in losses.__all__ if inspect.isfunction(function := getattr(losses, name))]
+
+
+def test_the_table_of_contents_is_complete():
+    assert sorted(losses.__all__) == list(losses.__all__)
+    assert len(OBJECTIVES) >= 2
+
+
+@pytest.mark.parametrize("cls", OBJECTIVES, ids=lambda cls: cls.__name__)
+def test_the_documentation_has_every_section(cls):
+    text = inspect.getdoc(cls) or ""
+    for section in ("Args:", "References:", "Requirements:", "Inputs:", "Relations:", "Example:"):
+        assert section in text, f"{cls.__name__} lacks {section}"
+    for name in list(inspect.signature(cls.__init__).parameters)[1:]:
+        assert f"{name}:" in text, f"{cls.__name__} does not describe {name}"
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_functions_give_shapes_units_errors_and_source(function):
+    text = inspect.getdoc(function) or ""
+    for section in ("Args:", "*Shape:*", "Returns:", "Raises:", "Source:", "Example:", "nats"):
+        assert section in text, f"{function.__name__} lacks {section}"
+    parameters = inspect.signature(function).parameters.values()
+    keyword = [p.name for p in parameters if p.default is not p.empty]
+    assert all(p.kind is p.KEYWORD_ONLY for p in parameters if p.name in keyword)
+
+
+@pytest.mark.parametrize("cls", OBJECTIVES, ids=lambda cls: cls.__name__)
+def test_options_are_keyword_only_and_reach_the_card(cls, make_model):
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[2:]
+    assert all(p.kind is p.KEYWORD_ONLY for p in parameters)
+    loss = cls(make_model())
+    assert set(loss.get_config_dict()) <= {p.name for p in parameters}
+    assert loss.citation.strip().startswith("@")
+
+
+@pytest.mark.parametrize("cls", OBJECTIVES, ids=lambda cls: cls.__name__)
+def test_it_is_a_finite_scalar_that_trains_the_encoder(cls, make_model, features):
+    model = make_model()
+    loss = cls(model)
+    value = loss(features(model), None)
+    assert value.shape == () and torch.isfinite(value)
+    value.backward()
+    assert sum(p.grad.abs().sum() for p in model.parameters() if p.grad is not None) > 0
+
+
+@pytest.mark.parametrize("cls", OBJECTIVES, ids=lambda cls: cls.__name__)
+def test_it_trains_by_fit_as_it_stands(cls, make_model, pairs, tmp_path):
+    model = make_model()
+    loss = cls(model)
+    before = {name: p.detach().clone() for name, p in loss.named_parameters()}
+    loader = DataLoader([InputExample(texts=list(pair)) for pair in pairs], batch_size=4)
+    model.fit([(loader, loss)], epochs=1, warmup_steps=0, show_progress_bar=False, checkpoint_path=str(tmp_path))
+    assert any(not torch.equal(p, before[name]) for name, p in loss.named_parameters())
+
+
+def test_a_sum_trains_in_the_hosts_trainer_and_logs_its_parts(make_model, pairs, tmp_path):
+    model = make_model()
+    loss = losses.TranslationRankingLoss(model) + losses.RepresentationTranslationLoss(model)
+    data = Dataset.from_dict({"source": [s for s, _ in pairs] * 4, "target": [t for _, t in pairs] * 4})
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(tmp_path),
+        max_steps=8,
+        per_device_train_batch_size=8,
+        learning_rate=1e-2,
+        logging_steps=4,
+        report_to="none",
+        disable_tqdm=True,
+    )
+    trainer = SentenceTransformerTrainer(model=model, args=arguments, train_dataset=data, loss=loss)
+    trainer.train()
+    first, last = (entry for entry in trainer.state.log_history if "translation_ranking" in entry)
+    assert last["loss"] < first["loss"]
+    for entry in (first, last):
+        parts = entry["translation_ranking"] + entry["representation_translation"]
+        assert entry["loss"] == pytest.approx(parts, abs=1e-3)

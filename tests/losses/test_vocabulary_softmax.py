@@ -1,0 +1,72 @@
+"""The chunked vocabulary softmax is the plain one, whatever the chunks and the torch version."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from st_xling.losses import vocabulary_softmax
+from st_xling.losses.vocabulary_softmax import vocabulary_cross_entropy
+from tests import reference
+
+
+def inputs(rows: int = 11, classes: int = 23, dim: int = 5, dtype: torch.dtype = torch.float64):
+    generator = torch.Generator().manual_seed(1)
+    hidden = torch.randn(rows, dim, generator=generator, dtype=dtype, requires_grad=True)
+    weight = torch.randn(classes, dim, generator=generator, dtype=dtype, requires_grad=True)
+    bias = torch.randn(classes, generator=generator, dtype=dtype, requires_grad=True)
+    labels = torch.randint(classes, (rows,), generator=generator)
+    return hidden, weight, bias, labels
+
+
+@pytest.fixture(params=["fused", "checkpointed"])
+def path(request, monkeypatch):
+    """Both implementations: torch's own operator, and ours where torch is older."""
+    if request.param == "checkpointed":
+        monkeypatch.setattr(vocabulary_softmax, "LinearCrossEntropyOptions", None)
+    elif vocabulary_softmax.LinearCrossEntropyOptions is None:
+        pytest.skip("this torch has no linear_cross_entropy")
+    return request.param
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 4, 11, 100, None])
+def test_equals_the_formula_with_labels_left_out(path, chunk_rows):
+    hidden, weight, bias, labels = inputs()
+    labels[[0, 7]] = -100
+    loss = vocabulary_cross_entropy(hidden, weight, labels, bias=bias, chunk_rows=chunk_rows)
+    numbers = [part.tolist() for part in (hidden, weight, bias, labels)]
+    assert loss.item() == pytest.approx(reference.vocabulary_cross_entropy(*numbers), rel=1e-9)
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 4, 11])
+def test_gradients_equal_the_plain_softmax(path, chunk_rows):
+    ours, plain = inputs(), inputs()
+    vocabulary_cross_entropy(*ours[:2], ours[3], bias=ours[2], chunk_rows=chunk_rows).mul(3.0).backward()
+    F.cross_entropy(F.linear(*plain[:3]), plain[3]).mul(3.0).backward()
+    for mine, theirs in zip(ours[:3], plain[:3]):
+        torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-9, atol=1e-12)
+
+
+def test_every_label_left_out_is_zero_with_a_gradient(path):
+    hidden, weight, bias, labels = inputs()
+    loss = vocabulary_cross_entropy(hidden, weight, torch.full_like(labels, -100), bias=bias)
+    loss.backward()
+    assert loss.item() == 0.0
+    assert hidden.grad.abs().sum() == 0
+
+
+def test_bf16_autocast_gives_finite_gradients(path):
+    hidden, weight, bias, labels = inputs(dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = vocabulary_cross_entropy(hidden, weight, labels, bias=bias, chunk_rows=4)
+    loss.backward()
+    plain = F.cross_entropy(F.linear(hidden, weight, bias), labels)
+    assert loss.item() == pytest.approx(plain.item(), rel=2e-2)
+    assert torch.isfinite(weight.grad).all() and weight.grad.abs().sum() > 0
+
+
+def test_shapes_that_do_not_fit():
+    hidden, weight, bias, labels = inputs()
+    with pytest.raises(ValueError, match=r"got \(11, 5\), \(23, 5\) and \(10,\)"):
+        vocabulary_cross_entropy(hidden, weight, labels[:10], bias=bias)
