@@ -83,18 +83,25 @@ def _add_train(commands: Any) -> None:
     )
     train.add_argument("recipe", metavar="RECIPE", help="name of a recipe, or path of a YAML file")
     train.add_argument("--model", default="tiny", help="Hub id, folder, or 'tiny': built from the data (default)")
-    train.add_argument("--data", action="append", required=True, metavar="SPEC", help="xx-yy=PATH, Hub id, phrasebook:…")
-    train.add_argument("--dev", action="append", metavar="SPEC", help="development pairs; default: 2 %% held out; or none")
+    train.add_argument(
+        "--data", action="append", required=True, metavar="SPEC", help="xx-yy=PATH, Hub id, phrasebook:…"
+    )
+    train.add_argument(
+        "--dev", action="append", metavar="SPEC", help="development pairs; default: 2 %% held out; or none"
+    )
     train.add_argument("--out", required=True, type=Path, metavar="DIR", help="folder for the model and its training")
     train.add_argument("--resume", action="store_true", help="go on from the last checkpoint in --out")
     train.add_argument("--overwrite", action="store_true", help="replace an earlier run in --out")
     train.add_argument("--skip-bad-lines", action="store_true", help="drop unreadable lines and say how many")
-    train.add_argument("--tiny", action="append", default=[], metavar="KEY=VALUE", help="layers, hidden_size, vocabulary, …")
+    train.add_argument(
+        "--tiny", action="append", default=[], metavar="KEY=VALUE", help="layers, hidden_size, vocabulary, …"
+    )
     train.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key of the recipe, dotted")
-    for name, kind in (("epochs", float), ("max-steps", int), ("batch-size", int), ("learning-rate", float)):
-        train.add_argument(f"--{name}", type=kind)
-    for name, kind in (("warmup", float), ("eval-steps", int), ("seed", int), ("precision", str)):
-        train.add_argument(f"--{name}", type=kind)
+    for name in ("epochs", "learning-rate", "warmup"):
+        train.add_argument(f"--{name}", type=float)
+    for name in ("max-steps", "batch-size", "eval-steps", "seed"):
+        train.add_argument(f"--{name}", type=int)
+    train.add_argument("--precision", choices=("fp32", "bf16", "fp16"))
     train.add_argument("--max-length", type=int, help="tokens a text is cut to")
     train.add_argument("--pooling", choices=("mean", "cls", "max"))
     train.add_argument("--json", type=Path, metavar="PATH", help="also write the figures here")
@@ -133,8 +140,9 @@ def _train(arguments: argparse.Namespace) -> None:
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.training import load_recipe, train
     from st_xling.training.holdout import hold_out
+    from st_xling.training.run import check_tiny
 
-    tiny = _pairs(arguments.tiny, "--tiny")
+    tiny = check_tiny(_pairs(arguments.tiny, "--tiny"))
     recipe = load_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=_overrides(arguments))
     data = load_data_specs(arguments.data, skip_bad_lines=arguments.skip_bad_lines)
     if arguments.dev == ["none"]:
@@ -191,7 +199,12 @@ def _pairs(given: Sequence[str], flag: str) -> dict[str, Any]:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise ValueError(f"{flag} takes KEY=VALUE: got {text!r}.")
-        pairs[key] = yaml.safe_load(value)
+        try:
+            pairs[key] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ValueError(
+                f"{flag} {key}= takes a YAML value: got {value!r}; quote it, as in '\"{value}\"'."
+            ) from error
     return pairs
 
 
@@ -199,6 +212,7 @@ def _write_json(path: Path | None, content: Any) -> None:
     if path is not None:
         from st_xling.training.run_folder import write_json
 
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, content)
 
 
@@ -206,9 +220,9 @@ def _after_interrupt(stop: KeyboardInterrupt, command: str) -> str:
     folder, checkpoint = getattr(stop, "folder", None), getattr(stop, "checkpoint", None)
     if folder is None:
         return "interrupted."
-    if checkpoint is None:
-        return f"interrupted before the first checkpoint; start again with:\n  {command} --overwrite"
     words = [word for word in shlex.split(command) if word not in ("--resume", "--overwrite")]
+    if checkpoint is None:
+        return f"interrupted before the first checkpoint; start again with:\n  {shlex.join([*words, '--overwrite'])}"
     return f"interrupted; {checkpoint} stands. To go on:\n  {shlex.join([*words, '--resume'])}"
 
 

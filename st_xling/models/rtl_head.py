@@ -107,7 +107,7 @@ class RepresentationTranslationHead(nn.Module):
         dropout = self.attention_dropout if self.training else 0.0
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
         attended = attention.output(mixed.transpose(1, 2).flatten(2), hidden)  # type: ignore[union-attr, operator]
-        return layer.output(layer.intermediate(attended), attended)  # type: ignore[union-attr, operator]
+        return layer.output(layer.intermediate(attended), attended)  # type: ignore[operator]
 
 
 def _vocabulary_index(ids: Sequence[int] | Tensor | None, size: int) -> Tensor | None:

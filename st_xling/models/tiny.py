@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -13,7 +14,6 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers import (
     BertConfig,
     BertModel,
-    BertTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerFast,
     XLMRobertaConfig,
@@ -25,7 +25,13 @@ from st_xling.models.load import Pooling, load_encoder
 Architecture = Literal["bert", "xlm-roberta"]
 
 _SPECIAL = {
-    "bert": {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"},
+    "bert": {
+        "pad_token": "[PAD]",
+        "unk_token": "[UNK]",
+        "cls_token": "[CLS]",
+        "sep_token": "[SEP]",
+        "mask_token": "[MASK]",
+    },
     "xlm-roberta": {
         "cls_token": "<s>",
         "pad_token": "<pad>",
@@ -140,16 +146,19 @@ def train_tokenizer(
         [pre_tokenizers.Metaspace(), pre_tokenizers.Split(Regex(r"\p{P}|\p{Han}|\p{Hiragana}"), behavior="isolated")]
     )
     core.decoder = decoders.Metaspace()
+    texts = list(texts)
+    alphabet = _alphabet((core.normalizer.normalize_str(text) for text in texts), vocabulary // 2)
+    if set(alphabet) <= {"▁"}:
+        raise ValueError("a tokenizer needs text: got no sentence with a letter in it; give the training pairs.")
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
         special_tokens=list(special.values()),
-        limit_alphabet=vocabulary // 2,
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
         min_frequency=2,
         show_progress=False,
     )
-    core.train_from_iterator((text for text in texts), trainer)
-    if core.get_vocab_size() <= len(special):
-        raise ValueError("a tokenizer needs text: got no sentence with a letter in it; give the training pairs.")
+    core.train_from_iterator(texts, trainer)
     cls, sep = special["cls_token"], special["sep_token"]
     core.post_processor = processors.TemplateProcessing(
         single=f"{cls} $A {sep}",
@@ -160,3 +169,11 @@ def train_tokenizer(
     if architecture == "xlm-roberta":
         inputs.remove("token_type_ids")
     return PreTrainedTokenizerFast(tokenizer_object=core, model_input_names=inputs, **special)
+
+
+def _alphabet(texts: Iterable[str], size: int) -> list[str]:
+    """The most frequent characters. (The trainer's own limit breaks ties by hash order, too.)"""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(text.replace(" ", "▁"))
+    return sorted(counts, key=lambda character: (-counts[character], character))[:size]

@@ -33,7 +33,9 @@ def training_arguments(
     eval_steps = options.eval_steps or max(1, steps // EVALUATIONS_A_RUN // logs) * logs
     eval_steps = min(eval_steps, steps)
     log_steps = options.log_steps or _divisor(eval_steps, max(1, eval_steps // LOGS_AN_EVALUATION))
-    chosen: dict[str, Any] = {} if best_metric is None else {"metric_for_best_model": best_metric, "greater_is_better": True}
+    chosen: dict[str, Any] = (
+        {} if best_metric is None else {"metric_for_best_model": best_metric, "greater_is_better": True}
+    )
     return SentenceTransformerTrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=options.batch_size,

@@ -49,7 +49,9 @@ class StderrProgress(TrainerCallback):
         }
         self.bar.set_postfix(shown)
 
-    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
         if self.bar is not None:
             self.bar.close()
             self.bar = None

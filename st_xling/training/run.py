@@ -25,6 +25,7 @@ from st_xling.training.build import build_loss
 from st_xling.training.progress import StderrProgress
 from st_xling.training.recipe import Recipe
 from st_xling.training.run_folder import RunFolder, write_json
+from st_xling.training.strict_keys import read_options
 from st_xling.training.texts import TextReport, report_texts
 from st_xling.training.trainer import CrossLingualTrainer
 
@@ -96,25 +97,30 @@ def train(
         ValueError: Empty data, an occupied folder, a model or option that does not fit.
         TrainingInterrupted: Ctrl-C.
     """
+    tiny = check_tiny(tiny)
+    if tiny and model != "tiny":
+        raise ValueError(f"tiny options shape the model 'tiny' only: got {', '.join(tiny)} for another model.")
     pairs = mix(data)
     folder = RunFolder(out)
-    name = model if isinstance(model, str) else str(model.model_card_data.base_model or "a loaded model")
     manifest = {
         "version": __version__,
         "command": command,
         "recipe": recipe.as_dict(),
-        "model": name,
-        "tiny": dict(tiny or {}),
+        "model": _name(model),
+        "tiny": tiny,
         "data": {key: {"rows": len(part), "sha8": fingerprint(part)} for key, part in data.items()},
+        "dev": _dev_data(evaluator),
     }
-    created = not folder.path.exists()
+    created, replaces = not folder.path.exists(), overwrite and not resume and folder.manifest_path.is_file()
     checkpoint = folder.claim(manifest, resume=resume, overwrite=overwrite)
     try:
-        trainer, texts = _prepare(recipe, pairs, folder, model, dict(tiny or {}), evaluator, checkpoint)
+        trainer, texts = _prepare(recipe, pairs, folder, model, tiny, evaluator, checkpoint)
     except ValueError:
-        if checkpoint is None and not resume:  # nothing was trained: leave nothing behind
+        if not resume and not replaces:  # nothing was trained: leave nothing behind
             shutil.rmtree(folder.path if created else folder.training, ignore_errors=True)
         raise
+    if replaces:
+        folder.start_over(manifest)
     started = time.perf_counter()
     try:
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
@@ -131,6 +137,11 @@ def train(
     )
     _save(result, folder, manifest)
     return result
+
+
+def check_tiny(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Options of :func:`tiny_encoder`, or ``ValueError`` with the nearest valid name or the type that was expected."""
+    return read_options(tiny_encoder, dict(options or {}), "tiny")
 
 
 def mix(data: Mapping[str, Dataset]) -> Dataset:
@@ -171,8 +182,10 @@ def _prepare(
     checkpoint: Path | None,
 ) -> tuple[CrossLingualTrainer, tuple[TextReport, TextReport]]:
     if checkpoint is not None:
-        model = str(checkpoint)
-    encoder = _encoder(recipe, model, tiny, pairs) if isinstance(model, str) else model
+        encoder = load_encoder(str(checkpoint))  # pooling and length as they were chosen at the start
+        encoder.model_card_data.base_model = None if model == "tiny" else _name(model)
+    else:
+        encoder = _encoder(recipe, model, tiny, pairs) if isinstance(model, str) else model
     sides = [
         report_texts(encoder.tokenizer, pairs[side], max_length=encoder.max_seq_length, description=side, progress=True)
         for side in ("source", "target")
@@ -199,17 +212,28 @@ def _encoder(recipe: Recipe, model: str, tiny: dict[str, Any], pairs: Dataset) -
     if model != "tiny":
         return load_encoder(model, pooling=options.pooling, max_length=options.max_length)  # type: ignore[arg-type]
     shape: dict[str, Any] = {"seed": recipe.training.seed, **tiny}
-    shape.setdefault("pooling", options.pooling or "mean")
-    shape.setdefault("max_length", options.max_length or 32)
+    for key, value in (("pooling", options.pooling), ("max_length", options.max_length)):
+        if value is not None:
+            shape.setdefault(key, value)
     return tiny_encoder((text for side in ("source", "target") for text in pairs[side]), **shape)
+
+
+def _name(model: str | SentenceTransformer) -> str:
+    return model if isinstance(model, str) else str(model.model_card_data.base_model or "a loaded model")
+
+
+def _dev_data(evaluator: BaseEvaluator | None) -> str | None:
+    """What judges the run, without our version, which may change before a run is resumed."""
+    signature = getattr(evaluator, "signature", None)
+    return None if signature is None else "|".join(p for p in signature.split("|") if not p.startswith("st-xling:"))
 
 
 def _tell_truncation(report: TextReport, max_length: int | None) -> None:
     if report.truncated:
         share = 100 * report.truncated / report.texts
         tqdm.write(
-            f"{report.truncated:,} of {report.texts:,} texts ({share:.1f} %) are longer than {max_length} tokens and are "
-            f"cut; the longest has {report.longest}. Raise model.max_length to keep more.",
+            f"{report.truncated:,} of {report.texts:,} texts ({share:.1f} %) are longer than {max_length} tokens and "
+            f"are cut; the longest has {report.longest}. Raise model.max_length to keep more.",
             file=sys.stderr,
         )
 

@@ -33,7 +33,7 @@ class RunFolder:
         self.manifest_path = self.training / "run.json"
 
     def claim(self, manifest: dict[str, Any], *, resume: bool = False, overwrite: bool = False) -> Path | None:
-        """Make the folder this run's own.
+        """Make the folder this run's own; an earlier run to be replaced stands until :meth:`start_over`.
 
         Args:
             manifest: What identifies the run; a resumed run must agree with it.
@@ -60,11 +60,16 @@ class RunFolder:
         if ours and not overwrite:
             hint = "it is complete" if self.read_manifest().get("finished") else "it can be continued with --resume"
             raise ValueError(f"{self.path} holds an earlier run ({hint}); use --overwrite to replace it.")
-        if ours:
-            shutil.rmtree(self.path)
-        self.training.mkdir(parents=True, exist_ok=True)
-        self.write_manifest({**manifest, "finished": False})
+        if not ours:
+            self.start_over(manifest)
         return None
+
+    def start_over(self, manifest: dict[str, Any]) -> None:
+        """An empty folder with ``manifest``."""
+        if self.path.exists():
+            shutil.rmtree(self.path)
+        self.training.mkdir(parents=True)
+        self.write_manifest({**manifest, "finished": False})
 
     def read_manifest(self) -> dict[str, Any]:
         return json.loads(self.manifest_path.read_text(encoding="utf-8"))
@@ -86,12 +91,21 @@ class RunFolder:
         written = self.read_manifest()
         plain = json.loads(json.dumps(manifest))
         ignored = {"finished", "command", "version"}
-        unlike = [key for key in plain if key not in ignored and written.get(key) != plain[key]]
+        unlike = [
+            name for key in plain if key not in ignored for name in _differences(written.get(key), plain[key], key)
+        ]
         if unlike:
             raise ValueError(
                 f"--resume must repeat the run that {self.path} holds: {', '.join(unlike)} differ; it was started with "
                 f"{written.get('command') or 'other options'}."
             )
+
+
+def _differences(left: Any, right: Any, name: str) -> list[str]:
+    """Dotted names of what two manifests do not agree on."""
+    if not (isinstance(left, dict) and isinstance(right, dict)):
+        return [] if left == right else [name]
+    return [part for key in {**left, **right} for part in _differences(left.get(key), right.get(key), f"{name}.{key}")]
 
 
 def _is_complete(checkpoint: Path) -> bool:

@@ -53,13 +53,14 @@ def set_key(raw: dict[str, Any], key: str, value: Any) -> None:
 
 def option_types(owner: Callable[..., Any]) -> dict[str, tuple[type, ...]]:
     """The options of a class or function, read off its signature: name → types it takes; none: not checked here."""
-    hints = get_type_hints(owner.__init__ if inspect.isclass(owner) else owner)  # type: ignore[misc]
+    hints = get_type_hints(owner.__init__ if inspect.isclass(owner) else owner)
     parameters = inspect.signature(owner).parameters
-    return {name: _types(hints[name]) for name, entry in parameters.items() if entry.default is not inspect.Parameter.empty}
+    defaults = {name for name, entry in parameters.items() if entry.default is not inspect.Parameter.empty}
+    return {name: _types(hints[name]) for name in parameters if name in defaults}
 
 
 def read_options(owner: Callable[..., Any], given: Any, where: str) -> dict[str, Any]:
-    """The ``given`` options of ``owner``, names and types checked; a whole number, or text such as 5e-5, may be a float."""
+    """The ``given`` options of ``owner``, names and types checked; whole numbers, or text like 5e-5, may be floats."""
     known = option_types(owner)
     given = {} if given is None else given
     check_keys(given, known, where)

@@ -1,0 +1,101 @@
+"""Training in processes of its own, which can be told when to die."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["st_xling.cli", "st_xling.data", "st_xling.evaluation", "st_xling.training", "datasets"])
+
+
+@dataclass(frozen=True)
+class Death:
+    """A signal that the process sends to itself, so that the moment is the same in every run of the tests.
+
+    Attributes:
+        step: In the forward and backward pass of this step, counted from 1 since the process started.
+        event: Else at this audit event, e.g. ``"open"`` or ``"os.rename"`` …
+        path: … on a path that ends in this …
+        skip: … after having let so many of them pass.
+        number: Which signal.
+    """
+
+    step: int | None = None
+    event: str | None = None
+    path: str = ""
+    skip: int = 0
+    number: int = signal.SIGKILL
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended: exit status (negative: the signal that killed it) and what it wrote."""
+
+    status: int | None
+    stdout: str
+    stderr: str
+
+
+def st_xling(arguments: Sequence[str], folder: Path, death: Death | None = None, timeout: float = 120) -> Outcome:
+    """Run ``st-xling`` in a fresh process, whose streams are kept in ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    streams = [folder / "stdout.txt", folder / "stderr.txt"]
+    child = _CONTEXT.Process(target=_run, args=(list(arguments), [str(path) for path in streams], death))
+    child.start()
+    child.join(timeout)
+    if child.is_alive():
+        child.kill()
+        child.join()
+    return Outcome(child.exitcode, *(path.read_text(encoding="utf-8") for path in streams))
+
+
+def _run(arguments: list[str], streams: list[str], death: Death | None) -> None:
+    for number, path in enumerate(streams, start=1):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", encoding="utf-8", buffering=1) for number in (1, 2))
+    import torch
+
+    from st_xling.cli import main
+
+    torch.set_num_threads(1)
+    if death is not None:
+        _arm(death)
+    status = main(arguments)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _arm(death: Death) -> None:
+    from st_xling.training import CrossLingualTrainer
+
+    seen = 0
+
+    def watch(event: str, values: tuple[Any, ...]) -> None:
+        nonlocal seen
+        if event == death.event and str(values[0]).endswith(death.path):
+            seen += 1
+            if seen > death.skip:
+                os.kill(os.getpid(), death.number)
+
+    if death.event is not None:
+        sys.addaudithook(watch)
+        return
+    whole_step = CrossLingualTrainer.training_step
+
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal seen
+        seen += 1
+        loss = whole_step(self, *args, **kwargs)
+        if seen == death.step:
+            os.kill(os.getpid(), death.number)
+        return loss
+
+    CrossLingualTrainer.training_step = step  # type: ignore[method-assign]

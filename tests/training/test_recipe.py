@@ -1,0 +1,212 @@
+"""Recipes: what ships loads, what is misspelt is named with its nearest neighbour, what wins over what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from st_xling.training import ModelOptions, Recipe, TrainingOptions, build_loss, load_recipe, recipe_names
+from st_xling.training.recipe import LOSSES
+from st_xling.training.run import check_tiny
+from st_xling.training.strict_keys import merge, option_types, set_key
+
+DAP: dict[str, Any] = {"losses": {"translation_ranking": {"weight": 1.0}, "representation_translation": {"layers": 1}}}
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    def written(content: Any) -> str:
+        path = tmp_path / "mine.yaml"
+        path.write_text(content if isinstance(content, str) else yaml.safe_dump(content), encoding="utf-8")
+        return str(path)
+
+    return written
+
+
+@pytest.mark.parametrize("tiny", [False, True])
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_shipped_recipe_loads_and_builds(name: str, tiny: bool, make_model: Any) -> None:
+    recipe = load_recipe(name, tiny=tiny)
+    assert recipe.name == name and recipe.summary
+    loss = build_loss(recipe, make_model(), token_ids=[{5, 6}, {7, 8}], languages=["de", "en"])
+    assert len(loss.names) == len(recipe.losses)
+
+
+def test_the_tiny_section_is_for_tiny_alone() -> None:
+    plain, tiny = load_recipe("dap"), load_recipe("dap", tiny=True)
+    assert (plain.model.pooling, tiny.model.pooling) == ("cls", "mean")
+    assert (plain.training.epochs, tiny.training.epochs) == (1.0, 4.0)
+    assert plain.losses == tiny.losses
+    assert plain.model.max_length == tiny.model.max_length == 32  # untouched keys of a touched section stay
+
+
+def test_what_wins(write: Any) -> None:
+    """Defaults < the recipe < its tiny section < overrides."""
+    path = write({**DAP, "training": {"epochs": 2, "warmup": 0.2, "seed": 3}, "tiny": {"training": {"epochs": 5, "seed": 4}}})
+    training = load_recipe(path, tiny=True, overrides={"training.seed": 9}).training
+    assert (training.batch_size, training.warmup, training.epochs, training.seed) == (128, 0.2, 5.0, 9)
+    assert load_recipe(path, overrides={"training.seed": 9}).training.epochs == 2.0
+
+
+def test_names_default_to_the_file(write: Any) -> None:
+    assert load_recipe(write(DAP)).name == "mine"
+    assert load_recipe(write({**DAP, "name": "ours"})).name == "ours"
+
+
+def test_an_override_may_add_a_loss_and_a_section(write: Any) -> None:
+    path = write({"losses": {"translation_ranking": None}})
+    recipe = load_recipe(path, overrides={"losses.representation_translation.layers": 1, "model.max_length": 64})
+    assert recipe.losses == {"translation_ranking": {}, "representation_translation": {"layers": 1}}
+    assert recipe.model == ModelOptions(max_length=64)
+
+
+UNKNOWN = [
+    ({**DAP, "trainig": {}}, "the recipe has no key 'trainig'; did you mean 'training'"),
+    ({"losses": {"translation_rankin": {}}}, "losses has no key 'translation_rankin'; did you mean 'translation_ranking'"),
+    ({"losses": {"translation_ranking": {"margn": 1}}}, "losses.translation_ranking has no key 'margn'.*'margin'"),
+    ({"losses": {"translation_ranking": {"wieght": 1}}}, "losses.translation_ranking has no key 'wieght'.*'weight'"),
+    ({**DAP, "model": {"poling": "cls"}}, "model has no key 'poling'; did you mean 'pooling'"),
+    ({**DAP, "training": {"learning_rat": 1}}, "training has no key 'learning_rat'; did you mean 'learning_rate'"),
+    ({**DAP, "tiny": {"modl": {}}}, "tiny has no key 'modl'; did you mean 'model'"),
+    ({**DAP, "model": {"zzz": 1}}, "model has no key 'zzz'; it is one of pooling, max_length"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), UNKNOWN)
+def test_unknown_keys(content: Any, message: str, write: Any) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_recipe(write(content))
+
+
+def test_unknown_key_within_the_tiny_section(write: Any) -> None:
+    path = write({**DAP, "tiny": {"training": {"epoch": 1}}})
+    with pytest.raises(ValueError, match="training has no key 'epoch'; did you mean 'epochs'"):
+        load_recipe(path, tiny=True)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("training.epochs", "two", r"training.epochs must be a number: got 'two'"),
+        ("training.batch_size", 1.5, r"training.batch_size must be a whole number: got 1.5"),
+        ("training.batch_size", True, r"training.batch_size must be a whole number: got True"),
+        ("training.group_by_length", 1, r"training.group_by_length must be true or false: got 1"),
+        ("training.precision", 16, r"training.precision must be text: got 16"),
+        ("training.epochs", None, r"training.epochs must be a number: got None"),
+        ("training", "fast", r"training must be a mapping of keys: got 'fast'"),
+        ("training", 0, r"training must be a mapping of keys: got 0"),
+        ("model.max_length", "long", r"model.max_length must be a whole number or null: got 'long'"),
+        ("losses.translation_ranking", 3, r"losses.translation_ranking must be a mapping of keys: got 3"),
+        ("losses.translation_ranking.margin", "big", r"losses.translation_ranking.margin must be a number: got 'big'"),
+        ("losses.translation_ranking.weight", [1], r"losses.translation_ranking.weight must be a number: got \[1\]"),
+        ("losses.translation_ranking.columns", 0, r"columns must be a list of positions such as \[0, 1\]: got 0"),
+        ("losses.representation_translation.layers", "2", r"layers must be a whole number: got '2'"),
+        ("losses.representation_translation.target_vocabulary", "atuo", r"must be 'auto' or a list: got 'atuo'"),
+        ("losses", {}, "a recipe needs at least one loss under 'losses'"),
+        ("training.epochs.x", 1, "cannot set 'training.epochs.x': 'epochs' is no section"),
+    ],
+)
+def test_wrong_types(key: str, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_recipe("dap", overrides={key: value})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("batch_size", 0),
+        ("learning_rate", 0.0),
+        ("learning_rate", float("nan")),
+        ("epochs", 0),
+        ("epochs", float("inf")),
+        ("warmup", -0.1),
+        ("weight_decay", -1.0),
+        ("gradient_accumulation", 0),
+        ("precision", "fp8"),
+        ("eval_steps", -1),
+        ("log_steps", -1),
+        ("keep_checkpoints", -1),
+        ("seed", -1),
+    ],
+)
+def test_out_of_range(key: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"training.{key} is out of range"):
+        load_recipe("tr", overrides={f"training.{key}": value})
+
+
+def test_logged_steps_must_divide_evaluated_ones() -> None:
+    with pytest.raises(ValueError, match=r"training.log_steps is out of range \(it must divide eval_steps\): got 4"):
+        load_recipe("tr", overrides={"training.log_steps": 4, "training.eval_steps": 10})
+
+
+def test_numbers_that_yaml_reads_as_text(write: Any) -> None:
+    """YAML 1.1 has no number without a dot before its exponent: ``5e-5`` is text there."""
+    assert yaml.safe_load("5e-5") == "5e-5"
+    text = "losses: {translation_ranking: {margin: 1e-1, weight: 5e-1}}\ntraining: {learning_rate: 5e-5, epochs: 2}\n"
+    recipe = load_recipe(write(text))
+    assert recipe.training.learning_rate == 5e-5 and recipe.training.epochs == 2.0
+    assert isinstance(recipe.training.epochs, float)
+    assert recipe.losses == {"translation_ranking": {"margin": 0.1, "weight": 0.5}}
+    overridden = load_recipe("tr", overrides={"training.learning_rate": "2e-4", "training.warmup": "1e-1"})
+    assert (overridden.training.learning_rate, overridden.training.warmup) == (2e-4, 0.1)
+
+
+def test_negative_weight(make_model: Any) -> None:
+    recipe = load_recipe("tr", overrides={"losses.translation_ranking.weight": -1})
+    with pytest.raises(ValueError, match="a loss weight must be a finite number, 0 or more: got -1"):
+        build_loss(recipe, make_model(), token_ids=[set(), set()])
+
+
+@pytest.mark.parametrize(
+    ("direction", "expected"), [("target", [7, 8]), ("source", [5, 7]), ("both", [5, 7, 8])]
+)
+def test_auto_vocabulary_is_that_of_the_rebuilt_side(direction: str, expected: list[int], make_model: Any) -> None:
+    recipe = load_recipe("dap", overrides={"losses.representation_translation.direction": direction})
+    loss = build_loss(recipe, make_model(), token_ids=[{7, 5}, {8, 7}])
+    head = loss.terms[1].loss.head
+    assert head.vocabulary_index.tolist() == expected
+
+
+def test_no_such_recipe(tmp_path: Path, write: Any) -> None:
+    with pytest.raises(ValueError, match="no recipe is called 'dpa'; did you mean 'dap'"):
+        load_recipe("dpa")
+    with pytest.raises(ValueError, match=r"no recipe file at .*absent\.yaml; the named recipes are dap"):
+        load_recipe(str(tmp_path / "absent.yaml"))
+    with pytest.raises(ValueError, match="a recipe is a mapping of keys: .* holds list"):
+        load_recipe(write("- dap"))
+    with pytest.raises(ValueError, match="is not valid YAML") as error:
+        load_recipe(write("losses: {a: [1"))
+    assert "\n" not in str(error.value)
+
+
+def test_reading_changes_nothing_it_was_given() -> None:
+    base = {"a": {"b": 1}, "c": [1]}
+    merged = merge(base, {"a": {"d": 2}})
+    set_key(merged, "a.b", 5)
+    assert base == {"a": {"b": 1}, "c": [1]} and merged["a"] == {"b": 5, "d": 2}
+
+
+def test_every_loss_has_options_that_can_be_checked() -> None:
+    for name, kind in LOSSES.items():
+        types = option_types(kind)
+        assert "model" not in types and types, name
+
+
+def test_a_recipe_round_trips_through_its_dict(write: Any) -> None:
+    recipe = load_recipe("dap", tiny=True)
+    assert load_recipe(write(recipe.as_dict())) == recipe
+    assert Recipe("a", "b", {}).training == TrainingOptions()
+
+
+def test_tiny_options() -> None:
+    assert check_tiny({"layers": 1, "dropout": "1e-1"}) == {"layers": 1, "dropout": 0.1}
+    assert check_tiny(None) == {}
+    with pytest.raises(ValueError, match="tiny has no key 'layer'; did you mean 'layers'"):
+        check_tiny({"layer": 1})
+    with pytest.raises(ValueError, match="tiny.layers must be a whole number: got 'two'"):
+        check_tiny({"layers": "two"})
+    with pytest.raises(ValueError, match="tiny has no key 'texts'"):
+        check_tiny({"texts": "Hallo"})

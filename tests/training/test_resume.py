@@ -1,0 +1,149 @@
+"""A run that was killed and resumed is the run that was never killed."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.training.children import Death, Outcome, st_xling
+
+STEPS = 16
+"""Two epochs of 8: 2 · 68 pairs, about two held out, by 16; a checkpoint every 3 steps and at the end."""
+
+
+def command(out: Path, *more: str) -> list[str]:
+    # Dropout 0.1 and grouping by length are the defaults; both directions and languages give the head more to remember.
+    words = ["train", "dap", "--model", "tiny", "--data", "phrasebook:de,zh?size=68", "--out", str(out)]
+    words += ["--epochs", "2", "--batch-size", "16", "--eval-steps", "3"]
+    for shape in ("hidden_size=32", "vocabulary=500", "layers=1", "max_length=24", "pooling=cls"):
+        words += ["--tiny", shape]
+    for option in ("layers=1", "languages=auto", "direction=both", "mask_ratio=0.8"):
+        words += ["--set", f"losses.representation_translation.{option}"]
+    return [*words, "--set", "training.keep_checkpoints=9", *more]
+
+
+def train(out: Path, *more: str, death: Death | None = None) -> Outcome:
+    return st_xling(command(out, *more), out.parent / "streams", death)
+
+
+def history(out: Path) -> list[dict[str, Any]]:
+    """Logged steps without what a clock says; the last entry averages over the process's own steps."""
+    lines = (out / "training" / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    entries = [json.loads(line) for line in lines[:-1]]
+    return [{key: value for key, value in entry.items() if not _is_clock(key)} for entry in entries]
+
+
+def _is_clock(key: str) -> bool:
+    return key.endswith(("_runtime", "_per_second"))
+
+
+def checkpoints(out: Path) -> list[int]:
+    return sorted(int(path.name.rsplit("-", 1)[1]) for path in (out / "training").glob("checkpoint-*"))
+
+
+def assert_same_run(out: Path, undisturbed: Path) -> None:
+    left, right = history(out), history(undisturbed)
+    assert [entry["step"] for entry in left] == [entry["step"] for entry in right]
+    for mine, theirs in zip(left, right):
+        assert mine == pytest.approx(theirs, abs=1e-6)
+    last = f"training/checkpoint-{STEPS}"
+    for name in ("model.safetensors", f"{last}/model.safetensors", f"{last}/loss.safetensors"):
+        mine, theirs = load_file(out / name), load_file(undisturbed / name)
+        assert mine.keys() == theirs.keys()
+        for key, tensor in mine.items():
+            torch.testing.assert_close(tensor, theirs[key], rtol=0, atol=1e-6, msg=lambda text: f"{name} {key}: {text}")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("undisturbed") / "run"
+    outcome = train(out)
+    assert outcome.status == 0, outcome.stderr
+    return out
+
+
+def test_the_undisturbed_run_is_worth_repeating(undisturbed: Path) -> None:
+    """Otherwise equality would prove little: it has dropout, components, a moved head, and checkpoints in both epochs."""
+    entries = history(undisturbed)
+    logged = [entry for entry in entries if "loss" in entry]
+    assert [entry["step"] for entry in logged] == list(range(1, STEPS + 1))
+    for entry in logged:
+        parts = entry["translation_ranking"] + entry["representation_translation"]
+        assert entry["loss"] == pytest.approx(parts, abs=1e-3)
+    assert len({entry["loss"] for entry in logged}) == STEPS
+    assert checkpoints(undisturbed) == [3, 6, 9, 12, 15, 16]
+    assert json.loads((undisturbed / "config.json").read_text())["hidden_dropout_prob"] == 0.1
+    heads = [load_file(undisturbed / f"training/checkpoint-{step}/loss.safetensors") for step in (3, STEPS)]
+    moved = [key for key in heads[0] if not torch.equal(heads[0][key], heads[1][key])]
+    assert any(key.endswith("head.bias") for key in moved)
+    assert any(key.endswith("language_embeddings.weight") for key in moved)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_killed_at_a_random_step(seed: int, undisturbed: Path, tmp_path: Path) -> None:
+    step = random.Random(seed).randint(4, STEPS - 1)
+    out = tmp_path / "run"
+    assert train(out, death=Death(step=step)).status == -9
+    assert not (out / "model.safetensors").exists()
+    assert max(checkpoints(out)) == (step - 1) // 3 * 3  # the step was not finished
+    outcome = train(out, "--resume")
+    assert outcome.status == 0, outcome.stderr
+    assert_same_run(out, undisturbed)
+    assert json.loads((out / "training" / "run.json").read_text())["finished"] is True
+
+
+def test_killed_before_the_first_checkpoint(undisturbed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert train(out, death=Death(step=2)).status == -9
+    assert checkpoints(out) == []
+    outcome = train(out, "--resume")
+    assert outcome.status == 0, outcome.stderr
+    assert_same_run(out, undisturbed)
+
+
+def test_killed_again_and_again_while_writing(undisturbed: Path, tmp_path: Path) -> None:
+    """Every kill falls into the writing of a checkpoint, at another place; each resumes from the last whole one."""
+    out = tmp_path / "run"
+    deaths = [
+        Death(event="open", path="checkpoint-6/tokenizer_config.json"),  # weights and config are there
+        Death(event="os.rename", path="checkpoint-9/loss.tmp"),  # the loss's file, beside its name
+        Death(event="open", path="checkpoint-12/trainer_state.json"),  # all but the last file
+    ]
+    for death, whole in zip(deaths, ([3, 6], [3, 6, 9], [3, 6, 9, 12])):
+        resume = ["--resume"] if out.exists() else []
+        assert train(out, *resume, death=death).status == -9
+        assert checkpoints(out) == whole
+        assert not (out / "training" / f"checkpoint-{whole[-1]}" / "trainer_state.json").exists()
+    outcome = train(out, "--resume")
+    assert outcome.status == 0, outcome.stderr
+    assert "checkpoint-12 was cut off while being written" in outcome.stderr
+    assert_same_run(out, undisturbed)
+
+
+def test_damaged_state_falls_back_to_an_earlier_checkpoint(undisturbed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert train(out, death=Death(step=14)).status == -9
+    assert checkpoints(out) == [3, 6, 9, 12]
+    state = out / "training" / "checkpoint-12" / "trainer_state.json"
+    state.write_text(state.read_text()[:100])
+    (out / "training" / "checkpoint-9" / "trainer_state.json").unlink()
+    outcome = train(out, "--resume")
+    assert outcome.status == 0, outcome.stderr
+    assert "checkpoint-12 was cut off" in outcome.stderr and "checkpoint-9 was cut off" in outcome.stderr
+    assert_same_run(out, undisturbed)
+
+
+def test_killed_while_the_model_is_saved(undisturbed: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert train(out, death=Death(event="os.rename", path=".saving/modules.json")).status == -9
+    assert (out / ".saving").is_dir()
+    outcome = train(out, "--resume")  # nothing is left to train
+    assert outcome.status == 0, outcome.stderr
+    assert not (out / ".saving").exists()
+    assert_same_run(out, undisturbed)

@@ -1,0 +1,165 @@
+"""Whose folder it is: nothing of others is touched, no run is lost by accident, nothing half-made stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import Dataset
+
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.training import load_recipe, train
+from st_xling.training.run_folder import RunFolder, write_json
+
+RUN = {"recipe": {"name": "tr", "training": {"epochs": 1.0, "seed": 0}}, "model": "tiny", "data": {"de-en": {"rows": 3}}}
+TINY = {"hidden_size": 32, "layers": 1, "vocabulary": 300}
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Dataset]:
+    return {"vi-en": parallel_phrases("vi", "en", size=24)}
+
+
+def short(**overrides: Any) -> Any:
+    keys = {"training.max_steps": 1, "training.batch_size": 8, **{key.replace("__", "."): v for key, v in overrides.items()}}
+    return load_recipe("tr", tiny=True, overrides=keys)
+
+
+def test_an_occupied_folder_is_refused_and_untouched(tmp_path: Path, data: Any) -> None:
+    (tmp_path / "thesis.tex").write_text("ten years of work")
+    before = snapshot(tmp_path)
+    for options in ({}, {"resume": True}, {"overwrite": True}):
+        with pytest.raises(ValueError, match=r"--out must be empty or a run of ours: .* holds something else"):
+            train(short(), data, tmp_path, tiny=TINY, **options)
+    assert snapshot(tmp_path) == before
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    path.write_text("mine")
+    with pytest.raises(ValueError, match=r"--out must be a folder: .*model is a file"):
+        RunFolder(path).claim(RUN, overwrite=True)
+    assert path.read_text() == "mine"
+
+
+def test_an_earlier_run_needs_a_word(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "a" / "run")
+    assert folder.claim(RUN) is None
+    with pytest.raises(ValueError, match=r"holds an earlier run \(it can be continued with --resume\); use --overwrite"):
+        folder.claim(RUN)
+    folder.write_manifest({**RUN, "finished": True})
+    with pytest.raises(ValueError, match=r"holds an earlier run \(it is complete\); use --overwrite"):
+        folder.claim(RUN)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"data": {"de-en": {"rows": 4}}}, "data.de-en.rows differ"),
+        ({"data": {"fr-en": {"rows": 3}}}, "data.de-en, data.fr-en differ"),
+        ({"recipe": {"name": "tr", "training": {"epochs": 2.0, "seed": 0}}}, "recipe.training.epochs differ"),
+        ({"model": "xlm-roberta-base"}, "model differ"),
+        ({"dev": "other pairs"}, "dev differ"),
+    ],
+)
+def test_resuming_another_run_names_what_differs(changes: dict[str, Any], named: str, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.claim({**RUN, "command": "st-xling train tr", "version": "0.0"})
+    before = snapshot(folder.path)
+    with pytest.raises(ValueError, match=f"--resume must repeat the run that .* holds: {named}; .*with st-xling train tr"):
+        folder.claim({**RUN, **changes}, resume=True)
+    assert snapshot(folder.path) == before
+
+
+def test_resuming_the_same_run_by_another_command_and_version(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.claim({**RUN, "command": "st-xling train tr", "version": "0.0"})
+    assert folder.claim({**RUN, "command": "st-xling train tr --resume", "version": "9"}, resume=True) is None
+
+
+def test_resuming_nothing_starts(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    assert folder.claim(RUN, resume=True) is None
+    assert folder.read_manifest() == {**RUN, "finished": False}
+
+
+def test_the_newest_whole_checkpoint(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    for step, state in ((2, "{}"), (10, "{}"), (9, "{}"), (11, '{"global_st'), (12, None)):
+        (folder.training / f"checkpoint-{step}").mkdir(parents=True)
+        if state is not None:
+            (folder.training / f"checkpoint-{step}" / "trainer_state.json").write_text(state)
+    assert folder.last_checkpoint() == folder.training / "checkpoint-10"  # by number, not by letter
+    assert not (folder.training / "checkpoint-11").exists() and not (folder.training / "checkpoint-12").exists()
+
+
+def test_json_is_written_beside_then_renamed(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    write_json(path, {"language": "ไทย"})
+    with pytest.raises(TypeError):
+        write_json(path, {"language": object()})
+    assert path.read_text(encoding="utf-8") == '{\n  "language": "ไทย"\n}\n'
+    assert [entry.name for entry in tmp_path.iterdir()] == ["results.json"]
+
+
+BAD = [
+    (short(losses__translation_ranking__weight=-1.0), TINY, "a loss weight must be"),
+    (short(model__max_length=2), TINY, "max_length must leave room"),
+    (short(training__schedule="linaer"), TINY, "'linaer' is not a valid SchedulerType"),
+    (short(), {"hidden_size": 33, "heads": 2}, "hidden_size must be a multiple of heads"),
+]
+
+
+@pytest.mark.parametrize(("recipe", "tiny", "message"), BAD, ids=[message for *_, message in BAD])
+def test_an_error_while_preparing_leaves_nothing(
+    recipe: Any, tiny: Any, message: str, data: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        train(recipe, data, tmp_path / "run", tiny=tiny)
+    assert not (tmp_path / "run").exists()
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(ValueError, match=message):
+        train(recipe, data, empty, tiny=tiny)
+    assert list(empty.iterdir()) == []
+
+
+def test_data_that_cannot_be_trained_on(data: Any, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(ValueError, match="at least one data set: got none"):
+        train(short(), {}, out)
+    with pytest.raises(ValueError, match="data set 'vi-en' is empty"):
+        train(short(), {"vi-en": data["vi-en"].select([])}, out)
+    with pytest.raises(ValueError, match="data set 'x' lacks target_language: it has source, target, source_language"):
+        train(short(), {"x": data["vi-en"].select_columns(["source", "target", "source_language"])}, out)
+    with pytest.raises(ValueError, match="tiny options shape the model 'tiny' only: got layers for another model"):
+        train(short(), data, out, model="some/encoder", tiny={"layers": 2})
+    assert not out.exists()
+
+
+def test_a_whole_run_then_overwriting_it(data: Any, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    first = train(short(), data, out, tiny=TINY)
+    assert first.steps == 1 and first.folder == out
+    names = {path.name for path in out.iterdir()}
+    assert {"model.safetensors", "modules.json", "results.json", "training"} <= names and ".saving" not in names
+    assert RunFolder(out).read_manifest()["finished"] is True
+
+    before = snapshot(out)
+    with pytest.raises(ValueError, match="earlier run"):
+        train(short(), data, out, tiny=TINY)
+    with pytest.raises(ValueError, match="a loss weight must be"):  # the replacement fails: the earlier run stands
+        train(BAD[0][0], data, out, tiny=TINY, overwrite=True)
+    with pytest.raises(ValueError, match="data.vi-en.rows, data.vi-en.sha8 differ"):
+        train(short(), {"vi-en": data["vi-en"].select(range(20))}, out, tiny=TINY, resume=True)
+    assert snapshot(out) == before
+
+    train(short(training__seed=1), data, out, tiny=TINY, overwrite=True)
+    after = snapshot(out)
+    assert after["model.safetensors"] != before["model.safetensors"]
+    assert RunFolder(out).read_manifest()["recipe"]["training"]["seed"] == 1
