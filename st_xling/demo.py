@@ -11,9 +11,12 @@ from st_xling._version import __version__
 
 if TYPE_CHECKING:
     import numpy as np
+    from datasets import Dataset
     from sentence_transformers import SentenceTransformer
+    from torch import Tensor
 
 LANGUAGES = ("de", "fr", "es", "vi", "zh")
+RECIPE: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -49,53 +52,66 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
         ``mining.precision|recall|f1|threshold``, each with its signature.
     """
     from st_xling.data import load_data_specs
-    from st_xling.data.phrasebook import parallel_phrases
     from st_xling.evaluation import TatoebaEvaluator
-    from st_xling.evaluation.token_picture import draw_token_states, token_states
-    from st_xling.models import tiny_encoder
+    from st_xling.evaluation.token_picture import draw_token_states
     from st_xling.training import load_recipe, train
-    from st_xling.training.run import mix
     from st_xling.training.run_folder import write_json
 
     out = Path(out)
-    names = ",".join(LANGUAGES)
-    data = load_data_specs([f"phrasebook:{names}?size={size.train}&split=train&seed={seed}"])
-    dev = {name: parallel_phrases(name, "en", split="dev", size=200, seed=seed) for name in LANGUAGES}
-    test = {name: parallel_phrases(name, "en", split="test", size=size.test, seed=seed) for name in LANGUAGES}
-    recipe = load_recipe("dap", tiny=True, overrides={"training.epochs": size.epochs, "training.seed": seed})
-    pairs = mix(data)
-    shape = {"vocabulary": 4000, "hidden_size": 128, "layers": 2, "max_length": 32, "seed": seed}
-    model = tiny_encoder([*pairs["source"], *pairs["target"]], **shape)
+    data = load_data_specs([f"phrasebook:{','.join(LANGUAGES)}?size={size.train}&split=train&seed={seed}"])
+    test = _pairs("test", size.test, seed)
+    recipe = load_recipe("dap", tiny=True, overrides={**RECIPE, "training.epochs": size.epochs, "training.seed": seed})
+    model = _encoder(data, seed)
     evaluator = TatoebaEvaluator(test, name="phrasebook-test", write_csv=False)
-    before = evaluator(model)
-    shown = [(row["source"], row["target"]) for row in test["de"].select(range(100))]
-    states = {"untrained": tuple(token_states(model, side) for side in zip(*shown))}
-
+    before, panels = evaluator(model), {"untrained": _token_states(model, test["de"])}
     result = train(
         recipe,
         data,
         out,
         model=model,
-        evaluator=TatoebaEvaluator(dev, name="dev", write_csv=False),
+        evaluator=TatoebaEvaluator(_pairs("dev", min(200, size.test), seed), name="dev", write_csv=False),
         overwrite=overwrite,
         command="st-xling demo",
     )
-    after = evaluator(result.model)
-    states["after DAP"] = tuple(token_states(result.model, side) for side in zip(*shown))
-    picture = draw_token_states(states, None, out / "token_states.png", languages=("German", "English"))
+    panels["after DAP"] = _token_states(result.model, test["de"])
+    picture = draw_token_states(panels, out / "token_states.png", languages=("German", "English"))
     results = {
         "tatoeba": {
             "before": _by_language(before, evaluator.name),
-            "after": _by_language(after, evaluator.name),
+            "after": _by_language(evaluator(result.model), evaluator.name),
             "signature": evaluator.signature,
         },
         "mining": mine_phrases(result.model, size, seed=seed),
         "training": {"seconds": round(result.seconds, 1), "steps": result.steps, "best_dev": result.best},
         "picture": picture.name,
-        "example": list(shown[0]),
+        "example": [test["de"][0]["source"], test["de"][0]["target"]],
     }
     write_json(out / "results.json", results)
     return results
+
+
+def _pairs(split: str, size: int, seed: int) -> dict[str, Dataset]:
+    from st_xling.data.phrasebook import parallel_phrases
+
+    return {language: parallel_phrases(language, "en", split=split, size=size, seed=seed) for language in LANGUAGES}
+
+
+def _encoder(data: dict[str, Dataset], seed: int) -> SentenceTransformer:
+    from st_xling.models import tiny_encoder
+    from st_xling.training.run import mix
+
+    pairs = mix(data)
+    # Without dropout: the text is endless, so there is nothing to overfit, and few steps to waste.
+    return tiny_encoder(
+        [*pairs["source"], *pairs["target"]], vocabulary=4000, hidden_size=128, layers=2, dropout=0.0, seed=seed
+    )
+
+
+def _token_states(model: SentenceTransformer, pairs: Dataset) -> tuple[Tensor, Tensor]:
+    from st_xling.evaluation.token_picture import token_states
+
+    shown = pairs.select(range(min(100, len(pairs))))
+    return token_states(model, shown["source"]), token_states(model, shown["target"])
 
 
 def mine_phrases(model: SentenceTransformer, size: DemoSize, *, seed: int) -> dict[str, Any]:
@@ -115,11 +131,11 @@ def mine_phrases(model: SentenceTransformer, size: DemoSize, *, seed: int) -> di
     for language in LANGUAGES:
         found, hits = _mine(model, language, "test", size, seed)
         kept = found >= threshold
-        counts = [int((kept & hits).sum()), int(kept.sum())]
-        totals = [total + count for total, count in zip(totals, counts)]
-        languages[language] = dict(zip(("precision", "recall", "f1"), precision_recall_f1(*counts, size.gold)))
+        right, mined = int((kept & hits).sum()), int(kept.sum())
+        totals = [totals[0] + right, totals[1] + mined]
+        languages[language] = dict(zip(("precision", "recall", "f1"), precision_recall_f1(right, mined, size.gold)))
     gold = size.gold * len(LANGUAGES)
-    figures = dict(zip(("precision", "recall", "f1"), precision_recall_f1(*totals, gold)))
+    figures = dict(zip(("precision", "recall", "f1"), precision_recall_f1(totals[0], totals[1], gold)))
     return {
         **figures,
         "threshold": threshold,

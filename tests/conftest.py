@@ -63,3 +63,13 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data: set ST_XLING_DATA to its folder (looked in {folder})")
     return folder
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A demo on little text: the folder it wrote, called ``xling-demo``, and its results."""
+    from st_xling.demo import DemoSize, run_demo
+
+    folder = tmp_path_factory.mktemp("demo") / "xling-demo"
+    size = DemoSize(train=600, test=60, mining=80, gold=30, epochs=3.0)
+    return folder, run_demo(folder, size=size)

@@ -47,7 +47,7 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         order = torch.randperm(self.rows, generator=generator)
         if self.drop_last:
             order = order[: self.rows // self.batch_size * self.batch_size]
-        batches = self.cut(order)
+        batches = self.cut(order) if len(order) else []  # an empty tensor would split into one empty batch
         for position in torch.randperm(len(batches), generator=generator).tolist():
             yield batches[position].tolist()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,17 +29,12 @@ def token_states(model: SentenceTransformer, sentences: Sequence[str], *, batch_
 
 
 def draw_token_states(
-    models: dict[str, SentenceTransformer | tuple[Tensor, Tensor]],
-    pairs: Sequence[tuple[str, str]] | None,
-    path: str | Path,
-    *,
-    languages: tuple[str, str] = ("source", "target"),
+    panels: Mapping[str, tuple[Tensor, Tensor]], path: str | Path, *, languages: tuple[str, str] = ("source", "target")
 ) -> Path:
     """Draw one panel a model; both languages of a panel share their first two principal components.
 
     Args:
-        models: Title → encoder, or the two matrices of token states already taken from it.
-        pairs: Parallel sentences; not needed where all states are given.
+        panels: Title → token states of the two sides, from :func:`token_states`. *Shape:* ``(tokens, hidden)`` each
         path: PNG to write.
         languages: Names of the two sides, for the legend.
 
@@ -52,15 +47,12 @@ def draw_token_states(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.6 * len(models), 4.2), layout="constrained")
+    figure = Figure(figsize=(4.6 * len(panels), 4.2), layout="constrained")
     FigureCanvasAgg(figure)
-    for place, (title, model) in enumerate(models.items(), start=1):
-        if not isinstance(model, tuple):
-            assert pairs is not None
-            model = (token_states(model, [p[0] for p in pairs]), token_states(model, [p[1] for p in pairs]))
-        points = principal_components(torch.cat(model))
-        axes = figure.add_subplot(1, len(models), place)
-        for name, part, marker in zip(languages, points.split([len(side) for side in model]), "o^"):
+    for place, (title, sides) in enumerate(panels.items(), start=1):
+        points = principal_components(torch.cat(sides))
+        axes = figure.add_subplot(1, len(panels), place)
+        for name, part, marker in zip(languages, points.split([len(side) for side in sides]), "o^"):
             axes.scatter(part[:, 0], part[:, 1], s=9, alpha=0.55, marker=marker, label=name, linewidths=0)
         axes.set_title(title)
         axes.set_xticks([])

@@ -18,7 +18,9 @@ class Term(nn.Module):
     def __init__(self, loss: CrossLingualLoss, weight: float = 1.0, columns: tuple[int, ...] | None = None) -> None:
         super().__init__()
         if not math.isfinite(weight) or weight < 0:
-            raise ValueError(f"a loss weight must be a finite number, 0 or more: got {weight} for {type(loss).__name__}.")
+            raise ValueError(
+                f"a loss weight must be a finite number, 0 or more: got {weight} for {type(loss).__name__}."
+            )
         if columns is not None and len(columns) < loss.min_columns:
             raise ValueError(
                 f"{type(loss).__name__} needs {loss.min_columns} text columns: .on{columns} gives {len(columns)}."

@@ -176,4 +176,5 @@ def _alphabet(texts: Iterable[str], size: int) -> list[str]:
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(text.replace(" ", "▁"))
+        counts["▁"] += 1  # before the first word, too
     return sorted(counts, key=lambda character: (-counts[character], character))[:size]

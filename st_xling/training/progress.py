@@ -52,6 +52,10 @@ class StderrProgress(TrainerCallback):
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the bar as it stands; an interrupted run would otherwise draw it over the message."""
         if self.bar is not None:
             self.bar.close()
             self.bar = None

@@ -112,9 +112,10 @@ def train(
         "dev": _dev_data(evaluator),
     }
     created, replaces = not folder.path.exists(), overwrite and not resume and folder.manifest_path.is_file()
+    progress = StderrProgress(recipe.name)
     checkpoint = folder.claim(manifest, resume=resume, overwrite=overwrite)
     try:
-        trainer, texts = _prepare(recipe, pairs, folder, model, tiny, evaluator, checkpoint)
+        trainer, texts = _prepare(recipe, pairs, folder, model, tiny, evaluator, checkpoint, progress)
     except ValueError:
         if not resume and not replaces:  # nothing was trained: leave nothing behind
             shutil.rmtree(folder.path if created else folder.training, ignore_errors=True)
@@ -126,6 +127,8 @@ def train(
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     except KeyboardInterrupt as stop:
         raise TrainingInterrupted(folder.path, folder.last_checkpoint()) from stop
+    finally:
+        progress.close()
     result = TrainingResult(
         model=trainer.model,
         folder=folder.path,
@@ -180,6 +183,7 @@ def _prepare(
     tiny: dict[str, Any],
     evaluator: BaseEvaluator | None,
     checkpoint: Path | None,
+    progress: StderrProgress,
 ) -> tuple[CrossLingualTrainer, tuple[TextReport, TextReport]]:
     if checkpoint is not None:
         encoder = load_encoder(str(checkpoint))  # pooling and length as they were chosen at the start
@@ -200,7 +204,7 @@ def _prepare(
         train_dataset=pairs,
         loss=loss,
         evaluator=evaluator,
-        callbacks=[StderrProgress(recipe.name)],
+        callbacks=[progress],
     )
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)

@@ -26,7 +26,9 @@ def definition(loss, columns, *, given, rebuilt, rows, language=None, scored=Non
     encoder = parts.model
     losses = []
     for row in rows:
-        ids = [columns[side]["input_ids"][row][columns[side]["attention_mask"][row].bool()] for side in (given, rebuilt)]
+        ids = [
+            columns[side]["input_ids"][row][columns[side]["attention_mask"][row].bool()] for side in (given, rebuilt)
+        ]
         source, target = (encoder(input_ids=one[None]).last_hidden_state[0, 1:] for one in ids)
         positions = torch.arange(1, len(ids[1])) + parts.position_offset
         masks = torch.full((len(positions),), parts.tokenizer.mask_token_id)
@@ -141,7 +143,13 @@ def test_padding_and_the_other_column_do_not_matter(make_model, features):
     wide = []
     for column in features(model):
         padding = 24 - column["input_ids"].shape[1]
-        wide.append({name: torch.nn.functional.pad(value, (0, padding)) for name, value in column.items() if value is not None and hasattr(value, "shape")})
+        wide.append(
+            {
+                name: torch.nn.functional.pad(value, (0, padding))
+                for name, value in column.items()
+                if value is not None and hasattr(value, "shape")
+            }
+        )
     assert loss(wide).item() == pytest.approx(loss(features(model)).item(), rel=1e-9)
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["st_xling.cli", "st_xling.data", "st_xling.evaluation", "st_xling.training", "datasets"])
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["st_xling.cli", "st_xling.data", "st_xling.evaluation", "st_xling.training", "datasets"])
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def st_xling(arguments: Sequence[str], folder: Path, death: Death | None = None,
     """Run ``st-xling`` in a fresh process, whose streams are kept in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     streams = [folder / "stdout.txt", folder / "stderr.txt"]
-    child = _CONTEXT.Process(target=_run, args=(list(arguments), [str(path) for path in streams], death))
+    child = CONTEXT.Process(target=_run, args=(list(arguments), [str(path) for path in streams], death))
     child.start()
     child.join(timeout)
     if child.is_alive():
@@ -82,7 +82,7 @@ def _arm(death: Death) -> None:
         nonlocal seen
         if event == death.event and str(values[0]).endswith(death.path):
             seen += 1
-            if seen > death.skip:
+            if seen == death.skip + 1:
                 os.kill(os.getpid(), death.number)
 
     if death.event is not None:

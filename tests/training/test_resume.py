@@ -85,7 +85,7 @@ def test_the_undisturbed_run_is_worth_repeating(undisturbed: Path) -> None:
     assert any(key.endswith("language_embeddings.weight") for key in moved)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [1, 5])
 def test_killed_at_a_random_step(seed: int, undisturbed: Path, tmp_path: Path) -> None:
     step = random.Random(seed).randint(4, STEPS - 1)
     out = tmp_path / "run"

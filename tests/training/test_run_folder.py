@@ -110,7 +110,7 @@ def test_json_is_written_beside_then_renamed(tmp_path: Path) -> None:
 BAD = [
     (short(losses__translation_ranking__weight=-1.0), TINY, "a loss weight must be"),
     (short(model__max_length=2), TINY, "max_length must leave room"),
-    (short(training__schedule="linaer"), TINY, "'linaer' is not a valid SchedulerType"),
+    (short(training__schedule="linaer"), TINY, "linaer is not a valid SchedulerType"),
     (short(), {"hidden_size": 33, "heads": 2}, "hidden_size must be a multiple of heads"),
 ]
 

@@ -165,7 +165,6 @@ def test_too_few_columns(make_model: Make, tmp_path: Path) -> None:
 def test_several_data_sets_are_shuffled_anew_each_epoch(make_model: Make, rows: Dataset, tmp_path: Path) -> None:
     """Each data set's sampler must hear of the epoch, through the host's sampler over data sets."""
     run = trainer(make_model(), DatasetDict({"one": rows, "two": rows}), tmp_path, save_strategy="no")
-    run.loss = {name: run.loss[name] for name in ("one", "two")} if isinstance(run.loss, dict) else run.loss
     seen: list[list[str]] = []
     whole = run.data_collator.preprocess_fn
 

@@ -1,0 +1,134 @@
+"""Any encoder from a folder, and what is wrong when there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from transformers import AutoModel, AutoTokenizer
+
+from st_xling.models import load_encoder, tiny_encoder
+from tests.models.test_tiny import ARCHITECTURES, TEXTS
+
+LENGTH = 20
+
+
+@pytest.fixture(scope="module", params=ARCHITECTURES)
+def model(request: pytest.FixtureRequest) -> Any:
+    return tiny_encoder(
+        TEXTS, vocabulary=200, layers=1, hidden_size=16, max_length=LENGTH, pooling="cls", architecture=request.param
+    )
+
+
+@pytest.fixture(scope="module")
+def saved(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    model.save_pretrained(str(folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bare(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The transformer without modules.json, as transformers saves it."""
+    folder = tmp_path_factory.mktemp("bare") / "model"
+    model[0].auto_model.save_pretrained(folder)
+    model.tokenizer.save_pretrained(folder)
+    return folder
+
+
+def tokens(folder: Path, texts: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token states and mask by transformers alone."""
+    encoder, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    batch = tokenizer(texts, padding=True, truncation=True, max_length=LENGTH, return_tensors="pt")
+    with torch.no_grad():
+        return encoder(**batch).last_hidden_state, batch["attention_mask"]
+
+
+def test_a_saved_model_comes_back(model: Any, saved: Path) -> None:
+    loaded = load_encoder(str(saved))
+    np.testing.assert_allclose(loaded.encode(TEXTS[:9]), model.encode(TEXTS[:9]), rtol=0, atol=1e-6)
+    assert loaded.max_seq_length == LENGTH
+    assert loaded.tokenizer.get_vocab() == model.tokenizer.get_vocab()
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max", None])
+def test_pooling_by_definition(pooling: Any, saved: Path, bare: Path) -> None:
+    """Over a saved model (which has cls) and a bare transformer (where the default is mean)."""
+    states, mask = tokens(bare, TEXTS[:5])
+    rows = {
+        "mean": torch.stack([row[keep.bool()].mean(0) for row, keep in zip(states, mask)]),
+        "cls": states[:, 0],
+        "max": torch.stack([row[keep.bool()].max(0).values for row, keep in zip(states, mask)]),
+    }
+    for folder, default in ((saved, "cls"), (bare, "mean")):
+        embeddings = load_encoder(str(folder), pooling=pooling).encode(TEXTS[:5], convert_to_tensor=True)
+        torch.testing.assert_close(embeddings.cpu(), rows[pooling or default], rtol=0, atol=1e-5)
+
+
+def test_length(saved: Path, bare: Path) -> None:
+    for folder in (saved, bare):
+        shorter = load_encoder(str(folder), max_length=5)
+        assert shorter.preprocess(["ein sehr langer Satz " * 9])["input_ids"].shape == (1, 5)
+
+
+def test_length_beyond_the_positions(model: Any, saved: Path) -> None:
+    config = model[0].auto_model.config
+    reach = config.max_position_embeddings - (config.pad_token_id + 1 if config.model_type == "xlm-roberta" else 0)
+    longest = load_encoder(str(saved), max_length=reach)
+    assert np.isfinite(longest.encode(["ein sehr langer Satz " * 50])).all()
+    with pytest.raises(ValueError, match=f"max_length must be at most {reach}, this encoder's positions: got {reach + 1}"):
+        load_encoder(str(saved), max_length=reach + 1)
+
+
+@pytest.mark.parametrize("length", [2, 0, -1])
+def test_length_without_room(length: int, saved: Path) -> None:
+    with pytest.raises(ValueError, match=f"max_length must leave room for CLS, SEP and a word: got {length}"):
+        load_encoder(str(saved), max_length=length)
+
+
+def test_unknown_pooling(saved: Path) -> None:
+    with pytest.raises(ValueError, match=r"pooling must be one of \('mean', 'cls', 'max'\): got 'last'"):
+        load_encoder(str(saved), pooling="last")  # type: ignore[arg-type]
+
+
+def test_nothing_to_load(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no model")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "modules.json").write_text("[{")
+    (tmp_path / "weightless").mkdir()
+    (tmp_path / "weightless" / "config.json").write_text('{"model_type": "bert"}')
+    for name, kind in (
+        (tmp_path, "folder"),
+        (tmp_path / "broken", "folder"),
+        (tmp_path / "weightless", "folder"),
+        (tmp_path / "notes.txt", "Hub id or folder"),
+        (tmp_path / "absent", "Hub id or folder"),
+        ("nobody/no-such-encoder", "Hub id or folder"),
+        ("", "Hub id or folder"),
+    ):
+        with pytest.raises(ValueError, match=f"no encoder could be loaded from the {kind} '.*Check the name") as error:
+            load_encoder(str(name))
+        assert "\n" not in str(error.value)
+
+
+def test_damaged_weights(saved: Path, tmp_path: Path) -> None:
+    import shutil
+
+    folder = Path(shutil.copytree(saved, tmp_path / "model"))
+    (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:100])
+    with pytest.raises(ValueError, match="no encoder could be loaded from the folder"):
+        load_encoder(str(folder))
+
+
+def test_pooling_of_a_model_without_any(tmp_path: Path) -> None:
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+    static = StaticEmbedding(tiny_encoder(TEXTS, vocabulary=100, layers=1, hidden_size=16).tokenizer, embedding_dim=8)
+    SentenceTransformer(modules=[static], device="cpu").save_pretrained(str(tmp_path / "static"))
+    with pytest.raises(ValueError, match="it has no pooling module to set to 'mean'"):
+        load_encoder(str(tmp_path / "static"), pooling="mean")
+    assert load_encoder(str(tmp_path / "static")).encode(["Hund"]).shape == (1, 8)

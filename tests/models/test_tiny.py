@@ -1,0 +1,159 @@
+"""The encoder built from text alone: the same wherever it is built, and able to read every script."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from st_xling.models import backbone, tiny_encoder, train_tokenizer
+from tests.training.children import CONTEXT
+
+TEXTS = [
+    "Der Hund schläft unter dem Tisch.",
+    "The dog is sleeping under the table.",
+    "لا أعرف أين المفتاح.",
+    "แมวดำตัวหนึ่งนั่งอยู่บนหลังคา",
+    "我买了三本旧书，他买了一本新书。",
+    "Tôi đã gặp cô ấy hôm qua ở chợ.",
+    "Él cree que la cafe\u0301 está fría. 🙂",
+    "日本語とひらがな、カタカナ",
+    "ग्रामीण भारत",
+] * 2
+SHAPE: dict[str, Any] = {"vocabulary": 120, "layers": 1, "hidden_size": 16}
+ARCHITECTURES = ["bert", "xlm-roberta"]
+
+
+def digest(model: Any, texts: Sequence[str]) -> str:
+    """Of everything that decides an embedding: pieces with their ids, and weights."""
+    pieces = [model.tokenizer(text)["input_ids"] for text in texts]
+    weights = [(name, tensor.sum().item(), tensor.flatten()[:7].tolist()) for name, tensor in model.state_dict().items()]
+    vocabulary = sorted(model.tokenizer.get_vocab().items())
+    return hashlib.sha256(repr((vocabulary, pieces, weights)).encode()).hexdigest()
+
+
+def seeded_digest() -> str:
+    torch.set_num_threads(1)
+    return digest(tiny_encoder(TEXTS, seed=3, **SHAPE), TEXTS)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_decided_by_text_and_seed(architecture: Any) -> None:
+    one, same, other = (tiny_encoder(TEXTS, architecture=architecture, seed=seed, **SHAPE) for seed in (3, 3, 4))
+    assert digest(one, TEXTS) == digest(same, TEXTS) != digest(other, TEXTS)
+    assert one.tokenizer.get_vocab() == other.tokenizer.get_vocab()
+    torch.testing.assert_close(one.encode(TEXTS[:9]), same.encode(TEXTS[:9]), rtol=0, atol=0)
+
+
+def test_the_same_in_other_processes() -> None:
+    """A vocabulary of 120 cannot hold all characters, so that ties are cut: no hash order may decide which."""
+    with CONTEXT.Pool(2, maxtasksperchild=1) as pool:
+        elsewhere = [pool.apply(seeded_digest), pool.apply(seeded_digest)]
+    assert elsewhere == [seeded_digest()] * 2
+
+
+@pytest.mark.parametrize("repetition", range(5))
+def test_cut_characters_are_the_same_each_time(repetition: int) -> None:
+    """The trainers of the tokenizers library hash with fresh keys in every call: five draws agree by luck never."""
+    rare = [chr(code) for code in range(0x4E00, 0x4E00 + 300)]
+    tokenizer = train_tokenizer(["".join(rare)], vocabulary=200)
+    kept = [character for character in rare if character in tokenizer.get_vocab()]
+    assert kept == rare[: len(kept)] and len(kept) == 99  # half of 200, and the mark of a word's start
+
+
+def test_the_seed_of_others_is_left_alone() -> None:
+    torch.manual_seed(11)
+    expected = torch.rand(3)
+    torch.manual_seed(11)
+    tiny_encoder(TEXTS, **SHAPE)
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_architectures(architecture: Any) -> None:
+    model = tiny_encoder(TEXTS, architecture=architecture, max_length=10, **SHAPE)
+    parts = backbone(model)
+    assert type(parts.model).__name__ == {"bert": "BertModel", "xlm-roberta": "XLMRobertaModel"}[architecture]
+    assert parts.position_offset == {"bert": 0, "xlm-roberta": parts.model.config.pad_token_id + 1}[architecture]
+    assert len(parts.layers) == 1 and parts.hidden_size == 16 == model.get_embedding_dimension()
+    tokenizer = model.tokenizer
+    ids = tokenizer("Der Hund")["input_ids"]
+    assert (ids[0], ids[-1]) == (tokenizer.cls_token_id, tokenizer.sep_token_id)
+    assert tokenizer.mask_token_id is not None and tokenizer.pad_token_id is not None
+    long = model.encode(["ein sehr langer Satz " * 50])  # positions reach as far as the length
+    assert long.shape == (1, 16) and bool(torch.isfinite(torch.tensor(long)).all())
+    assert model.preprocess(["ein sehr langer Satz " * 50])["input_ids"].shape == (1, 10)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("text", TEXTS[:9])
+def test_every_script_is_read(text: str, architecture: Any) -> None:
+    """With room for the alphabet no text has an [UNK], not even a part of a sentence; without, none is [UNK] alone."""
+    tokenizer = train_tokenizer(TEXTS, vocabulary=600, architecture=architecture)
+    for part in (text, text[: len(text) // 2], text[1:]):
+        assert tokenizer.unk_token not in tokenizer.tokenize(part)
+    scarce = train_tokenizer(TEXTS, vocabulary=60, architecture=architecture).tokenize(text)
+    assert set(scarce) - {"▁"} != {tokenizer.unk_token}
+
+
+def test_texts_stay_apart() -> None:
+    """Different sentences in Thai, Chinese and Vietnamese do not become the same pieces."""
+    texts = ["แมวดำนั่งอยู่บนหลังคา", "หมาดำนั่งอยู่บนหลังคา", "我买了三本旧书", "他买了三本旧书", "ma má mà", "ma mã mạ"]
+    tokenizer = train_tokenizer(texts * 2, vocabulary=300)
+    rows = [tuple(tokenizer(text)["input_ids"]) for text in texts]
+    assert len(set(rows)) == len(texts)
+
+
+def test_case_and_accents() -> None:
+    folded = train_tokenizer(TEXTS, vocabulary=400)
+    kept = train_tokenizer(TEXTS, vocabulary=400, lowercase=False)
+    assert folded.tokenize("DER HUND") == folded.tokenize("der hund")
+    assert kept.tokenize("DER HUND") != kept.tokenize("der hund")
+    assert folded.tokenize("gặp") != folded.tokenize("gap")
+
+
+def test_pooling_and_dropout_are_as_asked() -> None:
+    model = tiny_encoder(TEXTS, pooling="cls", dropout=0.0, **SHAPE)
+    assert model[1].pooling_mode == "cls" or "cls" in str(model[1].get_config_dict())
+    assert backbone(model).model.config.hidden_dropout_prob == 0.0
+    with torch.no_grad():
+        output = model(model.preprocess(TEXTS[:3]))
+    torch.testing.assert_close(output["sentence_embedding"], output["token_embeddings"][:, 0])
+
+
+def test_no_trace_of_the_folder_it_was_built_in() -> None:
+    model = tiny_encoder(TEXTS, **SHAPE)
+    assert model.model_card_data.base_model is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"architecture": "gpt"}, r"architecture must be one of \('bert', 'xlm-roberta'\): got 'gpt'"),
+        ({"hidden_size": 30, "heads": 4}, "hidden_size must be a multiple of heads: got 30 and 4"),
+        ({"layers": 0}, "layers must be 1 or more: got 0"),
+        ({"heads": 0}, "heads must be 1 or more: got 0"),
+        ({"hidden_size": 0}, "hidden_size must be 1 or more: got 0"),
+        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\): got 1.0"),
+        ({"vocabulary": 4}, "vocabulary must be at least 15 pieces: got 4"),
+        ({"max_length": 2}, "max_length must leave room for CLS, SEP and a word: got 2"),
+        ({"pooling": "mode"}, r"pooling must be one of \('mean', 'cls', 'max'\): got 'mode'"),
+    ],
+)
+def test_sizes_that_do_not_fit(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tiny_encoder(TEXTS, **{**SHAPE, **options})
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["  ", "\n"]])
+def test_no_text(texts: list[str]) -> None:
+    with pytest.raises(ValueError, match="a tokenizer needs text: got no sentence with a letter in it"):
+        tiny_encoder(texts, **SHAPE)
+
+
+def test_text_may_come_from_a_generator() -> None:
+    from_list, from_generator = (tiny_encoder(texts, **SHAPE) for texts in (TEXTS, (text for text in TEXTS)))
+    assert digest(from_list, TEXTS) == digest(from_generator, TEXTS)

@@ -1,0 +1,79 @@
+"""The demo, on little text: what it writes, what it prints, and a model that needs nothing of ours."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from st_xling.demo import LANGUAGES, demo_table, usage_lines
+
+
+def test_results_have_the_promised_keys_and_move_in_the_right_direction(demo):
+    folder, results = demo
+    assert json.loads((folder / "results.json").read_text(encoding="utf-8")) == results
+    for language in LANGUAGES:
+        for way in ("to_en", "from_en"):
+            before, after = (results["tatoeba"][when][language][way] for when in ("before", "after"))
+            assert 0 <= before < 0.25  # chance is one in sixty
+            assert before + 0.1 < after <= 1
+    mining = results["mining"]
+    assert set(mining["languages"]) == set(LANGUAGES)
+    assert mining["gold"] == 30 * len(LANGUAGES)
+    assert mining["precision"] == pytest.approx(mining["correct"] / mining["mined"])
+    assert mining["recall"] == pytest.approx(mining["correct"] / mining["gold"])
+    for signature in (mining["signature"], results["tatoeba"]["signature"]):
+        assert "st-xling:" in signature and "data:" in signature
+
+
+def test_the_folder_holds_model_card_and_picture(demo):
+    folder, _ = demo
+    assert (folder / "token_states.png").read_bytes().startswith(b"\x89PNG")
+    assert "sentence-transformers" in (folder / "README.md").read_text(encoding="utf-8")
+    modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    assert all(module["type"].startswith("sentence_transformers.") for module in modules)
+    assert not [path for path in folder.iterdir() if path.suffix in {".bin", ".pkl", ".pt", ".pth"}]
+
+
+def test_the_table_shows_every_language(demo):
+    _, results = demo
+    table = demo_table(results)
+    for language in LANGUAGES:
+        assert any(line.startswith(language) for line in table.splitlines())
+    assert results["mining"]["signature"] in table
+
+
+def test_the_printed_lines_run_where_st_xling_cannot_be_imported(demo, tmp_path):
+    folder, results = demo
+    lines = usage_lines(folder, results["example"])
+    assert len(lines.splitlines()) == 3
+    script = (
+        "import sys\n"
+        "class Blocker:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] == 'st_xling':\n"
+        "            raise ImportError('st_xling is not here')\n"
+        "sys.meta_path.insert(0, Blocker())\n"
+        f"{lines}\n"
+        "import numpy\n"
+        f"numpy.save({str(tmp_path / 'there.npy')!r}, model.encode({results['example']!r}))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert "tensor(" in run.stdout
+
+    from sentence_transformers import SentenceTransformer
+
+    here = SentenceTransformer(str(folder)).encode(results["example"])
+    np.testing.assert_allclose(np.load(tmp_path / "there.npy"), here, atol=1e-6)
+
+
+def test_an_earlier_demo_is_not_overwritten_unasked(demo):
+    from st_xling.demo import DemoSize, run_demo
+
+    folder, _ = demo
+    with pytest.raises(ValueError, match="holds an earlier run .*--overwrite"):
+        run_demo(folder, size=DemoSize(train=20, test=10, mining=10, gold=2, epochs=1.0))

@@ -1,0 +1,52 @@
+"""The README's Python runs as printed, in order, where the demo's model lies."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import st_xling
+
+README = Path(__file__).resolve().parents[1] / "README.md"
+SNIPPETS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=[f"snippet{number}" for number in range(len(SNIPPETS))])
+def test_python_snippets_run(snippet, demo, monkeypatch, capsys):
+    folder, _ = demo
+    monkeypatch.chdir(folder.parent)
+    exec(compile(snippet, "README.md", "exec"), {"__name__": "readme"})
+    capsys.readouterr()
+
+
+def test_commands_of_the_readme_parse():
+    """Every st-xling command line of the README is one the parser accepts."""
+    import shlex
+
+    from st_xling.cli import build_parser
+
+    blocks = re.findall(r"```bash\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    commands = [part.strip() for line in lines for part in line.split("&&") if part.strip().startswith("st-xling")]
+    table = re.findall(r"`(st-xling [^`]*)`", README.read_text(encoding="utf-8"))
+    assert len(commands) >= 3
+    for command in commands + table:
+        build_parser().parse_args(shlex.split(command)[1:])
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages(st_xling.__path__, "st_xling.")
+    return [module.name for module in found]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_docstring_examples_run(name):
+    module = importlib.import_module(name)
+    globs = {**vars(module), "torch": importlib.import_module("torch")}
+    result = doctest.testmod(module, extraglobs=globs, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    assert result.failed == 0

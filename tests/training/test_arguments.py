@@ -1,0 +1,59 @@
+"""Our options as the host's arguments: how many steps, and where checkpoints and log lines fall."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
+from st_xling.training import TrainingOptions
+from st_xling.training.arguments import total_steps, training_arguments
+
+
+def args(tmp_path: Path, rows: int = 1000, best: str | None = None, **options: Any) -> Any:
+    return training_arguments(TrainingOptions(**options), tmp_path, rows=rows, best_metric=best)
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "processes", "expected"),
+    [
+        ({"batch_size": 10}, 100, 1, 10),
+        ({"batch_size": 10, "epochs": 2.5}, 109, 1, 25),
+        ({"batch_size": 10}, 3, 1, 1),
+        ({"batch_size": 10, "gradient_accumulation": 4}, 100, 1, 3),
+        ({"batch_size": 10}, 100, 2, 5),
+        ({"batch_size": 10, "max_steps": 7}, 100, 1, 7),
+    ],
+)
+def test_steps(options: dict[str, Any], rows: int, processes: int, expected: int) -> None:
+    assert total_steps(TrainingOptions(**options), rows, processes) == expected
+
+
+@pytest.mark.parametrize("rows", [1, 50, 999, 12_345, 1_000_000])
+@pytest.mark.parametrize("log_steps", [0, 1, 7])
+def test_checkpoints_fall_on_logged_steps(rows: int, log_steps: int, tmp_path: Path) -> None:
+    """A checkpoint between two log lines would cut the first line after a resume short."""
+    made = args(tmp_path, rows, log_steps=log_steps, batch_size=16)
+    steps = total_steps(TrainingOptions(batch_size=16), rows)
+    assert made.save_steps == made.eval_steps
+    assert made.save_steps % made.logging_steps == 0 or made.save_steps == steps
+    assert log_steps in (0, made.logging_steps)
+
+
+def test_about_ten_evaluations(tmp_path: Path) -> None:
+    assert args(tmp_path, 128_000, best="eval_x").eval_steps == 100
+    assert args(tmp_path, 128_000, eval_steps=250).save_steps == 250
+
+
+def test_the_best_checkpoint_needs_a_judge(tmp_path: Path) -> None:
+    judged, unjudged = args(tmp_path, best="eval_dev"), args(tmp_path)
+    assert judged.load_best_model_at_end and judged.metric_for_best_model == "eval_dev" and judged.greater_is_better
+    assert not unjudged.load_best_model_at_end and str(unjudged.eval_strategy.value) == "no"
+
+
+def test_samplers_and_dropping(tmp_path: Path) -> None:
+    assert args(tmp_path).batch_sampler is LengthGroupedBatchSampler
+    assert args(tmp_path, group_by_length=False).batch_sampler is ShuffledBatchSampler
+    assert args(tmp_path, rows=128).dataloader_drop_last and not args(tmp_path, rows=127).dataloader_drop_last
