@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 LANGUAGES = ("de", "fr", "es", "vi", "zh")
-RECIPE: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class DemoSize:
     test: int = 500
     mining: int = 600
     gold: int = 100
-    epochs: float = 4.0
+    epochs: float = 2.0
 
 
 def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, overwrite: bool = False) -> dict[str, Any]:
@@ -60,7 +59,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     out = Path(out)
     data = load_data_specs([f"phrasebook:{','.join(LANGUAGES)}?size={size.train}&split=train&seed={seed}"])
     test = _pairs("test", size.test, seed)
-    recipe = load_recipe("dap", tiny=True, overrides={**RECIPE, "training.epochs": size.epochs, "training.seed": seed})
+    recipe = load_recipe("dap", tiny=True, overrides={"training.epochs": size.epochs, "training.seed": seed})
     model = _encoder(data, seed)
     evaluator = TatoebaEvaluator(test, name="phrasebook-test", write_csv=False)
     before, panels = evaluator(model), {"untrained": _token_states(model, test["de"])}

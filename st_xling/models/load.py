@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 from typing import Literal, get_args
 
+from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
 from sentence_transformers.sentence_transformer.modules import Transformer
@@ -38,7 +39,7 @@ def load_encoder(
         raise ValueError(f"pooling must be one of {get_args(Pooling)}: got {pooling!r}.")
     try:
         model = _load(name_or_path, pooling, device)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         kind = "folder" if Path(name_or_path).is_dir() else "Hub id or folder"
         raise ValueError(
             f"no encoder could be loaded from the {kind} {name_or_path!r}: {_first_line(error)} "

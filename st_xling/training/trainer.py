@@ -51,19 +51,6 @@ class CrossLingualTrainer(SentenceTransformerTrainer):
             save_loss_state(self._all_losses(), self.model, output_dir)
         super()._save_optimizer_and_scheduler(output_dir)
 
-    def get_multi_dataset_batch_sampler(self, dataset: Any, batch_samplers: Any, *args: Any, **kwargs: Any) -> Any:
-        # The host tells the epoch to the sampler over data sets alone: ours would repeat the first epoch's batches.
-        sampler: Any = super().get_multi_dataset_batch_sampler(dataset, batch_samplers, *args, **kwargs)
-        tell = sampler.set_epoch
-
-        def set_epoch(epoch: int) -> None:
-            tell(epoch)
-            for part in batch_samplers:
-                part.set_epoch(epoch)
-
-        sampler.set_epoch = set_epoch
-        return sampler
-
     def _load_from_checkpoint(self, checkpoint_path: str, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
         super()._load_from_checkpoint(checkpoint_path, *args, **kwargs)
         load_loss_state(self._all_losses(), self.model, checkpoint_path)

@@ -30,7 +30,9 @@ ARCHITECTURES = ["bert", "xlm-roberta"]
 def digest(model: Any, texts: Sequence[str]) -> str:
     """Of everything that decides an embedding: pieces with their ids, and weights."""
     pieces = [model.tokenizer(text)["input_ids"] for text in texts]
-    weights = [(name, tensor.sum().item(), tensor.flatten()[:7].tolist()) for name, tensor in model.state_dict().items()]
+    weights = [
+        (name, tensor.sum().item(), tensor.flatten()[:7].tolist()) for name, tensor in model.state_dict().items()
+    ]
     vocabulary = sorted(model.tokenizer.get_vocab().items())
     return hashlib.sha256(repr((vocabulary, pieces, weights)).encode()).hexdigest()
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["st_xling.cli", "st_xling.data", "st_xling.evaluation", "st_xling.training", "datasets"])
+CONTEXT.set_forkserver_preload(
+    ["st_xling.cli", "st_xling.data", "st_xling.evaluation", "st_xling.training", "datasets"]
+)
 
 
 @dataclass(frozen=True)

@@ -60,9 +60,7 @@ def test_the_same_tomorrow_and_in_any_order(data: dict[str, Dataset]) -> None:
 def test_no_set_is_emptied_and_nothing_leaks() -> None:
     """A set of nothing but held-out sentences keeps them for training, and then all languages train on them."""
     below = next(text for text in (f"Sentence {n}." for n in range(10_000)) if _key(text) < MOST_SHARE * _KEYS / 2)
-    other = next(
-        text for text in (f"Phrase {n}." for n in range(10_000)) if _key(text) < MOST_SHARE * _KEYS / 2
-    )
+    other = next(text for text in (f"Phrase {n}." for n in range(10_000)) if _key(text) < MOST_SHARE * _KEYS / 2)
     kept = [text for text in (f"Line {n}." for n in range(60)) if _key(text) > MOST_SHARE * _KEYS][:40]
     data = {"de-en": pair(below, other, *kept), "th-en": pair(below), "ar-en": pair(below, below)}
     train, dev = hold_out(data, pairs=500, share=MOST_SHARE)

@@ -45,7 +45,9 @@ def test_the_tiny_section_is_for_tiny_alone() -> None:
 
 def test_what_wins(write: Any) -> None:
     """Defaults < the recipe < its tiny section < overrides."""
-    path = write({**DAP, "training": {"epochs": 2, "warmup": 0.2, "seed": 3}, "tiny": {"training": {"epochs": 5, "seed": 4}}})
+    path = write(
+        {**DAP, "training": {"epochs": 2, "warmup": 0.2, "seed": 3}, "tiny": {"training": {"epochs": 5, "seed": 4}}}
+    )
     training = load_recipe(path, tiny=True, overrides={"training.seed": 9}).training
     assert (training.batch_size, training.warmup, training.epochs, training.seed) == (128, 0.2, 5.0, 9)
     assert load_recipe(path, overrides={"training.seed": 9}).training.epochs == 2.0
@@ -65,7 +67,10 @@ def test_an_override_may_add_a_loss_and_a_section(write: Any) -> None:
 
 UNKNOWN = [
     ({**DAP, "trainig": {}}, "the recipe has no key 'trainig'; did you mean 'training'"),
-    ({"losses": {"translation_rankin": {}}}, "losses has no key 'translation_rankin'; did you mean 'translation_ranking'"),
+    (
+        {"losses": {"translation_rankin": {}}},
+        "losses has no key 'translation_rankin'; did you mean 'translation_ranking'",
+    ),
     ({"losses": {"translation_ranking": {"margn": 1}}}, "losses.translation_ranking has no key 'margn'.*'margin'"),
     ({"losses": {"translation_ranking": {"wieght": 1}}}, "losses.translation_ranking has no key 'wieght'.*'weight'"),
     ({**DAP, "model": {"poling": "cls"}}, "model has no key 'poling'; did you mean 'pooling'"),
@@ -160,9 +165,7 @@ def test_negative_weight(make_model: Any) -> None:
         build_loss(recipe, make_model(), token_ids=[set(), set()])
 
 
-@pytest.mark.parametrize(
-    ("direction", "expected"), [("target", [7, 8]), ("source", [5, 7]), ("both", [5, 7, 8])]
-)
+@pytest.mark.parametrize(("direction", "expected"), [("target", [7, 8]), ("source", [5, 7]), ("both", [5, 7, 8])])
 def test_auto_vocabulary_is_that_of_the_rebuilt_side(direction: str, expected: list[int], make_model: Any) -> None:
     recipe = load_recipe("dap", overrides={"losses.representation_translation.direction": direction})
     loss = build_loss(recipe, make_model(), token_ids=[{7, 5}, {8, 7}])
@@ -175,7 +178,7 @@ def test_no_such_recipe(tmp_path: Path, write: Any) -> None:
         load_recipe("dpa")
     with pytest.raises(ValueError, match=r"no recipe file at .*absent\.yaml; the named recipes are dap"):
         load_recipe(str(tmp_path / "absent.yaml"))
-    with pytest.raises(ValueError, match="a recipe is a mapping of keys: .* holds list"):
+    with pytest.raises(ValueError, match=r"a recipe is a mapping of keys: .* holds list"):
         load_recipe(write("- dap"))
     with pytest.raises(ValueError, match="is not valid YAML") as error:
         load_recipe(write("losses: {a: [1"))
@@ -206,7 +209,7 @@ def test_tiny_options() -> None:
     assert check_tiny(None) == {}
     with pytest.raises(ValueError, match="tiny has no key 'layer'; did you mean 'layers'"):
         check_tiny({"layer": 1})
-    with pytest.raises(ValueError, match="tiny.layers must be a whole number: got 'two'"):
+    with pytest.raises(ValueError, match=r"tiny\.layers must be a whole number: got 'two'"):
         check_tiny({"layers": "two"})
     with pytest.raises(ValueError, match="tiny has no key 'texts'"):
         check_tiny({"texts": "Hallo"})

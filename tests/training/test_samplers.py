@@ -65,7 +65,9 @@ def test_a_resumed_epoch_is_the_undisturbed_one(kind: Any, data: Dataset) -> Non
 
 
 def padding(batches: list[list[int]], lengths: list[int]) -> int:
-    return sum(max(lengths[row] for row in batch) * len(batch) - sum(lengths[row] for row in batch) for batch in batches)
+    return sum(
+        max(lengths[row] for row in batch) * len(batch) - sum(lengths[row] for row in batch) for batch in batches
+    )
 
 
 def test_grouping_saves_padding(data: Dataset) -> None:
@@ -84,7 +86,12 @@ def test_only_text_counts_as_length() -> None:
         "source_language": Value("string"),
         "label": Value("int64"),
     })  # fmt: skip
-    rows = {"source": ["แมว", "", "e\u0301"], "target": ["cat", "x", "🙂🙂"], "source_language": ["th"] * 3, "label": [9, 9, 9]}
+    rows = {
+        "source": ["แมว", "", "e\u0301"],
+        "target": ["cat", "x", "🙂🙂"],
+        "source_language": ["th"] * 3,
+        "label": [9, 9, 9],
+    }
     dataset = Dataset.from_dict(rows, features=features)
     assert text_lengths(dataset) == [6, 1, 4]
     dataset.set_transform(lambda batch: {"source": [None] * len(batch["source"])})

@@ -50,6 +50,11 @@ def test_token_ids_are_those_the_encoder_sees(model: Any) -> None:
     assert report_texts(model.tokenizer, TEXTS, max_length=model.max_seq_length).token_ids == seen
 
 
+def test_a_cut_text_keeps_its_closing_token(model: Any) -> None:
+    cut = model.tokenizer(TEXTS[-1], truncation=True, max_length=4)["input_ids"]
+    assert report_texts(model.tokenizer, TEXTS[-1:], max_length=4).token_ids == set(cut)
+
+
 def test_never_cut(model: Any) -> None:
     report = report_texts(model.tokenizer, TEXTS, max_length=None)
     assert report.truncated == 0 and report.longest > 100

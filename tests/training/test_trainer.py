@@ -121,7 +121,9 @@ def test_checkpoint_of_another_head(
     name = next(key for key in state if key.endswith("head.bias"))
     save_file({**state, name: state[name][:-1].clone()}, checkpoint / "loss.safetensors")
     run = trainer(make_model(), rows, tmp_path)
-    with pytest.raises(ValueError, match=r"does not fit this loss: .*head\.bias are missing, unknown or of another shape"):
+    with pytest.raises(
+        ValueError, match=r"does not fit this loss: .*head\.bias are missing, unknown or of another shape"
+    ):
         run.train(resume_from_checkpoint=str(checkpoint))
 
 

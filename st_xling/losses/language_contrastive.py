@@ -1,0 +1,104 @@
+"""Language contrastive loss: every other sentence should be as near to a sentence as to its translation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from st_xling.losses.base import Batch, CrossLingualLoss
+from st_xling.losses.semantic_contrastive import MULTILINGUAL_IR
+from st_xling.losses.similarity import similarity_matrix
+
+
+def language_contrastive(source: Tensor, target: Tensor, others: Tensor | None = None) -> Tensor:
+    r"""How far the rest of the batch can tell the two sides of a translation pair apart.
+
+    .. math:: L = \frac{1}{|P|\,|K|\,2} \sum_{(i,j) \in P} \sum_{k \ne i,j} -\log p_{ijk} - \log (1 - p_{ijk}),
+        \quad p_{ijk} = \frac{e^{\cos(z_i, z_k)}}{e^{\cos(z_i, z_k)} + e^{\cos(z_j, z_k)}}
+
+    The mean over pairs, over the other sentences and over the two logarithms: at least :math:`\ln 2`, reached when
+    every ``k`` is as near to ``i`` as to ``j``.
+
+    Args:
+        source: Embeddings of one side of each pair. *Shape:* ``(batch, dim)``
+        target: Their translations, row-aligned. *Shape:* ``(batch, dim)``
+        others: Sentences without translations, such as text of languages that have no parallel data.
+            *Shape:* ``(rows, dim)``
+
+    Returns:
+        Mean loss in nats. *Shape:* ``()``
+
+    Raises:
+        ValueError: Sides of unequal size, or no sentence besides the pair itself.
+
+    Source:
+        Hu et al. 2023, section 3.2, equation 3 (a sum over the batch there, divided by N(N - 2)).
+
+    Example:
+        >>> language_contrastive(torch.eye(2), torch.eye(2))
+        tensor(0.6931)
+    """
+    if source.shape[0] != target.shape[0]:
+        raise ValueError(
+            f"source and target must be row-aligned translations: got {source.shape[0]} and {target.shape[0]} rows."
+        )
+    sentences = torch.cat([source, target] if others is None else [source, target, others])
+    if len(sentences) == 2:
+        raise ValueError(
+            "the language contrastive loss needs a sentence besides the pair: got one pair and nothing else; "
+            "raise the batch size, or give a column of other sentences."
+        )
+    difference = similarity_matrix(source, sentences) - similarity_matrix(target, sentences)
+    rows = torch.arange(len(source), device=source.device)
+    other = torch.ones_like(difference, dtype=torch.bool)
+    other[rows, rows] = False
+    other[rows, rows + len(source)] = False
+    # -log p - log(1 - p) of p = sigmoid(d) is softplus(-d) + softplus(d)
+    return (F.softplus(difference) + F.softplus(-difference))[other].mean() / 2
+
+
+class LanguageContrastiveLoss(CrossLingualLoss):
+    """Takes the language out of the embeddings, also of languages that have no parallel data (langCL).
+
+    Columns after the second hold sentences without translations: they are compared with the pairs, not ranked.
+
+    Args:
+        model: The ``SentenceTransformer`` to train.
+
+    References:
+        - Hu et al. 2023, Language Agnostic Multilingual Information Retrieval with Contrastive Learning, section 3.2
+
+    Requirements:
+        1. Parallel pairs of some languages, at least two a batch or with other sentences beside.
+        2. Optionally text of other languages.
+
+    Inputs:
+        +-------------------------------+--------+
+        | Texts                         | Labels |
+        +===============================+========+
+        | (source, target)              | none   |
+        +-------------------------------+--------+
+        | (source, target, other, ...)  | none   |
+        +-------------------------------+--------+
+
+    Relations:
+        - :class:`SemanticContrastiveLoss` draws translations together, which this loss does only indirectly: use it
+          beside another, with a small weight.
+
+    Example:
+        >>> loss = TranslationRankingLoss(model) + 0.001 * LanguageContrastiveLoss(model)  # doctest: +SKIP
+    """
+
+    def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
+        source, target, *others = (column["sentence_embedding"] for column in batch)
+        return language_contrastive(source, target, torch.cat(others) if others else None)
+
+    def get_config_dict(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def citation(self) -> str:
+        return MULTILINGUAL_IR

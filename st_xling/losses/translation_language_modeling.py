@@ -1,0 +1,131 @@
+"""Masked language modelling of a sentence (MLM), or of a pair read as one sequence (TLM)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from st_xling.losses.base import Batch, CrossLingualLoss
+from st_xling.losses.masking import mask_tokens, word_continuations
+from st_xling.losses.pairs_in_one import join_pairs
+from st_xling.losses.vocabulary_softmax import vocabulary_cross_entropy
+from st_xling.losses.word_alignment import AMBER
+from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
+
+Objective = Literal["tlm", "mlm"]
+
+
+class TranslationLanguageModelingLoss(CrossLingualLoss):
+    r"""Guess hidden words of a pair from the rest of both sentences (TLM), or of each sentence by itself (MLM).
+
+    .. math:: L = -\frac{1}{|M|} \sum_{t \in M} \log P(z_t \mid z_{\setminus M}), \quad z = [x; y]
+
+    15 % of the words are hidden: 80 % behind the mask token, 10 % behind a random one, 10 % shown. The corrupted text
+    needs an encoder pass of its own. Scores are those of the word embeddings plus a bias that the loss owns.
+
+    Args:
+        model: The ``SentenceTransformer`` to train, with a BERT- or XLM-R-type encoder and a mask token.
+        objective: ``"tlm"`` reads the first two columns as one sequence; ``"mlm"`` every column's sentences alone.
+        mask_probability: Share of the tokens (or words) that are hidden.
+        whole_words: Hide all pieces of a word together.
+        restart_positions: Count the target's positions from the beginning again (XLM); otherwise they run on.
+        chunk_rows: Rows of vocabulary logits alive at a time; ``None`` chooses.
+
+    Raises:
+        ValueError: Options out of range, an encoder of another type, or a tokenizer without a mask token.
+
+    References:
+        - Conneau and Lample 2019, Cross-lingual Language Model Pretraining, section 3
+        - Hu et al. 2021, Explicit Alignment Objectives for Multilingual Bidirectional Encoders, equation 2
+
+    Requirements:
+        1. Parallel pairs for ``"tlm"``; any text for ``"mlm"``.
+
+    Inputs:
+        +------------------+--------+
+        | Texts            | Labels |
+        +==================+========+
+        | (source, target) | none   |
+        +------------------+--------+
+
+    Relations:
+        - :class:`RepresentationTranslationLoss` aligns tokens without a second encoder pass, and of sentences that are
+          read apart, as they are when the model is used.
+
+    Example:
+        >>> loss = TranslationRankingLoss(model) + TranslationLanguageModelingLoss(model)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        objective: Objective = "tlm",
+        mask_probability: float = 0.15,
+        whole_words: bool = False,
+        restart_positions: bool = True,
+        chunk_rows: int | None = None,
+    ) -> None:
+        super().__init__(model)
+        if objective not in get_args(Objective):
+            raise ValueError(f"objective must be one of {get_args(Objective)}: got {objective!r}.")
+        if not 0 < mask_probability <= 1:
+            raise ValueError(f"mask_probability must lie in (0, 1]: got {mask_probability}; 0.15 is usual.")
+        parts = backbone(model)
+        self.objective, self.mask_probability, self.whole_words = objective, mask_probability, whole_words
+        self.restart_positions, self.chunk_rows = restart_positions, chunk_rows
+        self.min_columns = 2 if objective == "tlm" else 1
+        self.mask_id = special_token_id(parts.tokenizer, "mask", f"{objective.upper()}")
+        words = parts.word_embeddings.weight
+        self.bias = nn.Parameter(torch.zeros(len(words), device=words.device))
+        marks = word_continuations(parts.tokenizer, len(words)) if whole_words else None
+        self.register_buffer("continues_word", marks, persistent=False)
+
+    def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
+        parts = backbone(self.model)
+        if self.objective == "tlm":
+            pairs = join_pairs(parts, batch[0], batch[1], restart_positions=self.restart_positions)
+            read = (pairs.input_ids, pairs.attention_mask, pairs.position_ids, pairs.source | pairs.target)
+            hidden, classes = self._hidden_states(parts, *read)
+        else:
+            columns = [self._hidden_states(parts, *_alone(parts, column)) for column in batch]
+            hidden, classes = (torch.cat(values) for values in zip(*columns))
+        return vocabulary_cross_entropy(
+            hidden, parts.word_embeddings.weight, classes, bias=self.bias, chunk_rows=self.chunk_rows
+        )
+
+    def _hidden_states(
+        self, parts: Backbone, input_ids: Tensor, attention_mask: Tensor, position_ids: Tensor, maskable: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """States of the hidden tokens and what they were. *Shape:* ``(hidden tokens, hidden)``, ``(hidden tokens,)``"""
+        corrupted, hidden = mask_tokens(
+            input_ids,
+            maskable,
+            mask_id=self.mask_id,
+            vocabulary=len(parts.tokenizer),
+            probability=self.mask_probability,
+            continues_word=self.continues_word,  # type: ignore[arg-type]
+        )
+        output = parts.model(
+            input_ids=corrupted, attention_mask=attention_mask.long(), position_ids=position_ids, return_dict=True
+        )
+        return output.last_hidden_state[hidden], input_ids[hidden]
+
+    def get_config_dict(self) -> dict[str, Any]:
+        names = ("objective", "mask_probability", "whole_words", "restart_positions")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def citation(self) -> str:
+        return AMBER
+
+
+def _alone(parts: Backbone, column: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A column's ids, mask, positions and maskable tokens, cut to its own longest row."""
+    kept = column["attention_mask"].bool().any(dim=0)
+    ids, mask = column["input_ids"][:, kept], column["attention_mask"][:, kept].bool()
+    separator = parts.tokenizer.sep_token_id
+    ended = torch.zeros_like(mask) if separator is None else ids == separator
+    return ids, mask, parts.position_ids(mask), mask & ~cls_mask(ids, parts.tokenizer) & ~ended
