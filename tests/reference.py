@@ -62,3 +62,67 @@ def vocabulary_cross_entropy(
         if label != -100
     ]
     return math.fsum(losses) / len(losses)
+
+
+def semantic_contrastive(source: Sequence[Vector], target: Sequence[Vector], *, temperature: float) -> float:
+    """Hu et al. 2023, equation 2: each of the 2N sentences picks its translation among the 2N - 1 others."""
+    sentences, size = [*source, *target], len(source)
+    total = 0.0
+    for i in range(2 * size):
+        others = [k for k in range(2 * size) if k != i]
+        translation = i + size if i < size else i - size
+        logits = [cosine(sentences[i], sentences[k]) / temperature for k in others]
+        total -= log_softmax(logits, others.index(translation))
+    return total / (2 * size)
+
+
+def language_contrastive(
+    source: Sequence[Vector], target: Sequence[Vector], others: Sequence[Vector] | None = None
+) -> float:
+    """Hu et al. 2023, equation 3, as a mean over pairs, over other sentences and over the two logarithms."""
+    sentences, size = [*source, *target, *(others or [])], len(source)
+    logs = []
+    for i in range(size):
+        for k in range(len(sentences)):
+            if k in (i, i + size):
+                continue
+            logits = [cosine(source[i], sentences[k]), cosine(target[i], sentences[k])]
+            logs += [-log_softmax(logits, 0), -log_softmax(logits, 1)]
+    return math.fsum(logs) / len(logs)
+
+
+def distance_between(a: Vector, b: Vector, distance: str) -> float:
+    if distance == "cosine":
+        return 1 - cosine(a, b)
+    # torch's pairwise distance adds 1e-6 to every difference
+    differences = [abs(x - y + 1e-6) for x, y in zip(a, b)]
+    return math.fsum(differences) if distance == "manhattan" else math.sqrt(math.fsum(d * d for d in differences))
+
+
+def siamese_contrastive(
+    source: Sequence[Vector], target: Sequence[Vector], *, margin: float, distance: str, negatives: str
+) -> float:
+    """mBERT-SF, equation 2, with the negatives of table 13; as many negative terms as positive ones."""
+    size, terms = len(source), []
+    for i in range(size):
+        terms.append(distance_between(source[i], target[i], distance) ** 2 / 2)
+        apart = [distance_between(source[i], target[j], distance) for j in range(size) if j != i]
+        hinges = [max(0.0, margin - d) ** 2 / 2 for d in apart]
+        choose = {"worst": max(apart), "hardest": min(apart)}
+        terms.append(sum(hinges) / len(hinges) if negatives == "average" else hinges[apart.index(choose[negatives])])
+    return math.fsum(terms) / len(terms)
+
+
+def word_alignment(
+    target_to_source: Sequence, source_to_target: Sequence, source_mask: Sequence, target_mask: Sequence
+) -> float:
+    """AMBER, equation 5, for a batch of nested lists (batch, heads, rows, columns)."""
+    losses = []
+    for to_source, to_target, xs, ys in zip(target_to_source, source_to_target, source_mask, target_mask):
+        x = [j for j, kept in enumerate(xs) if kept]
+        y = [i for i, kept in enumerate(ys) if kept]
+        traces = [
+            math.fsum(to_source[h][i][j] * to_target[h][j][i] for i in y for j in x) for h in range(len(to_source))
+        ]
+        losses.append(1 - sum(traces) / len(traces) / min(len(x), len(y)))
+    return sum(losses) / len(losses)

@@ -1,0 +1,153 @@
+"""MLM and TLM: what is hidden, and the loss against its definition, one hidden token at a time."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from st_xling.losses import TranslationLanguageModelingLoss
+from st_xling.losses.masking import mask_tokens, word_continuations
+from st_xling.models import backbone
+from tests import reference
+
+
+def test_the_shares_are_those_of_bert():
+    torch.manual_seed(0)
+    ids = torch.full((200, 500), 7)
+    corrupted, hidden = mask_tokens(ids, torch.ones_like(ids, dtype=torch.bool), mask_id=4, vocabulary=1000)
+    share = hidden.float().mean().item()
+    assert share == pytest.approx(0.15, abs=0.005)
+    shown = corrupted[hidden]
+    assert (shown == 4).float().mean().item() == pytest.approx(0.8, abs=0.02)
+    assert (shown == 7).float().mean().item() == pytest.approx(0.1, abs=0.02)
+    assert torch.equal(corrupted[~hidden], ids[~hidden])
+
+
+def test_only_maskable_tokens_are_hidden():
+    ids = torch.arange(40).reshape(2, 20)
+    maskable = torch.rand(2, 20) < 0.5
+    _, hidden = mask_tokens(ids, maskable, mask_id=4, vocabulary=40, probability=1.0)
+    assert torch.equal(hidden, maskable)
+
+
+def test_whole_words_are_hidden_together(make_model):
+    tokenizer = make_model().tokenizer
+    text = "Der Hund schläft, Mañana iré 我买了三本旧书。"
+    ids = torch.tensor([tokenizer(text)["input_ids"]])
+    marks = word_continuations(tokenizer, len(tokenizer))
+    tokens = tokenizer.convert_ids_to_tokens(ids[0].tolist())
+    maskable = ~torch.isin(ids, torch.tensor(tokenizer.all_special_ids))
+    words, current = [], -1
+    for token, id_ in zip(tokens, ids[0].tolist()):
+        current += 0 if marks[id_] and words else 1
+        words.append(current)
+    split = 0
+    for seed in range(30):
+        torch.manual_seed(seed)
+        _, hidden = mask_tokens(ids, maskable, mask_id=4, vocabulary=9, probability=0.5, continues_word=marks)
+        for word in set(words):
+            pieces = [bool(h) for h, w, m in zip(hidden[0], words, maskable[0]) if w == word and m]
+            assert len(set(pieces)) <= 1
+            split += len(pieces) > 1
+    assert split > 0, "the text has no word of several pieces"
+
+
+def definition(loss, rows, corrupted_rows, hidden_rows, positions):
+    """−log P of each hidden token, the encoder reading one unpadded row at a time."""
+    parts, losses = backbone(loss.model), []
+    for ids, corrupted, hidden, places in zip(rows, corrupted_rows, hidden_rows, positions):
+        states = parts.model(input_ids=corrupted[None], position_ids=places[None]).last_hidden_state[0]
+        logits = states @ parts.word_embeddings.weight.T + loss.bias
+        losses += [-reference.log_softmax(logits[t].tolist(), int(ids[t])) for t in range(len(ids)) if hidden[t]]
+    return sum(losses) / len(losses)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "xlm-roberta"])
+@pytest.mark.parametrize("restart", [True, False])
+def test_tlm_equals_the_definition(make_model, features, monkeypatch, architecture, restart):
+    """The corruption is recorded from the one call and given to the definition."""
+    from st_xling.losses import translation_language_modeling as module
+
+    model = make_model(architecture=architecture).double()
+    loss = TranslationLanguageModelingLoss(model, restart_positions=restart, mask_probability=0.3).double()
+    seen = {}
+
+    def recording(input_ids, maskable, **options):
+        seen["ids"], seen["maskable"] = input_ids, maskable
+        seen["corrupted"], seen["hidden"] = mask_tokens(input_ids, maskable, **options)
+        return seen["corrupted"], seen["hidden"]
+
+    monkeypatch.setattr(module, "mask_tokens", recording)
+    rows = slice(0, 2)
+    columns = features(model, rows)
+    value = loss(features(model, rows))
+    offset = backbone(model).position_offset
+    kept, positions = [], []
+    for row in range(2):
+        lengths = [int(column["attention_mask"][row].sum()) for column in columns]
+        width = columns[0]["input_ids"].shape[1]
+        merged = max(column["input_ids"].shape[1] for column in columns)
+        width = merged  # the shared pass pads both columns to one width
+        kept.append(torch.cat([torch.arange(lengths[0]), width + torch.arange(lengths[1] - 1)]))
+        second = torch.arange(1, lengths[1]) if restart else lengths[0] + torch.arange(lengths[1] - 1)
+        positions.append(torch.cat([torch.arange(lengths[0]), second]) + offset)
+    pick = [[seen[name][row][kept[row]] for row in range(2)] for name in ("ids", "corrupted", "hidden")]
+    for row, column in ((0, 0), (1, 1)):
+        tokens = columns[column]["input_ids"][row][columns[column]["attention_mask"][row].bool()]
+        assert torch.equal(pick[0][row][: len(tokens)] if column == 0 else pick[0][row][-len(tokens) + 1 :], tokens[column:])
+    special = torch.tensor(model.tokenizer.all_special_ids)
+    assert not torch.isin(seen["ids"][seen["maskable"]], special[special != model.tokenizer.unk_token_id]).any()
+    assert value.item() == pytest.approx(definition(loss, *pick, positions), rel=1e-9)
+
+
+def test_mlm_reads_every_sentence_alone(make_model, features, monkeypatch):
+    from st_xling.losses import translation_language_modeling as module
+
+    model = make_model().double()
+    loss = TranslationLanguageModelingLoss(model, objective="mlm", mask_probability=0.3).double()
+    calls = []
+
+    def recording(input_ids, maskable, **options):
+        corrupted, hidden = mask_tokens(input_ids, maskable, **options)
+        calls.append((input_ids, corrupted, hidden))
+        return corrupted, hidden
+
+    monkeypatch.setattr(module, "mask_tokens", recording)
+    value = loss(features(model, slice(0, 3)))
+    assert len(calls) == 2
+    rows = [[], [], [], []]
+    for (ids, corrupted, hidden), column in zip(calls, features(model, slice(0, 3))):
+        for row in range(3):
+            kept = column["attention_mask"][row].bool()
+            length = int(kept.sum())
+            values = (ids[row, :length], corrupted[row, :length], hidden[row, :length], torch.arange(length))
+            for place, part in zip(rows, values):
+                place.append(part)
+    assert value.item() == pytest.approx(definition(loss, *rows), rel=1e-9)
+
+
+def test_nothing_hidden_costs_nothing(make_model, features):
+    model = make_model()
+    loss = TranslationLanguageModelingLoss(model, mask_probability=1e-9)
+    value = loss(features(model))
+    value.backward()
+    assert value.item() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"objective": "clm"}, "objective must be one of .* got 'clm'"),
+        ({"mask_probability": 0.0}, r"mask_probability must lie in \(0, 1\]: got 0\.0"),
+    ],
+)
+def test_options_out_of_range(make_model, options, message):
+    with pytest.raises(ValueError, match=message):
+        TranslationLanguageModelingLoss(make_model(), **options)
+
+
+def test_a_tokenizer_without_a_mask_token(make_model):
+    model = make_model()
+    model.tokenizer.mask_token = None
+    with pytest.raises(ValueError, match="TLM needs a mask token"):
+        TranslationLanguageModelingLoss(model)

@@ -1,0 +1,129 @@
+"""WA against its definition; the attention weights against the host's own eager attention."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from st_xling.losses import WordAlignmentLoss, word_alignment
+from st_xling.losses.pairs_in_one import join_pairs
+from st_xling.losses.word_alignment import top_attention
+from st_xling.models import backbone
+from tests import reference
+
+
+def attention(batch: int = 3, heads: int = 2, x: int = 5, y: int = 4):
+    generator = torch.Generator().manual_seed(0)
+    to_source = torch.rand(batch, heads, y, x, generator=generator, dtype=torch.float64)
+    to_target = torch.rand(batch, heads, x, y, generator=generator, dtype=torch.float64)
+    source_mask = torch.tensor([[1, 1, 1, 1, 1], [0, 1, 1, 0, 0], [0, 1, 1, 1, 0]], dtype=torch.bool)
+    target_mask = torch.tensor([[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 0, 0]], dtype=torch.bool)
+    return to_source, to_target, source_mask, target_mask
+
+
+def test_equals_the_formula():
+    arguments = attention()
+    expected = reference.word_alignment(*(argument.tolist() for argument in arguments))
+    assert word_alignment(*arguments).item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_swapping_the_languages_changes_nothing():
+    to_source, to_target, xs, ys = attention()
+    torch.testing.assert_close(word_alignment(to_target, to_source, ys, xs), word_alignment(*attention()))
+
+
+def test_a_pair_without_words_does_not_count():
+    to_source, to_target, xs, ys = attention()
+    expected = word_alignment(to_source[:2], to_target[:2], xs[:2], ys[:2])
+    xs = xs.clone()
+    xs[2] = False
+    torch.testing.assert_close(word_alignment(to_source, to_target, xs, ys), expected)
+
+
+def test_shapes_that_do_not_fit():
+    to_source, to_target, xs, ys = attention()
+    with pytest.raises(ValueError, match=r"expected attention \(batch, heads, \|y\|, \|x\|\)"):
+        word_alignment(to_source, to_source, xs, ys)
+    with pytest.raises(ValueError, match="expected attention"):
+        word_alignment(to_source, to_target, ys, xs)
+
+
+def definition(loss, columns):
+    """Each pair alone and unpadded, read twice by the host with eager attention and the two masks written out."""
+    parts = backbone(loss.model)
+    encoder = parts.model
+    encoder.set_attn_implementation("eager")
+    losses = []
+    for row in range(len(columns[0]["input_ids"])):
+        x, y = (column["input_ids"][row][column["attention_mask"][row].bool()] for column in columns)
+        y = y[1:]  # without CLS
+        ids, cut, size = torch.cat([x, y])[None], len(x), len(x) + len(y)
+        positions = torch.cat([torch.arange(len(x)), torch.arange(1, len(y) + 1)])[None] + parts.position_offset
+        matrices = []
+        for target_first in (False, True):
+            mask = torch.full((size, size), torch.finfo(torch.float64).min, dtype=torch.float64)
+            for i in range(size):
+                for j in range(size):
+                    i_given, j_given = (i >= cut) == target_first, (j >= cut) == target_first
+                    if j_given or (not i_given and j < i):
+                        mask[i, j] = 0.0
+            output = encoder(
+                inputs_embeds=parts.word_embeddings(ids),
+                position_ids=positions,
+                attention_mask=mask[None, None],
+                output_attentions=True,
+            )
+            matrices.append(output.attentions[-1])
+        special = set(parts.tokenizer.all_special_ids)
+        masks = [[[int(token) not in special for token in side]] for side in (x, y)]
+        to_source, to_target = matrices[0][:, :, cut:, :cut], matrices[1][:, :, :cut, cut:]
+        losses.append(reference.word_alignment(to_source.tolist(), to_target.tolist(), *masks))
+    encoder.set_attn_implementation("sdpa")
+    return sum(losses) / len(losses)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "xlm-roberta"])
+def test_equals_the_definition_on_an_encoder(make_model, features, architecture):
+    model = make_model(architecture=architecture).double()
+    torch.manual_seed(0)
+    for parameter in model.parameters():  # random weights this small attend evenly: make them choose
+        torch.nn.init.normal_(parameter, std=0.5)
+    loss = WordAlignmentLoss(model)
+    expected = definition(loss, features(model, slice(0, 4)))
+    assert loss(features(model, slice(0, 4))).item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_word_sees_its_past_and_the_other_side_only(make_model, features):
+    model = make_model()
+    parts = backbone(model)
+    source, target = features(model, slice(0, 2))
+    pairs = join_pairs(parts, source, target, restart_positions=True)
+    from st_xling.losses.word_alignment import _visible
+
+    seen = top_attention(parts, pairs, _visible(pairs, target_first=False))
+    cut = pairs.source_length
+    assert seen[:, :, :cut, cut:].abs().max() == 0  # the source never sees the target
+    later = torch.ones(seen.shape[-1] - cut, seen.shape[-1] - cut).triu().bool()  # itself included
+    assert seen[:, :, cut:, cut:][..., later].abs().max() == 0
+    torch.testing.assert_close(seen.sum(-1), torch.ones_like(seen.sum(-1)))
+
+
+def test_positions_that_run_on_must_fit(make_model, features):
+    model = make_model(max_length=24)
+    loss = WordAlignmentLoss(model, restart_positions=False)
+    with pytest.raises(ValueError, match="a pair must fit the encoder's 26 positions"):
+        loss(features(model))
+
+
+def test_training_makes_attention_agree(make_model, features):
+    model = make_model()
+    loss = WordAlignmentLoss(model)
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    values = []
+    for _ in range(30):
+        optimizer.zero_grad()
+        value = loss(features(model))
+        value.backward()
+        optimizer.step()
+        values.append(value.item())
+    assert values[-1] < values[0] - 0.05
