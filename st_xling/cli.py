@@ -99,7 +99,7 @@ def _add_train(commands: Any) -> None:
     train.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key of the recipe, dotted")
     for name in ("epochs", "learning-rate", "warmup"):
         train.add_argument(f"--{name}", type=float)
-    for name in ("max-steps", "batch-size", "eval-steps", "seed"):
+    for name in ("max-steps", "batch-size", "mini-batch-size", "eval-steps", "seed"):
         train.add_argument(f"--{name}", type=int)
     train.add_argument("--precision", choices=("fp32", "bf16", "fp16"))
     train.add_argument("--max-length", type=int, help="tokens a text is cut to")
@@ -185,8 +185,8 @@ def _tatoeba(arguments: argparse.Namespace) -> None:
 
 
 def _overrides(arguments: argparse.Namespace) -> dict[str, Any]:
-    flags = ("epochs", "max_steps", "batch_size", "learning_rate", "warmup", "eval_steps", "seed", "precision")
-    given = {f"training.{name}": getattr(arguments, name) for name in flags}
+    flags = ("epochs", "max_steps", "batch_size", "mini_batch_size", "learning_rate", "warmup", "eval_steps", "seed")
+    given = {f"training.{name}": getattr(arguments, name) for name in (*flags, "precision")}
     given |= {"model.max_length": arguments.max_length, "model.pooling": arguments.pooling}
     return {key: value for key, value in given.items() if value is not None} | _pairs(arguments.set, "--set")
 

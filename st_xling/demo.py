@@ -102,7 +102,7 @@ def _encoder(data: dict[str, Dataset], seed: int) -> SentenceTransformer:
     pairs = mix(data)
     # Without dropout: the text is endless, so there is nothing to overfit, and few steps to waste.
     return tiny_encoder(
-        [*pairs["source"], *pairs["target"]], vocabulary=4000, hidden_size=128, layers=2, dropout=0.0, seed=seed
+        [*pairs["source"][:], *pairs["target"][:]], vocabulary=4000, hidden_size=128, layers=2, dropout=0.0, seed=seed
     )
 
 

@@ -88,5 +88,5 @@ def text_lengths(dataset: Any) -> list[int]:
     texts = dataset.with_format(None)
     totals = [0] * len(dataset)
     for name in columns:
-        totals = [total + len(text) for total, text in zip(totals, texts[name])]
+        totals = [total + len(text) for total, text in zip(totals, texts[name][:])]
     return totals

@@ -9,9 +9,11 @@
 ``in_batch_ranking``               IR: which of the batch's passages answers the query?
 ``siamese_contrastive``            SF: translations near, chosen negatives a margin away
 ``combined``                       sums of them over one encoder pass
+``cached``                         any of them with large batches in small memory
 """
 
 from st_xling.losses.base import CrossLingualLoss
+from st_xling.losses.cached import CachedLoss
 from st_xling.losses.combined import CombinedLoss
 from st_xling.losses.in_batch_ranking import InBatchRankingLoss
 from st_xling.losses.language_contrastive import LanguageContrastiveLoss, language_contrastive
@@ -23,6 +25,7 @@ from st_xling.losses.translation_ranking import TranslationRankingLoss, translat
 from st_xling.losses.word_alignment import WordAlignmentLoss, word_alignment
 
 __all__ = [
+    "CachedLoss",
     "CombinedLoss",
     "CrossLingualLoss",
     "InBatchRankingLoss",

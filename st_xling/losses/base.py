@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import torch
 from sentence_transformers.base.losses.merged_forward import merge_feature_batches
 from torch import Tensor, nn
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 Batch = list[dict[str, Tensor]]
 LossValue = Tensor | dict[str, Tensor]
+Part = tuple[Tensor, Tensor]
 
 _SHARED_OUTPUTS = ("input_ids", "attention_mask", "token_embeddings", "sentence_embedding")
 
@@ -99,6 +101,27 @@ class CrossLingualLoss(nn.Module):
     def on(self, *columns: int) -> CombinedLoss:
         """This objective over the given text columns, counted from 0, in the given order."""
         return self._as_sum().on(*columns)
+
+
+class TokenLevelLoss(CrossLingualLoss):
+    """Base of objectives that are a mean over tokens (or pairs), so that mini-batches of a batch can share it.
+
+    A subclass implements :meth:`compute_parts`.
+    """
+
+    def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
+        """Sums and counts of the means that the objective averages, a fixed number of them; a count may be 0."""
+        raise NotImplementedError
+
+    def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
+        return mean_of_parts(self.compute_parts(batch, labels))
+
+
+def mean_of_parts(parts: list[Part]) -> Tensor:
+    """The average, over the parts that counted anything, of sum by count."""
+    counted = torch.stack([count for _, count in parts]) > 0
+    means = torch.stack([total / count.clamp(min=1) for total, count in parts])
+    return means.sum() / counted.sum().clamp(min=1)
 
 
 def encode_columns(model: nn.Module, columns: list[dict[str, Any]]) -> Batch:

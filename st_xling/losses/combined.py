@@ -13,9 +13,16 @@ from st_xling.losses.base import Batch, CrossLingualLoss
 
 
 class Term(nn.Module):
-    """One summand: an objective, its weight, and the columns it looks at (``None``: all)."""
+    """One summand: an objective, its weight, the columns it looks at (``None``: all), and its name in the log."""
 
-    def __init__(self, loss: CrossLingualLoss, weight: float = 1.0, columns: tuple[int, ...] | None = None) -> None:
+    def __init__(
+        self,
+        loss: CrossLingualLoss,
+        weight: float = 1.0,
+        columns: tuple[int, ...] | None = None,
+        *,
+        name: str | None = None,
+    ) -> None:
         super().__init__()
         if not math.isfinite(weight) or weight < 0:
             raise ValueError(
@@ -26,6 +33,7 @@ class Term(nn.Module):
                 f"{type(loss).__name__} needs {loss.min_columns} text columns: .on{columns} gives {len(columns)}."
             )
         self.loss, self.weight, self.columns = loss, float(weight), columns
+        self.name = name or _name_of(type(loss).__name__)
 
     @property
     def columns_needed(self) -> int:
@@ -56,7 +64,7 @@ class CombinedLoss(CrossLingualLoss):
                 f"all terms of a sum must be built on the same model: {', '.join(strangers)} was built on another one."
             )
         self.terms = nn.ModuleList(terms)
-        self.names = _distinct_names([type(term.loss).__name__ for term in terms])
+        self.names = _distinct_names([term.name for term in terms])
         self.min_columns = max(term.columns_needed for term in terms)
 
     def check_columns(self, given: int) -> None:
@@ -77,6 +85,10 @@ class CombinedLoss(CrossLingualLoss):
             components[name] = term.weight * value
         return components
 
+    def set_weight(self, name: str, weight: float) -> None:
+        """Change the weight of the term called ``name``, which a schedule does before each step."""
+        self._terms()[self.names.index(name)].weight = weight
+
     def __add__(self, other: CrossLingualLoss) -> CombinedLoss:
         if not isinstance(other, CrossLingualLoss):
             return NotImplemented
@@ -85,7 +97,9 @@ class CombinedLoss(CrossLingualLoss):
     def __mul__(self, weight: float) -> CombinedLoss:
         if not isinstance(weight, (int, float)):
             return NotImplemented
-        return CombinedLoss(self.model, [Term(t.loss, t.weight * weight, t.columns) for t in self._terms()])
+        return CombinedLoss(
+            self.model, [Term(t.loss, t.weight * weight, t.columns, name=t.name) for t in self._terms()]
+        )
 
     __rmul__ = __mul__
 
@@ -96,7 +110,7 @@ class CombinedLoss(CrossLingualLoss):
         terms = []
         for term in self._terms():
             chosen = columns if term.columns is None else tuple(columns[column] for column in term.columns)
-            terms.append(Term(term.loss, term.weight, chosen))
+            terms.append(Term(term.loss, term.weight, chosen, name=term.name))
         return CombinedLoss(self.model, terms)
 
     def get_config_dict(self) -> dict[str, Any]:
@@ -116,11 +130,15 @@ class CombinedLoss(CrossLingualLoss):
         return [term for term in self.terms if isinstance(term, Term)]
 
 
-def _distinct_names(class_names: Sequence[str]) -> list[str]:
-    """``TranslationRankingLoss`` → ``translation_ranking``; a second one is ``translation_ranking_2``."""
-    names: list[str] = []
-    for class_name in class_names:
-        base = re.sub(r"(?<!^)(?=[A-Z])", "_", class_name.removesuffix("Loss")).lower()
-        taken = sum(name == base or re.fullmatch(rf"{base}_\d+", name) is not None for name in names)
-        names.append(base if taken == 0 else f"{base}_{taken + 1}")
-    return names
+def _name_of(class_name: str) -> str:
+    """``TranslationRankingLoss`` → ``translation_ranking``."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", class_name.removesuffix("Loss")).lower()
+
+
+def _distinct_names(names: Sequence[str]) -> list[str]:
+    """The names as they came; a second ``translation_ranking`` is ``translation_ranking_2``."""
+    distinct: list[str] = []
+    for place, name in enumerate(names):
+        taken = names[:place].count(name)
+        distinct.append(name if taken == 0 else f"{name}_{taken + 1}")
+    return distinct

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from st_xling.losses.base import Batch, CrossLingualLoss
+from st_xling.losses.base import Batch, Part, TokenLevelLoss
 from st_xling.losses.vocabulary_softmax import vocabulary_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
 from st_xling.models.rtl_head import RepresentationTranslationHead
@@ -16,7 +16,7 @@ from st_xling.models.rtl_head import RepresentationTranslationHead
 Direction = Literal["target", "source", "both"]
 
 
-class RepresentationTranslationLoss(CrossLingualLoss):
+class RepresentationTranslationLoss(TokenLevelLoss):
     r"""Rebuild one side of a pair from the other side's contextual token states (RTL).
 
     .. math:: L = \frac{1}{S} \sum_{i=1}^{S} CE(g(f_*(x), y)_i, y_i)
@@ -29,7 +29,7 @@ class RepresentationTranslationLoss(CrossLingualLoss):
         model: The ``SentenceTransformer`` to train, with a BERT- or XLM-R-type encoder and a mask token.
         layers: Depth ``K`` of the head, copied from the encoder's last layers.
         direction: Side that is rebuilt: ``"target"`` (non-English → English, the paper's best), ``"source"``, or
-            ``"both"``: the first half of the batch rebuilds the target, the second the source, losses averaged.
+            ``"both"``: the batch's rows rebuild the target and the source in turn, and the two means are averaged.
         mask_ratio: Share ρ of the rebuilt tokens that are masked and scored; the others show the encoder's own
             states. 1.0 is best.
         languages: Names of the data's languages; the rebuilt one is told to the head by a learned embedding. Without
@@ -92,23 +92,26 @@ class RepresentationTranslationLoss(CrossLingualLoss):
             parts, layers=layers, languages=told, target_vocabulary=target_vocabulary, tied=tied
         )
 
-    def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
+    def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
         source, target = batch[0], batch[1]
-        if "token_embeddings" not in source:
-            raise ValueError("representation translation needs token embeddings; this model's columns have none.")
+        if "token_embeddings" not in source or "attention_mask" not in source:
+            raise ValueError(
+                "representation translation needs padded token embeddings: this model's columns have none; start from "
+                "a transformer, with unpad_inputs=False."
+            )
         parts = backbone(self.model)
         if self.direction == "target":
-            return self._rebuild(parts, source, target, side=1)
+            return [self._rebuild(parts, source, target, side=1)]
         if self.direction == "source":
-            return self._rebuild(parts, target, source, side=0)
-        half = (len(source["input_ids"]) + 1) // 2
-        to_target = self._rebuild(parts, _rows(source, slice(half)), _rows(target, slice(half)), side=1)
-        if half == len(source["input_ids"]):  # a batch of one
-            return to_target
-        rest = slice(half, None)
-        return (to_target + self._rebuild(parts, _rows(target, rest), _rows(source, rest), side=0)) / 2
+            return [self._rebuild(parts, target, source, side=0)]
+        # Row by row in turn, so that mini-batches of an even size cut the batch into the same two halves.
+        even, odd = slice(0, None, 2), slice(1, None, 2)
+        return [
+            self._rebuild(parts, _rows(source, even), _rows(target, even), side=1),
+            self._rebuild(parts, _rows(target, odd), _rows(source, odd), side=0),
+        ]
 
-    def _rebuild(self, parts: Backbone, given: dict[str, Tensor], rebuilt: dict[str, Tensor], side: int) -> Tensor:
+    def _rebuild(self, parts: Backbone, given: dict[str, Tensor], rebuilt: dict[str, Tensor], side: int) -> Part:
         given_mask = given["attention_mask"].bool() & ~cls_mask(given["input_ids"], parts.tokenizer)
         seen = given_mask.any(dim=0)
         states, given_mask = given["token_embeddings"][:, seen], given_mask[:, seen]
@@ -130,13 +133,16 @@ class RepresentationTranslationLoss(CrossLingualLoss):
             torch.cat([given_mask, mask], dim=1),
             states.shape[1],
         )
-        return vocabulary_cross_entropy(
+        classes = self.head.labels(ids[scored])
+        count = (classes != -100).sum()
+        mean = vocabulary_cross_entropy(
             hidden[scored],
             self.head.output_weight(parts.word_embeddings),
-            self.head.labels(ids[scored]),
+            classes,
             bias=self.head.bias,
             chunk_rows=self.chunk_rows,
         )
+        return mean * count, count
 
     def _language(self, rebuilt: dict[str, Tensor], side: int) -> Tensor:
         if self.languages is None:

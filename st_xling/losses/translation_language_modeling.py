@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from st_xling.losses.base import Batch, CrossLingualLoss
+from st_xling.losses.base import Batch, Part, TokenLevelLoss
 from st_xling.losses.masking import mask_tokens, word_continuations
 from st_xling.losses.pairs_in_one import join_pairs
 from st_xling.losses.vocabulary_softmax import vocabulary_cross_entropy
@@ -17,7 +17,7 @@ from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token
 Objective = Literal["tlm", "mlm"]
 
 
-class TranslationLanguageModelingLoss(CrossLingualLoss):
+class TranslationLanguageModelingLoss(TokenLevelLoss):
     r"""Guess hidden words of a pair from the rest of both sentences (TLM), or of each sentence by itself (MLM).
 
     .. math:: L = -\frac{1}{|M|} \sum_{t \in M} \log P(z_t \mid z_{\setminus M}), \quad z = [x; y]
@@ -83,7 +83,7 @@ class TranslationLanguageModelingLoss(CrossLingualLoss):
         marks = word_continuations(parts.tokenizer, len(words)) if whole_words else None
         self.register_buffer("continues_word", marks, persistent=False)
 
-    def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
+    def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
         parts = backbone(self.model)
         if self.objective == "tlm":
             pairs = join_pairs(parts, batch[0], batch[1], restart_positions=self.restart_positions)
@@ -92,9 +92,11 @@ class TranslationLanguageModelingLoss(CrossLingualLoss):
         else:
             columns = [self._hidden_states(parts, *_alone(parts, column)) for column in batch]
             hidden, classes = (torch.cat(values) for values in zip(*columns))
-        return vocabulary_cross_entropy(
+        mean = vocabulary_cross_entropy(
             hidden, parts.word_embeddings.weight, classes, bias=self.bias, chunk_rows=self.chunk_rows
         )
+        count = torch.tensor(len(classes), device=classes.device)
+        return [(mean * count, count)]
 
     def _hidden_states(
         self, parts: Backbone, input_ids: Tensor, attention_mask: Tensor, position_ids: Tensor, maskable: Tensor

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from st_xling.losses.base import Batch, CrossLingualLoss
+from st_xling.losses.base import Batch, Part, TokenLevelLoss
 from st_xling.losses.pairs_in_one import JoinedPairs, join_pairs
 from st_xling.models.backbone import Backbone, backbone
 
@@ -58,7 +58,7 @@ def word_alignment(
     return (per_pair * counted).sum() / counted.sum().clamp(min=1)
 
 
-class WordAlignmentLoss(CrossLingualLoss):
+class WordAlignmentLoss(TokenLevelLoss):
     """Asks the top layer's attention between the two sentences to agree in both directions (WA).
 
     The pair is read as one sequence under two masks, both in one call. Target-to-source: a target token sees the source
@@ -96,16 +96,17 @@ class WordAlignmentLoss(CrossLingualLoss):
         backbone(model)  # refuse an encoder without attention weights now
         self.restart_positions = restart_positions
 
-    def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
+    def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
         parts = backbone(self.model)
         pairs = join_pairs(parts, batch[0], batch[1], restart_positions=self.restart_positions)
         visible = torch.cat([_visible(pairs, target_first=False), _visible(pairs, target_first=True)])
         attention = top_attention(parts, pairs, visible)
         to_source, to_target = attention.chunk(2)
         cut = pairs.source_length
-        return word_alignment(
-            to_source[:, :, cut:, :cut], to_target[:, :, :cut, cut:], pairs.source[:, :cut], pairs.target[:, cut:]
-        )
+        source, target = pairs.source[:, :cut], pairs.target[:, cut:]
+        count = (source.any(dim=1) & target.any(dim=1)).sum()
+        mean = word_alignment(to_source[:, :, cut:, :cut], to_target[:, :, :cut, cut:], source, target)
+        return [(mean * count, count)]
 
     def get_config_dict(self) -> dict[str, Any]:
         return {"restart_positions": self.restart_positions}

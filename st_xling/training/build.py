@@ -7,9 +7,10 @@ from typing import Any
 
 from torch import nn
 
-from st_xling.losses.base import CrossLingualLoss
 from st_xling.losses.combined import CombinedLoss, Term
-from st_xling.training.recipe import LOSSES, Recipe
+from st_xling.training.objectives import OBJECTIVES
+from st_xling.training.recipe import Recipe
+from st_xling.training.weights import LinearRamp, ScheduledWeights
 
 
 def build_loss(
@@ -28,19 +29,30 @@ def build_loss(
     """
     terms = []
     for name, given in recipe.losses.items():
-        options: dict[str, Any] = dict(given)
+        options: dict[str, Any] = {**OBJECTIVES[name].preset, **given}
         weight = options.pop("weight", 1.0)
+        weight = weight["start"] if isinstance(weight, dict) else weight
         columns = options.pop("columns", None)
         if options.get("target_vocabulary") == "auto":
             options["target_vocabulary"] = sorted(_rebuilt_ids(options.get("direction", "target"), token_ids))
         if options.get("languages") == "auto":
             options["languages"] = list(languages) or None
         try:
-            loss: CrossLingualLoss = LOSSES[name](model, **options)
+            loss = OBJECTIVES[name].loss(model, **options)
         except TypeError as error:
             raise ValueError(f"losses.{name} has an option of the wrong type: {error}") from error
-        terms.append(Term(loss, weight, None if columns is None else tuple(columns)))
+        terms.append(Term(loss, weight, None if columns is None else tuple(columns), name=name))
     return CombinedLoss(model, terms)
+
+
+def scheduled_weights(recipe: Recipe, loss: CombinedLoss) -> ScheduledWeights | None:
+    """The callback that moves the recipe's changing weights, if it has any."""
+    ramps = {
+        name: LinearRamp(**given["weight"])
+        for name, given in recipe.losses.items()
+        if isinstance(given["weight"], dict)
+    }
+    return ScheduledWeights(loss, ramps) if ramps else None
 
 
 def _rebuilt_ids(direction: str, token_ids: Sequence[set[int]]) -> set[int]:

@@ -32,7 +32,7 @@ def hold_out(
     """
     largest = max((len(dataset) for dataset in data.values()), default=0)
     limit = int(_KEYS * min(share, pairs / max(1, largest)))
-    texts = {name: list(dataset["target"]) for name, dataset in data.items()}
+    texts = {name: dataset["target"][:] for name, dataset in data.items()}
     held = {text for column in texts.values() for text in column if _key(text) < limit}
     for column in texts.values():
         if held.issuperset(column):  # its only sentences: every language trains on them

@@ -11,14 +11,9 @@ from typing import Any
 
 import yaml
 
-from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
-from st_xling.losses.base import CrossLingualLoss
-from st_xling.training.strict_keys import check_keys, merge, nearest, option_types, read_options, read_value, set_key
-
-LOSSES: dict[str, type[CrossLingualLoss]] = {
-    "translation_ranking": TranslationRankingLoss,
-    "representation_translation": RepresentationTranslationLoss,
-}
+from st_xling.training.objectives import OBJECTIVES
+from st_xling.training.strict_keys import check_keys, merge, nearest, read_options, read_value, set_key
+from st_xling.training.weights import read_weight
 
 
 @dataclass(frozen=True)
@@ -43,6 +38,7 @@ class TrainingOptions:
         eval_steps: Steps between evaluations and checkpoints; 0: ten of them over the run.
         log_steps: Steps between logged losses; 0 chooses. Must divide ``eval_steps``.
         keep_checkpoints: Checkpoints kept besides the best.
+        mini_batch_size: Rows encoded at a time (even): large batches in small memory, see ``CachedLoss``; 0: all.
     """
 
     epochs: float = 1.0
@@ -59,6 +55,7 @@ class TrainingOptions:
     eval_steps: int = 0
     log_steps: int = 0
     keep_checkpoints: int = 1
+    mini_batch_size: int = 0
     seed: int = 0
 
 
@@ -108,22 +105,31 @@ def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, A
     losses = raw.get("losses") or {}
     if not isinstance(losses, dict) or not losses:
         raise ValueError(f"a recipe needs at least one loss under 'losses': got {losses!r}.")
-    check_keys(losses, LOSSES, "losses")
+    check_keys(losses, OBJECTIVES, "losses")
     return Recipe(
         name=str(raw.get("name", Path(name_or_path).stem)),
         summary=str(raw.get("summary", "")),
-        losses={loss: _loss_options(loss, options) for loss, options in losses.items()},
+        losses=_used({loss: _loss_options(loss, options) for loss, options in losses.items()}),
         model=ModelOptions(**read_options(ModelOptions, raw.get("model"), "model")),
         training=check_training(TrainingOptions(**read_options(TrainingOptions, raw.get("training"), "training"))),
     )
 
 
+def _used(losses: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The losses of a weight other than 0: a weight of 0 switches a term off, its cost included."""
+    used = {name: options for name, options in losses.items() if options["weight"] != 0}
+    if not used:
+        raise ValueError(f"every loss of the recipe has weight 0: {', '.join(losses)}; give one of them a weight.")
+    return used
+
+
 def _loss_options(name: str, given: Any) -> dict[str, Any]:
     where = f"losses.{name}"
     given = {} if given is None else given
-    known = {"weight": (float,), "columns": (), **option_types(LOSSES[name])}
+    known: dict[str, tuple[type, ...]] = {"weight": (), "columns": (), **OBJECTIVES[name].option_types()}
     check_keys(given, known, where)
     options = {key: read_value(value, known[key], f"{where}.{key}") for key, value in given.items()}
+    options["weight"] = read_weight(given.get("weight", 1.0), f"{where}.weight")
     columns = options.get("columns")
     if columns is not None and not (isinstance(columns, list) and all(type(column) is int for column in columns)):
         raise ValueError(f"{where}.columns must be a list of positions such as [0, 1]: got {columns!r}.")
@@ -145,6 +151,7 @@ def check_training(options: TrainingOptions) -> TrainingOptions:
         "gradient_accumulation": options.gradient_accumulation < 1,
         "precision": options.precision not in ("fp32", "bf16", "fp16"),
         "eval_steps": options.eval_steps < 0,
+        "mini_batch_size": options.mini_batch_size < 0 or options.mini_batch_size % 2 == 1,
         "keep_checkpoints": options.keep_checkpoints < 0,
         "seed": not 0 <= options.seed < 2**32,
         "log_steps": options.log_steps < 0
@@ -152,7 +159,7 @@ def check_training(options: TrainingOptions) -> TrainingOptions:
     }
     for key, bad in wrong.items():
         if bad:
-            hint = " (it must divide eval_steps)" if key == "log_steps" else ""
+            hint = {"log_steps": " (it must divide eval_steps)", "mini_batch_size": " (it must be even)"}.get(key, "")
             raise ValueError(f"training.{key} is out of range{hint}: got {getattr(options, key)!r}.")
     return options
 

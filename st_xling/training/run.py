@@ -19,9 +19,10 @@ from tqdm.auto import tqdm
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from st_xling._version import __version__
+from st_xling.losses import CachedLoss
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.training.arguments import training_arguments
-from st_xling.training.build import build_loss
+from st_xling.training.build import build_loss, scheduled_weights
 from st_xling.training.progress import StderrProgress
 from st_xling.training.recipe import Recipe
 from st_xling.training.run_folder import RunFolder, write_json
@@ -170,7 +171,7 @@ def fingerprint(dataset: Dataset) -> str:
     """Eight hexadecimal digits that change with any text of the data set or its order."""
     digest = hashlib.sha256()
     for column in ("source", "target"):
-        for text in dataset[column]:
+        for text in dataset[column][:]:
             digest.update(text.encode("utf-8") + b"\n")
     return digest.hexdigest()[:8]
 
@@ -191,20 +192,24 @@ def _prepare(
     else:
         encoder = _encoder(recipe, model, tiny, pairs) if isinstance(model, str) else model
     sides = [
-        report_texts(encoder.tokenizer, pairs[side], max_length=encoder.max_seq_length, description=side, progress=True)
+        report_texts(
+            encoder.tokenizer, pairs[side][:], max_length=encoder.max_seq_length, description=side, progress=True
+        )
         for side in ("source", "target")
     ]
     _tell_truncation(sides[0] + sides[1], encoder.max_seq_length)
-    languages = sorted(set(pairs["source_language"]) | set(pairs["target_language"]))
+    languages = sorted(set(pairs["source_language"][:]) | set(pairs["target_language"][:]))
     loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in sides], languages=languages)
+    weights = scheduled_weights(recipe, loss)
+    cache = recipe.training.mini_batch_size
     metric = None if evaluator is None else f"eval_{evaluator.primary_metric}"
     trainer = CrossLingualTrainer(
         model=encoder,
         args=training_arguments(recipe.training, folder.training, rows=len(pairs), best_metric=metric),
         train_dataset=pairs,
-        loss=loss,
+        loss=CachedLoss(loss, mini_batch_size=cache) if cache else loss,
         evaluator=evaluator,
-        callbacks=[progress],
+        callbacks=[progress] if weights is None else [progress, weights],
     )
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
@@ -219,7 +224,7 @@ def _encoder(recipe: Recipe, model: str, tiny: dict[str, Any], pairs: Dataset) -
     for key, value in (("pooling", options.pooling), ("max_length", options.max_length)):
         if value is not None:
             shape.setdefault(key, value)
-    return tiny_encoder((text for side in ("source", "target") for text in pairs[side]), **shape)
+    return tiny_encoder((text for side in ("source", "target") for text in pairs[side][:]), **shape)
 
 
 def _name(model: str | SentenceTransformer) -> str:

@@ -35,10 +35,9 @@ def test_whole_words_are_hidden_together(make_model):
     text = "Der Hund schläft, Mañana iré 我买了三本旧书。"
     ids = torch.tensor([tokenizer(text)["input_ids"]])
     marks = word_continuations(tokenizer, len(tokenizer))
-    tokens = tokenizer.convert_ids_to_tokens(ids[0].tolist())
     maskable = ~torch.isin(ids, torch.tensor(tokenizer.all_special_ids))
     words, current = [], -1
-    for token, id_ in zip(tokens, ids[0].tolist()):
+    for id_ in ids[0].tolist():
         current += 0 if marks[id_] and words else 1
         words.append(current)
     split = 0
@@ -68,7 +67,7 @@ def test_tlm_equals_the_definition(make_model, features, monkeypatch, architectu
     """The corruption is recorded from the one call and given to the definition."""
     from st_xling.losses import translation_language_modeling as module
 
-    model = make_model(architecture=architecture).double()
+    model = make_model(architecture=architecture, max_length=64).double()
     loss = TranslationLanguageModelingLoss(model, restart_positions=restart, mask_probability=0.3).double()
     seen = {}
 
@@ -94,7 +93,9 @@ def test_tlm_equals_the_definition(make_model, features, monkeypatch, architectu
     pick = [[seen[name][row][kept[row]] for row in range(2)] for name in ("ids", "corrupted", "hidden")]
     for row, column in ((0, 0), (1, 1)):
         tokens = columns[column]["input_ids"][row][columns[column]["attention_mask"][row].bool()]
-        assert torch.equal(pick[0][row][: len(tokens)] if column == 0 else pick[0][row][-len(tokens) + 1 :], tokens[column:])
+        assert torch.equal(
+            pick[0][row][: len(tokens)] if column == 0 else pick[0][row][-len(tokens) + 1 :], tokens[column:]
+        )
     special = torch.tensor(model.tokenizer.all_special_ids)
     assert not torch.isin(seen["ids"][seen["maskable"]], special[special != model.tokenizer.unk_token_id]).any()
     assert value.item() == pytest.approx(definition(loss, *pick, positions), rel=1e-9)

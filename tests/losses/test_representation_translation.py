@@ -71,13 +71,13 @@ def test_equals_the_definition(make_model, features, pairs, architecture, layers
 
 @pytest.mark.parametrize("rows", [8, 5])
 def test_both_directions_share_the_batch(make_model, features, rows):
-    """The first half rebuilds targets, the rest sources; the two means are averaged; the head is told the side."""
+    """Even rows rebuild targets, odd ones sources; the two means are averaged; the head is told the side."""
     model = make_model().double()
     loss = RepresentationTranslationLoss(model, direction="both").double()
     torch.nn.init.normal_(loss.head.language_embeddings.weight)
-    columns, half = features(model, slice(0, rows)), (rows + 1) // 2
-    to_target = definition(loss, columns, given=0, rebuilt=1, rows=range(half), language=[1] * rows)
-    to_source = definition(loss, columns, given=1, rebuilt=0, rows=range(half, rows), language=[0] * rows)
+    columns = features(model, slice(0, rows))
+    to_target = definition(loss, columns, given=0, rebuilt=1, rows=range(0, rows, 2), language=[1] * rows)
+    to_source = definition(loss, columns, given=1, rebuilt=0, rows=range(1, rows, 2), language=[0] * rows)
     expected = (mean(to_target) + mean(to_source)) / 2
     assert loss(features(model, slice(0, rows))).item() == pytest.approx(expected, rel=1e-9)
 

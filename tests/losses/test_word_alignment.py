@@ -120,7 +120,7 @@ def test_training_makes_attention_agree(make_model, features):
     loss = WordAlignmentLoss(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     values = []
-    for _ in range(30):
+    for _ in range(60):
         optimizer.zero_grad()
         value = loss(features(model))
         value.backward()

@@ -1,0 +1,186 @@
+"""The cached loss is the uncached one: values, gradients, accumulation, autocast, dropout."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+
+from st_xling.losses import (
+    CachedLoss,
+    InBatchRankingLoss,
+    LanguageContrastiveLoss,
+    RepresentationTranslationLoss,
+    SemanticContrastiveLoss,
+    SiameseContrastiveLoss,
+    TranslationLanguageModelingLoss,
+    TranslationRankingLoss,
+    WordAlignmentLoss,
+)
+
+SUMS = {
+    "tr": lambda model: TranslationRankingLoss(model, margin=0.3),
+    "dap": lambda model: TranslationRankingLoss(model) + 0.7 * RepresentationTranslationLoss(model),
+    "rtl both": lambda model: RepresentationTranslationLoss(model, direction="both", tied=False) * 0.5,
+    "wa": lambda model: WordAlignmentLoss(model) + TranslationRankingLoss(model),
+    "contrastive": lambda model: (
+        SemanticContrastiveLoss(model) + 0.1 * LanguageContrastiveLoss(model) + InBatchRankingLoss(model)
+    ),
+    "siamese": lambda model: SiameseContrastiveLoss(model, margin=3.0),
+}
+
+
+def gradients(loss, batch):
+    loss.zero_grad()
+    value = loss(batch)
+    value = sum(value.values()) if isinstance(value, dict) else value
+    value.backward()
+    return value.item(), {name: p.grad.clone() for name, p in loss.named_parameters() if p.grad is not None}
+
+
+@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize("size", [2, 6, 8, 32])
+def test_value_and_gradients_are_those_of_the_uncached_loss(make_model, features, name, size):
+    model = make_model().double()
+    loss = SUMS[name](model).double()
+    expected, plain = gradients(loss, features(model))
+    value, cached = gradients(CachedLoss(loss, mini_batch_size=size), features(model))
+    assert value == pytest.approx(expected, rel=1e-9)
+    cached = {key.removeprefix("loss."): gradient for key, gradient in cached.items()}
+    owned = {id(p): key for key, p in CachedLoss(loss).named_parameters()}
+    assert len(owned) == len(dict(loss.named_parameters()))
+    for key, gradient in plain.items():
+        torch.testing.assert_close(cached[key], gradient, rtol=1e-7, atol=1e-11)
+
+
+def test_components_keep_their_names_and_weights(make_model, features):
+    model = make_model()
+    loss = SUMS["dap"](model)
+    plain, cached = loss(features(model)), CachedLoss(loss, mini_batch_size=4)(features(model))
+    assert list(cached) == list(plain)
+    for name in plain:
+        torch.testing.assert_close(cached[name], plain[name], rtol=1e-5, atol=1e-6)
+
+
+def test_dropout_is_replayed(make_model, features):
+    """With dropout, the gradient must be that of the embeddings of the first pass.
+
+    A function of one term, its value v and gradient g: along -g the loss, computed under the same dropout, falls as
+    v - eps |g|^2. A second pass with other masks would give a gradient that does not predict this.
+    """
+    model = make_model(dropout=0.3).train()
+    loss = CachedLoss(TranslationRankingLoss(model), mini_batch_size=4)
+    torch.manual_seed(3)
+    value, grads = gradients(loss, features(model))
+    squared = sum(float(g.double().square().sum()) for g in grads.values())
+    step = 1e-3 / squared**0.5
+    with torch.no_grad():
+        for name, parameter in loss.named_parameters():
+            if name in grads:
+                parameter -= step * grads[name]
+    torch.manual_seed(3)
+    moved = loss(features(model)).item()
+    assert (value - moved) / (step * squared) == pytest.approx(1.0, abs=0.05)
+
+
+def test_the_random_state_goes_on_as_if_nothing_was_replayed(make_model, features):
+    model = make_model(dropout=0.3).train()
+    loss = CachedLoss(TranslationRankingLoss(model), mini_batch_size=4)
+    torch.manual_seed(3)
+    value = loss(features(model))
+    after_first = torch.get_rng_state()
+    value.backward()
+    assert torch.equal(torch.get_rng_state(), after_first)
+
+
+def test_gradients_accumulate_and_scale(make_model, features):
+    model = make_model().double()
+    loss = SUMS["dap"](model).double()
+    _, plain = gradients(loss, features(model))
+    cached = CachedLoss(loss, mini_batch_size=4)
+    cached.zero_grad()
+    for scale in (0.25, 0.75):
+        (sum(cached(features(model)).values()) * scale).backward()
+    for key, parameter in loss.named_parameters():
+        if key in plain:
+            torch.testing.assert_close(parameter.grad, plain[key], rtol=1e-6, atol=1e-10)
+
+
+def test_bf16_autocast(make_model, features):
+    model = make_model()
+    loss = SUMS["dap"](model)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        expected = loss(features(model))
+    loss.zero_grad()
+    sum(expected.values()).backward()
+    plain = {name: p.grad.clone() for name, p in loss.named_parameters() if p.grad is not None}
+    cached = CachedLoss(loss, mini_batch_size=4)
+    cached.zero_grad()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        value = cached(features(model))
+    sum(value.values()).backward()
+    assert float(sum(value.values())) == pytest.approx(float(sum(expected.values())), rel=1e-2)
+    for name, parameter in loss.named_parameters():
+        if name in plain:
+            difference = (parameter.grad - plain[name]).norm() / plain[name].norm().clamp(min=1e-3)
+            assert difference < 0.1, name
+
+
+def test_random_objectives_train(make_model, features):
+    model = make_model(dropout=0.1).train()
+    loss = CachedLoss(TranslationLanguageModelingLoss(model, mask_probability=0.5), mini_batch_size=2)
+    optimizer = torch.optim.Adam(loss.parameters(), lr=5e-3)
+    values = []
+    for _ in range(15):
+        optimizer.zero_grad()
+        value = loss(features(model))
+        value.backward()
+        optimizer.step()
+        values.append(value.item())
+    assert min(values[-3:]) < values[0] - 0.25
+
+
+def test_without_gradients_only_the_value(make_model, features):
+    model = make_model()
+    loss = SUMS["dap"](model)
+    with torch.no_grad():
+        value = CachedLoss(loss, mini_batch_size=4)(features(model))
+    assert float(sum(value.values())) == pytest.approx(float(sum(loss(features(model)).values())), rel=1e-5)
+    assert not any(part.requires_grad for part in value.values())
+
+
+def test_languages_reach_the_terms(make_model, features):
+    model = make_model()
+    loss = RepresentationTranslationLoss(model, direction="source", languages=["de", "fr", "en"])
+    torch.nn.init.normal_(loss.head.language_embeddings.weight)
+    columns = [features(model), features(model)]
+    for pair in columns:
+        pair[0]["language"], pair[1]["language"] = torch.tensor([0, 1] * 4), torch.full((8,), 2)
+    expected = loss(columns[0]).item()
+    assert CachedLoss(loss, mini_batch_size=2)(columns[1]).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_errors(make_model, features):
+    model = make_model()
+    loss = TranslationRankingLoss(model)
+    for size in (0, 1, 3):
+        with pytest.raises(ValueError, match=f"mini_batch_size must be an even number, 2 or more: got {size}"):
+            CachedLoss(loss, mini_batch_size=size)
+    with pytest.raises(ValueError, match="needs 2 text columns"):
+        CachedLoss(loss)(features(model)[:1])
+    with pytest.raises(ValueError, match="wrap the whole sum"):
+        CachedLoss(loss) + loss
+    value = CachedLoss(loss)(features(model))
+    value.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="backpropagated once"):
+        value.backward()
+
+    class DeepSpeedEngine(torch.nn.Module):
+        pass
+
+    wrapped = CachedLoss(loss)
+    wrapped.model = DeepSpeedEngine()
+    with pytest.raises(ValueError, match="DeepSpeed"):
+        wrapped(features(model))
+    copy.deepcopy(loss)
