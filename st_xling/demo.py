@@ -68,7 +68,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
         data,
         out,
         model=model,
-        evaluator=TatoebaEvaluator(_pairs("dev", min(200, size.test), seed), name="dev", write_csv=False),
+        evaluator=TatoebaEvaluator(_pairs("dev", min(100, size.test), seed), name="dev", write_csv=False),
         overwrite=overwrite,
         command="st-xling demo",
     )

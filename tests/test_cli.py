@@ -103,7 +103,10 @@ ERRORS = {
     "spec": (["train", "tr", "--data", "phrasebook:x1"], "phrasebook:x1"),
     "batch": ([*TRAIN, "--batch-size", "0"], "training.batch_size is out of range: got 0"),
     "epochs": ([*TRAIN, "--epochs", "inf"], "training.epochs is out of range: got inf"),
-    "weight": ([*TRAIN, "--set", "losses.translation_ranking.weight=-1"], "a loss weight must be a finite number"),
+    "weight": (
+        [*TRAIN, "--set", "losses.translation_ranking.weight=-1"],
+        "losses.translation_ranking.weight must be a finite number",
+    ),
     "tiny": ([*TRAIN, "--tiny", "hiden_size=32"], "tiny has no key 'hiden_size'; did you mean 'hidden_size'"),
     "tiny type": ([*TRAIN, "--tiny", "layers=two"], "tiny.layers must be a whole number: got 'two'"),
     "tiny size": ([*TRAIN, "--tiny", "heads=0"], "heads must be 1 or more: got 0"),

@@ -51,6 +51,14 @@ class CrossLingualTrainer(SentenceTransformerTrainer):
             save_loss_state(self._all_losses(), self.model, output_dir)
         super()._save_optimizer_and_scheduler(output_dir)
 
+    def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
+        """The host keeps the first of equal checkpoints; of two that judge alike, the later has learned more."""
+        name = str(self.args.metric_for_best_model)
+        value = metrics.get(name, metrics.get(f"eval_{name}"))
+        if value is not None and value == self.state.best_metric:
+            self.state.best_metric = None
+        return super()._determine_best_metric(metrics, trial)
+
     def _load_from_checkpoint(self, checkpoint_path: str, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
         super()._load_from_checkpoint(checkpoint_path, *args, **kwargs)
         load_loss_state(self._all_losses(), self.model, checkpoint_path)

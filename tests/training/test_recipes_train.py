@@ -43,7 +43,7 @@ def test_the_loss_falls_and_retrieval_improves(name: str, phrases: dict[str, Any
     before = evaluator(model)["test_mean_accuracy"]
     result = train(recipe, data, tmp_path / "run", model=model)
     logged = [entry["loss"] for entry in result.history if "loss" in entry]
-    components = [entry for entry in result.history if "loss" in entry][0]
+    components = next(entry for entry in result.history if "loss" in entry)
     assert set(recipe.losses) <= set(components)
     if name == "dap: ramp":  # a rising weight raises the sum: look at the ranking term alone
         logged = [entry["translation_ranking"] for entry in result.history if "loss" in entry]

@@ -179,3 +179,43 @@ def test_several_data_sets_are_shuffled_anew_each_epoch(make_model: Make, rows: 
     half = len(seen) // 2
     assert sorted(text for batch in seen[:half] for text in batch) == sorted(text for b in seen[half:] for text in b)
     assert sorted(seen[:half]) != sorted(seen[half:])
+
+
+def test_of_equal_checkpoints_the_later_is_kept(make_model, rows, tmp_path) -> None:
+    """A development set that every checkpoint solves says nothing; the last one has seen the most text."""
+    from sentence_transformers.base.evaluation import BaseEvaluator
+
+    class Content(BaseEvaluator):
+        def __init__(self) -> None:
+            super().__init__()
+            self.primary_metric = "content"
+
+        def __call__(self, *args, **kwargs):
+            return {"content": 1.0}
+
+    from sentence_transformers import SentenceTransformerTrainingArguments
+
+    model = make_model()
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(tmp_path),
+        max_steps=4,
+        eval_strategy="steps",
+        eval_steps=1,
+        save_strategy="steps",
+        save_steps=1,
+        load_best_model_at_end=True,
+        metric_for_best_model="eval_content",
+        greater_is_better=True,
+        report_to="none",
+        disable_tqdm=True,
+    )
+    run = CrossLingualTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=rows,
+        loss=TranslationRankingLoss(model),
+        evaluator=Content(),
+    )
+    run.train()
+    assert run.state.best_global_step == 4
+    assert run.state.best_metric == 1.0
