@@ -120,7 +120,7 @@ def test_json_is_written_beside_then_renamed(tmp_path: Path) -> None:
 
 
 BAD = [
-    (short(losses__translation_ranking__weight=-1.0), TINY, "a loss weight must be"),
+    (short(losses__translation_ranking__scale=-1.0), TINY, "scale must be above 0"),
     (short(model__max_length=2), TINY, "max_length must leave room"),
     (short(training__schedule="linaer"), TINY, "linaer is not a valid SchedulerType"),
     (short(), {"hidden_size": 33, "heads": 2}, "hidden_size must be a multiple of heads"),
@@ -165,7 +165,7 @@ def test_a_whole_run_then_overwriting_it(data: Any, tmp_path: Path) -> None:
     before = snapshot(out)
     with pytest.raises(ValueError, match="earlier run"):
         train(short(), data, out, tiny=TINY)
-    with pytest.raises(ValueError, match="a loss weight must be"):  # the replacement fails: the earlier run stands
+    with pytest.raises(ValueError, match="scale must be above 0"):  # the replacement fails: the earlier run stands
         train(BAD[0][0], data, out, tiny=TINY, overwrite=True)
     with pytest.raises(ValueError, match=r"data\.vi-en\.rows, data\.vi-en\.sha8 differ"):
         train(short(), {"vi-en": data["vi-en"].select(range(20))}, out, tiny=TINY, resume=True)
