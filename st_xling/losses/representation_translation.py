@@ -36,7 +36,8 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             names, ``"both"`` tells only the sides apart.
         target_vocabulary: Token ids that the softmax ranges over (the authors' code: the English ones). Other tokens
             are not scored.
-        tied: Score with the encoder's word embeddings instead of a copy owned by the head.
+        tied: Score with the encoder's word embeddings instead of a copy owned by the head: less memory for parameters,
+            but a slower step, since the gradient passes through the whole table.
         chunk_rows: Rows of vocabulary logits alive at a time; ``None`` chooses.
 
     Raises:
@@ -73,7 +74,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         mask_ratio: float = 1.0,
         languages: Sequence[str] | None = None,
         target_vocabulary: Sequence[int] | Tensor | None = None,
-        tied: bool = True,
+        tied: bool = False,
         chunk_rows: int | None = None,
     ) -> None:
         super().__init__(model)
@@ -84,12 +85,12 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         if isinstance(languages, str) or (languages is not None and len(set(languages)) != len(languages)):
             raise ValueError(f"languages must be a list of distinct names: got {languages!r}.")
         parts = backbone(model)
-        self.mask_id = special_token_id(parts.tokenizer, "mask", "representation translation")
+        mask_id = special_token_id(parts.tokenizer, "mask", "representation translation")
         self.direction, self.mask_ratio, self.chunk_rows, self.tied = direction, mask_ratio, chunk_rows, tied
         self.languages = None if languages is None else list(languages)
         told = len(self.languages) if self.languages else (2 if direction == "both" else 1)
         self.head = RepresentationTranslationHead(
-            parts, layers=layers, languages=told, target_vocabulary=target_vocabulary, tied=tied
+            parts, layers=layers, languages=told, target_vocabulary=target_vocabulary, tied=tied, mask_id=mask_id
         )
 
     def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
@@ -120,7 +121,8 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         used = mask.any(dim=0)  # neither CLS nor columns of padding cost the head anything
         positions = parts.position_ids(rebuilt["attention_mask"])[:, used]
         ids, mask = rebuilt["input_ids"][:, used], mask[:, used]
-        queries = parts.embeddings(input_ids=torch.full_like(ids, self.mask_id), position_ids=positions)
+        masks = self.head.mask_embedding.expand(*ids.shape, -1)
+        queries = parts.embeddings(inputs_embeds=masks, position_ids=positions)
         scored = mask
         if self.mask_ratio < 1:
             scored = mask & (torch.rand(mask.shape, device=mask.device) < self.mask_ratio)

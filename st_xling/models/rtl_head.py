@@ -27,6 +27,8 @@ class RepresentationTranslationHead(nn.Module):
             at zero, is added to the reconstructed positions.
         target_vocabulary: Token ids the softmax ranges over, ascending and distinct. ``None``: the whole vocabulary.
         tied: Score with the encoder's own word embeddings; otherwise with a copy that belongs to the head.
+        mask_id: Id of the mask token, whose embedding the head copies: a gradient into the encoder's table would be as
+            large as the table.
 
     Raises:
         ValueError: ``layers`` outside 1 … the encoder's depth; ids outside the vocabulary or repeated.
@@ -45,7 +47,8 @@ class RepresentationTranslationHead(nn.Module):
         layers: int = 2,
         languages: int = 1,
         target_vocabulary: Sequence[int] | Tensor | None = None,
-        tied: bool = True,
+        tied: bool = False,
+        mask_id: int,
     ) -> None:
         super().__init__()
         depth = len(backbone.layers)
@@ -63,6 +66,7 @@ class RepresentationTranslationHead(nn.Module):
         self.register_buffer("vocabulary_index", index)
         self.register_buffer("label_index", None if index is None else _inverse(index, words.shape[0]))
         size = words.shape[0] if index is None else len(index)
+        self.mask_embedding = nn.Parameter(words.detach()[mask_id].clone())
         self.bias = nn.Parameter(torch.zeros(size))
         self.weight: nn.Parameter | None = None
         if not tied:

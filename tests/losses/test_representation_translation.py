@@ -64,7 +64,7 @@ def mean(values):
 @pytest.mark.parametrize(("direction", "given", "rebuilt"), [("target", 0, 1), ("source", 1, 0)])
 def test_equals_the_definition(make_model, features, pairs, architecture, layers, direction, given, rebuilt):
     model = make_model(architecture=architecture).double()
-    loss = RepresentationTranslationLoss(model, layers=layers, direction=direction).double()
+    loss = RepresentationTranslationLoss(model, layers=layers, direction=direction, tied=layers == 1).double()
     expected = mean(definition(loss, features(model), given=given, rebuilt=rebuilt, rows=range(len(pairs))))
     assert loss(features(model)).item() == pytest.approx(expected, rel=1e-9)
 
