@@ -34,7 +34,7 @@ def test_commands_of_the_readme_parse():
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     commands = [part.strip() for line in lines for part in line.split("&&") if part.strip().startswith("st-xling")]
     table = re.findall(r"`(st-xling [^`]*)`", README.read_text(encoding="utf-8"))
-    assert len(commands) >= 3
+    assert len(commands) >= 3 and len(table) >= 2
     for command in commands + table:
         build_parser().parse_args(shlex.split(command)[1:])
 
