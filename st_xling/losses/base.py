@@ -9,6 +9,8 @@ import torch
 from sentence_transformers.base.losses.merged_forward import merge_feature_batches
 from torch import Tensor, nn
 
+from st_xling.losses.across_processes import end_of_pass, sum_over_processes
+
 if TYPE_CHECKING:
     from st_xling.losses.combined import CombinedLoss
 
@@ -25,14 +27,20 @@ class CrossLingualLoss(nn.Module):
     Works alone in ``SentenceTransformer.fit([(loader, loss)])`` and in the trainer, and adds up with others over the
     same encoder pass: ``a + b``, ``0.1 * a``, ``a.on(0, 1)`` (see :class:`CombinedLoss`).
 
+    In several processes (``accelerate launch``, ``torchrun``) the batches of all count as one: value and gradients are
+    those of one process with all rows, in-batch negatives and means over tokens included. Heads that a loss owns,
+    which no distributed wrapper sees, have their gradients averaged at the end of the backward pass.
+
     Args:
         model: The ``SentenceTransformer`` being trained.
 
     Attributes:
         min_columns: Text columns that the objective needs.
+        language_columns: Text columns, counted from 0, whose language it must be told.
     """
 
     min_columns = 2
+    language_columns: tuple[int, ...] = ()
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -50,7 +58,11 @@ class CrossLingualLoss(nn.Module):
         """
         columns = list(sentence_features)
         self.check_columns(len(columns))
-        return self.compute_loss(encode_columns(self.model, columns), labels)
+        batch = encode_columns(self.model, columns)
+        value = self.compute_loss(batch, labels)
+        if isinstance(value, Tensor):
+            return end_of_pass([value], batch, self, self.model)[0]
+        return dict(zip(value, end_of_pass(list(value.values()), batch, self, self.model)))
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> LossValue:
         """The objective on encoded columns.
@@ -118,10 +130,10 @@ class TokenLevelLoss(CrossLingualLoss):
 
 
 def mean_of_parts(parts: list[Part]) -> Tensor:
-    """The average, over the parts that counted anything, of sum by count."""
-    counted = torch.stack([count for _, count in parts]) > 0
-    means = torch.stack([total / count.clamp(min=1) for total, count in parts])
-    return means.sum() / counted.sum().clamp(min=1)
+    """The average, over the parts that counted anything, of sum by count; both are summed over all processes first."""
+    totals = sum_over_processes(torch.stack([total for total, _ in parts]))
+    counts = sum_over_processes(torch.stack([count for _, count in parts]))
+    return (totals / counts.clamp(min=1)).sum() / (counts > 0).sum().clamp(min=1)
 
 
 def encode_columns(model: nn.Module, columns: list[dict[str, Any]]) -> Batch:

@@ -8,9 +8,11 @@ from typing import Any
 
 import torch
 from sentence_transformers.base.losses.gradcache import RandContext, _create_minibatch
+from sentence_transformers.util.distributed import get_world_size
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from st_xling.losses.across_processes import average_gradients, own_parameters, sum_over_processes
 from st_xling.losses.base import (
     Batch,
     CrossLingualLoss,
@@ -102,13 +104,14 @@ class _Run:
 
     Attributes:
         embeddings: The sentence embeddings of every column, cut from the graph. *Shape:* ``(batch, dim)`` each
-        counts: For each token-level term, the counts of its parts over the whole batch.
+        counts: For each token-level term, the counts of its parts over the whole batch, of all processes.
     """
 
     def __init__(
         self, cached: CachedLoss, total: CombinedLoss, columns: list[dict[str, Any]], labels: Tensor | None
     ) -> None:
         self.model, self.columns, self.labels = cached.model, columns, labels
+        self.heads = own_parameters(cached, cached.model)
         self.terms: list[Term] = total._terms()
         self.token_level = [isinstance(term.loss, TokenLevelLoss) for term in self.terms]
         rows, size = len(columns[0]["input_ids"]), cached.mini_batch_size
@@ -130,7 +133,7 @@ class _Run:
             embeddings.append([_sentence_level(column) for column in batch])
         self.embeddings = [_stack([batch[column] for batch in embeddings]) for column in range(len(self.columns))]
         totals = [_add_up([mini_batch[place] for mini_batch in parts]) for place in range(sum(self.token_level))]
-        self.counts = [[count for _, count in term] for term in totals]
+        self.counts = [sum_over_processes(torch.stack([count for _, count in term])) for term in totals]
         self.random.append(RandContext(*self._tensors()))
         whole, token = iter(self._sentence_terms(self.embeddings)), iter(totals)
         values = [mean_of_parts(next(token)) if is_token else next(whole) for is_token in self.token_level]
@@ -157,6 +160,8 @@ class _Run:
                     surrogate = self._surrogate(batch, leaves, parts, token_scales, start, end)
                 if surrogate.requires_grad:
                     surrogate.backward()
+        if getattr(self.model, "require_backward_grad_sync", True):
+            average_gradients(self.heads)
 
     def _surrogate(
         self,
@@ -171,12 +176,14 @@ class _Run:
         total = torch.zeros((), device=self.device)
         for column, leaf in zip(batch, leaves):
             cached = leaf["sentence_embedding"].grad
+            if cached is None and isinstance(self.model, DistributedDataParallel):
+                cached = torch.zeros_like(leaf["sentence_embedding"])  # it waits for what the loss leaves out, too
             if cached is not None:
                 total = total + (_exact(column["sentence_embedding"]) * _exact(cached[start:end])).sum()
         for term_parts, counts, scale in zip(parts, self.counts, scales):
-            used = torch.stack(counts).gt(0).sum().clamp(min=1)
-            for (value, _), count in zip(term_parts, counts):
-                total = total + scale * _exact(value) / count.clamp(min=1) / used
+            used = counts.gt(0).sum().clamp(min=1)
+            for (value, _), count in zip(term_parts, counts):  # times the processes, whose gradients are averaged
+                total = total + get_world_size() * scale * _exact(value) / count.clamp(min=1) / used
         return total
 
     def _mini_batch(self, start: int, end: int) -> tuple[Batch, list[list[Part]]]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from st_xling.losses.across_processes import SharedBatch
 from st_xling.losses.base import Batch, CrossLingualLoss
 from st_xling.losses.semantic_contrastive import MULTILINGUAL_IR
+from st_xling.losses.similarity import similarity_matrix
 
 
 class InBatchRankingLoss(CrossLingualLoss):
@@ -16,12 +19,13 @@ class InBatchRankingLoss(CrossLingualLoss):
 
     .. math:: L = -\frac{1}{N} \sum_i \log \frac{e^{s \cos(q_i, p_i)}}{\sum_j e^{s \cos(q_i, p_j)}}
 
-    The host's ``MultipleNegativesRankingLoss`` does the arithmetic; this class lets it share an encoder pass.
+    The loss of the host's ``MultipleNegativesRankingLoss``, which can share its encoder pass with others and whose
+    processes may have unequal batches.
 
     Args:
         model: The ``SentenceTransformer`` to train.
         scale: Inverse temperature ``s``, unitless, above 0.
-        gather_across_devices: Rank among the passages of all processes, with gradients.
+        gather_across_devices: With several processes, rank among the passages of all, with gradients.
 
     References:
         - Hu et al. 2023, Language Agnostic Multilingual Information Retrieval with Contrastive Learning, equation 1
@@ -46,15 +50,16 @@ class InBatchRankingLoss(CrossLingualLoss):
         >>> loss = InBatchRankingLoss(model).on(0, 1) + 0.01 * SemanticContrastiveLoss(model).on(2, 3)  # doctest: +SKIP
     """
 
-    def __init__(self, model: nn.Module, *, scale: float = 20.0, gather_across_devices: bool = False) -> None:
+    def __init__(self, model: nn.Module, *, scale: float = 20.0, gather_across_devices: bool = True) -> None:
         super().__init__(model)
         self.scale, self.gather_across_devices = scale, gather_across_devices
-        # Not a child module: its arithmetic is borrowed, the model stays ours.
-        self._host = [MultipleNegativesRankingLoss(model, scale=scale, gather_across_devices=gather_across_devices)]  # type: ignore[arg-type]
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
-        embeddings = [column["sentence_embedding"] for column in batch]
-        return self._host[0].compute_loss_from_embeddings(embeddings, labels)  # type: ignore[arg-type]
+        queries, *passages = (column["sentence_embedding"] for column in batch)
+        shared = SharedBatch.of(queries, gather=self.gather_across_devices)
+        everyone = torch.cat([shared.everyone(column) for column in passages])
+        logits = self.scale * similarity_matrix(queries, everyone)
+        return shared.mean(F.cross_entropy(logits, shared.rows(queries.device), reduction="sum"))
 
     def get_config_dict(self) -> dict[str, Any]:
         return {"scale": self.scale, "gather_across_devices": self.gather_across_devices}

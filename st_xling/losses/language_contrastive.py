@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
+from st_xling.losses.across_processes import SharedBatch
 from st_xling.losses.base import Batch, CrossLingualLoss
 from st_xling.losses.semantic_contrastive import MULTILINGUAL_IR
 from st_xling.losses.similarity import similarity_matrix
@@ -46,18 +47,23 @@ def language_contrastive(source: Tensor, target: Tensor, others: Tensor | None =
             f"source and target must be row-aligned translations: got {source.shape[0]} and {target.shape[0]} rows."
         )
     sentences = torch.cat([source, target] if others is None else [source, target, others])
+    return _mean(source, target, sentences, SharedBatch((len(source),)))
+
+
+def _mean(source: Tensor, target: Tensor, sentences: Tensor, shared: SharedBatch) -> Tensor:
+    """Own pairs before the sentences of the shared batch: its sources, its targets, then others."""
     if len(sentences) == 2:
         raise ValueError(
             "the language contrastive loss needs a sentence besides the pair: got one pair and nothing else; "
             "raise the batch size, or give a column of other sentences."
         )
     difference = similarity_matrix(source, sentences) - similarity_matrix(target, sentences)
-    rows = torch.arange(len(source), device=source.device)
-    other = torch.ones_like(difference, dtype=torch.bool)
-    other[rows, rows] = False
-    other[rows, rows + len(source)] = False
+    rows = shared.rows(source.device)
+    pair = torch.stack([rows, rows + shared.total], dim=1)
+    other = torch.ones_like(difference, dtype=torch.bool).scatter(1, pair, False)
     # -log p - log(1 - p) of p = sigmoid(d) is softplus(-d) + softplus(d)
-    return (F.softplus(difference) + F.softplus(-difference))[other].mean() / 2
+    total = (F.softplus(difference) + F.softplus(-difference))[other].sum()
+    return shared.mean(total, 2 * shared.total * (len(sentences) - 2))
 
 
 class LanguageContrastiveLoss(CrossLingualLoss):
@@ -67,6 +73,7 @@ class LanguageContrastiveLoss(CrossLingualLoss):
 
     Args:
         model: The ``SentenceTransformer`` to train.
+        gather_across_devices: With several processes, compare with the batches of all, with gradients.
 
     References:
         - Hu et al. 2023, Language Agnostic Multilingual Information Retrieval with Contrastive Learning, section 3.2
@@ -92,12 +99,18 @@ class LanguageContrastiveLoss(CrossLingualLoss):
         >>> loss = TranslationRankingLoss(model) + 0.001 * LanguageContrastiveLoss(model)  # doctest: +SKIP
     """
 
+    def __init__(self, model: nn.Module, *, gather_across_devices: bool = True) -> None:
+        super().__init__(model)
+        self.gather_across_devices = gather_across_devices
+
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
-        source, target, *others = (column["sentence_embedding"] for column in batch)
-        return language_contrastive(source, target, torch.cat(others) if others else None)
+        columns = [column["sentence_embedding"] for column in batch]
+        shared = SharedBatch.of(columns[0], gather=self.gather_across_devices)
+        sentences = torch.cat([shared.everyone(column) for column in columns])
+        return _mean(columns[0], columns[1], sentences, shared)
 
     def get_config_dict(self) -> dict[str, Any]:
-        return {}
+        return {"gather_across_devices": self.gather_across_devices}
 
     @property
     def citation(self) -> str:

@@ -88,6 +88,8 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         mask_id = special_token_id(parts.tokenizer, "mask", "representation translation")
         self.direction, self.mask_ratio, self.chunk_rows, self.tied = direction, mask_ratio, chunk_rows, tied
         self.languages = None if languages is None else list(languages)
+        if self.languages is not None:
+            self.language_columns = {"source": (0,), "target": (1,)}.get(direction, (0, 1))
         told = len(self.languages) if self.languages else (2 if direction == "both" else 1)
         self.head = RepresentationTranslationHead(
             parts, layers=layers, languages=told, target_vocabulary=target_vocabulary, tied=tied, mask_id=mask_id

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from st_xling.losses.across_processes import SharedBatch
 from st_xling.losses.base import Batch, CrossLingualLoss
 from st_xling.losses.similarity import similarity_matrix
 
@@ -41,11 +42,17 @@ def semantic_contrastive(source: Tensor, target: Tensor, *, temperature: float =
         raise ValueError(
             f"source and target must be row-aligned translations: got {source.shape[0]} and {target.shape[0]} rows."
         )
-    sentences = torch.cat([source, target])
-    itself = torch.eye(len(sentences), dtype=torch.bool, device=sentences.device)
-    logits = (similarity_matrix(sentences, sentences) / temperature).masked_fill(itself, -torch.inf)
-    translation = torch.arange(len(sentences), device=sentences.device).roll(len(source))
-    return F.cross_entropy(logits, translation)
+    return _mean(source, target, temperature, SharedBatch((len(source),)))
+
+
+def _mean(source: Tensor, target: Tensor, temperature: float, shared: SharedBatch) -> Tensor:
+    """Own sentences against those of the shared batch, whose sources stand first, then its targets."""
+    rows = shared.rows(source.device)
+    itself, translation = torch.cat([rows, rows + shared.total]), torch.cat([rows + shared.total, rows])
+    everyone = torch.cat([shared.everyone(source), shared.everyone(target)])
+    logits = similarity_matrix(torch.cat([source, target]), everyone) / temperature
+    logits = logits.scatter(1, itself[:, None], -torch.inf)
+    return shared.mean(F.cross_entropy(logits, translation, reduction="sum"), 2 * shared.total)
 
 
 def check_temperature(temperature: float) -> None:
@@ -60,6 +67,7 @@ class SemanticContrastiveLoss(CrossLingualLoss):
     Args:
         model: The ``SentenceTransformer`` to train.
         temperature: Unitless, above 0.
+        gather_across_devices: With several processes, contrast with the batches of all, with gradients.
 
     References:
         - Hu et al. 2023, Language Agnostic Multilingual Information Retrieval with Contrastive Learning, section 3.2
@@ -83,17 +91,17 @@ class SemanticContrastiveLoss(CrossLingualLoss):
         >>> loss = InBatchRankingLoss(model).on(0, 1) + 0.01 * SemanticContrastiveLoss(model).on(2, 3)  # doctest: +SKIP
     """
 
-    def __init__(self, model: nn.Module, *, temperature: float = 0.05) -> None:
+    def __init__(self, model: nn.Module, *, temperature: float = 0.05, gather_across_devices: bool = True) -> None:
         super().__init__(model)
         check_temperature(temperature)
-        self.temperature = temperature
+        self.temperature, self.gather_across_devices = temperature, gather_across_devices
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
-        return semantic_contrastive(source, target, temperature=self.temperature)
+        return _mean(source, target, self.temperature, SharedBatch.of(source, gather=self.gather_across_devices))
 
     def get_config_dict(self) -> dict[str, Any]:
-        return {"temperature": self.temperature}
+        return {"temperature": self.temperature, "gather_across_devices": self.gather_across_devices}
 
     @property
     def citation(self) -> str:

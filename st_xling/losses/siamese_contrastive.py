@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from sentence_transformers.sentence_transformer.losses import ContrastiveLoss, SiameseDistanceMetric
 from torch import Tensor, nn
 
+from st_xling.losses.across_processes import SharedBatch
 from st_xling.losses.base import Batch, CrossLingualLoss
 
 Distance = Literal["euclidean", "cosine", "manhattan"]
@@ -62,25 +63,30 @@ def siamese_contrastive(
         raise ValueError(
             f"source and target must be row-aligned translations: got {source.shape[0]} and {target.shape[0]} rows."
         )
-    size = len(source)
+    return _mean(source, target, margin, distance, negatives, SharedBatch((len(source),)))
+
+
+def _mean(
+    source: Tensor, target: Tensor, margin: float, distance: Distance, negatives: Negatives, shared: SharedBatch
+) -> Tensor:
+    """Own pairs, with negatives out of the shared batch."""
     metric = _HOST_METRICS[distance]
     positive = metric(source, target).square() / 2
-    if size == 1:
+    if shared.total == 1:
         return positive.mean()
     # All other rows: row i against targets i+1, i+2, …, each block computed without its own translation.
-    shift = torch.arange(1, size, device=source.device)
-    other = (torch.arange(size, device=source.device)[:, None] + shift) % size
+    shift = torch.arange(1, shared.total, device=source.device)
+    other = (shared.rows(source.device)[:, None] + shift) % shared.total
     if negatives == "random":
-        other = other.gather(1, torch.randint(size - 1, (size, 1), device=source.device))
-    distances = metric(source.repeat_interleave(other.shape[1], dim=0), target[other.flatten()]).unflatten(
-        0, other.shape
-    )
+        other = other.gather(1, torch.randint(shared.total - 1, (len(source), 1), device=source.device))
+    candidates = shared.everyone(target)[other.flatten()]
+    distances = metric(source.repeat_interleave(other.shape[1], dim=0), candidates).unflatten(0, other.shape)
     if negatives == "worst":
         distances = distances.amax(dim=1, keepdim=True)
     elif negatives == "hardest":
         distances = distances.amin(dim=1, keepdim=True)
     negative = F.relu(margin - distances).square().mean(dim=1) / 2
-    return torch.cat([positive, negative]).mean()
+    return shared.mean(torch.cat([positive, negative]).sum(), 2 * shared.total)
 
 
 def check_options(margin: float, distance: str, negatives: str) -> None:
@@ -104,6 +110,7 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         margin: Distance that negatives should have.
         distance: ``"euclidean"``, ``"cosine"`` or ``"manhattan"``.
         negatives: ``"worst"`` (the paper's best), ``"random"``, ``"average"`` or ``"hardest"``; unused with labels.
+        gather_across_devices: With several processes, choose negatives in the batches of all, with gradients.
 
     References:
         - Huang et al. 2023, Cross-lingual Sentence Embedding for Low-resource Chinese-Vietnamese Based on Contrastive
@@ -136,21 +143,25 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         margin: float = 1.0,
         distance: Distance = "euclidean",
         negatives: Negatives = "worst",
+        gather_across_devices: bool = True,
     ) -> None:
         super().__init__(model)
         check_options(margin, distance, negatives)
         self.margin, self.distance, self.negatives = margin, distance, negatives
+        self.gather_across_devices = gather_across_devices
         # Not a child module: its arithmetic is borrowed, the model stays ours.
         self._host = [ContrastiveLoss(model, _HOST_METRICS[distance], margin)]  # type: ignore[arg-type]
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
+        shared = SharedBatch.of(source, gather=self.gather_across_devices)
         if labels is not None:
-            return self._host[0].compute_loss_from_embeddings([source, target], labels)
-        return siamese_contrastive(source, target, **self.get_config_dict())
+            return shared.mean(len(source) * self._host[0].compute_loss_from_embeddings([source, target], labels))
+        return _mean(source, target, self.margin, self.distance, self.negatives, shared)
 
     def get_config_dict(self) -> dict[str, Any]:
-        return {"margin": self.margin, "distance": self.distance, "negatives": self.negatives}
+        names = ("margin", "distance", "negatives", "gather_across_devices")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def citation(self) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from sentence_transformers.util.distributed import all_gather, all_gather_with_grad, get_rank, get_world_size
 from torch import Tensor, nn
 
+from st_xling.losses.across_processes import SharedBatch
 from st_xling.losses.base import Batch, CrossLingualLoss
 from st_xling.losses.similarity import Similarity, similarity_matrix
 
@@ -81,7 +81,7 @@ class TranslationRankingLoss(CrossLingualLoss):
         similarity: ``"cosine"`` or ``"dot"``.
         bidirectional: Rank in both directions (LaBSE); ``False`` ranks targets given sources (DAP, equation 5).
         mask_duplicates: Leave rows out of the negatives that share their source or target text with the true pair.
-        gather_across_devices: Rank against the batches of all processes, with gradients.
+        gather_across_devices: With several processes, rank against the batches of all, with gradients.
 
     References:
         - Li et al. 2023, Dual-Alignment Pre-training for Cross-lingual Sentence Embedding, equation 5
@@ -116,7 +116,7 @@ class TranslationRankingLoss(CrossLingualLoss):
         similarity: Similarity = "cosine",
         bidirectional: bool = True,
         mask_duplicates: bool = True,
-        gather_across_devices: bool = False,
+        gather_across_devices: bool = True,
     ) -> None:
         super().__init__(model)
         _check_options(margin, scale)
@@ -128,25 +128,27 @@ class TranslationRankingLoss(CrossLingualLoss):
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
         ids = [text_ids(column) if self.mask_duplicates else None for column in batch[:2]]
-        if self.gather_across_devices and get_world_size() > 1:
-            return self._across_devices(source, target, ids[0], ids[1])
-        self._warn_without_negatives(len(source))
-        return translation_ranking(source, target, source_ids=ids[0], target_ids=ids[1], **self._options())
+        shared = SharedBatch.of(source, gather=self.gather_across_devices)
+        self._warn_without_negatives(shared.total)
+        if len(shared.sizes) == 1:
+            return translation_ranking(source, target, source_ids=ids[0], target_ids=ids[1], **self._options())
+        return self._across_processes(source, target, ids[0], ids[1], shared)
 
-    def _across_devices(
-        self, source: Tensor, target: Tensor, source_ids: Tensor | None, target_ids: Tensor | None
+    def _across_processes(
+        self, source: Tensor, target: Tensor, source_ids: Tensor | None, target_ids: Tensor | None, shared: SharedBatch
     ) -> Tensor:
-        """Own rows ranked against every process's; the mean over processes is the loss of one large batch."""
-        rows = get_rank() * len(source) + torch.arange(len(source), device=source.device)
+        """Own rows ranked against every process's."""
+        rows = shared.rows(source.device)
         same = torch.zeros((), dtype=torch.bool, device=source.device)
         if source_ids is not None and target_ids is not None:
-            same = _equal_texts(source_ids, all_gather(source_ids), rows)
-            same = same | _equal_texts(target_ids, all_gather(target_ids), rows)
+            same = _equal_texts(source_ids, shared.everyone(source_ids), rows)
+            same = same | _equal_texts(target_ids, shared.everyone(target_ids), rows)
         options = (rows, same, self.margin, self.scale, self.similarity)
-        loss = F.cross_entropy(_logits(source, all_gather_with_grad(target), *options), rows)
+        total = F.cross_entropy(_logits(source, shared.everyone(target), *options), rows, reduction="sum")
         if not self.bidirectional:
-            return loss
-        return (loss + F.cross_entropy(_logits(target, all_gather_with_grad(source), *options), rows)) / 2
+            return shared.mean(total)
+        back = F.cross_entropy(_logits(target, shared.everyone(source), *options), rows, reduction="sum")
+        return shared.mean(total + back) / 2
 
     def _warn_without_negatives(self, size: int) -> None:
         if size == 1 and not self._warned:
