@@ -1,4 +1,4 @@
-"""Judging encoders: Tatoeba similarity search and the exact nearest-neighbour search beneath it.
+"""Judging encoders: Tatoeba similarity search, BUCC mining, xsim, ranking, and what they are made of.
 
 ``cosines``        cosines that do not depend on blocks, order or machine
 ``nearest``        1-nearest neighbours and retrieval accuracy
@@ -6,9 +6,18 @@
 ``tatoeba``        :class:`TatoebaEvaluator`, for ``SentenceTransformerTrainer(evaluator=...)`` or on its own
 ``tatoeba_pairs``  its inputs, checked
 ``tatoeba_table``  its metrics as a plain-text table
+``weighted_f1``    the figure that mteb reports for Tatoeba
+``xsim_report``    errors of similarity search by margin over several languages
+``bucc``           :class:`BuccEvaluator`: precision, recall and F1 of mined pairs
+``bucc_corpora``   its inputs, checked
+``bucc_table``     its metrics as a plain-text table
+``mining_scores``  mined pairs judged at a threshold; ``mining_thresholds``: where that comes from
+``ranking``        acc@k, MRR and MAP; ``language_matrix``: by query and passage language
+``encode_once``    embeddings, each distinct text encoded once
+``signatures``     short names for data in signatures
 
 Evaluators derive from sentence-transformers' base class, which takes seconds to import, so they are loaded on first
-use: ``st_xling.mining``, which needs only the cosines, stays light.
+use, and so is what builds on ``st_xling.mining``: that room, which needs only the cosines, stays light.
 """
 
 from __future__ import annotations
@@ -16,25 +25,58 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from st_xling.evaluation.bucc_table import bucc_table
+from st_xling.evaluation.language_matrix import ranking_matrix
 from st_xling.evaluation.languages import TATOEBA_GROUPS, resolve_languages
 from st_xling.evaluation.nearest import nearest, retrieval_accuracy
+from st_xling.evaluation.ranking import (
+    RankingScores,
+    average_precision,
+    ranking_scores,
+    reciprocal_rank,
+    relevant_ranks,
+)
 from st_xling.evaluation.tatoeba_table import TatoebaResult, tatoeba_results, tatoeba_table
+from st_xling.evaluation.weighted_f1 import weighted_f1
 
 if TYPE_CHECKING:
+    from st_xling.evaluation.bucc import BuccEvaluator
+    from st_xling.evaluation.mining_scores import MiningScores, judge_pairs
     from st_xling.evaluation.tatoeba import TatoebaEvaluator
+    from st_xling.evaluation.xsim_report import XsimReport, xsim_by_language
 
 __all__ = [
     "TATOEBA_GROUPS",
+    "BuccEvaluator",
+    "MiningScores",
+    "RankingScores",
     "TatoebaEvaluator",
     "TatoebaResult",
+    "XsimReport",
+    "average_precision",
+    "bucc_table",
+    "judge_pairs",
     "nearest",
+    "ranking_matrix",
+    "ranking_scores",
+    "reciprocal_rank",
+    "relevant_ranks",
     "resolve_languages",
     "retrieval_accuracy",
     "tatoeba_results",
     "tatoeba_table",
+    "weighted_f1",
+    "xsim_by_language",
 ]
 
-_LOADED_ON_USE = {"TatoebaEvaluator": "tatoeba"}
+_LOADED_ON_USE = {
+    "BuccEvaluator": "bucc",
+    "MiningScores": "mining_scores",
+    "TatoebaEvaluator": "tatoeba",
+    "XsimReport": "xsim_report",
+    "judge_pairs": "mining_scores",
+    "xsim_by_language": "xsim_report",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -10,12 +10,28 @@ than :math:`\sqrt{\mathrm{dim}}\,2^{-26}`.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
 
-Embeddings: TypeAlias = "np.ndarray | torch.Tensor"
+
+class RowsElsewhere(Protocol):
+    """Rows that are read when asked for, such as an ``EmbeddingStore``: slices and int64 indices give numpy arrays."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def ndim(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: Any, /) -> np.ndarray: ...
+
+
+Embeddings: TypeAlias = "np.ndarray | torch.Tensor | RowsElsewhere"
 
 GRID_BITS = 26
 
@@ -31,6 +47,13 @@ def check_pair(first: Embeddings, second: Embeddings, first_name: str, second_na
     Raises:
         ValueError: Naming the side and, for bad values, the first rows concerned.
     """
+    check_shapes(first, second, first_name, second_name)
+    for embeddings, name in ((first, first_name), (second, second_name)):
+        check_rows(embeddings, name, range(embeddings.shape[0]))
+
+
+def check_shapes(first: Embeddings, second: Embeddings, first_name: str, second_name: str) -> None:
+    """The part of :func:`check_pair` that reads no values."""
     for embeddings, name in ((first, first_name), (second, second_name)):
         if embeddings.ndim != 2:
             raise ValueError(
@@ -46,8 +69,20 @@ def check_pair(first: Embeddings, second: Embeddings, first_name: str, second_na
             f"{first_name} and {second_name} must have the same dim: got {first.shape[1]} and {second.shape[1]}; "
             "encode both sides with one model."
         )
-    for embeddings, name in ((first, first_name), (second, second_name)):
-        _check_rows(embeddings, name)
+
+
+def lengths(embeddings: Embeddings, start: int = 0, stop: int | None = None) -> np.ndarray:
+    """Euclidean lengths of rows ``start:stop``; zero, infinite or NaN where squares leave the range of float64.
+
+    Where a length lies in [1e-140, 1e140], ``rint(row / length * 2 ** 26)`` is what :func:`on_grid` gives: the power of
+    two by which that function scales a row changes no digit.
+
+    Returns:
+        float64. *Shape:* ``(stop - start,)``
+    """
+    rows = float64_rows(embeddings, start, stop)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.sqrt(np.add.reduce(rows * rows, axis=1))
 
 
 def on_grid(embeddings: Embeddings, start: int = 0, stop: int | None = None) -> np.ndarray:
@@ -61,7 +96,7 @@ def on_grid(embeddings: Embeddings, start: int = 0, stop: int | None = None) -> 
         Integers held in float64. Equal rows, and rows that differ by a power of two, give equal results.
         *Shape:* ``(stop - start, dim)``
     """
-    rows = _float64(embeddings, start, stop)
+    rows = float64_rows(embeddings, start, stop)
     # Scaling by a power of two is exact and keeps the squares of very long or very short vectors in range.
     _, exponents = np.frexp(np.abs(rows).max(axis=1, keepdims=True))
     rows = np.ldexp(rows, -exponents)
@@ -85,7 +120,8 @@ def exact_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return cosines.astype(np.float32)
 
 
-def _float64(embeddings: Embeddings, start: int, stop: int | None) -> np.ndarray:
+def float64_rows(embeddings: Embeddings, start: int, stop: int | None) -> np.ndarray:
+    """Rows ``start:stop`` as float64 in C order, on the CPU; possibly a view. *Shape:* ``(stop - start, dim)``"""
     rows = embeddings[start:stop]
     if isinstance(rows, torch.Tensor):
         rows = rows.detach().to(device="cpu", dtype=torch.float64).numpy()
@@ -93,14 +129,20 @@ def _float64(embeddings: Embeddings, start: int, stop: int | None) -> np.ndarray
     return np.ascontiguousarray(rows, dtype=np.float64)
 
 
-def _check_rows(embeddings: Embeddings, name: str, block: int = 4096) -> None:
+def check_rows(embeddings: Embeddings, name: str, rows: Sequence[int]) -> None:
+    """Raise unless the rows at these ascending indices are finite and not zero.
+
+    Raises:
+        ValueError: Naming the side, what is wrong and the first rows concerned.
+    """
     faults: dict[str, list[int]] = {"NaN or infinity": [], "only zeros": []}
-    for start in range(0, embeddings.shape[0], block):
-        rows = _float64(embeddings, start, start + block)
-        finite = np.isfinite(rows).all(axis=1)
-        faults["NaN or infinity"] += (start + np.flatnonzero(~finite)).tolist()
-        faults["only zeros"] += (start + np.flatnonzero(~rows.any(axis=1))).tolist()
-    found = [f"{fault} in {_rows(rows)}" for fault, rows in faults.items() if rows]
+    block = 4096 if isinstance(rows, range) else 1
+    for first in range(0, len(rows), block):
+        start = rows[first]
+        values = float64_rows(embeddings, start, start + block)
+        faults["NaN or infinity"] += (start + np.flatnonzero(~np.isfinite(values).all(axis=1))).tolist()
+        faults["only zeros"] += (start + np.flatnonzero(~values.any(axis=1))).tolist()
+    found = [f"{fault} in {_listed(bad)}" for fault, bad in faults.items() if bad]
     if found:
         raise ValueError(
             f"{name} must hold finite vectors of non-zero length: got {' and '.join(found)}; "
@@ -108,7 +150,7 @@ def _check_rows(embeddings: Embeddings, name: str, block: int = 4096) -> None:
         )
 
 
-def _rows(rows: list[int], shown: int = 5) -> str:
+def _listed(rows: list[int], shown: int = 5) -> str:
     listed = ", ".join(map(str, rows[:shown]))
     more = f" and {len(rows) - shown} more" if len(rows) > shown else ""
     return f"{'row' if len(rows) == 1 else 'rows'} {listed}{more}"

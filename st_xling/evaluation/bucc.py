@@ -1,0 +1,228 @@
+"""Bitext mining as at the BUCC shared task: which sentences of two piles translate each other?"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sentence_transformers.base.evaluation import BaseEvaluator
+
+from st_xling._version import __version__
+from st_xling.evaluation.bucc_corpora import Corpora, IndexedCorpus, indexed_corpora
+from st_xling.evaluation.bucc_table import FIGURES, append_bucc_csv
+from st_xling.evaluation.encode_once import encode_once
+from st_xling.evaluation.mining_scores import JudgedPairs, MiningScores
+from st_xling.evaluation.mining_thresholds import row_thresholds
+from st_xling.evaluation.signatures import sha8
+from st_xling.mining.gold import correct_pairs
+from st_xling.mining.mine import mine
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+logger = logging.getLogger(__name__)
+
+
+class BuccEvaluator(BaseEvaluator):
+    """Precision, recall and F1 of the pairs mined from two piles of sentences, per language pair and averaged.
+
+    Pairs are mined by :func:`~st_xling.mining.mine`; those that score at least a threshold are compared with the gold.
+    The threshold is the best one on a ``train`` corpus, or given, or, only when asked for, the best one on the gold it
+    is then judged by. Distinct ids with equal sentences stay distinct: they compete by index, and only the id that the
+    gold names is right.
+
+    Args:
+        corpora: Language pair to corpus with gold: a :class:`~st_xling.data.BuccCorpus`, or source sentences, target
+            sentences and gold pairs of their indices.
+        train: Corpora of the same language pairs for the threshold.
+        threshold: One number, one for each language pair, or ``"tune"``. Instead of ``train``.
+        k: Neighbours that make up a sentence's neighbourhood.
+        margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
+        retrieval: ``"forward"``, ``"backward"``, ``"intersect"`` or ``"max"``.
+        batch_size: Texts encoded at a time.
+        name: Prefix of the metrics and name of the data in the signature.
+        split: Name of the part that is judged, for the signature.
+        show_progress_bar: Whether to show one while encoding.
+        truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
+        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
+    Returns:
+        From a call ``{name}_{pair}_precision``, ``_recall``, ``_f1`` (fractions in [0, 1]), ``_threshold``,
+        ``_n_mined``, ``_n_gold``, ``_n_correct``, and without a pair the macro averages ``{name}_precision``,
+        ``_recall`` and ``_f1``, the primary metric.
+    Raises:
+        ValueError: On corpora without gold, indices out of range, repeated gold pairs (all faults at once), without a
+            threshold or ``train``, or as :func:`~st_xling.mining.mine`, naming the pair.
+    Source:
+        Zweigenbaum et al. 2018, "Overview of the Third BUCC Shared Task"; Artetxe and Schwenk 2019, "Margin-based
+        Parallel Corpus Mining with Multilingual Sentence Embeddings".
+    Example:
+        >>> german, english = ["Hallo!", "Danke.", "Es regnet."], ["Thanks.", "Hello!", "Why?"]
+        >>> evaluator = BuccEvaluator({"de-en": (german, english, [(0, 1), (1, 0)])}, threshold=1.06, k=2)
+        >>> evaluator.primary_metric
+        'bucc_f1'
+    """
+
+    def __init__(
+        self,
+        corpora: Corpora,
+        *,
+        train: Corpora | None = None,
+        threshold: float | Mapping[str, float] | str | None = None,
+        k: int = 4,
+        margin: str = "ratio",
+        retrieval: str = "max",
+        batch_size: int = 64,
+        name: str = "bucc",
+        split: str = "test",
+        show_progress_bar: bool = False,
+        truncate_dim: int | None = None,
+        write_csv: bool = True,
+    ) -> None:
+        super().__init__()
+        self.corpora = indexed_corpora(corpora, "corpora")
+        self.train = None if train is None else indexed_corpora(train, "train", like=self.corpora)
+        self.threshold = _one_a_pair(threshold, list(self.corpora)) if isinstance(threshold, Mapping) else threshold
+        if (train is None) == (threshold is None):
+            raise ValueError(
+                f"expected either train corpora or a threshold: got {'neither' if train is None else 'both'}; "
+                "threshold='tune' takes the best one on the gold that is then judged by."
+            )
+        self.k, self.margin, self.retrieval = k, margin, retrieval
+        self._check_options()
+        self.batch_size = batch_size
+        self.name = name
+        self.split = split
+        self.show_progress_bar = show_progress_bar
+        self.truncate_dim = truncate_dim
+        self.write_csv = write_csv
+        self.csv_file = f"{name or 'bucc'}_results.csv"
+        self.primary_metric = f"{name}_f1" if name else "f1"
+
+    @classmethod
+    def from_folder(
+        cls,
+        folder: str | Path,
+        pairs: Iterable[str],
+        *,
+        split: str = "test",
+        train_split: str | None = "training",
+        **options: Any,
+    ) -> BuccEvaluator:
+        """Evaluator over files in the BUCC layout, see :func:`~st_xling.data.read_bucc`.
+
+        Args:
+            folder: Holds the files, or a folder for each pair.
+            pairs: Language pairs as in the file names.
+            split: Judged.
+            train_split: Gives the thresholds; unused when ``threshold`` is among the options.
+            options: Passed to the constructor.
+        """
+        from st_xling.data import read_bucc
+
+        wanted = list(pairs)
+        test = {pair: read_bucc(folder, pair, split) for pair in wanted}
+        if train_split is not None and options.get("threshold") is None:
+            options["train"] = {pair: read_bucc(folder, pair, train_split) for pair in wanted}
+        return cls(test, split=split, **options)
+
+    def _check_options(self) -> None:
+        # What cannot be should not wait for the encoder.
+        if isinstance(self.threshold, str) and self.threshold != "tune":
+            raise ValueError(f"threshold must be a number, one a pair, or 'tune': got {self.threshold!r}.")
+        mine(np.eye(2), np.eye(2), k=1, margin=self.margin, retrieval=self.retrieval)
+        for part in (self.corpora, self.train or {}):
+            for pair, corpus in part.items():
+                if not 1 <= self.k <= min(len(corpus.source), len(corpus.target)):
+                    raise ValueError(
+                        f"k must lie between 1 and the number of sentences of either side: got k={self.k} for "
+                        f"{len(corpus.source)} and {len(corpus.target)} sentences of {pair}; 4 is the usual choice."
+                    )
+
+    @property
+    def threshold_source(self) -> str:
+        """``"train"``, ``"given"`` or ``"tuned on this gold"``."""
+        if self.train is not None:
+            return "train"
+        return "tuned on this gold" if isinstance(self.threshold, str) else "given"
+
+    @property
+    def signature(self) -> str:
+        """What a figure depends on besides the model; the eight hex digits identify all texts and gold pairs."""
+        content = [[pair, *corpus] for part in (self.corpora, self.train or {}) for pair, corpus in part.items()]
+        parts = [
+            "bucc",
+            f"pairs:{','.join(self.corpora)}",
+            f"margin:{self.margin}",
+            f"k:{self.k}",
+            f"retrieval:{self.retrieval}",
+            f"threshold:{self.threshold_source}",
+            f"split:{self.split}",
+            "duplicates:kept",
+            *([] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]),
+            f"data:{self.name}@{sha8(content)}",
+            f"st-xling:{__version__}",
+        ]
+        return "|".join(parts)
+
+    def __call__(  # type: ignore[override]  # the host's base class names its argument's type more widely
+        self, model: SentenceTransformer, output_path: str | None = None, epoch: int = -1, steps: int = -1
+    ) -> dict[str, float]:
+        """Encode, mine, choose thresholds and judge; see the class for the keys.
+
+        Args:
+            model: Anything with the host's ``encode`` and ``model_card_data``.
+            output_path: Folder for the CSV; none is written without it.
+            epoch: Epoch for the CSV and the card; -1 outside training.
+            steps: Steps within the epoch; -1 at its end.
+        """
+        scores = self.scores(model)
+        metrics: dict[str, float] = {
+            f"{pair}_{figure}": getattr(judged, figure) for pair, judged in scores.items() for figure in FIGURES
+        }
+        for figure in ("precision", "recall", "f1"):
+            metrics[figure] = sum(getattr(judged, figure) for judged in scores.values()) / len(scores)
+        if output_path is not None and self.write_csv:
+            append_bucc_csv(Path(output_path) / self.csv_file, scores, epoch, steps)
+        metrics = self.prefix_name_to_metrics(metrics, self.name)
+        logger.info("BUCC mean F1 %.4f (%s)", metrics[str(self.primary_metric)], self.signature)
+        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
+        return metrics
+
+    def scores(self, model: SentenceTransformer) -> dict[str, MiningScores]:
+        """The figures of each language pair, without storing them anywhere."""
+        judged = [self._mine(model, corpus, pair) for pair, corpus in self.corpora.items()]
+        train = None
+        if self.train is not None:
+            train = [self._mine(model, corpus, f"{pair} (train)") for pair, corpus in self.train.items()]
+        thresholds, source = row_thresholds(judged, threshold=self.threshold, train=train)
+        return {pair: row.at(limit, source) for pair, row, limit in zip(self.corpora, judged, thresholds)}
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Settings for the model card."""
+        config: dict[str, Any] = {"pairs": list(self.corpora), "signature": self.signature}
+        if self.truncate_dim is not None:
+            config["truncate_dim"] = self.truncate_dim
+        return config
+
+    def _mine(self, model: SentenceTransformer, corpus: IndexedCorpus, name: str) -> JudgedPairs:
+        source, target = encode_once(
+            model,
+            [corpus.source, corpus.target],
+            batch_size=self.batch_size,
+            show_progress_bar=self.show_progress_bar,
+            truncate_dim=self.truncate_dim,
+        )
+        try:
+            pairs = mine(source, target, k=self.k, margin=self.margin, retrieval=self.retrieval)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+        return JudgedPairs(pairs.scores, correct_pairs(pairs, corpus.gold), len(corpus.gold))
+
+
+def _one_a_pair(thresholds: Mapping[str, float], pairs: list[str]) -> list[float]:
+    if set(thresholds) != set(pairs):
+        raise ValueError(f"threshold must name each of {', '.join(pairs)}: got {', '.join(map(str, thresholds))}.")
+    return [thresholds[pair] for pair in pairs]

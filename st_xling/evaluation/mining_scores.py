@@ -1,0 +1,126 @@
+"""Mined pairs judged: counts, precision, recall and F1 at a threshold whose origin is known."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from st_xling.mining.threshold import Threshold, best_threshold, precision_recall_f1
+
+#: Where a threshold may come from; ``"none"``: no threshold, every pair given counts as mined.
+THRESHOLD_SOURCES = ("given", "train", "tuned on this gold", "none")
+#: What to do when a pair of ids comes twice among the mined or the gold pairs.
+DUPLICATES = ("error", "merge")
+
+
+@dataclass(frozen=True)
+class MiningScores:
+    """What the pairs that score at least a threshold are worth.
+
+    Attributes:
+        precision: Correct share of the mined pairs, in [0, 1].
+        recall: Found share of the gold pairs, in [0, 1].
+        f1: Their harmonic mean, in [0, 1].
+        threshold: In the scores' unit; minus infinity keeps all pairs, infinity none.
+        threshold_source: One of :data:`THRESHOLD_SOURCES`.
+        n_mined: Pairs that score at least ``threshold``.
+        n_gold: Gold pairs.
+        n_correct: Mined pairs that are gold.
+    """
+
+    precision: float
+    recall: float
+    f1: float
+    threshold: float
+    threshold_source: str
+    n_mined: int
+    n_gold: int
+    n_correct: int
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedPairs:
+    """Candidate pairs of one corpus beside its gold.
+
+    Attributes:
+        scores: float64, finite. *Shape:* ``(pairs,)``
+        is_correct: Whether each pair is gold. *Shape:* ``(pairs,)``
+        n_gold: Gold pairs, found or not.
+    """
+
+    scores: np.ndarray
+    is_correct: np.ndarray
+    n_gold: int
+
+    def best(self) -> Threshold:
+        """The threshold of highest F1 on this gold, see :func:`~st_xling.mining.best_threshold`."""
+        return best_threshold(self.scores, self.is_correct, self.n_gold)
+
+    def at(self, threshold: float, source: str) -> MiningScores:
+        """Figures of the pairs that score at least ``threshold``, which comes from ``source``."""
+        if source not in THRESHOLD_SOURCES:
+            raise ValueError(f"source must be one of {', '.join(THRESHOLD_SOURCES)}: got {source!r}.")
+        if np.isnan(threshold):
+            raise ValueError("threshold must be a number: got NaN; leave it out to keep every pair.")
+        kept = self.scores >= threshold
+        correct, mined = int((kept & self.is_correct).sum()), int(kept.sum())
+        figures = precision_recall_f1(correct, mined, self.n_gold)
+        return MiningScores(*figures, float(threshold), source, mined, self.n_gold, correct)
+
+    def curve(self) -> list[Threshold]:
+        """Precision, recall and F1 with each distinct score as threshold, highest first."""
+        order = np.argsort(-self.scores, kind="stable")
+        values, hits = self.scores[order], np.cumsum(self.is_correct[order])
+        last = np.flatnonzero(values[1:] != values[:-1]).tolist() + ([len(values) - 1] if len(values) else [])
+        return [
+            Threshold(float(values[row]), *precision_recall_f1(int(hits[row]), row + 1, self.n_gold)) for row in last
+        ]
+
+
+def judge_pairs(
+    pairs: Iterable[tuple[Hashable, Hashable, float]],
+    gold: Iterable[tuple[Hashable, Hashable]],
+    *,
+    duplicates: str = "error",
+) -> JudgedPairs:
+    """Compare scored pairs of ids with gold pairs of ids.
+
+    Args:
+        pairs: (source id, target id, score).
+        gold: All gold pairs as (source id, target id).
+        duplicates: When a pair of ids occurs twice, ``"error"`` refuses it and ``"merge"`` counts it once, a mined one
+            with its best score. Distinct ids with equal sentences are distinct pairs either way.
+    Raises:
+        ValueError: On repeated pairs, scores that are not finite, or no gold.
+    """
+    if duplicates not in DUPLICATES:
+        raise ValueError(f"duplicates must be one of {', '.join(DUPLICATES)}: got {duplicates!r}.")
+    best: dict[tuple[Hashable, Hashable], float] = {}
+    for source, target, score in pairs:
+        if not np.isfinite(score):
+            raise ValueError(f"scores must be finite: got {score} for ({source}, {target}); drop this pair first.")
+        _refuse_repeat(best, (source, target), "predictions", duplicates)
+        best[source, target] = max(float(score), best.get((source, target), -np.inf))
+    wanted: set[tuple[Hashable, Hashable]] = set()
+    for source, target in gold:
+        _refuse_repeat(wanted, (source, target), "gold", duplicates)
+        wanted.add((source, target))
+    if not wanted:
+        raise ValueError("gold must hold at least one pair: got none; recall needs gold pairs.")
+    correct = np.fromiter((pair in wanted for pair in best), dtype=bool, count=len(best))
+    return JudgedPairs(np.fromiter(best.values(), dtype=np.float64, count=len(best)), correct, len(wanted))
+
+
+def _refuse_repeat(
+    seen: dict[tuple[Hashable, Hashable], float] | set[tuple[Hashable, Hashable]],
+    pair: tuple[Hashable, Hashable],
+    name: str,
+    duplicates: str,
+) -> None:
+    if duplicates == "error" and pair in seen:
+        raise ValueError(
+            f"{name} must hold each pair once: got ({pair[0]}, {pair[1]}) twice; remove the repeats, or pass "
+            "duplicates='merge' to count each pair once."
+        )

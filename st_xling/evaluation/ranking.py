@@ -1,0 +1,162 @@
+"""Ranking measures over binary relevance: acc@k, MRR and MAP from each query's scores and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+#: How equal scores are put in order.
+TIES = ("pessimistic", "index")
+#: What becomes of a query none of whose candidates is relevant.
+NO_RELEVANT = ("skip", "zero")
+
+
+@dataclass(frozen=True)
+class RankingScores:
+    """Means over queries.
+
+    Attributes:
+        accuracy_at: k → share of queries with a relevant candidate among the first k, in [0, 1].
+        mrr: Mean reciprocal rank of the first relevant candidate, in [0, 1].
+        map: Mean average precision, in [0, 1].
+        n_queries: Queries given.
+        n_without_relevant: Those of them without a relevant candidate: left out of the means, or counted as 0.
+    """
+
+    accuracy_at: dict[int, float]
+    mrr: float
+    map: float
+    n_queries: int
+    n_without_relevant: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Flat: ``acc@1``, …, ``mrr``, ``map``, ``n_queries``, ``n_without_relevant``."""
+        return {
+            **{f"acc@{k}": value for k, value in self.accuracy_at.items()},
+            "mrr": self.mrr,
+            "map": self.map,
+            "n_queries": self.n_queries,
+            "n_without_relevant": self.n_without_relevant,
+        }
+
+
+def relevant_ranks(scores: ArrayLike, labels: ArrayLike, *, ties: str = "pessimistic") -> np.ndarray:
+    """Ranks of the relevant candidates of one query when candidates are sorted by score, best first.
+
+    Args:
+        scores: Higher is better; infinities are allowed. *Shape:* ``(candidates,)``
+        labels: 1 for relevant, 0 for not. *Shape:* ``(candidates,)``
+        ties: Among equal scores, ``"pessimistic"`` puts irrelevant candidates first, so that a model that scores all
+            alike gets the worst figure; ``"index"`` keeps the order given.
+    Returns:
+        Ranks from 1, ascending, int64. *Shape:* ``(relevant candidates,)``
+    Raises:
+        ValueError: On unequal lengths, NaN scores, labels other than 0 and 1, or an unknown ``ties``.
+    Example:
+        >>> relevant_ranks([0.5, 0.9, 0.5], [1, 0, 0]).tolist()
+        [3]
+        >>> relevant_ranks([0.5, 0.9, 0.5], [1, 0, 0], ties="index").tolist()
+        [2]
+    """
+    _check_choice(ties, TIES, "ties")
+    values, relevant = np.asarray(scores, dtype=np.float64), np.asarray(labels)
+    if values.ndim != 1 or values.shape != relevant.shape:
+        raise ValueError(
+            f"scores and labels must be two lists of one length: got shapes {values.shape} and {relevant.shape}; "
+            "pass one of each per candidate."
+        )
+    if np.isnan(values).any():
+        raise ValueError(f"scores must be numbers: got NaN at {np.flatnonzero(np.isnan(values))[:5].tolist()}.")
+    if not np.isin(relevant, (0, 1)).all():
+        wrong = relevant[~np.isin(relevant, (0, 1))][:3].tolist()
+        raise ValueError(f"labels must be 0 or 1: got {wrong}; these measures know no degrees of relevance.")
+    relevant = relevant.astype(bool)
+    within_ties = relevant if ties == "pessimistic" else np.arange(len(values))
+    order = np.lexsort((within_ties, -values))
+    return np.flatnonzero(relevant[order]) + 1
+
+
+def reciprocal_rank(ranks: np.ndarray) -> float:
+    """One over the rank of the first relevant candidate; 0 without one. ``ranks``: of :func:`relevant_ranks`."""
+    return float(1 / ranks[0]) if len(ranks) else 0.0
+
+
+def average_precision(ranks: np.ndarray, *, cutoff: int | None = None) -> float:
+    """Mean, over all relevant candidates, of the precision at their ranks; those beyond ``cutoff`` add 0.
+
+    Args:
+        ranks: Of :func:`relevant_ranks`. *Shape:* ``(relevant candidates,)``
+        cutoff: Length of the ranked list; all candidates by default.
+    Example:
+        >>> average_precision(np.array([1, 4]))
+        0.75
+    """
+    found = ranks if cutoff is None else ranks[ranks <= cutoff]
+    return float((np.arange(1, len(found) + 1) / found).sum() / len(ranks)) if len(ranks) else 0.0
+
+
+def ranking_scores(
+    scores: Sequence[ArrayLike],
+    labels: Sequence[ArrayLike],
+    *,
+    ks: Sequence[int] = (1, 10),
+    cutoff: int | None = None,
+    ties: str = "pessimistic",
+    no_relevant: str = "skip",
+) -> RankingScores:
+    r"""acc@k, MRR and MAP of queries that each have their own candidates.
+
+    .. math:: \mathrm{AP}(q) = \frac{\sum_{n=1}^{k} \mathrm{Precision@}n(q)\,\mathrm{Rel}(n)}
+        {\sum_{n=1}^{m} \mathrm{Rel}(n)}, \qquad \mathrm{RR}(q) = \frac{1}{\mathrm{rank}_q}
+
+    with :math:`m` all candidates of the query and :math:`k` the ``cutoff``.
+
+    Args:
+        scores: One list a query; lengths may differ. Higher is better.
+        labels: 1 for relevant, 0 for not, aligned with ``scores``.
+        ks: The k of acc@k.
+        cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
+        ties: ``"pessimistic"`` or ``"index"``, see :func:`relevant_ranks`.
+        no_relevant: ``"skip"`` leaves queries without a relevant candidate out of the means, ``"zero"`` counts them as
+            0; either way they are counted in ``n_without_relevant``.
+    Returns:
+        Means over queries. Where none is left to average over, 0.
+    Raises:
+        ValueError: Without queries, on ``ks`` or ``cutoff`` below 1, or as :func:`relevant_ranks`, naming the query.
+    Source:
+        Chen et al. 2020 (XPR), equations 5 to 11.
+    """
+    _check_choice(no_relevant, NO_RELEVANT, "no_relevant")
+    if not len(scores) or len(scores) != len(labels):
+        raise ValueError(
+            f"scores and labels must hold a list for each query, and at least one: got {len(scores)} and {len(labels)}."
+        )
+    if not ks or min(*ks, cutoff if cutoff is not None else 1) < 1:
+        raise ValueError(f"ks and cutoff must be ranks from 1: got ks={list(ks)} and cutoff={cutoff}.")
+    ranks = []
+    for query, (row_scores, row_labels) in enumerate(zip(scores, labels)):
+        try:
+            ranks.append(relevant_ranks(row_scores, row_labels, ties=ties))
+        except ValueError as error:
+            raise ValueError(f"query {query}: {error}") from error
+    judged = [row for row in ranks if len(row)] if no_relevant == "skip" else ranks
+    return RankingScores(
+        accuracy_at={k: _mean([float(len(row) > 0 and row[0] <= k) for row in judged]) for k in ks},
+        mrr=_mean([reciprocal_rank(row) for row in judged]),
+        map=_mean([average_precision(row, cutoff=cutoff) for row in judged]),
+        n_queries=len(ranks),
+        n_without_relevant=sum(not len(row) for row in ranks),
+    )
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _check_choice(value: str, choices: tuple[str, ...], name: str) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}: got {value!r}.")

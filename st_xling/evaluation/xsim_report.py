@@ -1,0 +1,96 @@
+"""xsim of an encoder over several languages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from st_xling._version import __version__
+from st_xling.evaluation.encode_once import encode_once
+from st_xling.evaluation.signatures import sha8
+from st_xling.mining.xsim import xsim
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+@dataclass(frozen=True)
+class XsimReport:
+    """Error rates, fractions in [0, 1]; lower is better.
+
+    Attributes:
+        errors: Language → (to English, from English), or whatever the two sides of its pairs are.
+        signature: What the figures depend on besides the model.
+    """
+
+    errors: dict[str, tuple[float, float]]
+    signature: str
+
+    @property
+    def mean(self) -> tuple[float, float]:
+        """Macro averages of both directions."""
+        count = len(self.errors)
+        return sum(to for to, _ in self.errors.values()) / count, sum(back for _, back in self.errors.values()) / count
+
+    def table(self) -> str:
+        """One row a language, then the average; percent with two decimals."""
+        width = max(len("language"), *map(len, self.errors))
+        lines = [f"{'language':<{width}}  to en %  from en %"]
+        rows = [f"{name:<{width}}  {100 * to:7.2f}  {100 * back:9.2f}" for name, (to, back) in self.errors.items()]
+        to, back = self.mean
+        return "\n".join([*lines, *rows, "-" * len(lines[0]), f"{'all':<{width}}  {100 * to:7.2f}  {100 * back:9.2f}"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        errors = {**self.errors, "all": self.mean}
+        return {
+            "xsim": {name: {"to_en_error": to, "from_en_error": back} for name, (to, back) in errors.items()},
+            "signature": self.signature,
+        }
+
+
+def xsim_by_language(
+    model: SentenceTransformer,
+    pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]],
+    *,
+    margin: str = "ratio",
+    k: int = 4,
+    name: str = "pairs",
+    batch_size: int = 64,
+    show_progress_bar: bool = False,
+) -> XsimReport:
+    """Encode aligned texts and count, both ways, whose best match by margin is not their translation.
+
+    Args:
+        model: Anything with the host's ``encode``.
+        pairs: Language to aligned texts, the language first and English second.
+        margin: ``"ratio"``, ``"distance"`` or ``"absolute"``.
+        k: Neighbours that make up a sentence's neighbourhood.
+        name: Of the data, for the signature.
+        batch_size: Texts encoded at a time.
+        show_progress_bar: Whether to show one while encoding.
+    Raises:
+        ValueError: Without pairs, or as :func:`~st_xling.mining.xsim`, naming the language.
+    """
+    if not pairs:
+        raise ValueError("pairs must hold at least one language: got none; pass e.g. {'deu': (german, english)}.")
+    errors = {}
+    for language, sides in pairs.items():
+        source, target = encode_once(model, sides, batch_size=batch_size, show_progress_bar=show_progress_bar)
+        try:
+            to_english = xsim(source, target, margin=margin, k=k).error_rate
+            errors[language] = (to_english, xsim(target, source, margin=margin, k=k).error_rate)
+        except ValueError as error:
+            raise ValueError(f"{language}: {error}") from error
+    parts = [
+        "xsim",
+        f"languages:{','.join(pairs)}",
+        "direction:both",
+        f"margin:{margin}",
+        f"k:{k}",
+        "ties:index",
+        f"data:{name}@{sha8([[language, *map(list, sides)] for language, sides in pairs.items()])}",
+        f"st-xling:{__version__}",
+    ]
+    return XsimReport(errors, "|".join(parts))

@@ -1,0 +1,147 @@
+"""Precision, recall and F1 of mined sentence pairs, as at the BUCC shared task."""
+
+import datasets
+import evaluate
+
+from st_xling import __version__
+from st_xling.evaluation.mining_scores import judge_pairs
+from st_xling.evaluation.mining_thresholds import row_thresholds
+from st_xling.evaluation.signatures import sha8
+
+_DESCRIPTION = """\
+Bitext mining: scored pairs of sentence ids against gold pairs. Pairs that score at least a threshold are mined; the
+figures are the precision, recall and F1 of these, and the result says where the threshold came from. One row is one
+whole corpus, such as a language pair; several rows are judged one by one and averaged.
+"""
+
+_CITATION = """\
+@inproceedings{zweigenbaum2018overview,
+    title = {Overview of the Third {BUCC} Shared Task: Spotting Parallel Sentences in Comparable Corpora},
+    author = {Zweigenbaum, Pierre and Sharoff, Serge and Rapp, Reinhard},
+    booktitle = {Proceedings of the 11th Workshop on Building and Using Comparable Corpora},
+    year = {2018}
+}
+"""
+
+_KWARGS_DESCRIPTION = """
+Args:
+    predictions: For each corpus, its candidate pairs as [{"source_id": ..., "target_id": ..., "score": ...}]. Ids are
+        all strings or all integers.
+    references: For each corpus, all its gold pairs as [{"source_id": ..., "target_id": ...}].
+    threshold: One number for all corpora, a list with one for each, or "tune": each corpus gets the threshold of
+        highest F1 on the very gold it is then judged by, which flatters it, and the result says so. By default every
+        prediction counts as mined.
+    train_predictions: Candidate pairs of other corpora, row by row as predictions: the threshold of highest F1 on
+        them is applied. Instead of threshold.
+    train_references: Their gold.
+    duplicates: When a pair of ids comes twice in a row, "error" refuses it and "merge" counts it once, with its best
+        score. Nothing is known of sentences here: two ids with one text are two sentences.
+    language_pairs: Names of the rows, such as ["de-en", "fr-en"].
+    curve: Whether to add precision, recall and F1 at every distinct score.
+Returns:
+    precision, recall, f1: fractions in [0, 1], averaged over the rows.
+    n_mined, n_gold, n_correct: counts, summed over the rows.
+    thresholds: one number a row, fit to be passed as threshold; None where every prediction counts.
+    threshold_source: "given", "train", "tuned on this gold" or "none".
+    rows: the same for each row, with language_pair and, if asked for, curve.
+    signature: what the figures depend on.
+Examples:
+    >>> bucc_mining = evaluate.load("bucc_mining")
+    >>> mined = [{"source_id": "de-1", "target_id": "en-7", "score": 1.3},
+    ...          {"source_id": "de-2", "target_id": "en-4", "score": 1.1}]
+    >>> gold = [{"source_id": "de-1", "target_id": "en-7"}, {"source_id": "de-3", "target_id": "en-3"}]
+    >>> results = bucc_mining.compute(predictions=[mined], references=[gold], threshold=1.2)
+    >>> results["precision"], results["recall"], results["n_mined"]
+    (1.0, 0.5, 1)
+"""
+
+
+def _features(id_type):
+    # A list of structs must be written [{...}]: Sequence({...}) would mean a struct of lists.
+    ids = {"source_id": datasets.Value(id_type), "target_id": datasets.Value(id_type)}
+    return datasets.Features({"predictions": [{**ids, "score": datasets.Value("float64")}], "references": [ids]})
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
+class BuccMining(evaluate.Metric):
+    """One row a corpus; see the module's card."""
+
+    def _info(self):
+        return evaluate.MetricInfo(
+            module_type="metric",
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_KWARGS_DESCRIPTION,
+            features=[_features("string"), _features("int64")],
+            reference_urls=["https://comparable.limsi.fr/bucc2018/bucc2018-task.html"],
+        )
+
+    def _compute(
+        self,
+        predictions,
+        references,
+        *,
+        threshold=None,
+        train_predictions=None,
+        train_references=None,
+        duplicates="error",
+        language_pairs=None,
+        curve=False,
+    ):
+        names = _row_names(language_pairs, len(predictions))
+        judged = _judge(predictions, references, names, duplicates)
+        train = None
+        if train_predictions is not None or train_references is not None:
+            train = _judge(train_predictions or [], train_references or [], [f"train {n}" for n in names], duplicates)
+        thresholds, source = row_thresholds(judged, threshold=threshold, train=train)
+        rows = []
+        for name, pairs, limit in zip(names, judged, thresholds):
+            row = {"language_pair": name, **vars(pairs.at(limit, source))}
+            row["threshold"] = None if source == "none" else limit
+            if curve:
+                row["curve"] = [vars(point) for point in pairs.curve()]
+            rows.append(row)
+        parts = [
+            "bucc_mining",
+            f"pairs:{','.join(names)}",
+            f"threshold:{source}",
+            f"duplicates:{duplicates}",
+            "average:macro",
+            f"data:gold@{sha8([sorted(map(_ids, row)) for row in references])}",
+            f"st-xling:{__version__}",
+        ]
+        return {
+            **{key: sum(row[key] for row in rows) / len(rows) for key in ("precision", "recall", "f1")},
+            **{key: sum(row[key] for row in rows) for key in ("n_mined", "n_gold", "n_correct")},
+            "thresholds": [row["threshold"] for row in rows],
+            "threshold_source": source,
+            "rows": rows,
+            "signature": "|".join(parts),
+        }
+
+
+def _row_names(language_pairs, count):
+    names = [str(row) for row in range(count)] if language_pairs is None else list(language_pairs)
+    if len(names) != count or len(set(names)) != count:
+        raise ValueError(f"language_pairs must name each of {count} rows once: got {names}.")
+    return names
+
+
+def _judge(predictions, references, names, duplicates):
+    if not len(predictions) == len(references) == len(names):
+        raise ValueError(
+            f"expected predictions and references for {len(names)} rows ({', '.join(names)}): got {len(predictions)} "
+            f"and {len(references)}; pass one list of pairs a corpus."
+        )
+    judged = []
+    for name, row, gold in zip(names, predictions, references):
+        try:
+            scored = ((*_ids(pair), pair["score"]) for pair in row)
+            judged.append(judge_pairs(scored, map(_ids, gold), duplicates=duplicates))
+        except ValueError as error:
+            raise ValueError(f"row {name}: {error}") from error
+    return judged
+
+
+def _ids(pair):
+    return pair["source_id"], pair["target_id"]

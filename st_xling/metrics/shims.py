@@ -1,0 +1,72 @@
+"""Doors that let ``evaluate.load("bucc_mining")`` find our metrics by their bare names.
+
+``evaluate.load(name)`` looks in ``./name``, on the Hub, and at last in its modules cache, in
+``evaluate_modules/metrics/evaluate-metric--NAME/<64 characters>/NAME.py``. There we put two lines that import the
+metric from this package. They are written when ``st_xling`` is imported, so nothing heavier than the standard library
+may be imported here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from st_xling._version import __version__
+from st_xling.metrics import NAMES
+
+
+def write_shims() -> None:
+    """Put the shims into evaluate's modules cache, where they are missing or of another version.
+
+    A cache that cannot be written is left alone: ``evaluate.load`` by path, or of a module found elsewhere, is not
+    affected, and importing ``st_xling`` must never fail for it.
+    """
+    for name in NAMES:
+        with contextlib.suppress(OSError):
+            _write(modules_cache() / "evaluate_modules" / "metrics" / f"evaluate-metric--{name}", name)
+
+
+def modules_cache() -> Path:
+    """Where ``evaluate`` keeps modules, by its own rules but without importing it."""
+    config = sys.modules.get("evaluate.config")
+    if config is not None and hasattr(config, "HF_MODULES_CACHE"):
+        return Path(config.HF_MODULES_CACHE)
+    # As evaluate/config.py, down to what it expands and what not: HF_HOME yes, HF_MODULES_CACHE no.
+    default_home = os.path.join(os.getenv("XDG_CACHE_HOME", "~/.cache"), "huggingface")  # noqa: PTH118
+    home = os.path.expanduser(os.getenv("HF_HOME", default_home))  # noqa: PTH111
+    return Path(os.getenv("HF_MODULES_CACHE", os.path.join(home, "modules")))  # noqa: PTH118
+
+
+def shim_text(name: str) -> str:
+    """The two lines."""
+    class_name = "".join(word.capitalize() for word in name.split("_"))
+    return (
+        f'"""Written by st-xling {__version__}: the metric itself is in the installed package."""\n'
+        f"from st_xling.metrics.{name}.{name} import {class_name}  # noqa: F401\n"
+    )
+
+
+def _write(folder: Path, name: str) -> None:
+    # One place for all versions, so that the shim of another version is replaced and never competes with this one.
+    shim = folder / hashlib.sha256(f"st-xling/{name}".encode()).hexdigest() / f"{name}.py"
+    text = shim_text(name)
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if shim.read_text(encoding="utf-8") == text:
+            return
+    folder.mkdir(parents=True, exist_ok=True)
+    # The folder appears with the file in it: evaluate fails over one that has no file yet.
+    beside = Path(tempfile.mkdtemp(prefix=".st-xling-", dir=folder))
+    try:
+        beside.chmod(0o755)
+        (beside / shim.name).write_text(text, encoding="utf-8")
+        try:
+            beside.rename(shim.parent)
+        except OSError:  # it is there already, with an older shim or that of a process that was faster
+            (beside / shim.name).replace(shim)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)

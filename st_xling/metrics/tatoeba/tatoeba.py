@@ -1,0 +1,96 @@
+"""Translation retrieval from embeddings: P@1 both ways, mteb's weighted F1, xsim error."""
+
+import datasets
+import evaluate
+import numpy as np
+
+from st_xling import __version__
+from st_xling.evaluation.nearest import nearest
+from st_xling.evaluation.weighted_f1 import weighted_f1
+from st_xling.mining.xsim import xsim
+
+_DESCRIPTION = """\
+Similarity search on aligned sentences, as on Tatoeba: does each sentence's embedding find that of its translation among
+all sentences of the other side, by cosine? Row i of the predictions translates row i of the references.
+"""
+
+_CITATION = """\
+@article{artetxe2019massively,
+    title = {Massively Multilingual Sentence Embeddings for Zero-Shot Cross-Lingual Transfer and Beyond},
+    author = {Artetxe, Mikel and Schwenk, Holger},
+    journal = {Transactions of the Association for Computational Linguistics},
+    volume = {7},
+    year = {2019}
+}
+"""
+
+_KWARGS_DESCRIPTION = """
+Args:
+    predictions: Embeddings of the source sentences, one vector a row.
+    references: Embeddings of their translations, row by row. Both are held in float32.
+    margin: What xsim scores neighbours by: "ratio", "distance" or "absolute" (plain cosine).
+    k: Neighbours that make up a sentence's neighbourhood for xsim; lowered to the number of rows where there are fewer.
+Returns:
+    source_to_target_accuracy, target_to_source_accuracy, accuracy: P@1 each way and their mean, fractions in [0, 1].
+    source_to_target_f1, target_to_source_f1: mteb's weighted F1 each way; mteb's own figure is the first.
+    xsim_error: share of source rows whose best target by margin is not their own, in [0, 1]. Lower is better.
+    n_pairs: rows.
+    signature: what the figures depend on.
+Examples:
+    >>> tatoeba = evaluate.load("tatoeba")
+    >>> results = tatoeba.compute(predictions=[[1.0, 0.1], [0.2, 1.0]], references=[[0.9, 0.0], [0.0, 0.5]], k=1)
+    >>> results["accuracy"], results["source_to_target_f1"], results["xsim_error"]
+    (1.0, 1.0, 0.0)
+"""
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
+class Tatoeba(evaluate.Metric):
+    """One row a sentence pair; see the module's card."""
+
+    def _info(self):
+        info = evaluate.MetricInfo(
+            module_type="metric",
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_KWARGS_DESCRIPTION,
+            features=datasets.Features(
+                {"predictions": [datasets.Value("float32")], "references": [datasets.Value("float32")]}
+            ),
+        )
+        # The constructor refuses formats for lists, yet the data set behind it has them, and Python lists of floats
+        # would take eight times the memory.
+        info.format = "numpy"
+        return info
+
+    def _compute(self, predictions, references, *, margin="ratio", k=4):
+        source, target = _matrix(predictions, "predictions"), _matrix(references, "references")
+        forward, backward = nearest(source, target), nearest(target, source)
+        own = np.arange(len(source))
+        to_target, to_source = float(np.mean(forward == own)), float(np.mean(backward == own))
+        neighbours = min(k, len(source))
+        parts = [
+            "tatoeba",
+            f"pairs:{len(source)}",
+            "direction:both",
+            "ties:index",
+            "f1:weighted(mteb)",
+            f"xsim:{margin},k={neighbours}",
+            f"st-xling:{__version__}",
+        ]
+        return {
+            "source_to_target_accuracy": to_target,
+            "target_to_source_accuracy": to_source,
+            "accuracy": (to_target + to_source) / 2,
+            "source_to_target_f1": weighted_f1(forward),
+            "target_to_source_f1": weighted_f1(backward),
+            "xsim_error": xsim(source, target, margin=margin, k=neighbours).error_rate,
+            "n_pairs": len(source),
+            "signature": "|".join(parts),
+        }
+
+
+def _matrix(rows, name):
+    if rows.ndim != 2:
+        raise ValueError(f"{name} must be vectors of one length: got {len(rows)} rows of several lengths.")
+    return rows

@@ -1,0 +1,92 @@
+"""acc@k, MRR and MAP of ranked candidates, as in cross-lingual passage re-ranking."""
+
+import datasets
+import evaluate
+
+from st_xling import __version__
+from st_xling.evaluation.language_matrix import ranking_matrix
+from st_xling.evaluation.ranking import ranking_scores
+
+_DESCRIPTION = """\
+Ranking with binary relevance: one row is one query with the scores of its own candidates and their labels. Top-k
+accuracy, mean reciprocal rank and mean average precision, also as a matrix of query language by passage language.
+"""
+
+_CITATION = """\
+@article{chen2020crosslingual,
+    title = {Cross-Lingual Passage Re-Ranking With Alignment Augmented Multilingual {BERT}},
+    author = {Chen, Dongmei and Zhang, Sheng and Zhang, Xin and Yang, Kaijing},
+    journal = {IEEE Access},
+    year = {2020},
+    doi = {10.1109/ACCESS.2020.3041605}
+}
+"""
+
+_KWARGS_DESCRIPTION = """
+Args:
+    predictions: For each query, a list of its candidates' scores; higher is better.
+    references: For each query, a list of labels, 1 for relevant and 0 for not, in the same order.
+    ks: The k of acc@k.
+    cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
+    ties: Among equal scores, "pessimistic" puts irrelevant candidates first; "index" keeps the order given.
+    no_relevant: "skip" leaves queries without a relevant candidate out of the means, "zero" counts them as 0.
+    query_languages: One for each query; with passage_languages adds the matrix.
+    passage_languages: For each query the language of all its candidates, or a list with one for each candidate.
+Returns:
+    acc@1, acc@10 (as ks says), mrr, map: fractions in [0, 1].
+    n_queries, n_without_relevant: counts.
+    matrix: query language -> passage language -> the same figures, with only that language's candidates ranked.
+    signature: what the figures depend on.
+Examples:
+    >>> xpr_ranking = evaluate.load("xpr_ranking")
+    >>> results = xpr_ranking.compute(predictions=[[0.9, 0.2, 0.4], [0.1, 0.8]], references=[[0, 0, 1], [0, 1]])
+    >>> results["acc@1"], results["mrr"], results["map"]
+    (0.5, 0.75, 0.75)
+"""
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
+class XprRanking(evaluate.Metric):
+    """One row a query; see the module's card."""
+
+    def _info(self):
+        return evaluate.MetricInfo(
+            module_type="metric",
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_KWARGS_DESCRIPTION,
+            features=datasets.Features(
+                {"predictions": [datasets.Value("float64")], "references": [datasets.Value("int64")]}
+            ),
+        )
+
+    def _compute(
+        self,
+        predictions,
+        references,
+        *,
+        ks=(1, 10),
+        cutoff=None,
+        ties="pessimistic",
+        no_relevant="skip",
+        query_languages=None,
+        passage_languages=None,
+    ):
+        options = {"ks": ks, "cutoff": cutoff, "ties": ties, "no_relevant": no_relevant}
+        results = ranking_scores(predictions, references, **options).as_dict()
+        if (query_languages is None) != (passage_languages is None):
+            raise ValueError("query_languages and passage_languages go together: got one of them; pass both.")
+        if query_languages is not None:
+            matrix = ranking_matrix(predictions, references, query_languages, passage_languages, **options)
+            results["matrix"] = {
+                language: {other: cell.as_dict() for other, cell in row.items()} for language, row in matrix.items()
+            }
+        parts = [
+            "xpr_ranking",
+            f"queries:{len(predictions)}",
+            f"cutoff:{'none' if cutoff is None else cutoff}",
+            f"ties:{ties}",
+            f"no_relevant:{no_relevant}",
+            f"st-xling:{__version__}",
+        ]
+        return {**results, "signature": "|".join(parts)}

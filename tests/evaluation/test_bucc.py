@@ -1,0 +1,314 @@
+"""BuccEvaluator: mining and its thresholds by plain loops, keys, signature, card, training, real files."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+from datasets import Dataset
+from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+from st_xling import __version__
+from st_xling.data import BuccCorpus
+from st_xling.data.phrasebook import mining_phrases
+from st_xling.evaluation import BuccEvaluator, bucc_table, judge_pairs, xsim_by_language
+from st_xling.evaluation.encode_once import encode_once
+from tests import reference_mining as reference
+
+
+class Card:
+    def __init__(self):
+        self.stored = {}
+
+    def set_evaluation_metrics(self, evaluator, metrics, epoch=0, step=0):
+        self.stored[evaluator] = metrics
+
+
+class TableModel:
+    """Looks vectors up by text, and remembers what it was asked."""
+
+    def __init__(self, table):
+        self.table = table
+        self.asked = []
+        self.model_card_data = Card()
+
+    def encode(self, texts, truncate_dim=None, **options):
+        self.asked.append((list(texts), truncate_dim, options))
+        return np.array([self.table[text] for text in texts], dtype=np.float32)[:, :truncate_dim]
+
+
+def corpus(name, seed, gold=8, others=10, dim=5):
+    """A corpus with noisy translations among sentences without one, and the vectors of its texts."""
+    random = np.random.default_rng(seed)
+    source = random.standard_normal((gold + others, dim))
+    target = np.concatenate(
+        [source[:gold] + 0.4 * random.standard_normal((gold, dim)), random.standard_normal((9, dim))]
+    )
+    texts = [f"{name} s{i}" for i in range(len(source))], [f"{name} t{i}" for i in range(len(target))]
+    vectors = dict(zip(texts[0] + texts[1], np.concatenate([source, target]).astype(np.float32)))
+    return (*texts, [(i, i) for i in range(gold)]), vectors
+
+
+def by_loops(parts, vectors, *, k, margin, retrieval):
+    """(scores, correct, n_gold) of one corpus."""
+    source, target, gold = parts
+    pairs = reference.mine(
+        [vectors[t] for t in source], [vectors[t] for t in target], k=k, margin=margin, retrieval=retrieval
+    )
+    return [score for score, _, _ in pairs], [pair[1:] in set(gold) for pair in pairs], len(gold)
+
+
+@pytest.fixture
+def data():
+    made = {
+        (pair, part): corpus(f"{pair} {part}", seed)
+        for seed, (pair, part) in enumerate(
+            [("de-en", "train"), ("de-en", "test"), ("zh-en", "train"), ("zh-en", "test")]
+        )
+    }
+    vectors = {text: vector for _, table in made.values() for text, vector in table.items()}
+    pairs = ("de-en", "zh-en")
+    return [{pair: made[pair, part][0] for pair in pairs} for part in ("train", "test")], vectors
+
+
+@pytest.mark.parametrize("options", [{}, {"k": 2, "margin": "distance", "retrieval": "intersect"}], ids=str)
+def test_threshold_of_train_applied_to_test(data, options):
+    (train, test), vectors = data
+    settings = {"k": 4, "margin": "ratio", "retrieval": "max", **options}
+    metrics = BuccEvaluator(test, train=train, **options)(TableModel(vectors))
+    f1s = []
+    for pair in test:
+        scores, correct, n_gold = by_loops(train[pair], vectors, **settings)
+        threshold = metrics[f"bucc_{pair}_threshold"]
+        assert reference.f1_at(scores, correct, n_gold, threshold) == pytest.approx(
+            reference.best_f1(scores, correct, n_gold), rel=1e-9
+        )
+        scores, correct, n_gold = by_loops(test[pair], vectors, **settings)
+        kept = [hit for score, hit in zip(scores, correct) if score >= threshold]
+        assert metrics[f"bucc_{pair}_n_mined"] == len(kept)
+        assert metrics[f"bucc_{pair}_n_correct"] == sum(kept)
+        assert metrics[f"bucc_{pair}_n_gold"] == 8
+        assert metrics[f"bucc_{pair}_precision"] == pytest.approx(sum(kept) / len(kept))
+        assert metrics[f"bucc_{pair}_recall"] == pytest.approx(sum(kept) / 8)
+        f1s.append(reference.f1_at(scores, correct, n_gold, threshold))
+        assert metrics[f"bucc_{pair}_f1"] == pytest.approx(f1s[-1], rel=1e-9)
+    assert metrics["bucc_f1"] == pytest.approx(sum(f1s) / 2, rel=1e-9)
+    assert 0 < metrics["bucc_f1"] <= 1
+
+
+def test_given_and_tuned_thresholds(data):
+    (_, test), vectors = data
+    tuned = BuccEvaluator(test, threshold="tune").scores(TableModel(vectors))
+    for pair, judged in tuned.items():
+        assert judged.threshold_source == "tuned on this gold"
+        rows = by_loops(test[pair], vectors, k=4, margin="ratio", retrieval="max")
+        assert judged.f1 == pytest.approx(reference.best_f1(*rows), rel=1e-9)
+    each = {pair: judged.threshold for pair, judged in tuned.items()}
+    given = BuccEvaluator(test, threshold=dict(reversed(each.items()))).scores(TableModel(vectors))
+    assert {pair: judged.f1 for pair, judged in given.items()} == {pair: judged.f1 for pair, judged in tuned.items()}
+    assert {judged.threshold_source for judged in given.values()} == {"given"}
+    everything = BuccEvaluator(test, threshold=-1e9)(TableModel(vectors))
+    found, correct, _ = by_loops(test["de-en"], vectors, k=4, margin="ratio", retrieval="max")
+    assert everything["bucc_de-en_n_mined"] == len(found) and everything["bucc_de-en_n_correct"] == sum(correct) > 3
+
+
+def test_corpora_with_ids_are_the_same(data):
+    (train, test), vectors = data
+    named = {
+        pair: BuccCorpus(
+            [f"s-{i}" for i in range(len(source))],
+            source,
+            [f"t-{i}" for i in range(len(target))],
+            target,
+            [(f"s-{i}", f"t-{j}") for i, j in gold],
+            *pair.split("-"),
+            "test",
+        )
+        for pair, (source, target, gold) in test.items()
+    }
+    first, second = BuccEvaluator(named, train=train), BuccEvaluator(test, train=train)
+    assert first.signature == second.signature
+    assert first(TableModel(vectors)) == second(TableModel(vectors))
+
+
+def test_signature_says_what_a_figure_depends_on(data):
+    (train, test), _ = data
+    evaluator = BuccEvaluator(test, train=train, name="news")
+    body, digest = evaluator.signature.split("@")
+    assert body == (
+        "bucc|pairs:de-en,zh-en|margin:ratio|k:4|retrieval:max|threshold:train|split:test|duplicates:kept|data:news"
+    )
+    assert digest.endswith(f"|st-xling:{__version__}") and len(digest.split("|")[0]) == 8
+    others = [
+        BuccEvaluator(test, train=test, name="news"),
+        BuccEvaluator(test, threshold="tune", name="news"),
+        BuccEvaluator(test, train=train, name="news", k=3),
+        BuccEvaluator(test, train=train, name="news", truncate_dim=2),
+        BuccEvaluator({**test, "zh-en": (*test["zh-en"][:2], [(0, 0)])}, train=train, name="news"),
+    ]
+    assert len({evaluator.signature, *(other.signature for other in others)}) == 6
+    assert "|threshold:tuned on this gold|" in others[1].signature
+    assert "|dim:2|" in others[3].signature
+
+
+def test_equal_sentences_share_a_vector_and_compete_by_index():
+    """Two sources hold the same text; the gold names the second, the first one wins the target."""
+    table = {"Ja.": [1, 0.1], "Nein.": [0, 1], "Yes.": [1, 0], "No.": [0.1, 1]}
+    piles = (["Ja.", "Ja.", "Nein."], ["Yes.", "No."], [(1, 0), (2, 1)])
+    model = TableModel(table)
+    judged = BuccEvaluator({"de-en": piles}, threshold=0.0, k=2, margin="absolute").scores(model)["de-en"]
+    assert (judged.n_mined, judged.n_correct, judged.recall) == (2, 1, 0.5)
+    assert model.asked[0][0] == sorted(table)
+
+
+def test_encode_once_passes_options_on(data):
+    (_, test), vectors = data
+    model = TableModel(vectors)
+    BuccEvaluator(test, threshold=1.0, batch_size=7, truncate_dim=3)(model)
+    assert len(model.asked) == 2
+    assert all(asked[1] == 3 and asked[2]["batch_size"] == 7 for asked in model.asked)
+    first, second = encode_once(model, [["de-en test s1", "de-en test s0"], ["de-en test s0"]])
+    assert (first[1] == second[0]).all() and (first[0] == vectors["de-en test s1"]).all()
+
+
+def test_card_csv_and_names(data, tmp_path):
+    (train, test), vectors = data
+    model, evaluator = TableModel(vectors), BuccEvaluator(test, train=train, name="")
+    assert evaluator.primary_metric == "f1" and evaluator.greater_is_better
+    metrics = evaluator(model, str(tmp_path / "new"), epoch=1, steps=5)
+    evaluator(model, str(tmp_path / "new"), epoch=2)
+    assert model.model_card_data.stored[evaluator] == metrics
+    with (tmp_path / "new" / "bucc_results.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["epoch"], row["pair"]) for row in rows] == [
+        ("1", "de-en"),
+        ("1", "zh-en"),
+        ("2", "de-en"),
+        ("2", "zh-en"),
+    ]
+    assert float(rows[0]["f1"]) == metrics["de-en_f1"] and rows[0]["n_gold"] == "8"
+    assert evaluator.get_config_dict() == {"pairs": ["de-en", "zh-en"], "signature": evaluator.signature}
+    assert BuccEvaluator(test, threshold=1, truncate_dim=2).get_config_dict()["truncate_dim"] == 2
+    assert evaluator.description == "Bucc"
+
+
+def test_table(data):
+    (train, test), vectors = data
+    lines = bucc_table(BuccEvaluator(test, train=train)(TableModel(vectors))).splitlines()
+    assert [line.split()[0] for line in lines] == ["pair", "de-en", "zh-en", "-" * len(lines[0]), "mean"]
+    assert len({len(line) for line in lines}) == 1
+    with pytest.raises(ValueError, match="metrics must hold other_f1"):
+        bucc_table({"bucc_f1": 1.0}, name="other")
+
+
+def test_used_within_training(make_model, tmp_path):
+    """The host's trainer judges with it and logs every figure."""
+    texts = mining_phrases("de", "en", split="dev", size=30, gold=12)
+    model = make_model()
+    evaluator = BuccEvaluator({"de-en": (texts.source, texts.target, texts.gold)}, threshold="tune", name="dev")
+    trainer = SentenceTransformerTrainer(
+        model=model,
+        args=SentenceTransformerTrainingArguments(
+            output_dir=str(tmp_path),
+            max_steps=2,
+            eval_strategy="steps",
+            eval_steps=1,
+            save_strategy="no",
+            report_to="none",
+            use_cpu=True,
+            disable_tqdm=True,
+        ),
+        train_dataset=Dataset.from_dict({"anchor": texts.target[:8], "positive": texts.source[:8]}),
+        loss=MultipleNegativesRankingLoss(model),
+        evaluator=evaluator,
+    )
+    trainer.train()
+    logged = [entry for entry in trainer.state.log_history if "eval_dev_f1" in entry]
+    assert len(logged) == 2 and all(0 <= entry["eval_dev_f1"] <= 1 for entry in logged)
+    assert logged[0]["eval_dev_de-en_n_gold"] == 12
+    assert evaluator in model.model_card_data.eval_results_dict
+
+
+PILES = (["a", "b"], ["x", "y"], [(0, 0)])
+
+
+@pytest.mark.parametrize(
+    "corpora, options, message",
+    [
+        ({}, {"threshold": 1.0}, "at least one language pair: got none"),
+        ({"de-en": ([], ["x"], [(0, 0)])}, {"threshold": 1.0}, "de-en has 0 and 1 sentences and 1 gold"),
+        ({"de-en": (["a"], ["x"], [(0, 1)])}, {"threshold": 1.0}, r"de-en has gold \(0, 1\) for 1 and 1"),
+        ({"de-en": (["a"], ["x"], [(0, 0)] * 2)}, {"threshold": 1.0}, "de-en has 1 gold pairs twice"),
+        (
+            {"de-en": BuccCorpus(["1"], ["a"], ["2"], ["x"], None, "de", "en", "test")},
+            {"threshold": 1.0},
+            "de-en has no gold",
+        ),
+        ({"de-en": PILES}, {"k": 1}, "either train corpora or a threshold: got neither"),
+        ({"de-en": PILES}, {"k": 1, "train": {"de-en": PILES}, "threshold": 1.0}, "got both"),
+        ({"de-en": PILES}, {"k": 1, "train": {"fr-en": PILES}}, "train must hold.*expected de-en, got fr-en"),
+        ({"de-en": PILES}, {"k": 1, "threshold": "best"}, "or 'tune': got 'best'"),
+        ({"de-en": PILES}, {"k": 1, "threshold": {"fr-en": 1.0}}, "name each of de-en: got fr-en"),
+        ({"de-en": PILES}, {"k": 3, "threshold": 1.0}, "got k=3 for 2 and 2 sentences of de-en"),
+        ({"de-en": PILES}, {"k": 0, "threshold": 1.0}, "got k=0"),
+        ({"de-en": PILES}, {"k": 1, "threshold": 1.0, "margin": "log"}, "margin must be one of"),
+        ({"de-en": PILES}, {"k": 1, "threshold": 1.0, "retrieval": "both"}, "retrieval must be one of"),
+    ],
+)
+def test_errors(corpora, options, message):
+    with pytest.raises(ValueError, match=message):
+        BuccEvaluator(corpora, **options)
+
+
+def test_bad_embeddings_name_the_pair():
+    table = {"a": [0.0, 0.0], "b": [1.0, 0.0], "x": [1.0, 0.0], "y": [0.0, 1.0]}
+    with pytest.raises(ValueError, match="de-en: .*only zeros in row 0"):
+        BuccEvaluator({"de-en": PILES}, threshold=1.0, k=1)(TableModel(table))
+
+
+def test_real_files(real_data, make_model):
+    """Read, not mined: the figures of real encoders are in the README."""
+    evaluator = BuccEvaluator.from_folder(real_data / "mining", ["de-en", "zh-en"])
+    assert [len(part["zh-en"].gold) for part in (evaluator.corpora, evaluator.train)] == [106, 106]
+    assert "|threshold:train|split:test|" in evaluator.signature
+    sample = BuccEvaluator.from_folder(real_data / "bucc2018", ["zh-en"], split="sample", threshold=1.06)
+    assert sample.train is None and len(sample.corpora["zh-en"].target) == 13589
+    assert "|threshold:given|split:sample|" in sample.signature
+
+
+# Pairs of ids, and xsim, which share these functions
+
+
+def test_judged_pairs():
+    judged = judge_pairs([("a", "b", 1.0), ("c", "d", 1.0), ("e", "f", 0.5)], [("a", "b"), ("g", "h")])
+    assert [point.threshold for point in judged.curve()] == [1.0, 0.5]
+    assert [point.recall for point in judged.curve()] == [0.5, 0.5]
+    assert judged.at(1.0, "given").n_mined == 2
+    assert judged.at(float("inf"), "train").n_mined == 0
+    assert judge_pairs([], [(1, 2)]).curve() == []
+    with pytest.raises(ValueError, match="source must be one of given, train"):
+        judged.at(1.0, "elsewhere")
+
+
+def test_xsim_by_language(data):
+    (_, test), vectors = data
+    pairs = {"deu": (test["de-en"][0][:8], test["de-en"][1][:8]), "cmn": (test["zh-en"][0][:8], test["zh-en"][1][:8])}
+    report = xsim_by_language(TableModel(vectors), pairs, margin="distance", k=3, name="mini")
+    for language, sides in pairs.items():
+        source, target = ([vectors[text] for text in side] for side in sides)
+        for way, (queries, corpus_) in enumerate(((source, target), (target, source))):
+            best = reference.mine(queries, corpus_, k=3, margin="distance", retrieval="forward")
+            assert report.errors[language][way] == pytest.approx(1 - sum(i == j for _, i, j in best) / 8)
+    assert report.mean[0] == pytest.approx(sum(to for to, _ in report.errors.values()) / 2)
+    assert report.signature.startswith(
+        "xsim|languages:deu,cmn|direction:both|margin:distance|k:3|ties:index|data:mini@"
+    )
+    lines = report.table().splitlines()
+    assert [line.split()[0] for line in lines] == ["language", "deu", "cmn", "-" * len(lines[0]), "all"]
+    assert set(report.as_dict()["xsim"]) == {"deu", "cmn", "all"}
+    with pytest.raises(ValueError, match="deu: .*2 and 1"):
+        xsim_by_language(TableModel(vectors), {"deu": (pairs["deu"][0][:2], pairs["deu"][1][:1])}, k=1)
+    with pytest.raises(ValueError, match="at least one language"):
+        xsim_by_language(TableModel(vectors), {})

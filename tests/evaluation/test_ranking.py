@@ -1,0 +1,166 @@
+"""acc@k, MRR and MAP by the paper's equations in plain loops, ties, queries without an answer, language cells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score, label_ranking_average_precision_score
+
+from st_xling.evaluation import (
+    average_precision,
+    ranking_matrix,
+    ranking_scores,
+    reciprocal_rank,
+    relevant_ranks,
+)
+
+queries = st.lists(
+    st.lists(st.tuples(st.sampled_from([-1.0, 0.0, 0.25, 0.5, 2.0]), st.integers(0, 1)), max_size=7),
+    min_size=1,
+    max_size=5,
+)
+
+
+def by_definition(rows, ks, cutoff, ties, no_relevant):
+    """Equations 5 to 11 of XPR, candidate by candidate."""
+    totals, judged = {**{f"acc@{k}": 0.0 for k in ks}, "mrr": 0.0, "map": 0.0}, 0
+    for row in rows:
+        if ties == "pessimistic":
+            ranked = sorted(row, key=lambda candidate: (-candidate[0], candidate[1]))
+        else:
+            ranked = sorted(row, key=lambda candidate: -candidate[0])
+        relevant = [label for _, label in ranked]
+        if not sum(relevant):
+            judged += no_relevant == "zero"
+            continue
+        judged += 1
+        for k in ks:
+            totals[f"acc@{k}"] += 1.0 if sum(relevant[:k]) else 0.0
+        totals["mrr"] += 1 / (relevant.index(1) + 1)
+        length = len(relevant) if cutoff is None else min(cutoff, len(relevant))
+        precisions = [sum(relevant[:n]) / n * relevant[n - 1] for n in range(1, length + 1)]
+        totals["map"] += sum(precisions) / sum(relevant)
+    return {key: value / judged if judged else 0.0 for key, value in totals.items()}
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    queries,
+    st.sampled_from([None, 1, 3]),
+    st.sampled_from(["pessimistic", "index"]),
+    st.sampled_from(["skip", "zero"]),
+)
+def test_equals_loops(rows, cutoff, ties, no_relevant):
+    scores, labels = [[s for s, _ in row] for row in rows], [[label for _, label in row] for row in rows]
+    results = ranking_scores(scores, labels, ks=(1, 2, 10), cutoff=cutoff, ties=ties, no_relevant=no_relevant)
+    flat = results.as_dict()
+    expected = by_definition(rows, (1, 2, 10), cutoff, ties, no_relevant)
+    assert {key: flat[key] for key in expected} == pytest.approx(expected, rel=1e-9)
+    assert flat["n_queries"] == len(rows)
+    assert flat["n_without_relevant"] == sum(not sum(row) for row in labels)
+
+
+def test_agrees_with_scikit_learn_without_ties():
+    random = np.random.default_rng(0)
+    scores = [random.permutation(20) / 7 for _ in range(30)]
+    labels = [(random.random(20) < 0.2).astype(int) for _ in range(30)]
+    kept = [row for row in range(30) if labels[row].any()]
+    expected = np.mean([average_precision_score(labels[row], scores[row]) for row in kept])
+    results = ranking_scores(scores, labels)
+    assert results.map == pytest.approx(expected, rel=1e-9)
+    assert results.n_without_relevant == 30 - len(kept)
+    # With one relevant candidate each, average precision is the reciprocal rank.
+    single = [np.eye(20, dtype=int)[random.integers(20)] for _ in range(30)]
+    results = ranking_scores(scores, single)
+    expected = label_ranking_average_precision_score(np.array(single), np.array(scores))
+    assert results.mrr == pytest.approx(expected, rel=1e-9)
+    assert results.map == pytest.approx(results.mrr, rel=1e-9)
+
+
+def test_order_of_candidates_and_queries_does_not_matter_when_pessimistic():
+    random = np.random.default_rng(1)
+    scores = [random.integers(0, 3, 9).astype(float) for _ in range(12)]
+    labels = [random.integers(0, 2, 9) for _ in range(12)]
+    expected = ranking_scores(scores, labels)
+    orders = [random.permutation(9) for _ in range(12)]
+    shuffled = [row[order] for row, order in zip(scores, orders)], [row[order] for row, order in zip(labels, orders)]
+    assert ranking_scores(*shuffled).as_dict() == pytest.approx(expected.as_dict())
+    assert ranking_scores(scores[::-1], labels[::-1]).as_dict() == pytest.approx(expected.as_dict())
+
+
+def test_all_alike_gets_the_worst_figure():
+    ranks = relevant_ranks([1.0] * 5, [1, 1, 0, 0, 0])
+    assert ranks.tolist() == [4, 5]
+    assert average_precision(ranks) == pytest.approx((1 / 4 + 2 / 5) / 2)
+    assert relevant_ranks([1.0] * 5, [1, 1, 0, 0, 0], ties="index").tolist() == [1, 2]
+
+
+def test_edges():
+    nothing = relevant_ranks([], [])
+    assert nothing.tolist() == [] and reciprocal_rank(nothing) == 0.0 and average_precision(nothing) == 0.0
+    assert relevant_ranks([-np.inf, np.inf], [1, 1]).tolist() == [1, 2]
+    assert relevant_ranks(np.array([-1, -2], dtype=np.float16), [True, False]).tolist() == [1]
+    assert average_precision(np.array([1, 4]), cutoff=3) == 0.5
+    empty = ranking_scores([[0.5]], [[0]])
+    assert (empty.mrr, empty.map, empty.accuracy_at, empty.n_without_relevant) == (0.0, 0.0, {1: 0.0, 10: 0.0}, 1)
+
+
+@pytest.mark.parametrize(
+    "scores, labels, options, message",
+    [
+        ([], [], {}, "at least one: got 0 and 0"),
+        ([[1.0]], [[1], [0]], {}, "got 1 and 2"),
+        ([[1.0], [1.0]], [[1], [1, 0]], {}, r"query 1: .*got shapes \(1,\) and \(2,\)"),
+        ([[1.0, np.nan]], [[1, 0]], {}, r"query 0: scores must be numbers: got NaN at \[1\]"),
+        ([[1.0, 2.0]], [[1, 2]], {}, r"labels must be 0 or 1: got \[2\]"),
+        ([[1.0]], [[1]], {"ks": (0,)}, r"ranks from 1: got ks=\[0\]"),
+        ([[1.0]], [[1]], {"ks": ()}, r"ranks from 1: got ks=\[\]"),
+        ([[1.0]], [[1]], {"cutoff": 0}, "cutoff=0"),
+        ([[1.0]], [[1]], {"ties": "average"}, "pessimistic, index: got 'average'"),
+        ([[1.0]], [[1]], {"no_relevant": "drop"}, "skip, zero: got 'drop'"),
+    ],
+)
+def test_errors(scores, labels, options, message):
+    with pytest.raises(ValueError, match=message):
+        ranking_scores(scores, labels, **options)
+
+
+def test_matrix_ranks_only_the_candidates_of_its_column():
+    """Cells against ranking_scores of what a loop picks."""
+    random = np.random.default_rng(2)
+    languages = ["de", "en", "zh"]
+    scores, labels, asked, passages = [], [], [], []
+    for _ in range(20):
+        size = int(random.integers(1, 8))
+        scores.append(random.random(size))
+        labels.append(random.integers(0, 2, size))
+        asked.append(languages[random.integers(3)])
+        passages.append([languages[i] for i in random.integers(0, 3, size)])
+    matrix = ranking_matrix(scores, labels, asked, passages, no_relevant="zero", ks=(1,))
+    cells = 0
+    for row in languages:
+        for column in languages:
+            picked = [
+                (
+                    [s for s, p in zip(scores[q], passages[q]) if p == column],
+                    [int(y) for y, p in zip(labels[q], passages[q]) if p == column],
+                )
+                for q in range(20)
+                if asked[q] == row and column in passages[q]
+            ]
+            if picked:
+                cells += 1
+                assert matrix[row][column] == ranking_scores(*zip(*picked), no_relevant="zero", ks=(1,))
+    assert cells == sum(map(len, matrix.values())) >= 6
+
+
+def test_one_language_for_all_candidates():
+    matrix = ranking_matrix([[0.1, 0.9], [0.1]], [[0, 1], [1]], ["ar", "ar"], ["en", ["th"]])
+    assert matrix["ar"]["en"] == ranking_scores([[0.1, 0.9]], [[0, 1]])
+    assert list(matrix["ar"]) == ["en", "th"]
+    with pytest.raises(ValueError, match="for each of 2 queries: got 1 and 2"):
+        ranking_matrix([[1.0], [1.0]], [[1], [1]], ["ar"], ["en", "en"])
+    with pytest.raises(ValueError, match="query 0: .*each of 2 candidates: got 1 languages"):
+        ranking_matrix([[1.0, 2.0]], [[1, 0]], ["ar"], [["en"]])

@@ -1,0 +1,325 @@
+"""The three metrics as evaluate runs them: hand-made cases, cards, batches, combinations, errors."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import re
+import runpy
+import uuid
+from pathlib import Path
+
+import evaluate
+import numpy as np
+import pytest
+import torch
+import yaml
+from sklearn.metrics import f1_score
+
+from st_xling import __version__, metrics
+from st_xling.evaluation import nearest, retrieval_accuracy, weighted_f1
+from st_xling.metrics.shims import write_shims
+from tests import reference_mining as reference
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    """Evaluate's caches in a folder of the test's own."""
+    folder = tmp_path_factory.mktemp("evaluate")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evaluate.config.HF_MODULES_CACHE", folder / "modules")
+        patch.setattr("evaluate.config.HF_METRICS_CACHE", folder / "metrics")
+        patch.setattr("evaluate.config.HF_EVALUATE_OFFLINE", True)
+        patch.syspath_prepend(str(folder / "modules"))
+        write_shims()
+        yield
+
+
+def load(name):
+    # An id of its own: the lock of a computation that failed would make the next one wait a second.
+    return evaluate.load(metrics.path(name), experiment_id=uuid.uuid4().hex)
+
+
+def mined(*pairs):
+    return [{"source_id": source, "target_id": target, "score": score} for source, target, score in pairs]
+
+
+def gold(*pairs):
+    return [{"source_id": source, "target_id": target} for source, target in pairs]
+
+
+def cases():
+    for name in metrics.NAMES:
+        for number, case in enumerate(runpy.run_path(str(Path(metrics.path(name)) / "tests.py"))["test_cases"]):
+            yield pytest.param(name, case, id=f"{name}{number}")
+
+
+@pytest.mark.parametrize("name, case", cases())
+def test_cases_of_the_modules(name, case):
+    module = load(name)
+    results = module.compute(predictions=case["predictions"], references=case["references"], **case.get("options", {}))
+    for key, value in case["result"].items():
+        assert results[key] == (value if isinstance(value, str) else pytest.approx(value)), key
+    assert results["signature"].startswith(f"{name}|") and results["signature"].endswith(f"|st-xling:{__version__}")
+    assert module.name == name
+
+
+@pytest.mark.parametrize("name", metrics.NAMES)
+def test_examples_of_the_docstrings(name):
+    module = load(name)
+    example = doctest.DocTestParser().get_doctest(module.inputs_description, {"evaluate": evaluate}, name, None, 0)
+    assert len(example.examples) >= 3
+    assert doctest.DocTestRunner().run(example).failed == 0
+
+
+@pytest.mark.parametrize("name", metrics.NAMES)
+def test_cards(name, capsys):
+    """Front matter that a Space reads, and snippets that run in order."""
+    _, front, card = (Path(metrics.path(name)) / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    settings = yaml.safe_load(front)
+    assert settings["sdk"] == "gradio" and settings["app_file"] == "app.py"
+    # evaluate's widget calls gr.inputs, which gradio 4 no longer has.
+    assert settings["sdk_version"].startswith("3.")
+    assert {"evaluate", "metric"} <= set(settings["tags"])
+    globs: dict = {}
+    for snippet in re.findall(r"```python\n(.*?)```", card, flags=re.DOTALL):
+        exec(compile(snippet, f"{name}/README.md", "exec"), globs)
+    assert capsys.readouterr().out.count("\n") >= 2
+
+
+@pytest.mark.parametrize("name", metrics.NAMES)
+def test_every_folder_is_complete(name):
+    folder = Path(metrics.path(name))
+    names = {path.name for path in folder.iterdir() if path.is_file()}
+    assert names == {f"{name}.py", "README.md", "requirements.txt", "app.py", "tests.py"}
+    assert f'with_name("{name}.py")' in (folder / "app.py").read_text()
+    assert (folder / "requirements.txt").read_text().split() == ["evaluate>=0.4", "st-xling"]
+    # evaluate takes the first Metric class of a module's names for the metric: an imported base class would be it.
+    tree = ast.parse((folder / f"{name}.py").read_text())
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "evaluate"]
+
+
+def test_unknown_name():
+    with pytest.raises(ValueError, match="one of bucc_mining, tatoeba, xpr_ranking: got 'bucc'"):
+        metrics.path("bucc")
+
+
+def test_combine_and_add_batch():
+    both = evaluate.combine({"first": load("xpr_ranking"), "second": load("xpr_ranking")}, force_prefix=True)
+    both.add_batch(predictions=[[0.1, 0.9]], references=[[0, 1]])
+    both.add_batch(predictions=[[0.9, 0.1], []], references=[[0, 1], []])
+    results = both.compute()
+    assert results["first_acc@1"] == results["second_acc@1"] == 0.5
+    assert results["first_n_queries"] == 3 and results["second_n_without_relevant"] == 1
+
+
+# bucc_mining
+
+
+def test_bucc_mining_equals_loops():
+    """Random corpora with ties, thresholds tuned and given, against plain loops."""
+    random = np.random.default_rng(0)
+    rows, golds, expected = [], [], []
+    for _ in range(6):
+        scores = random.choice([0.9, 1.0, 1.1, 1.2], 12)
+        pairs = [(f"s{i}", f"t{random.integers(0, 3)}", float(score)) for i, score in enumerate(scores)]
+        right = [(f"s{i}", f"t{random.integers(0, 3)}") for i in range(15)]
+        rows.append(mined(*pairs))
+        golds.append(gold(*right))
+        correct = [pair[:2] in set(right) for pair in pairs]
+        expected.append((scores, correct, len(right)))
+    module = load("bucc_mining")
+    tuned = module.compute(predictions=rows, references=golds, threshold="tune", curve=True)
+    best = [reference.best_f1(*row) for row in expected]
+    assert [row["f1"] for row in tuned["rows"]] == pytest.approx(best, rel=1e-9)
+    assert tuned["f1"] == pytest.approx(sum(best) / len(best), rel=1e-9)
+    for row, (scores, correct, n_gold) in zip(tuned["rows"], expected):
+        levels = sorted(set(scores.tolist()), reverse=True)
+        assert [point["threshold"] for point in row["curve"]] == levels
+        curve = [reference.f1_at(scores, correct, n_gold, level) for level in levels]
+        assert [point["f1"] for point in row["curve"]] == pytest.approx(curve, rel=1e-9)
+    # The thresholds found, given back, find the same.
+    again = module.compute(predictions=rows, references=golds, threshold=tuned["thresholds"])
+    assert again["f1"] == tuned["f1"] and again["threshold_source"] == "given"
+
+
+def test_threshold_of_the_training_row():
+    train, train_gold = mined(("a", "b", 1.5), ("c", "d", 1.0)), gold(("a", "b"))
+    test = mined(("a", "b", 1.25), ("c", "d", 1.2), ("e", "f", 2.0))
+    results = load("bucc_mining").compute(
+        predictions=[test, test],
+        references=[gold(("a", "b"), ("c", "d")), gold(("e", "f"))],
+        train_predictions=[train, train],
+        train_references=[train_gold, gold(("c", "d"), ("a", "b"))],
+        language_pairs=["de-en", "fr-en"],
+    )
+    assert results["thresholds"] == [1.25, 1.0]
+    assert results["threshold_source"] == "train"
+    assert [row["n_mined"] for row in results["rows"]] == [2, 3]
+    assert [row["language_pair"] for row in results["rows"]] == ["de-en", "fr-en"]
+    assert results["rows"][0] | {"signature": ""} == {
+        "language_pair": "de-en",
+        "precision": 0.5,
+        "recall": 0.5,
+        "f1": 0.5,
+        "threshold": 1.25,
+        "threshold_source": "train",
+        "n_mined": 2,
+        "n_gold": 2,
+        "n_correct": 1,
+        "signature": "",
+    }
+    assert "|pairs:de-en,fr-en|threshold:train|duplicates:error|" in results["signature"]
+
+
+def test_nothing_correct_and_no_threshold():
+    module = load("bucc_mining")
+    results = module.compute(predictions=[mined((1, 2, 1.0))], references=[gold((3, 4))], threshold="tune")
+    assert results["thresholds"] == [float("inf")] and results["n_mined"] == 0 and results["f1"] == 0.0
+    results = module.compute(predictions=[mined((1, 2, 1.0))], references=[gold((3, 4))])
+    assert results["thresholds"] == [None] and results["threshold_source"] == "none" and results["n_mined"] == 1
+
+
+def test_duplicates():
+    module = load("bucc_mining")
+    rows = {"predictions": [mined(("a", "b", 1.0), ("a", "b", 2.0))], "references": [gold(("a", "b"), ("a", "b"))]}
+    with pytest.raises(ValueError, match=r"row 0: predictions must hold each pair once: got \(a, b\) twice"):
+        module.compute(**rows)
+    results = module.compute(**rows, duplicates="merge", threshold=1.5)
+    assert (results["n_mined"], results["n_gold"], results["f1"]) == (1, 1, 1.0)
+    assert "|duplicates:merge|" in results["signature"]
+
+
+def test_gold_is_part_of_the_signature():
+    module = load("bucc_mining")
+    one, other = (
+        module.compute(predictions=[mined((1, 2, 1.0))], references=[pairs])["signature"]
+        for pairs in (gold((3, 4), (5, 6)), gold((5, 6), (3, 4)))
+    )
+    assert one == other
+    assert one != module.compute(predictions=[mined((1, 2, 1.0))], references=[gold((3, 4))])["signature"]
+
+
+ROW = {"predictions": [mined(("a", "b", 1.0))], "references": [gold(("a", "b"))]}
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"threshold": "best"}, "one a corpus, or 'tune': got 'best'"),
+        ({"threshold": [1.0, 2.0]}, "one for each of 1 corpora: got 2"),
+        ({"threshold": float("nan")}, "threshold must be a number: got NaN"),
+        ({"threshold": 1.0, **{f"train_{key}": value for key, value in ROW.items()}}, "got both, threshold=1.0"),
+        ({"train_predictions": ROW["predictions"]}, "got 1 and 0; pass one list"),
+        ({"duplicates": "drop"}, "duplicates must be one of error, merge: got 'drop'"),
+        ({"language_pairs": ["de-en", "fr-en"]}, "name each of 1 rows once"),
+        ({"references": [[]]}, "row 0: gold must hold at least one pair"),
+        ({"predictions": [mined(("a", "b", float("nan")))]}, r"row 0: scores must be finite: got nan for \(a, b\)"),
+        ({"predictions": ROW["predictions"] * 2}, "Mismatch in the number of predictions"),
+    ],
+)
+def test_errors_of_bucc_mining(changes, message):
+    with pytest.raises(ValueError, match=message):
+        load("bucc_mining").compute(**{**ROW, **changes})
+
+
+# tatoeba
+
+
+def embeddings(seed=0, rows=40, dim=6, noise=1.0):
+    random = np.random.default_rng(seed)
+    source = random.standard_normal((rows, dim)).astype(np.float32)
+    return source, (source + noise * random.standard_normal((rows, dim))).astype(np.float32)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tatoeba_equals_its_definitions(seed):
+    """P@1 by loops; mteb's F1 by the call that mteb 2.26.24 makes; xsim by loops."""
+    source, target = embeddings(seed)
+    results = load("tatoeba").compute(predictions=source, references=target)
+    own = list(range(len(source)))
+    for way, queries, corpus in (("source_to_target", source, target), ("target_to_source", target, source)):
+        found = [max(own, key=lambda j, q=query: reference.cosine(q, corpus[j])) for query in queries]
+        hits = [index == row for row, index in enumerate(found)]
+        assert results[f"{way}_accuracy"] == pytest.approx(sum(hits) / len(hits))
+        expected = f1_score(own, found, zero_division=0, average="weighted")
+        assert results[f"{way}_f1"] == pytest.approx(expected, rel=1e-9)
+        assert results[f"{way}_f1"] <= results[f"{way}_accuracy"]
+    assert (results["source_to_target_accuracy"], results["target_to_source_accuracy"]) == retrieval_accuracy(
+        source, target
+    )
+    for margin in ("ratio", "distance", "absolute"):
+        forward = reference.mine(source, target, k=4, margin=margin, retrieval="forward")
+        right = sum(i == j for _, i, j in forward)
+        error = load("tatoeba").compute(predictions=source, references=target, margin=margin)["xsim_error"]
+        assert error == pytest.approx(1 - right / len(source))
+
+
+def test_absolute_xsim_is_one_minus_accuracy():
+    source, target = embeddings(7)
+    results = load("tatoeba").compute(predictions=source, references=target, margin="absolute")
+    assert results["xsim_error"] == pytest.approx(1 - results["source_to_target_accuracy"])
+    assert "|xsim:absolute,k=4|" in results["signature"]
+
+
+def test_weighted_f1_of_duplicates_and_ties():
+    """Four equal targets: all sources find index 0."""
+    vectors = np.ones((4, 3), dtype=np.float32)
+    assert nearest(vectors, vectors).tolist() == [0, 0, 0, 0]
+    assert weighted_f1([0, 0, 0, 0]) == pytest.approx(f1_score(range(4), [0] * 4, average="weighted", zero_division=0))
+    assert load("tatoeba").compute(predictions=vectors, references=vectors, k=1)["accuracy"] == 0.25
+
+
+def test_tatoeba_takes_lists_tensors_and_batches():
+    source, target = embeddings(3, rows=9)
+    expected = load("tatoeba").compute(predictions=source, references=target)
+    for kind in (lambda x: x.tolist(), torch.from_numpy, lambda x: x.astype(np.float64)):
+        assert load("tatoeba").compute(predictions=kind(source), references=kind(target)) == expected
+    module = load("tatoeba")
+    for start in range(0, 9, 4):
+        module.add_batch(predictions=source[start : start + 4], references=target[start : start + 4])
+    assert module.compute() == expected
+    half = load("tatoeba").compute(predictions=torch.from_numpy(source).bfloat16(), references=target)
+    assert half["n_pairs"] == 9
+
+
+@pytest.mark.parametrize(
+    "source, target, options, message",
+    [
+        ([[1.0, 0.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], {}, "predictions must be vectors of one length"),
+        ([[1.0, 0.0]], [[1.0, 0.0, 0.0]], {}, "same dim: got 2 and 3"),
+        ([[0.0, 0.0]], [[1.0, 0.0]], {}, "only zeros"),
+        ([[float("nan"), 0.0]], [[1.0, 0.0]], {}, "NaN or infinity in row 0"),
+        ([[1.0, 0.0]], [[1.0, 0.0]], {"margin": "log"}, "margin must be one of"),
+        ([[1.0, 0.0]], [[1.0, 0.0]], {"k": 0}, "k must be at least 1"),
+    ],
+)
+def test_errors_of_tatoeba(source, target, options, message):
+    with pytest.raises(ValueError, match=message):
+        load("tatoeba").compute(predictions=source, references=target, **options)
+
+
+# xpr_ranking
+
+
+def test_xpr_ranking_with_languages():
+    results = load("xpr_ranking").compute(
+        predictions=[[0.9, 0.2, 0.4], [0.1, 0.8]],
+        references=[[0, 0, 1], [0, 1]],
+        ks=[1],
+        query_languages=["en", "zh"],
+        passage_languages=[["en", "zh", "zh"], "en"],
+    )
+    assert results["acc@1"] == 0.5
+    assert results["matrix"]["en"]["zh"] == {
+        "acc@1": 1.0,
+        "mrr": 1.0,
+        "map": 1.0,
+        "n_queries": 1,
+        "n_without_relevant": 0,
+    }
+    assert results["matrix"]["en"]["en"]["n_without_relevant"] == 1
+    assert set(results["matrix"]["zh"]) == {"en"}
+    assert "|ties:pessimistic|no_relevant:skip|" in results["signature"]
+    with pytest.raises(ValueError, match="go together: got one"):
+        load("xpr_ranking").compute(predictions=[[1.0]], references=[[1]], query_languages=["en"])

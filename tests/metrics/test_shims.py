@@ -1,0 +1,234 @@
+"""evaluate.load finds the metrics by name, in processes of their own with caches of their own."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import runpy
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import evaluate  # noqa: F401  # as a whole, before its settings are read alone
+import pytest
+
+from st_xling import __version__, metrics
+from st_xling.metrics import shims
+
+ROOT = Path(__file__).resolve().parents[2]
+LOAD = """
+import json, sys, time
+import st_xling, evaluate
+report = {}
+for name in sys.argv[1:]:
+    start = time.process_time()
+    metric = evaluate.load(name)
+    report[metric.name] = time.process_time() - start
+print(json.dumps(report))
+"""
+
+
+def environment(home, **changes):
+    """No network but loopback, where a refused port stands for one that cannot be reached."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "XDG_"))}
+    endpoint = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_UPDATE_DOWNLOAD_COUNTS": "0", "HF_HUB_OFFLINE": "1"}
+    return {**kept, **endpoint, "HF_HOME": str(home), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **changes}
+
+
+def python(script, *words, env, cwd, **options):
+    return subprocess.run(
+        [sys.executable, "-c", script, *words],
+        env=env,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **options,
+    )
+
+
+def shim_files(modules):
+    return sorted(path.relative_to(modules).as_posix() for path in Path(modules).rglob("*") if path.is_file())
+
+
+def test_written_when_imported_without_anything_heavy(tmp_path):
+    """Three files in evaluate's layout, no leftovers, and import stays light and quick."""
+    script = "import sys, st_xling\nprint(sorted({'evaluate', 'torch', 'numpy', 'datasets'} & set(sys.modules)))"
+    ran = python(script, env=environment(tmp_path), cwd=tmp_path)
+    assert (ran.stdout, ran.stderr) == ("[]\n", "")
+    files = shim_files(tmp_path / "modules")
+    assert len(files) == 3
+    for name, file in zip(metrics.NAMES, files):
+        start, kind, metric, code, module = file.split("/")
+        assert (start, kind, metric) == ("evaluate_modules", "metrics", f"evaluate-metric--{name}")
+        assert len(code) == 64 and module == f"{name}.py"
+        assert (tmp_path / "modules" / file).read_text() == shims.shim_text(name)
+
+
+def test_bare_names_offline(tmp_path):
+    """With evaluate's own offline switch what is left of the time is ours; processor time, as machines are shared."""
+    script = LOAD + (
+        "both = evaluate.combine(['xpr_ranking', 'xpr_ranking'])\n"
+        "print(both.compute(predictions=[[0.1, 0.9]], references=[[0, 1]])['xpr_ranking_1_mrr'])"
+    )
+    ran = python(script, *metrics.NAMES, env=environment(tmp_path, HF_EVALUATE_OFFLINE="1"), cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    seconds, combined = ran.stdout.splitlines()
+    assert list(json.loads(seconds)) == list(metrics.NAMES)
+    assert max(json.loads(seconds).values()) < 1
+    assert combined == "1.0"
+
+
+def test_bare_name_without_a_network(tmp_path):
+    """HF_HUB_OFFLINE, which evaluate does not heed, and nobody at the Hub's address; evaluate imported first."""
+    script = LOAD.replace("import st_xling, evaluate", "import evaluate, st_xling")
+    ran = python(script, "bucc_mining", env=environment(tmp_path), cwd=tmp_path)
+    assert ran.returncode == 0 and list(json.loads(ran.stdout)) == ["bucc_mining"], ran.stderr
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """A Hub that has no such metric; it says so as the real one does of a repository it does not show."""
+
+    asked: list[str] = []  # noqa: RUF012
+
+    def do_HEAD(self):
+        self.asked.append(self.path)
+        self.send_response(401)
+        self.end_headers()
+
+    do_GET = do_HEAD
+
+    def log_message(self, *_):
+        pass
+
+
+def test_with_a_network(tmp_path):
+    """By path nobody is asked; by name the Hub is, and after its no comes the shim."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        endpoint = f"http://127.0.0.1:{server.server_address[1]}"
+        env = environment(tmp_path, HF_ENDPOINT=endpoint, HF_HUB_OFFLINE="0", NO_PROXY="127.0.0.1")
+        words = [*map(metrics.path, metrics.NAMES), "tatoeba"]
+        ran = python(LOAD, *words, env=env, cwd=tmp_path)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(10)
+    assert ran.returncode == 0 and sorted(json.loads(ran.stdout)) == sorted(metrics.NAMES), ran.stderr
+    asked = [path for path in Hub.asked if path.startswith("/spaces/")]
+    assert len(asked) >= 1 and all("/evaluate-" in path and "/tatoeba/" in path for path in asked)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"HF_MODULES_CACHE": "elsewhere/modules"},
+        {"HF_MODULES_CACHE": "~/modules"},
+        {"HF_HOME": "~/hf"},
+        {"HF_HOME": None, "XDG_CACHE_HOME": "~/xdg"},
+        {"HF_HOME": None},
+        {"HF_EVALUATE_CACHE": "elsewhere/evaluate"},
+    ],
+    ids=str,
+)
+def test_same_folder_as_evaluate(changes, tmp_path, monkeypatch):
+    """Ours, computed without evaluate, against evaluate's own."""
+    monkeypatch.chdir(tmp_path)
+    for key in list(os.environ):
+        if key.startswith(("HF_", "XDG_")):
+            monkeypatch.delenv(key)
+    for key, value in {"HOME": str(tmp_path / "home"), "HF_HOME": str(tmp_path / "hf"), **changes}.items():
+        monkeypatch.setenv(key, value) if value is not None else monkeypatch.delenv(key, raising=False)
+    monkeypatch.delitem(sys.modules, "evaluate.config", raising=False)
+    assert shims.modules_cache() == runpy.run_module("evaluate.config")["HF_MODULES_CACHE"]
+    shims.write_shims()
+    assert len(shim_files(shims.modules_cache())) == 3
+    assert tmp_path in shims.modules_cache().absolute().parents
+
+
+def test_shim_of_another_version_is_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr(shims, "modules_cache", lambda: tmp_path)
+    monkeypatch.setattr(shims, "__version__", "0.0.1")
+    shims.write_shims()
+    first = shim_files(tmp_path)
+    monkeypatch.undo()
+    monkeypatch.setattr(shims, "modules_cache", lambda: tmp_path)
+    shims.write_shims()
+    assert shim_files(tmp_path) == first and len(first) == 3
+    for file in first:
+        assert f"st-xling {__version__}:" in (tmp_path / file).read_text()
+    stamps = [(tmp_path / file).stat().st_mtime_ns for file in first]
+    shims.write_shims()
+    assert [(tmp_path / file).stat().st_mtime_ns for file in first] == stamps
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"raise SystemExit\n"])
+def test_broken_shim_is_replaced(content, tmp_path, monkeypatch):
+    monkeypatch.setattr(shims, "modules_cache", lambda: tmp_path)
+    shims.write_shims()
+    (file,) = (path for path in tmp_path.rglob("tatoeba.py"))
+    file.write_bytes(content)
+    shims.write_shims()
+    assert file.read_text() == shims.shim_text("tatoeba")
+
+
+def test_parallel_imports(tmp_path):
+    """Eight processes import at once; each then finds all files whole, and nothing else is left."""
+    script = (
+        "import sys, time, json\nfrom pathlib import Path\n"
+        "while time.time() < float(sys.argv[1]):\n    pass\n"
+        "import st_xling\nfrom st_xling.metrics import shims, NAMES\n"
+        "files = [next(shims.modules_cache().rglob(f'{name}.py')) for name in NAMES]\n"
+        "print(json.dumps([file.read_text() == shims.shim_text(name) for name, file in zip(NAMES, files)]))"
+    )
+    start = str(time.time() + 0.5)
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, start],
+            env=environment(tmp_path),
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(8)
+    ]
+    for process in running:
+        out, err = process.communicate(timeout=60)
+        assert json.loads(out) == [True, True, True], err
+    assert len(shim_files(tmp_path / "modules")) == 3
+
+
+def test_cache_that_cannot_be(tmp_path):
+    """The cache's folder is a file: nothing can be written, and the import neither fails nor complains."""
+    (tmp_path / "file").write_text("mine")
+    ran = python("import st_xling; print(st_xling.__version__)", env=environment(tmp_path / "file"), cwd=tmp_path)
+    assert (ran.stdout, ran.stderr) == (f"{__version__}\n", "")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_read_only_cache(tmp_path):
+    """Import is quiet, and shims written earlier still serve, with evaluate's data elsewhere."""
+    home = tmp_path / "home"
+    assert python("import st_xling", env=environment(home), cwd=tmp_path).returncode == 0
+    # evaluate makes the two packages at its first load.
+    for folder in (home / "modules", home / "modules" / "evaluate_modules"):
+        (folder / "__init__.py").touch()
+    for folder in [home, *(path for path in home.rglob("*") if path.is_dir())]:
+        folder.chmod(0o555)
+    try:
+        if os.access(home, os.W_OK):
+            pytest.skip("this user may write anywhere")
+        env = environment(home, HF_EVALUATE_OFFLINE="1", HF_METRICS_CACHE=str(tmp_path / "data"))
+        env |= {"HF_DATASETS_CACHE": str(tmp_path / "datasets"), "PYTHONDONTWRITEBYTECODE": "1"}
+        ran = python(LOAD, "bucc_mining", env=env, cwd=tmp_path)
+        assert ran.returncode == 0 and list(json.loads(ran.stdout)) == ["bucc_mining"], ran.stderr
+    finally:
+        for folder in [home, *(path for path in home.rglob("*") if path.is_dir())]:
+            folder.chmod(0o755)
