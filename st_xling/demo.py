@@ -97,7 +97,7 @@ def _pairs(split: str, size: int, seed: int) -> dict[str, Dataset]:
 
 def _encoder(data: dict[str, Dataset], seed: int) -> SentenceTransformer:
     from st_xling.models import tiny_encoder
-    from st_xling.training.run import mix
+    from st_xling.training.mixture import mix
 
     pairs = mix(data)
     # Without dropout: the text is endless, so there is nothing to overfit, and few steps to waste.

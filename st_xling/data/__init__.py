@@ -8,9 +8,15 @@ Every dataset has the string columns ``source``, ``target``, ``source_language``
 `records`               JSON lines and Parquet
 `moses`                 two line-aligned files, ``corpus.de`` and ``corpus.en``
 `hub`                   datasets of the Hugging Face Hub
+`streams`               the same as ``datasets.IterableDataset``, for text larger than memory: ``stream_parallel``
 `tatoeba`, `bucc`       the test sets for similarity search and bitext mining, in their published layouts
 `specs`                 ``DATA`` of the command line: ``de-en=corpus.tsv``, ``phrasebook:de,fr?size=8000``
+`evaluation_texts`      the texts of evaluation sets, in whatever layout, for checks that only read them
+`leak`, `leak_report`   do the training data hold the text that a model is judged by?
 `phrasebook`            an embedded corpus, generated: ``st_xling.data.phrasebook.parallel_phrases``
+`balance`               how often each language comes: ``st_xling.data.balance.language_shares``
+`samplers`              batches: shuffled, of like length, of one pair, without duplicates
+`stream_mixture`        the same for streams: ``st_xling.data.stream_mixture.mix_streams``
 `faults`                what is wrong with a file: gathered over all lines, reported together
 ======================  ================================================================================================
 
@@ -19,13 +25,17 @@ Importing this package does not import ``datasets``; reading does.
 
 from st_xling.data.bucc import BuccCorpus, read_bucc
 from st_xling.data.comma import read_csv
+from st_xling.data.evaluation_texts import load_evaluation_specs
 from st_xling.data.faults import Fault, ParallelTextError
 from st_xling.data.hub import read_hub
+from st_xling.data.leak import drop_leaks, leaks
+from st_xling.data.leak_report import LeakError, LeakReport, refuse_leaks
 from st_xling.data.moses import read_moses
 from st_xling.data.pairs import COLUMNS, require_rows
 from st_xling.data.readers import read_parallel
 from st_xling.data.records import read_jsonl, read_parquet
 from st_xling.data.specs import DataSpec, load_data_specs, parse_data_spec
+from st_xling.data.stream_parallel import stream_parallel
 from st_xling.data.tatoeba import read_tatoeba
 from st_xling.data.tsv import read_tsv
 
@@ -34,8 +44,13 @@ __all__ = [
     "BuccCorpus",
     "DataSpec",
     "Fault",
+    "LeakError",
+    "LeakReport",
     "ParallelTextError",
+    "drop_leaks",
+    "leaks",
     "load_data_specs",
+    "load_evaluation_specs",
     "parse_data_spec",
     "read_bucc",
     "read_csv",
@@ -46,5 +61,7 @@ __all__ = [
     "read_parquet",
     "read_tatoeba",
     "read_tsv",
+    "refuse_leaks",
     "require_rows",
+    "stream_parallel",
 ]

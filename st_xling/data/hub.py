@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.data.columns import ColumnPair, check_named, find_columns
+from st_xling.data.columns import ColumnPair, NamedColumns, check_named, find_columns
 from st_xling.data.faults import FaultLog
 from st_xling.data.languages import pair_in_name
 from st_xling.data.lines import describe_missing
@@ -49,30 +49,50 @@ def read_hub(
     """
     where = f"{dataset_id}{f'/{name}' if name else ''}"
     check_named(columns, where)
-    table = _one_split(_load(dataset_id, name, split, where), where)
-
-    named = pair_in_name(name or "")
-    if named[0] and (source_language == named[1] or target_language == named[0]) and named[0] != named[1]:
-        named = (named[1], named[0])  # the columns are chosen by language, so that either direction can be read
-    languages = (source_language or named[0], target_language or named[1])
+    table = load_table(dataset_id, name, split, where)
     faults = FaultLog(skip_bad_lines=skip_bad_lines)
-    chosen = find_columns(
-        table.column_names,
-        columns=columns,
-        languages=languages,
-        translation_keys=_translation_keys(table.features.get("translation")),
-    )
-    if chosen is None:
-        faults.add_beyond_repair(where, "missing key", no_columns(columns, table.column_names, where))
-        faults.settle()
-        raise AssertionError("settle raises for what is beyond repair")
-    pairs = PairCollector(where, faults, languages[0] or chosen.source_language, languages[1] or chosen.target_language)
+    asked = (source_language, target_language)
+    chosen, languages = choose_columns(table.column_names, table.features, where, name, columns, asked)
+    pairs = PairCollector(where, faults, *languages)
     rows = _rows(table.with_format(None).select_columns(needed_columns(table.column_names, chosen)))
     collect_records(enumerate(rows, 1), pairs, chosen, source_language, target_language)
     return pairs.dataset()
 
 
-def _load(dataset_id: str | Path, name: str | None, split: str | None, where: str) -> Any:
+def choose_columns(
+    names: list[str],
+    features: Any,
+    where: str,
+    name: str | None,
+    columns: ColumnPair | None,
+    asked: tuple[str | None, str | None],
+) -> tuple[NamedColumns, tuple[str | None, str | None]]:
+    """The two columns of a table, and the languages of rows that do not say their own; raises as ``read_hub``."""
+    source_language, target_language = asked
+    named = pair_in_name(name or "")
+    if named[0] and (source_language == named[1] or target_language == named[0]) and named[0] != named[1]:
+        named = (named[1], named[0])  # the columns are chosen by language, so that either direction can be read
+    languages = (source_language or named[0], target_language or named[1])
+    chosen = find_columns(
+        names,
+        columns=columns,
+        languages=languages,
+        translation_keys=_translation_keys(features.get("translation")),
+    )
+    if chosen is None:
+        faults = FaultLog()
+        faults.add_beyond_repair(where, "missing key", no_columns(columns, names, where))
+        faults.settle()
+        raise AssertionError("settle raises for what is beyond repair")
+    return chosen, (languages[0] or chosen.source_language, languages[1] or chosen.target_language)
+
+
+def load_table(dataset_id: str | Path, name: str | None, split: str | None, where: str, *, stream: bool = False) -> Any:
+    """One split of a dataset of the Hub or of a folder; raises as ``read_hub``."""
+    return _one_split(_load(dataset_id, name, split, where, stream), where)
+
+
+def _load(dataset_id: str | Path, name: str | None, split: str | None, where: str, stream: bool) -> Any:
     import datasets
 
     folder = Path(dataset_id)
@@ -80,7 +100,7 @@ def _load(dataset_id: str | Path, name: str | None, split: str | None, where: st
         if (folder / "state.json").is_file() or (folder / "dataset_dict.json").is_file():
             saved = datasets.load_from_disk(str(folder))
             return saved[split] if split and isinstance(saved, datasets.DatasetDict) else saved
-        return datasets.load_dataset(str(dataset_id), name, split=split)
+        return datasets.load_dataset(str(dataset_id), name, split=split, streaming=stream)
     except Exception as error:  # the host raises a dozen unrelated kinds; each is kept as the cause
         reason = (str(error).splitlines() or [""])[0]
         nearby = "" if folder.is_dir() else f" As a file: {describe_missing(folder)}."
@@ -94,7 +114,7 @@ def _load(dataset_id: str | Path, name: str | None, split: str | None, where: st
 def _one_split(loaded: Any, where: str) -> Any:
     import datasets
 
-    if isinstance(loaded, datasets.Dataset):
+    if isinstance(loaded, (datasets.Dataset, datasets.IterableDataset)):
         return loaded
     if "train" in loaded:
         return loaded["train"]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import difflib
 import gzip
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from st_xling.data.faults import FaultLog, ParallelTextError
 
 GZIP_MAGIC = b"\x1f\x8b"
+
+_UTF_16 = "the file begins with the byte order mark of UTF-16"
 
 
 def read_lines(path: str | Path, faults: FaultLog) -> list[str | None]:
@@ -30,7 +33,7 @@ def read_lines(path: str | Path, faults: FaultLog) -> list[str | None]:
     """
     data = read_bytes(path)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        faults.add_beyond_repair(path, "invalid UTF-8", "the file begins with the byte order mark of UTF-16")
+        faults.add_beyond_repair(path, "invalid UTF-8", _UTF_16)
         return []
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data:
@@ -40,6 +43,35 @@ def read_lines(path: str | Path, faults: FaultLog) -> list[str | None]:
     except UnicodeDecodeError:
         return _decode_each(path, data, faults)
     return list(text.removesuffix("\n").replace("\r\n", "\n").removesuffix("\r" * data.endswith(b"\r\n")).split("\n"))
+
+
+def iter_lines(path: str | Path, faults: FaultLog) -> Iterator[str | None]:
+    """As ``read_lines``, one line after the other, for files larger than memory."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(describe_missing(path))
+    with path.open("rb") as raw:
+        gzipped = raw.peek(2).startswith(GZIP_MAGIC)
+        if path.suffix == ".gz" and not gzipped and raw.peek(1):
+            raise ParallelTextError(f"{path}: expected gzip, got a file that begins otherwise; drop the .gz")
+        lines = gzip.GzipFile(fileobj=raw) if gzipped else raw
+        number = 0
+        try:
+            for number, line in enumerate(lines, 1):
+                if number == 1 and line.startswith((b"\xff\xfe", b"\xfe\xff")):
+                    faults.add_beyond_repair(path, "invalid UTF-8", _UTF_16)
+                    return
+                text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+                text = text.removesuffix(b"\n").removesuffix(b"\r")
+                try:
+                    yield text.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    _note_undecoded(path, number, text, error, faults)
+                    yield None
+        except (OSError, EOFError, zlib.error) as error:
+            raise ParallelTextError(
+                f"{path}: expected a whole gzip file, got after {number:,} lines: {error}; fetch it again"
+            ) from error
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -81,6 +113,10 @@ def _decode_each(path: str | Path, data: bytes, faults: FaultLog) -> list[str | 
         try:
             lines.append(raw.removesuffix(b"\r").decode("utf-8"))
         except UnicodeDecodeError as error:
-            faults.add(path, number, "invalid UTF-8", f"byte 0x{raw[error.start]:02x} at byte {error.start + 1}")
+            _note_undecoded(path, number, raw, error, faults)
             lines.append(None)
     return lines
+
+
+def _note_undecoded(path: str | Path, number: int, raw: bytes, error: UnicodeDecodeError, faults: FaultLog) -> None:
+    faults.add(path, number, "invalid UTF-8", f"byte 0x{raw[error.start]:02x} at byte {error.start + 1}")

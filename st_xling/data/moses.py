@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,17 +69,30 @@ def collect_moses(
     if len(source_lines) != len(target_lines) and not faults.beyond_repair:
         counts = f"{len(source_lines)} lines, but {target_path} has {len(target_lines)}"
         faults.add_beyond_repair(source_path, "unequal line counts", counts)
-    for number, (source, target) in enumerate(zip(source_lines, target_lines), 1):
+    collect_aligned(source_path, target_path, source_lines, target_lines, pairs)
+    return pairs
+
+
+def collect_aligned(
+    source_path: str | Path,
+    target_path: str | Path,
+    source_lines: Sequence[str | None],
+    target_lines: Sequence[str | None],
+    pairs: PairCollector,
+    *,
+    first_line: int = 1,
+) -> None:
+    """Add line-aligned sentences to ``pairs``, and note an empty side by its own file."""
+    for number, (source, target) in enumerate(zip(source_lines, target_lines), first_line):
         empty = [
             path
             for path, line in ((source_path, source), (target_path, target))
             if line is not None and not line.strip()
         ]
         for path in empty:
-            faults.add(path, number, "empty side")
+            pairs.faults.add(path, number, "empty side")
         if not empty and source is not None and target is not None:
             pairs.add(number, source, target)
-    return pairs
 
 
 def find_moses(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 Row = Mapping[str, object]
+
+PARQUET_ROWS = 10_000
+"""Rows read at a time."""
 
 
 def read_jsonl(
@@ -48,10 +51,43 @@ def read_jsonl(
         FileNotFoundError: If there is no such file.
         ValueError: If ``columns`` are not two names.
     """
-    check_named(columns, str(path))
     faults = FaultLog(skip_bad_lines=skip_bad_lines)
-    objects: list[tuple[int, Row]] = []
-    for number, line in enumerate(read_lines(path, faults), 1):
+    lines = [(1, read_lines(path, faults))]
+    for pairs in collect_jsonl(path, lines, faults, source_language, target_language, columns):  # noqa: B007
+        pass
+    return pairs.dataset()
+
+
+def collect_jsonl(
+    path: str | Path,
+    parts: Iterable[tuple[int, Sequence[str | None]]],
+    faults: FaultLog,
+    source_language: str | None,
+    target_language: str | None,
+    columns: ColumnPair | None,
+) -> Iterator[PairCollector]:
+    """The pairs of a file that comes in parts: number of the first line, lines. Yields one collector after each part.
+
+    The keys are settled by the first part that holds an object.
+    """
+    check_named(columns, str(path))
+    pair = resolve_pair(path, source_language, target_language, swapped_on_purpose=columns is not None)
+    chosen, pairs = None, PairCollector(str(path), faults, *pair)
+    for first_line, lines in parts:
+        objects = list(_json_objects(path, lines, faults, first_line))
+        if objects and chosen is None:
+            chosen = _first_columns(objects, path, faults, columns, pair)
+            if chosen:
+                pairs = PairCollector(str(path), faults, *_settle(pair, chosen))
+        if chosen:
+            collect_records(objects, pairs, chosen, source_language, target_language)
+        yield pairs
+
+
+def _json_objects(
+    path: str | Path, lines: Sequence[str | None], faults: FaultLog, first_line: int
+) -> Iterator[tuple[int, Row]]:
+    for number, line in enumerate(lines, first_line):
         if line is None:
             continue
         try:
@@ -60,23 +96,25 @@ def read_jsonl(
             faults.add(path, number, "bad JSON", "an empty line" if not line.strip() else str(error))
             continue
         if isinstance(value, dict):
-            objects.append((number, value))
+            yield number, value
         else:
             faults.add(path, number, "bad JSON", f"expected an object, got {type(value).__name__}")
 
-    pair = resolve_pair(path, source_language, target_language, swapped_on_purpose=columns is not None)
-    chosen = None
+
+def _first_columns(
+    objects: Sequence[tuple[int, Row]],
+    path: str | Path,
+    faults: FaultLog,
+    columns: ColumnPair | None,
+    pair: tuple[str | None, str | None],
+) -> NamedColumns | None:
     for _, row in objects:
         chosen = find_columns(list(row), columns=columns, languages=pair, translation_keys=translation_keys(row))
         if chosen:
-            break
-    if objects and chosen is None:
-        number, row = objects[0]
-        faults.add_beyond_repair(path, "missing key", no_columns(columns, list(row), f"line {number}"))
-    pairs = PairCollector(str(path), faults, *(_settle(pair, chosen) if chosen else pair))
-    if chosen:
-        collect_records(objects, pairs, chosen, source_language, target_language)
-    return pairs.dataset()
+            return chosen
+    number, row = objects[0]
+    faults.add_beyond_repair(path, "missing key", no_columns(columns, list(row), f"line {number}"))
+    return None
 
 
 def read_parquet(
@@ -88,6 +126,20 @@ def read_parquet(
     skip_bad_lines: bool = False,
 ) -> Dataset:
     """Pairs of a Parquet file; columns, languages and faults as in ``read_jsonl``, with rows counted from 1."""
+    faults = FaultLog(skip_bad_lines=skip_bad_lines)
+    for pairs in collect_parquet(path, faults, source_language, target_language, columns):  # noqa: B007
+        pass
+    return pairs.dataset()
+
+
+def collect_parquet(
+    path: str | Path,
+    faults: FaultLog,
+    source_language: str | None,
+    target_language: str | None,
+    columns: ColumnPair | None,
+) -> Iterator[PairCollector]:
+    """The pairs of a Parquet file, a batch of rows at a time. Yields one collector, first empty, after each batch."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -95,7 +147,6 @@ def read_parquet(
     if not Path(path).is_file():
         raise FileNotFoundError(describe_missing(path))
     pair = resolve_pair(path, source_language, target_language, swapped_on_purpose=columns is not None)
-    faults = FaultLog(skip_bad_lines=skip_bad_lines)
     try:
         with pq.ParquetFile(path) as file:
             schema = file.schema_arrow
@@ -108,12 +159,15 @@ def read_parquet(
                 faults.settle()
                 raise AssertionError("settle raises for what is beyond repair")
             pairs = PairCollector(str(path), faults, *_settle(pair, chosen))
-            batches = file.iter_batches(columns=needed_columns(schema.names, chosen))
-            rows = (row for batch in batches for row in batch.to_pylist())
-            collect_records(enumerate(rows, 1), pairs, chosen, source_language, target_language)
+            yield pairs
+            first_row = 1
+            for batch in file.iter_batches(PARQUET_ROWS, columns=needed_columns(schema.names, chosen)):
+                numbered = enumerate(batch.to_pylist(), first_row)
+                collect_records(numbered, pairs, chosen, source_language, target_language)
+                first_row += len(batch)
+                yield pairs
     except pa.ArrowInvalid as error:
         raise ParallelTextError(f"{path}: expected a Parquet file, got: {error}; write it again") from error
-    return pairs.dataset()
 
 
 def collect_records(

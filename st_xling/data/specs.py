@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,8 @@ from st_xling.data.columns import ColumnPair
 from st_xling.data.languages import UNKNOWN
 from st_xling.data.pairs import COLUMNS, require_rows
 from st_xling.data.readers import file_ending, read_parallel
+from st_xling.data.stream_parallel import stream_parallel
+from st_xling.data.streams import head
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -88,28 +90,29 @@ def parse_data_spec(spec: str) -> DataSpec:
     return DataSpec(spec, location, source_language, target_language, options=options)
 
 
-def load_data_specs(specs: Iterable[str], *, skip_bad_lines: bool = False) -> dict[str, Dataset]:
+def load_data_specs(specs: Iterable[str], *, skip_bad_lines: bool = False, stream: bool = False) -> dict[str, Any]:
     """Reads all that the specs ask for.
 
     Args:
         specs: As ``parse_data_spec`` takes them; all are parsed before the first is read.
         skip_bad_lines: Drop faulty lines, with a warning, instead of raising.
+        stream: Read no further than the first rows; the rest comes when it is asked for, see ``stream_parallel``.
     Returns:
-        The datasets in order, by name: the languages (``de-en``), else the name of the file; ``-2``, ``-3`` is added
-        where a name repeats. A phrasebook gives one dataset for each language.
+        The datasets, or streams, in order, by name: the languages (``de-en``), else the name of the file; ``-2``,
+        ``-3`` is added where a name repeats. A phrasebook gives one dataset for each language.
     Raises:
         ValueError: If a spec is malformed or there is none; and as ``read_parallel``.
     """
     parsed = [parse_data_spec(spec) for spec in specs]
     if not parsed:
         raise ValueError(f"expected at least one data spec, got none; pass {FORMS}")
-    loaded: dict[str, Dataset] = {}
+    loaded: dict[str, Any] = {}
     for spec in parsed:
         if spec.location == "phrasebook":
             for dataset in _read_phrasebook(spec):
                 loaded[_free_name(_name(dataset, spec), loaded)] = dataset
         else:
-            dataset = read_parallel(
+            dataset = (stream_parallel if stream else read_parallel)(
                 spec.location,
                 source_language=spec.source_language,
                 target_language=spec.target_language,
@@ -136,15 +139,16 @@ def _read_phrasebook(spec: DataSpec) -> list[Dataset]:
     ]
 
 
-def _name(dataset: Dataset, spec: DataSpec) -> str:
-    sources, targets = (dataset.unique(f"{side}_language") for side in ("source", "target"))
+def _name(dataset: Any, spec: DataSpec) -> str:
+    shown = require_rows(dataset if hasattr(dataset, "__len__") else head(dataset, 1000), spec.text)
+    sources, targets = (shown.unique(f"{side}_language") for side in ("source", "target"))
     if len(sources) == len(targets) == 1 and UNKNOWN not in (sources[0], targets[0]):
         return f"{sources[0]}-{targets[0]}"
     path = Path(spec.location if isinstance(spec.location, str) else spec.location[0])
     return path.name.removesuffix(file_ending(path)) or UNKNOWN
 
 
-def _free_name(name: str, taken: dict[str, Dataset]) -> str:
+def _free_name(name: str, taken: Mapping[str, Any]) -> str:
     number, free = 1, name
     while free in taken:
         number += 1

@@ -42,14 +42,32 @@ def read_tsv(
         FileNotFoundError: If there is no such file.
         ValueError: If ``columns`` are not two positions.
     """
+    faults = FaultLog(skip_bad_lines=skip_bad_lines)
+    pairs = tsv_collector(path, faults, source_language, target_language, columns)
+    collect_lines(read_lines(path, faults), pairs, columns)
+    return pairs.dataset()
+
+
+def tsv_collector(
+    path: str | Path,
+    faults: FaultLog,
+    source_language: str | None,
+    target_language: str | None,
+    columns: ColumnPair | None,
+) -> PairCollector:
+    """What takes the pairs of the file; raises as ``read_tsv`` for columns and languages."""
     if columns is not None:
         check_positions(columns, path)
-    faults = FaultLog(skip_bad_lines=skip_bad_lines)
     languages = resolve_pair(path, source_language, target_language, swapped_on_purpose=columns is not None)
-    pairs = PairCollector(str(path), faults, *languages)
-    rows = [None if line is None else line.split("\t") for line in read_lines(path, faults)]
-    collect_rows(rows, pairs, columns, first_line=1)
-    return pairs.dataset()
+    return PairCollector(str(path), faults, *languages)
+
+
+def collect_lines(
+    lines: Sequence[str | None], pairs: PairCollector, columns: ColumnPair | None, *, first_line: int = 1
+) -> None:
+    """Add the pairs of tab-separated lines; ``None`` is a line whose fault is noted already."""
+    rows = [None if line is None else line.split("\t") for line in lines]
+    collect_rows(rows, pairs, columns, first_line=first_line)
 
 
 def collect_rows(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from st_xling.models.adapters import plain_copy
 from st_xling.models.backbone import Backbone
 
 
@@ -21,7 +21,7 @@ class RepresentationTranslationHead(nn.Module):
     positions nobody reads. The values are those of the full layer.
 
     Args:
-        backbone: The encoder whose layers are copied.
+        backbone: The encoder whose layers are copied; adapters on them are merged into the copy.
         layers: How many of its last layers (``K``; the paper's best is 2).
         languages: Number of languages the head may have to write; above 1, a learned language embedding, starting
             at zero, is added to the reconstructed positions.
@@ -54,7 +54,7 @@ class RepresentationTranslationHead(nn.Module):
         depth = len(backbone.layers)
         if not 1 <= layers <= depth:
             raise ValueError(f"layers must lie in 1..{depth}, the encoder's depth: got {layers}; lower it.")
-        self.layers = nn.ModuleList(copy.deepcopy(layer) for layer in backbone.layers[-layers:])
+        self.layers = nn.ModuleList(plain_copy(layer) for layer in backbone.layers[-layers:])
         config = backbone.model.config
         self.heads = int(config.num_attention_heads)  # type: ignore[union-attr, arg-type]
         self.attention_dropout = float(config.attention_probs_dropout_prob)  # type: ignore[union-attr, arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,19 @@ LOGS_AN_EVALUATION = 5
 
 
 def training_arguments(
-    options: TrainingOptions, folder: Path, *, rows: int, processes: int = 1, best_metric: str | None = None
+    options: TrainingOptions, folder: Path, *, rows: int | None, processes: int = 1, best_metric: str | None = None
 ) -> SentenceTransformerTrainingArguments:
     """The host's arguments for one run.
 
     Args:
         options: Ours.
         folder: Where checkpoints go.
-        rows: Pairs in the training data.
+        rows: Pairs of an epoch; ``None``: a stream without an end.
         processes: Processes that share a step.
         best_metric: Metric of the evaluator to choose the best checkpoint by; ``None``: no evaluation, keep the last.
+
+    Raises:
+        ValueError: A stream, and no ``max_steps`` to end it.
     """
     steps = total_steps(options, rows, processes)
     logs = options.log_steps or LOGS_AN_EVALUATION  # a multiple of it: every checkpoint falls on a logged step
@@ -58,8 +62,8 @@ def training_arguments(
         load_best_model_at_end=best_metric is not None,
         seed=options.seed,
         data_seed=options.seed,
-        dataloader_drop_last=rows >= options.batch_size * processes,
-        batch_sampler=LengthGroupedBatchSampler if options.group_by_length else ShuffledBatchSampler,
+        dataloader_drop_last=rows is None or rows >= options.batch_size * processes,
+        **_batching(options, stream=rows is None),
         dataloader_pin_memory=torch.cuda.is_available(),
         report_to="none",
         disable_tqdm=True,
@@ -67,12 +71,33 @@ def training_arguments(
     )
 
 
-def total_steps(options: TrainingOptions, rows: int, processes: int = 1) -> int:
+def sampler_options(options: TrainingOptions) -> dict[str, Any]:
+    """What our samplers and ``mix_streams`` are told alike."""
+    return {
+        "alpha": options.language_alpha,
+        "temperature": options.language_temperature,
+        "one_pair": options.batches == "one_pair",
+        "keep_duplicates_apart": options.keep_duplicates_apart,
+    }
+
+
+def total_steps(options: TrainingOptions, rows: int | None, processes: int = 1) -> int:
     """Optimiser steps of the whole run."""
     if options.max_steps > 0:
         return options.max_steps
+    if rows is None:
+        raise ValueError("a stream has no end that is known: got no max_steps; set training.max_steps / --max-steps.")
     batches = max(1, rows // (options.batch_size * processes))
     return max(1, math.ceil(options.epochs * math.ceil(batches / options.gradient_accumulation)))
+
+
+def _batching(options: TrainingOptions, *, stream: bool) -> dict[str, Any]:
+    if stream:
+        # Rows come in the order of their batches. Were batches dealt out by the first process, it would have to pad
+        # them all to one length; instead every process reads the stream and takes its part.
+        return {"accelerator_config": {"dispatch_batches": False}}
+    kind = LengthGroupedBatchSampler if options.group_by_length else ShuffledBatchSampler
+    return {"batch_sampler": partial(kind, **sampler_options(options))}
 
 
 def _divisor(number: int, at_most: int) -> int:

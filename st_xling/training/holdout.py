@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from st_xling.data.streams import head
+from st_xling.data.text_columns import column_texts, exact_key
+
 if TYPE_CHECKING:
-    from datasets import Dataset
+    from datasets import Dataset, IterableDataset
 
 MOST_PAIRS = 500
 MOST_SHARE = 0.02
+HEAD_ROWS = 50_000
 _KEYS = 2**64
 
 
@@ -30,21 +36,48 @@ def hold_out(
     Returns:
         Training and development data sets, by name; those too small to spare a row have none in the second.
     """
-    largest = max((len(dataset) for dataset in data.values()), default=0)
-    limit = int(_KEYS * min(share, pairs / max(1, largest)))
-    texts = {name: dataset["target"][:] for name, dataset in data.items()}
-    held = {text for column in texts.values() for text in column if _key(text) < limit}
-    for column in texts.values():
-        if held.issuperset(column):  # its only sentences: every language trains on them
-            held.difference_update(column)
+    limit = _limit((len(dataset) for dataset in data.values()), pairs, share)
+    found = {name: _candidates(dataset, limit) for name, dataset in data.items()}
+    held = {text for candidates in found.values() for text in candidates.values()}
+    for name, candidates in found.items():
+        if len(candidates) == len(data[name]) and held.issuperset(candidates.values()):
+            held.difference_update(candidates.values())  # its only sentences: every language trains on them
     train, dev = {}, {}
     for name, dataset in data.items():
-        train[name] = dataset.select([row for row, text in enumerate(texts[name]) if text not in held])
-        out = [row for row, text in enumerate(texts[name]) if text in held]
+        out = [row for row, text in found[name].items() if text in held]
+        train[name] = dataset.select(np.delete(np.arange(len(dataset)), out)) if out else dataset
         if out:
             dev[name] = dataset.select(out)
     return train, dev
 
 
-def _key(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "big")
+def hold_out_streams(
+    data: Mapping[str, IterableDataset], *, pairs: int = MOST_PAIRS, share: float = MOST_SHARE, rows: int = HEAD_ROWS
+) -> tuple[dict[str, IterableDataset], dict[str, Dataset]]:
+    """The same for streams: development pairs come from the first ``rows`` rows of each.
+
+    Their target texts are then passed over wherever they come in any stream, so that none is trained on.
+    """
+    _, dev = hold_out({name: head(stream, rows) for name, stream in data.items()}, pairs=pairs, share=share)
+    held = frozenset(text for dataset in dev.values() for text in dataset["target"])
+    return {name: stream.filter(NotHeldOut(held)) if held else stream for name, stream in data.items()}, dev
+
+
+@dataclass(frozen=True)
+class NotHeldOut:
+    """Whether a row may be trained on."""
+
+    targets: frozenset[str]
+
+    def __call__(self, row: Mapping[str, str]) -> bool:
+        return row["target"] not in self.targets
+
+
+def _limit(sizes: Iterable[int], pairs: int, share: float) -> int:
+    return int(_KEYS * min(share, pairs / max(1, *sizes, 1)))
+
+
+def _candidates(dataset: Dataset, limit: int) -> dict[int, str]:
+    """Row → target text, of the rows whose key is below ``limit``."""
+    numbered = enumerate(column_texts(dataset, "target"))
+    return {row: text for row, text in numbered if exact_key(text) < limit}

@@ -11,9 +11,20 @@ from typing import Any
 
 import yaml
 
+from st_xling.data.balance import check_balance
+from st_xling.training.lora import LoraOptions, check_lora
 from st_xling.training.objectives import OBJECTIVES
 from st_xling.training.strict_keys import check_keys, merge, nearest, read_options, read_value, set_key
 from st_xling.training.weights import read_weight
+
+BATCHES = ("mixed", "one_pair")
+AUTO = "auto"
+
+_HINTS = {
+    "log_steps": " (it must divide eval_steps)",
+    "mini_batch_size": " (it must be even, or 'auto')",
+    "batches": f" (it is {' or '.join(BATCHES)})",
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +49,15 @@ class TrainingOptions:
         eval_steps: Steps between evaluations and checkpoints; 0: ten of them over the run.
         log_steps: Steps between logged losses; 0 chooses. Must divide ``eval_steps``.
         keep_checkpoints: Checkpoints kept besides the best.
-        mini_batch_size: Rows encoded at a time (even): large batches in small memory, see ``CachedLoss``; 0: all.
+        mini_batch_size: Rows encoded at a time (even): large batches in small memory, see ``CachedLoss``; 0: all;
+            ``auto``: as many as fit. (``batch_size: auto`` is another word for it: the batch stays the recipe's.)
+        memory_budget: Memory in MiB that ``auto`` may fill; 0: nearly all that is free.
+        lora: Train adapters beside frozen weights; ``None``: train all weights.
+        language_alpha: Balance languages by this exponent, see ``language_shares``: 1 as the data is, 0 all alike.
+        language_temperature: The same, as 1 / ``language_alpha``; give one of the two at most.
+        batches: ``mixed``, or ``one_pair``: each batch holds a single pair of languages.
+        keep_duplicates_apart: No two rows of a batch share a text, which in-batch losses would tell apart.
+        shuffle_buffer: Rows of a stream that are shuffled together.
     """
 
     epochs: float = 1.0
@@ -55,7 +74,14 @@ class TrainingOptions:
     eval_steps: int = 0
     log_steps: int = 0
     keep_checkpoints: int = 1
-    mini_batch_size: int = 0
+    mini_batch_size: int | str = 0
+    memory_budget: int = 0
+    lora: LoraOptions | None = None
+    language_alpha: float | None = None
+    language_temperature: float | None = None
+    batches: str = "mixed"
+    keep_duplicates_apart: bool = True
+    shuffle_buffer: int = 50_000
     seed: int = 0
 
 
@@ -101,7 +127,8 @@ def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, A
     if tiny:
         raw = merge(raw, changes)
     for key, value in (overrides or {}).items():
-        set_key(raw, key, value)
+        automatic = key == "training.batch_size" and value == AUTO  # the batch stays as large as the recipe says
+        set_key(raw, "training.mini_batch_size" if automatic else key, value)
     losses = raw.get("losses") or {}
     if not isinstance(losses, dict) or not losses:
         raise ValueError(f"a recipe needs at least one loss under 'losses': got {losses!r}.")
@@ -111,7 +138,7 @@ def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, A
         summary=str(raw.get("summary", "")),
         losses=_used({loss: _loss_options(loss, options) for loss, options in losses.items()}),
         model=ModelOptions(**read_options(ModelOptions, raw.get("model"), "model")),
-        training=check_training(TrainingOptions(**read_options(TrainingOptions, raw.get("training"), "training"))),
+        training=check_training(_training_options(raw.get("training"))),
     )
 
 
@@ -139,6 +166,18 @@ def _loss_options(name: str, given: Any) -> dict[str, Any]:
     return options
 
 
+def _training_options(given: Any) -> TrainingOptions:
+    if isinstance(given, dict):
+        given = dict(given)
+        if given.get("batch_size") == AUTO:
+            given |= {"mini_batch_size": AUTO}
+            del given["batch_size"]
+        if given.get("lora") is not None:
+            where = "training.lora"
+            given["lora"] = check_lora(LoraOptions(**read_options(LoraOptions, given["lora"], where)))
+    return TrainingOptions(**read_options(TrainingOptions, given, "training"))
+
+
 def check_training(options: TrainingOptions) -> TrainingOptions:
     """The options as they came, or ``ValueError`` with the one that is out of range."""
     wrong = {
@@ -151,16 +190,23 @@ def check_training(options: TrainingOptions) -> TrainingOptions:
         "gradient_accumulation": options.gradient_accumulation < 1,
         "precision": options.precision not in ("fp32", "bf16", "fp16"),
         "eval_steps": options.eval_steps < 0,
-        "mini_batch_size": options.mini_batch_size < 0 or options.mini_batch_size % 2 == 1,
+        "mini_batch_size": not _is_mini_batch(options.mini_batch_size),
+        "memory_budget": options.memory_budget < 0,
         "keep_checkpoints": options.keep_checkpoints < 0,
+        "batches": options.batches not in BATCHES,
+        "shuffle_buffer": options.shuffle_buffer < 1,
         "seed": not 0 <= options.seed < 2**32,
         "log_steps": options.log_steps < 0
         or (options.eval_steps > 0 and options.log_steps > 0 and options.eval_steps % options.log_steps != 0),
     }
     for key, bad in wrong.items():
         if bad:
-            hint = {"log_steps": " (it must divide eval_steps)", "mini_batch_size": " (it must be even)"}.get(key, "")
+            hint = _HINTS.get(key, "")
             raise ValueError(f"training.{key} is out of range{hint}: got {getattr(options, key)!r}.")
+    try:
+        check_balance(options.language_alpha, options.language_temperature)
+    except ValueError as error:
+        raise ValueError(f"training.language_alpha or language_temperature: {error}") from error
     return options
 
 
@@ -181,3 +227,7 @@ def _read(name_or_path: str) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise ValueError(f"a recipe is a mapping of keys: {name_or_path} holds {type(raw).__name__}.")
     return raw
+
+
+def _is_mini_batch(size: int | str) -> bool:
+    return size == AUTO if isinstance(size, str) else size >= 0 and size % 2 == 0

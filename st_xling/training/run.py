@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import shutil
@@ -19,23 +18,31 @@ from tqdm.auto import tqdm
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from st_xling._version import __version__
+from st_xling.data.text_columns import column_texts
 from st_xling.losses import CachedLoss
 from st_xling.models import load_encoder, tiny_encoder
+from st_xling.models.adapters import without_adapters
+from st_xling.training import processes
 from st_xling.training.arguments import training_arguments
+from st_xling.training.auto_batch import choose_mini_batch
 from st_xling.training.build import build_loss, scheduled_weights
+from st_xling.training.leak_check import OnLeak, check_leaks
+from st_xling.training.lora import add_lora, check_start, end_lora, require_peft, trained_share
+from st_xling.training.mixture import COLUMNS, Mixture, prepare, tell_mixture
 from st_xling.training.progress import StderrProgress
-from st_xling.training.recipe import Recipe
+from st_xling.training.recipe import AUTO, Recipe, TrainingOptions
 from st_xling.training.run_folder import RunFolder, write_json
 from st_xling.training.strict_keys import read_options
 from st_xling.training.texts import TextReport, report_texts
 from st_xling.training.trainer import CrossLingualTrainer
 
 if TYPE_CHECKING:
-    from datasets import Dataset
+    from datasets import Dataset, IterableDataset
+
+    from st_xling.data.leak import Texts
+    from st_xling.data.leak_report import LeakReport
 
 logger = logging.getLogger(__name__)
-
-COLUMNS = ["source", "target", "source_language", "target_language"]
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -71,37 +78,46 @@ class TrainingResult:
 
 def train(
     recipe: Recipe,
-    data: Mapping[str, Dataset],
+    data: Mapping[str, Dataset | IterableDataset],
     out: str | Path,
     *,
     model: str | SentenceTransformer = "tiny",
     tiny: Mapping[str, Any] | None = None,
     evaluator: BaseEvaluator | None = None,
+    evaluation: Mapping[str, Texts] | None = None,
+    on_leak: OnLeak = "report",
     resume: bool = False,
     overwrite: bool = False,
     command: str | None = None,
 ) -> TrainingResult:
-    """Train a cross-lingual encoder and save it.
+    """Train a cross-lingual encoder and save it; called in each of several processes, they train one together.
 
     Args:
         recipe: Objectives and options, from :func:`load_recipe`.
         data: Name → data set with ``source``, ``target``, ``source_language``, ``target_language``; all are mixed.
+            If one is an ``IterableDataset``, all are streamed, and the recipe must say ``max_steps``: vocabulary,
+            truncation report and leak check then see the first rows alone.
         out: Folder of the run (see :class:`RunFolder`).
         model: Hub id, folder, a loaded model, or ``"tiny"``: a small encoder built from the data.
         tiny: Options of :func:`tiny_encoder`, for ``model="tiny"``.
         evaluator: Judges the model during training, by its ``primary_metric``; the best checkpoint is kept.
+        evaluation: Texts that will judge the model later; like the evaluator's, they are looked for in the data.
+        on_leak: What to do about training rows with such text: ``"report"``, ``"drop"`` or ``"fail"``.
         resume: Go on from the last complete checkpoint in ``out``.
         overwrite: Replace an earlier run in ``out``.
         command: The command line, kept with the run.
 
     Raises:
-        ValueError: Empty data, an occupied folder, a model or option that does not fit.
+        ValueError: Empty data, an occupied folder, a model or option that does not fit; shared text, if it is to fail.
         TrainingInterrupted: Ctrl-C.
     """
     tiny = check_tiny(tiny)
     if tiny and model != "tiny":
         raise ValueError(f"tiny options shape the model 'tiny' only: got {', '.join(tiny)} for another model.")
-    pairs = mix(data)
+    if recipe.training.lora is not None:
+        require_peft()
+    processes.meet()
+    mixture, leak = processes.together(lambda: _mixture(recipe, data, evaluator, evaluation, on_leak))
     folder = RunFolder(out)
     manifest = {
         "version": __version__,
@@ -109,27 +125,44 @@ def train(
         "recipe": recipe.as_dict(),
         "model": _name(model),
         "tiny": tiny,
-        "data": {key: {"rows": len(part), "sha8": fingerprint(part)} for key, part in data.items()},
+        "data": mixture.manifest,
         "dev": _dev_data(evaluator),
+        "processes": processes.count(),
     }
     created, replaces = not folder.path.exists(), overwrite and not resume and folder.manifest_path.is_file()
     progress = StderrProgress(recipe.name)
-    checkpoint = folder.claim(manifest, resume=resume, overwrite=overwrite)
+    checkpoint = processes.on_main(lambda: folder.claim(manifest, resume=resume, overwrite=overwrite))
     try:
-        trainer, texts = _prepare(recipe, pairs, folder, model, tiny, evaluator, checkpoint, progress)
+        start = model if checkpoint is not None else _same_start(recipe, model, tiny, mixture.looked_at, folder)
+        found = folder.read_manifest().get("mini_batch_size") if resume else None
+        trainer, texts = processes.together(
+            lambda: _prepare(recipe, mixture, folder, start, tiny, evaluator, checkpoint, progress, found)
+        )
     except ValueError:
-        if not resume and not replaces:  # nothing was trained: leave nothing behind
+        if processes.is_main() and not resume and not replaces:  # nothing was trained: leave nothing behind
             shutil.rmtree(folder.path if created else folder.training, ignore_errors=True)
         raise
+    if model == "tiny":
+        trainer.model.model_card_data.base_model = None
+    processes.on_main(folder.forget_start)
     if replaces:
-        folder.start_over(manifest)
+        processes.on_main(lambda: folder.start_over(manifest))
+    if recipe.training.mini_batch_size == AUTO:
+        manifest["mini_batch_size"] = getattr(trainer.loss, "mini_batch_size", 0)
+        processes.on_main(lambda: folder.write_manifest({**manifest, "finished": False}))
+    lora = recipe.training.lora
+    if lora is not None and checkpoint is None:
+        processes.on_main(lambda: save_model(without_adapters(trainer.model), folder.base))
     started = time.perf_counter()
     try:
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     except KeyboardInterrupt as stop:
-        raise TrainingInterrupted(folder.path, folder.last_checkpoint()) from stop
+        # Beside others, only the main process tidies up after itself.
+        raise TrainingInterrupted(folder.path, folder.last_checkpoint() if processes.is_main() else None) from stop
     finally:
         progress.close()
+    if lora is not None:
+        end_lora(trainer.model, lora, start=_name(model), base=folder.base)
     result = TrainingResult(
         model=trainer.model,
         folder=folder.path,
@@ -139,7 +172,7 @@ def train(
         texts=texts,
         best=trainer.state.best_metric,
     )
-    _save(result, folder, manifest)
+    processes.on_main(lambda: _save(result, folder, manifest, leak))
     return result
 
 
@@ -148,72 +181,107 @@ def check_tiny(options: Mapping[str, Any] | None) -> dict[str, Any]:
     return read_options(tiny_encoder, dict(options or {}), "tiny")
 
 
-def mix(data: Mapping[str, Dataset]) -> Dataset:
-    """All data sets in one, with the columns that training reads.
-
-    Raises:
-        ValueError: No data set, an empty one, or one that lacks a column.
-    """
-    from datasets import concatenate_datasets
-
-    if not data:
-        raise ValueError("training needs at least one data set: got none.")
-    for name, part in data.items():
-        missing = [column for column in COLUMNS if column not in part.column_names]
-        if missing:
-            raise ValueError(f"data set {name!r} lacks {', '.join(missing)}: it has {', '.join(part.column_names)}.")
-        if len(part) == 0:
-            raise ValueError(f"data set {name!r} is empty; check its file, or leave it out.")
-    return concatenate_datasets([part.select_columns(COLUMNS) for part in data.values()])
-
-
-def fingerprint(dataset: Dataset) -> str:
-    """Eight hexadecimal digits that change with any text of the data set or its order."""
-    digest = hashlib.sha256()
-    for column in ("source", "target"):
-        for text in dataset[column][:]:
-            digest.update(text.encode("utf-8") + b"\n")
-    return digest.hexdigest()[:8]
+def _mixture(
+    recipe: Recipe,
+    data: Mapping[str, Dataset | IterableDataset],
+    evaluator: BaseEvaluator | None,
+    evaluation: Mapping[str, Texts] | None,
+    on_leak: OnLeak,
+) -> tuple[Mixture, LeakReport | None]:
+    """What is trained on, looked through for text that judges the model."""
+    mixture = prepare(data, recipe.training, processes=processes.count())
+    if mixture.streamed and on_leak != "report":
+        raise ValueError(f"a stream is not read before it is trained on: got on_leak={on_leak!r}; take st-xling leak.")
+    seen = " (first rows)" if mixture.streamed else ""  # so that figures and signature say so
+    looked_at = {name + seen: part for name, part in mixture.parts.items()}
+    unleaked, leak = check_leaks(looked_at, evaluator, evaluation, on_leak=on_leak)
+    if leak is not None and leak.dropped:
+        mixture = prepare(unleaked, recipe.training, processes=processes.count())
+    return mixture, leak
 
 
 def _prepare(
     recipe: Recipe,
-    pairs: Dataset,
+    mixture: Mixture,
     folder: RunFolder,
     model: str | SentenceTransformer,
     tiny: dict[str, Any],
     evaluator: BaseEvaluator | None,
     checkpoint: Path | None,
     progress: StderrProgress,
+    mini_batch: int | None,
 ) -> tuple[CrossLingualTrainer, tuple[TextReport, TextReport]]:
-    if checkpoint is not None:
-        encoder = load_encoder(str(checkpoint))  # pooling and length as they were chosen at the start
+    lora = recipe.training.lora
+    if checkpoint is not None:  # pooling and length as they were chosen at the start
+        encoder = load_encoder(str(checkpoint if lora is None else folder.base))
         encoder.model_card_data.base_model = None if model == "tiny" else _name(model)
     else:
-        encoder = _encoder(recipe, model, tiny, pairs) if isinstance(model, str) else model
+        encoder = _encoder(recipe, model, tiny, mixture.looked_at) if isinstance(model, str) else model
+        check_start(encoder, lora, given=not isinstance(model, str))
+    tell_mixture(mixture, recipe.training)
     sides = [
         report_texts(
-            encoder.tokenizer, pairs[side][:], max_length=encoder.max_seq_length, description=side, progress=True
+            encoder.tokenizer,
+            column_texts(mixture.looked_at, side),
+            max_length=encoder.max_seq_length,
+            description=side,
+            progress=True,
+            total=len(mixture.looked_at),
         )
         for side in ("source", "target")
     ]
     _tell_truncation(sides[0] + sides[1], encoder.max_seq_length)
-    languages = sorted(set(pairs["source_language"][:]) | set(pairs["target_language"][:]))
+    languages = sorted({name for side in ("source", "target") for name in mixture.looked_at.unique(f"{side}_language")})
     loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in sides], languages=languages)
     weights = scheduled_weights(recipe, loss)
+    if lora is not None:  # after the losses, which copy plain layers
+        add_lora(encoder, lora, base=folder.base, seed=recipe.training.seed)
+        tqdm.write(f"LoRA trains {trained_share(encoder)} of the encoder", file=sys.stderr)
     cache = recipe.training.mini_batch_size
+    cached = 0 if cache == AUTO else int(cache)
     metric = None if evaluator is None else f"eval_{evaluator.primary_metric}"
     trainer = CrossLingualTrainer(
         model=encoder,
-        args=training_arguments(recipe.training, folder.training, rows=len(pairs), best_metric=metric),
-        train_dataset=pairs,
-        loss=CachedLoss(loss, mini_batch_size=cache) if cache else loss,
+        args=training_arguments(
+            recipe.training, folder.training, rows=mixture.rows, processes=processes.count(), best_metric=metric
+        ),
+        train_dataset=mixture.pairs,
+        loss=CachedLoss(loss, mini_batch_size=cached) if cached else loss,
         evaluator=evaluator,
         callbacks=[progress] if weights is None else [progress, weights],
     )
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
+    if cache == AUTO:
+        _cache_what_fits(trainer, recipe.training, mixture.looked_at[0], sides, mini_batch)
     return trainer, (sides[0], sides[1])
+
+
+def _cache_what_fits(
+    trainer: CrossLingualTrainer,
+    options: TrainingOptions,
+    row: dict[str, Any],
+    sides: list[TextReport],
+    found: int | None,
+) -> None:
+    """Cache the trainer's loss by the largest mini-batch that fits, or by the one that the run was started with."""
+    if found is None:
+        longest = {"source": sides[0].longest_text, "target": sides[1].longest_text}
+        row = {name: text for name, text in row.items() if name in COLUMNS} | longest
+        found = choose_mini_batch(trainer, row, batch_size=options.batch_size, budget_mib=options.memory_budget)
+    if found:
+        loss: Any = trainer.loss
+        trainer.loss = trainer.prepare_loss(CachedLoss(loss, mini_batch_size=found), trainer.model)  # type: ignore[assignment]
+
+
+def _same_start(
+    recipe: Recipe, model: str | SentenceTransformer, tiny: dict[str, Any], pairs: Dataset, folder: RunFolder
+) -> str | SentenceTransformer:
+    """What to start from: beside others, a tiny encoder is built once and read by all."""
+    if model != "tiny" or processes.count() == 1:
+        return model
+    processes.on_main(lambda: _encoder(recipe, "tiny", tiny, pairs).save_pretrained(str(folder.start)))
+    return str(folder.start)
 
 
 def _encoder(recipe: Recipe, model: str, tiny: dict[str, Any], pairs: Dataset) -> SentenceTransformer:
@@ -224,7 +292,7 @@ def _encoder(recipe: Recipe, model: str, tiny: dict[str, Any], pairs: Dataset) -
     for key, value in (("pooling", options.pooling), ("max_length", options.max_length)):
         if value is not None:
             shape.setdefault(key, value)
-    return tiny_encoder((text for side in ("source", "target") for text in pairs[side][:]), **shape)
+    return tiny_encoder(column_texts(pairs, "source", "target"), **shape)
 
 
 def _name(model: str | SentenceTransformer) -> str:
@@ -247,12 +315,13 @@ def _tell_truncation(report: TextReport, max_length: int | None) -> None:
         )
 
 
-def _save(result: TrainingResult, folder: RunFolder, manifest: dict[str, Any]) -> None:
+def _save(result: TrainingResult, folder: RunFolder, manifest: dict[str, Any], leak: LeakReport | None) -> None:
     lines = [json.dumps(entry, ensure_ascii=False) for entry in result.history]
     (folder.training / "log.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     save_model(result.model, folder.path)
     figures = {"seconds": round(result.seconds, 1), "steps": result.steps, "best_dev": result.best}
-    write_json(folder.path / "results.json", {"training": figures})
+    checked = {} if leak is None else {"leak": leak.as_dict()}
+    write_json(folder.path / "results.json", {"training": figures, **checked})
     folder.write_manifest({**manifest, "finished": True})
 
 

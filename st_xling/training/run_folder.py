@@ -6,6 +6,8 @@
 ``training/run.json``                  recipe, data, command; ``finished`` once the model stands
 ``training/checkpoint-N/``             the host's checkpoint and ``loss.safetensors``
 ``training/log.jsonl``                 one line a logged step
+``training/base/``                     training by adapters: the model below them
+``training/start/``                    while several processes read it: the tiny encoder that they start from
 =====================================  ==========================================================
 """
 
@@ -31,6 +33,8 @@ class RunFolder:
         self.path = Path(path)
         self.training = self.path / "training"
         self.manifest_path = self.training / "run.json"
+        self.start = self.training / "start"
+        self.base = self.training / "base"
 
     def claim(self, manifest: dict[str, Any], *, resume: bool = False, overwrite: bool = False) -> Path | None:
         """Make the folder this run's own; an earlier run to be replaced stands until :meth:`start_over`.
@@ -71,6 +75,10 @@ class RunFolder:
         self.training.mkdir(parents=True)
         self.write_manifest({**manifest, "finished": False})
 
+    def forget_start(self) -> None:
+        """Remove the encoder that the processes have read."""
+        shutil.rmtree(self.start, ignore_errors=True)
+
     def read_manifest(self) -> dict[str, Any]:
         return json.loads(self.manifest_path.read_text(encoding="utf-8"))
 
@@ -88,7 +96,7 @@ class RunFolder:
         return None
 
     def _check_same_run(self, manifest: dict[str, Any]) -> None:
-        written = self.read_manifest()
+        written = {"processes": 1, **self.read_manifest()}
         plain = json.loads(json.dumps(manifest))
         ignored = {"finished", "command", "version"}
         unlike = [

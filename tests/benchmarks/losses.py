@@ -15,18 +15,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
-import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-TOKENS, BATCH, VOCABULARY, TARGET_VOCABULARY = 32, 32, 119_547, 30_000
+from tests.benchmarks.measure import Shape, apart, peak, resident
+
+HERE, SHAPE = "tests.benchmarks.losses", Shape()
 
 
 def build(name: str) -> tuple[Callable[[], torch.Tensor], torch.nn.Module]:
@@ -35,7 +34,7 @@ def build(name: str) -> tuple[Callable[[], torch.Tensor], torch.nn.Module]:
 
     from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
 
-    model = bert_base()
+    model = SHAPE.encoder()
     if name == "host":
         loss: Any = MultipleNegativesRankingLoss(
             model, directions=("query_to_doc", "doc_to_query"), partition_mode="per_direction"
@@ -43,30 +42,14 @@ def build(name: str) -> tuple[Callable[[], torch.Tensor], torch.nn.Module]:
     else:
         loss = TranslationRankingLoss(model)
     if name == "dap":
-        loss = loss + RepresentationTranslationLoss(model, target_vocabulary=range(TARGET_VOCABULARY))
-    generator = torch.Generator().manual_seed(0)
-    ids = torch.randint(10, TARGET_VOCABULARY, (2, BATCH, TOKENS), generator=generator)
-    ids[:, :, 0], ids[:, :, -1] = model.tokenizer.cls_token_id, model.tokenizer.sep_token_id
+        loss = loss + RepresentationTranslationLoss(model, target_vocabulary=range(SHAPE.target_vocabulary))
+    columns = SHAPE.columns(model)
 
     def step() -> torch.Tensor:
-        columns = [{"input_ids": side.clone(), "attention_mask": torch.ones_like(side)} for side in ids]
-        value = loss(columns, None)
+        value = loss([dict(column) for column in columns], None)  # the host's loss writes into its columns
         return sum(value.values()) if isinstance(value, dict) else value
 
     return step, loss
-
-
-def bert_base() -> Any:
-    """Random weights in the shape of multilingual BERT, under mean pooling."""
-    from transformers import BertConfig, BertModel
-
-    from st_xling.models import tiny_encoder
-
-    model = tiny_encoder(["a b c d e f g h"] * 4, vocabulary=64, hidden_size=24, layers=1, max_length=TOKENS)
-    torch.manual_seed(0)
-    model[0].model = BertModel(BertConfig(vocab_size=VOCABULARY))
-    model[1].embedding_dimension = 768
-    return model.train()
 
 
 def time_against(names: tuple[str, str], rounds: int) -> float:
@@ -130,23 +113,6 @@ def softmax_difference() -> tuple[float, float]:
     return abs(value.item() - expected.item()), worst
 
 
-def resident() -> float:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize() / 2**20
-
-
-def peak() -> float:
-    # Not getrusage: a child begins with its parent's peak, and this parent holds two models.
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 2**10
-
-
-def apart(function: str, argument: str) -> Any:
-    """The result of one function in a fresh process, whose peak memory nothing else has raised."""
-    command = [sys.executable, "-m", "tests.benchmarks.losses", "--apart", function, argument]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
@@ -157,10 +123,10 @@ def main() -> None:
         print(json.dumps({"peak_of_step": peak_of_step, "softmax": softmax}[function](argument)))
         return
     print(f"DAP step / TR step, time:            {time_against(('dap', 'tr'), arguments.rounds):.3f}   (at most 1.35)")
-    memory = [apart("peak_of_step", name) for name in ("dap", "tr")]
+    memory = [apart(HERE, ["--apart", "peak_of_step", name]) for name in ("dap", "tr")]
     print(f"DAP step / TR step, peak memory:     {memory[0] / memory[1]:.3f}   (at most 1.40)")
     print(f"our ranking / the host's, time:      {time_against(('tr', 'host'), arguments.rounds):.3f}   (at most 1.05)")
-    chunked, plain = apart("softmax", "chunked"), apart("softmax", "plain")
+    chunked, plain = (apart(HERE, ["--apart", "softmax", kind]) for kind in ("chunked", "plain"))
     print(f"chunked / plain softmax, extra MiB:  {chunked['extra'] / plain['extra']:.3f}   (at most 0.10)")
     loss, gradient = softmax_difference()
     print(f"chunked - plain softmax:             loss {loss:.1e}, gradient {gradient:.1e}   (at most 1e-5)")

@@ -54,6 +54,18 @@ def test_the_best_checkpoint_needs_a_judge(tmp_path: Path) -> None:
 
 
 def test_samplers_and_dropping(tmp_path: Path) -> None:
-    assert args(tmp_path).batch_sampler is LengthGroupedBatchSampler
-    assert args(tmp_path, group_by_length=False).batch_sampler is ShuffledBatchSampler
+    made = args(tmp_path).batch_sampler
+    assert made.func is LengthGroupedBatchSampler
+    assert made.keywords == {"alpha": None, "temperature": None, "one_pair": False, "keep_duplicates_apart": True}
+    assert args(tmp_path, group_by_length=False).batch_sampler.func is ShuffledBatchSampler
+    asked = args(tmp_path, language_alpha=0.5, batches="one_pair", keep_duplicates_apart=False).batch_sampler.keywords
+    assert asked == {"alpha": 0.5, "temperature": None, "one_pair": True, "keep_duplicates_apart": False}
     assert args(tmp_path, rows=128).dataloader_drop_last and not args(tmp_path, rows=127).dataloader_drop_last
+
+
+def test_a_stream(tmp_path: Path) -> None:
+    made = training_arguments(TrainingOptions(max_steps=50), tmp_path, rows=None)
+    assert made.max_steps == 50 and made.eval_steps == 5 and made.dataloader_drop_last
+    assert made.batch_sampler == "batch_sampler" and made.accelerator_config.dispatch_batches is False
+    with pytest.raises(ValueError, match=r"a stream has no end that is known: .* set training.max_steps / --max-steps"):
+        training_arguments(TrainingOptions(), tmp_path, rows=None)

@@ -6,7 +6,8 @@ import pytest
 from datasets import Dataset
 
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.training.holdout import _KEYS, MOST_SHARE, _key, hold_out
+from st_xling.data.text_columns import exact_key
+from st_xling.training.holdout import _KEYS, MOST_SHARE, hold_out, hold_out_streams
 
 
 def corpus(language: str, size: int = 800, seed: int = 0) -> Dataset:
@@ -50,7 +51,7 @@ def test_about_as_many_as_asked_for(data: dict[str, Dataset]) -> None:
 
 def test_the_same_tomorrow_and_in_any_order(data: dict[str, Dataset]) -> None:
     """The keys are the text's own: fixed here against a change of hash, which would leak old development pairs."""
-    assert _key("The key is under the mat.") == 4_087_006_728_416_107_221
+    assert exact_key("The key is under the mat.") == 4_087_006_728_416_107_221
     backwards = {name: data[name].select(range(len(data[name]) - 1, -1, -1)) for name in reversed(data)}
     (_, dev), (_, again) = hold_out(data), hold_out(backwards)
     for name in data:
@@ -59,9 +60,9 @@ def test_the_same_tomorrow_and_in_any_order(data: dict[str, Dataset]) -> None:
 
 def test_no_set_is_emptied_and_nothing_leaks() -> None:
     """A set of nothing but held-out sentences keeps them for training, and then all languages train on them."""
-    below = next(text for text in (f"Sentence {n}." for n in range(10_000)) if _key(text) < MOST_SHARE * _KEYS / 2)
-    other = next(text for text in (f"Phrase {n}." for n in range(10_000)) if _key(text) < MOST_SHARE * _KEYS / 2)
-    kept = [text for text in (f"Line {n}." for n in range(60)) if _key(text) > MOST_SHARE * _KEYS][:40]
+    below = next(text for text in (f"Sentence {n}." for n in range(10_000)) if exact_key(text) < MOST_SHARE * _KEYS / 2)
+    other = next(text for text in (f"Phrase {n}." for n in range(10_000)) if exact_key(text) < MOST_SHARE * _KEYS / 2)
+    kept = [text for text in (f"Line {n}." for n in range(60)) if exact_key(text) > MOST_SHARE * _KEYS][:40]
     data = {"de-en": pair(below, other, *kept), "th-en": pair(below), "ar-en": pair(below, below)}
     train, dev = hold_out(data, pairs=500, share=MOST_SHARE)
     assert {name: len(part) for name, part in train.items()} == {"de-en": 41, "th-en": 1, "ar-en": 2}
@@ -74,3 +75,23 @@ def test_one_pair_and_none() -> None:
     train, dev = hold_out({"de-en": pair()})
     assert len(train["de-en"]) == 0 and dev == {}
     assert hold_out({}) == ({}, {})
+
+
+def test_streams_hold_out_the_same_and_never_train_on_it(data: dict[str, Dataset]) -> None:
+    streams = {name: dataset.to_iterable_dataset() for name, dataset in data.items()}
+    (train, dev), (whole_train, whole_dev) = hold_out_streams(streams), hold_out(data)
+    assert dev.keys() == whole_dev.keys()
+    for name in data:
+        assert list(dev[name]) == list(whole_dev[name])
+        assert list(train[name]) == list(whole_train[name]) == list(train[name])
+
+
+def test_held_out_text_is_passed_over_wherever_it_comes(data: dict[str, Dataset]) -> None:
+    """Only the first rows are judged by, but the same sentence may come again in the last, or in another stream."""
+    once = data["de-en"].select(range(400))
+    streams = {"de-en": once.to_iterable_dataset(), "fr-en": data["fr-en"].to_iterable_dataset()}
+    train, dev = hold_out_streams(streams, rows=100, share=0.2)
+    judged = {row["target"] for part in dev.values() for row in part}
+    assert len(judged) > 5 and all(len(part) <= 100 for part in dev.values())
+    trained = [row["target"] for part in train.values() for row in part]
+    assert len(trained) > 800 - 3 * len(judged) and not judged & set(trained)

@@ -151,6 +151,26 @@ def test_logged_steps_must_divide_evaluated_ones() -> None:
         load_recipe("tr", overrides={"training.log_steps": 4, "training.eval_steps": 10})
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batches": "one-pair"}, r"training.batches is out of range \(it is mixed or one_pair\): got 'one-pair'"),
+        ({"shuffle_buffer": 0}, "training.shuffle_buffer is out of range: got 0"),
+        (
+            {"language_alpha": 1.5},
+            r"training.language_alpha or language_temperature: alpha must lie in \[0, 1\]",
+        ),
+        ({"language_temperature": 0.5}, "language_temperature: temperature must be at least 1"),
+        ({"language_alpha": 0.5, "language_temperature": 2}, "by an exponent or by a temperature: .* leave one out"),
+        ({"language_alpha": "even"}, "training.language_alpha must be a number or null: got 'even'"),
+        ({"keep_duplicates_apart": "yes please"}, "training.keep_duplicates_apart must be true or false"),
+    ],
+)
+def test_language_balance_and_batches(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_recipe("tr", overrides={f"training.{key}": value for key, value in options.items()})
+
+
 def test_numbers_that_yaml_reads_as_text(write: Any) -> None:
     """YAML 1.1 has no number without a dot before its exponent: ``5e-5`` is text there."""
     assert yaml.safe_load("5e-5") == "5e-5"

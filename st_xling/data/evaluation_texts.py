@@ -1,0 +1,88 @@
+"""The texts of evaluation sets, for checks that only read them: pair files, Tatoeba folders, BUCC piles, plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from st_xling.data.bucc import read_bucc
+from st_xling.data.faults import FaultLog
+from st_xling.data.lines import read_lines
+from st_xling.data.readers import file_ending
+from st_xling.data.specs import load_data_specs
+from st_xling.data.tatoeba import read_tatoeba
+
+if TYPE_CHECKING:
+    from st_xling.data.leak import Texts
+
+EVALUATION_FORMS = "a data spec, a Tatoeba folder, a BUCC folder or prefix (with .gold), or a .txt file of sentences"
+"""What :func:`load_evaluation_specs` takes, for help and messages."""
+
+_PLAIN = (".txt", ".txt.gz")
+
+
+def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False) -> dict[str, Texts]:
+    """Reads the texts of all evaluation sets that the specs name.
+
+    Args:
+        specs: Each a folder of ``tatoeba.xxx-eng.xxx`` files; a prefix of BUCC files (``zh-en.test``, beside which lies
+            ``zh-en.test.gold``), or a folder of such; a ``.txt`` file (also ``.gz``), one sentence a line; or what
+            ``--data`` takes.
+        skip_bad_lines: Drop faulty lines of pair files, with a warning, instead of raising.
+
+    Returns:
+        Name → pairs, or sentences of one language. Each side of a BUCC set is one of its own, as are its gold pairs.
+
+    Raises:
+        ValueError: A malformed spec, or faulty lines; as ``load_data_specs``, ``read_tatoeba`` and ``read_bucc``.
+        FileNotFoundError: Nothing is there.
+    """
+    loaded: dict[str, Texts] = {}
+    for spec in specs:
+        path = Path(spec).expanduser()
+        if path.is_dir() and any(path.glob("tatoeba.*-eng.*")):
+            found: dict[str, Any] = {f"tatoeba {code}": pairs for code, pairs in read_tatoeba(path).items()}
+        elif golds := _gold_files(path):
+            found = {name: texts for gold in golds for name, texts in _bucc(gold).items()}
+        elif file_ending(path) in _PLAIN and "," not in spec:
+            found = {path.name.removesuffix(file_ending(path)): _sentences(path)}
+        else:
+            found = load_data_specs([spec], skip_bad_lines=skip_bad_lines)
+        for name, texts in found.items():
+            number, free = 1, name
+            while free in loaded:
+                number += 1
+                free = f"{name}-{number}"
+            loaded[free] = texts
+    return loaded
+
+
+def _gold_files(path: Path) -> list[Path]:
+    """The gold files of a folder, or the one of a prefix."""
+    if path.is_dir():
+        return sorted(gold for ending in (".gold", ".gold.gz") for gold in path.rglob(f"*-*{ending}"))
+    return [gold for ending in (".gold", ".gold.gz") if (gold := path.with_name(path.name + ending)).is_file()]
+
+
+def _bucc(gold: Path) -> dict[str, Texts]:
+    prefix = gold.name.removesuffix(".gz").removesuffix(".gold")
+    corpus = read_bucc(gold.with_name(prefix))
+    source, target = dict(zip(corpus.source_ids, corpus.source)), dict(zip(corpus.target_ids, corpus.target))
+    pairs = corpus.gold or []
+    piles: dict[str, Texts] = {
+        f"{prefix} {corpus.source_language}": corpus.source,
+        f"{prefix} {corpus.target_language}": corpus.target,
+    }
+    if pairs:
+        piles[f"{prefix} gold"] = ([source[s] for s, _ in pairs], [target[t] for _, t in pairs])
+    return piles
+
+
+def _sentences(path: Path) -> list[str]:
+    faults = FaultLog(can_skip=False)
+    lines = [line for line in read_lines(path, faults) if line is not None and line.strip()]
+    faults.settle()
+    if not lines:
+        raise ValueError(f"{path} holds no sentences; leave it out.")
+    return lines

@@ -1,0 +1,75 @@
+"""The text of a data set, a batch at a time: lengths and keys of its rows without its text in memory at once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+BATCH_ROWS = 10_000
+
+_TEXT = ("string", "large_string")  # Arrow's two kinds of text; Parquet and pandas give the second
+
+
+def text_columns(dataset: Any, *, without: Iterable[str] = ()) -> list[str]:
+    """Names of the columns that hold sentences: text, no ``*_language``, none of ``without``."""
+    names = [name for name, kind in dataset.features.items() if getattr(kind, "dtype", None) in _TEXT]
+    return [name for name in names if not name.endswith("_language") and name not in set(without)]
+
+
+def column_batches(dataset: Any, column: str, *, rows: int = BATCH_ROWS) -> Iterator[list[str]]:
+    """The cells of one column in order, at most ``rows`` at a time; of a ``Dataset`` or an ``IterableDataset``."""
+    for batch in dataset.select_columns([column]).with_format(None).iter(batch_size=rows):
+        yield batch[column]
+
+
+def column_texts(dataset: Any, *columns: str) -> Iterator[str]:
+    """The cells of one column after the other, a batch in memory at a time."""
+    for column in columns:
+        for batch in column_batches(dataset, column):
+            yield from batch
+
+
+def text_lengths(dataset: Any) -> list[int]:
+    """Characters a row over all text columns of a ``datasets.Dataset``. *Shape:* ``(rows,)``"""
+    import pyarrow.compute as pc
+
+    totals = np.zeros(len(dataset), dtype=np.int64)
+    for name in text_columns(dataset):
+        table = dataset.with_format("arrow").select_columns([name])
+        start = 0
+        for batch in table.iter(batch_size=BATCH_ROWS):
+            lengths = pc.fill_null(pc.utf8_length(batch[name]), 0)
+            totals[start : start + len(lengths)] += lengths.to_numpy()
+            start += len(lengths)
+    return totals.tolist()
+
+
+def exact_key(text: str | None) -> int:
+    """A number in [0, 2**64) that only equal texts share, for all practical purposes; the same tomorrow."""
+    return int.from_bytes(_digest(text), "big")
+
+
+def exact_keys(texts: Iterable[str | None]) -> np.ndarray:
+    """``exact_key`` of each text. *Shape:* ``(texts,)``, uint64"""
+    return np.frombuffer(b"".join(map(_digest, texts)), dtype=">u8").astype(np.uint64)
+
+
+def row_keys(dataset: Any, *, without: Iterable[str] = ()) -> np.ndarray:
+    """Keys of every sentence of a ``datasets.Dataset``. *Shape:* ``(rows, text columns)``, uint64"""
+    columns = text_columns(dataset, without=without)
+    return stack_keys([
+        np.concatenate([np.zeros(0, np.uint64), *map(exact_keys, column_batches(dataset, name))]) for name in columns
+    ], len(dataset))  # fmt: skip
+
+
+def stack_keys(columns: Sequence[np.ndarray], rows: int) -> np.ndarray:
+    """Columns of keys side by side; without a column, no row has a key. *Shape:* ``(rows, columns)``"""
+    return np.stack(columns, axis=1) if columns else np.zeros((rows, 0), np.uint64)
+
+
+def _digest(text: str | None) -> bytes:
+    # Half a surrogate pair, which a caller's own strings may hold, is no reason to stop.
+    return hashlib.blake2b((text or "").encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -1,0 +1,91 @@
+"""The program of each of two processes that train together; run by torchrun.
+
+``FOLDER/rankN.json`` says which rows it saw in each step and how shared steps ended, ``FOLDER/rankN.safetensors`` holds
+its model and heads. At last it gives the command line a folder that is not empty.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from safetensors.torch import save_file
+from sentence_transformers import SentenceTransformerTrainingArguments
+
+from st_xling.cli import main
+from st_xling.data.samplers import ShuffledBatchSampler
+from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
+from st_xling.models import tiny_encoder
+from st_xling.training import CrossLingualTrainer, processes
+from st_xling.training.loss_state import own_state
+from tests.conftest import PAIRS
+
+SECONDS = 100
+
+
+class Watched(CrossLingualTrainer):
+    """Writes down the rows of each step, by the number in their source text."""
+
+    def training_step(self, model: Any, inputs: dict[str, Any], *args: Any) -> torch.Tensor:
+        texts = self.model.tokenizer.batch_decode(inputs["source_input_ids"], skip_special_tokens=True)
+        self.seen.append([text.split()[-1] for text in texts])
+        return super().training_step(model, inputs, *args)
+
+
+def train(folder: Path, rank: int, model: Any, rows: Dataset) -> dict[str, torch.Tensor]:
+    loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=1)
+    with torch.no_grad():
+        loss.terms[1].loss.head.bias.fill_(float(rank))  # type: ignore[union-attr, operator]
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(folder / "run"),
+        per_device_train_batch_size=3,
+        num_train_epochs=2,
+        learning_rate=1e-2,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        batch_sampler=ShuffledBatchSampler,
+    )
+    trainer = Watched(model=model, args=arguments, train_dataset=rows, loss=loss)
+    trainer.seen = []
+    trainer.train()
+    (folder / f"rank{rank}.json").write_text(json.dumps({"rows": trainer.seen, "failures": failures()}))
+    return {**model.state_dict(), **{f"loss.{name}": part for name, part in own_state(trainer.loss, model).items()}}
+
+
+def failures() -> list[str]:
+    """How it ends in this process when one, the other, or neither fails."""
+
+    def fail_in(rank: int | None) -> str:
+        if rank == (0 if processes.is_main() else 1):
+            raise ValueError(f"no room in {rank}")
+        return "done"
+
+    ends = []
+    for rank in (None, 0, 1):
+        try:
+            ends.append(processes.together(lambda: fail_in(rank)))  # noqa: B023
+        except ValueError as error:
+            ends.append(f"{type(error).__name__}: {error}")
+    return [*ends, processes.on_main(lambda: "from main" if processes.is_main() else "from another")]
+
+
+if __name__ == "__main__":
+    faulthandler.dump_traceback_later(SECONDS, exit=True)
+    folder = Path(sys.argv[1])
+    texts = [text for pair in PAIRS for text in pair] + [" ".join(map(str, range(20)))]
+    start = tiny_encoder(texts, vocabulary=300, hidden_size=16, heads=2, layers=1)
+    # 14 rows in batches of 3: the last of five, which is short or not, has no partner.
+    sources = [f"{PAIRS[row % 8][0]} {row}" for row in range(14)]
+    data = Dataset.from_dict({"source": sources, "target": [PAIRS[row % 8][1] for row in range(14)]})
+    processes.meet()
+    me = int(not processes.is_main())
+    state = train(folder, me, start, data)
+    save_file({name: part.clone().contiguous() for name, part in state.items()}, folder / f"rank{me}.safetensors")
+    processes.on_main(lambda: None)  # both have written
+    main(["train", "tr", "--data", "phrasebook:de?size=8", "--out", str(folder)])

@@ -1,0 +1,158 @@
+"""Nothing that is no longer a number is used or saved: the run stops and names what it was."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from datasets import Dataset
+from sentence_transformers import SentenceTransformerTrainingArguments
+from torch import Tensor
+from transformers import TrainerControl, TrainerState
+
+from st_xling.losses import CachedLoss, TranslationRankingLoss
+from st_xling.losses.base import Batch, CrossLingualLoss
+from st_xling.training import CrossLingualTrainer
+from st_xling.training.finite import FiniteGuard, NotFiniteError
+from tests.training.children import CONTEXT, st_xling
+
+Make = Callable[..., Any]
+
+
+class Spoilt(CrossLingualLoss):
+    """Well until its ``at``-th call, which gives ``value``, or a gradient that is NaN."""
+
+    def __init__(self, model: Any, *, at: int, value: float | None) -> None:
+        super().__init__(model)
+        self.at, self.value, self.calls = at, value, 0
+
+    def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
+        self.calls += 1
+        mean = batch[0]["sentence_embedding"].mean()
+        if self.calls != self.at:
+            return mean * 0.01
+        return (mean - mean).sqrt() * mean if self.value is None else mean * 0 + self.value
+
+
+def trainer(model: Any, loss: Any, pairs: Any, folder: Path, **options: Any) -> CrossLingualTrainer:
+    settings = {"per_device_train_batch_size": 4, "max_steps": 8, "save_steps": 3, "logging_steps": 1}
+    common = {"report_to": "none", "disable_tqdm": True, "use_cpu": True}
+    arguments = SentenceTransformerTrainingArguments(output_dir=str(folder), **{**settings, **common, **options})
+    sides = list(zip(*(pairs * 2)))
+    rows = Dataset.from_dict({"source": sides[0], "target": sides[1]})
+    return CrossLingualTrainer(model=model, args=arguments, train_dataset=rows, loss=loss)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize(("value", "word"), [(math.nan, "NaN"), (math.inf, "infinity"), (-math.inf, "-infinity")])
+def test_a_component(value: float, word: str, cached: bool, make_model: Make, pairs: Any, tmp_path: Path) -> None:
+    """In step 5, of two terms: the one is named, checkpoint 3 stands, and step 5 was not made."""
+    model = make_model()
+    # Cached, the term is computed in both passes of a step.
+    spoilt = Spoilt(model, at=9 if cached else 5, value=value)
+    loss: Any = TranslationRankingLoss(model) + spoilt
+    run = trainer(model, CachedLoss(loss, mini_batch_size=2) if cached else loss, pairs, tmp_path)
+    with pytest.raises(NotFiniteError, match=rf"in training step 5: spoilt is {word}.*checkpoint-3 stands") as caught:
+        run.train()
+    assert caught.value.step == 5 and caught.value.checkpoint == tmp_path / "checkpoint-3"
+    assert caught.value.values["spoilt"] == word and "translation_ranking" not in caught.value.values
+    assert f"--model {tmp_path / 'checkpoint-3'}" in str(caught.value)
+    assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-3"]
+    assert run.state.global_step == 4
+    assert all(bool(part.isfinite().all()) for part in model.parameters())
+
+
+def test_a_gradient_of_a_finite_loss(make_model: Make, pairs: Any, tmp_path: Path) -> None:
+    model = make_model()
+    run = trainer(model, TranslationRankingLoss(model) + Spoilt(model, at=2, value=None), pairs, tmp_path)
+    with pytest.raises(NotFiniteError, match="step 2: gradient norm is NaN.*there is no checkpoint yet") as caught:
+        run.train()
+    assert list(caught.value.values) == ["gradient norm"]
+    assert all(bool(part.isfinite().all()) for part in model.parameters())
+
+
+def test_a_loss_alone(make_model: Make, pairs: Any, tmp_path: Path) -> None:
+    model = make_model()
+    run = trainer(model, Spoilt(model, at=2, value=math.nan), pairs, tmp_path)
+    with pytest.raises(NotFiniteError, match="step 2: the loss is NaN"):
+        run.train()
+
+
+def test_the_first_of_two_accumulated_batches(make_model: Make, pairs: Any, tmp_path: Path) -> None:
+    """The third forward pass belongs to the second step."""
+    model = make_model()
+    loss = TranslationRankingLoss(model) + Spoilt(model, at=3, value=math.inf)
+    run = trainer(model, loss, pairs, tmp_path, gradient_accumulation_steps=2, max_steps=2)
+    with pytest.raises(NotFiniteError, match="step 2: spoilt is infinity"):
+        run.train()
+
+
+def test_a_weight_that_the_last_step_spoilt(make_model: Make, pairs: Any, tmp_path: Path) -> None:
+    """No later loss would tell: the checkpoint does, and is not written."""
+    model = make_model()
+    options = {"max_steps": 1, "learning_rate": 1e39, "lr_scheduler_type": "constant"}
+    run = trainer(model, TranslationRankingLoss(model), pairs, tmp_path, **options)
+    with pytest.raises(NotFiniteError, match=r"step 1: weight 0\..* is not finite"):
+        run.train()
+    assert not list(tmp_path.glob("checkpoint-*"))
+
+
+def test_the_grad_scalers_infinities_pass(tmp_path: Path) -> None:
+    """In fp16 the trainer hands no norm over; infinite gradients are then skipped by the scaler."""
+    guard, state = FiniteGuard(), TrainerState()
+    arguments = SentenceTransformerTrainingArguments(output_dir=str(tmp_path), use_cpu=True)
+    guard.see_losses({"ranking": torch.tensor(65504.0, dtype=torch.float16)})
+    guard.see_gradient_norm(None)
+    guard.on_pre_optimizer_step(arguments, state, TrainerControl())
+    guard.see_gradient_norm(torch.tensor(math.inf))
+    with pytest.raises(NotFiniteError, match="gradient norm is infinity"):
+        guard.on_pre_optimizer_step(arguments, state, TrainerControl())
+
+
+def test_the_command_ends_with_one_line(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = ["train", "tr", "--data", "phrasebook:de?size=68", "--dev", "none", "--out", str(out), "--max-steps", "9"]
+    words += ["--batch-size", "16", "--eval-steps", "1", "--learning-rate", "1e38", "--tiny", "hidden_size=32"]
+    outcome = st_xling([*words, "--tiny", "layers=1", "--tiny", "vocabulary=500"], tmp_path / "streams")
+    assert outcome.status == 2, outcome.stderr
+    said = outcome.stderr.strip().splitlines()[-1]
+    assert said.startswith("st-xling: error: expected finite numbers in training step")
+    assert "Traceback" not in outcome.stderr and "the model is in" not in outcome.stdout
+    assert not (out / "model.safetensors").exists()
+
+
+def _one_of_two(rank: int, folder: str) -> None:
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    arguments = SentenceTransformerTrainingArguments(output_dir=folder, use_cpu=True)
+    guard = FiniteGuard()
+    said = []
+    for step in (0, 1):
+        guard.on_step_begin(arguments, TrainerState(global_step=step), TrainerControl())
+        guard.see_losses({"ranking": torch.tensor(math.nan if (rank, step) == (1, 1) else 1.0)})
+        try:
+            guard.on_pre_optimizer_step(arguments, TrainerState(global_step=step), TrainerControl())
+            said.append("well")
+        except NotFiniteError as error:
+            said.append(", ".join(f"{error.step}: {name} {value}" for name, value in error.values.items()))
+    Path(folder, f"{rank}.txt").write_text("\n".join(said), encoding="utf-8")
+    os._exit(0)  # gloo's threads may hang at the interpreter's end
+
+
+def test_all_processes_stop_in_the_same_step(tmp_path: Path) -> None:
+    children = [CONTEXT.Process(target=_one_of_two, args=(rank, str(tmp_path))) for rank in (0, 1)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+        if child.is_alive():
+            child.kill()
+    assert [child.exitcode for child in children] == [0, 0]
+    found = [(tmp_path / f"{rank}.txt").read_text(encoding="utf-8").splitlines() for rank in (0, 1)]
+    assert found == [["well", "2: a loss of another process not finite"], ["well", "2: ranking NaN"]]

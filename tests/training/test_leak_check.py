@@ -1,0 +1,89 @@
+"""A run looks for what judges it in what it learns from, tells, and drops or stops when told to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import Dataset
+from sentence_transformers.base.evaluation import SequentialEvaluator
+
+from st_xling.data import LeakError
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.evaluation import TatoebaEvaluator
+from st_xling.training import load_recipe, train
+from st_xling.training.leak_check import check_leaks, judging_texts
+from st_xling.training.run_folder import RunFolder
+
+TINY = {"hidden_size": 32, "layers": 1, "vocabulary": 300}
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Dataset]:
+    return {"vi-en": parallel_phrases("vi", "en", size=24)}
+
+
+@pytest.fixture
+def evaluator(data: Any) -> TatoebaEvaluator:
+    """Judges by two rows of the training data and one that is not in it."""
+    rows = data["vi-en"].select([3, 7])
+    source, target = [*rows["source"], "Xin chào các bạn!"], [*rows["target"], "Hello, friends!"]
+    return TatoebaEvaluator({"vie": (source, target)}, name="dev", write_csv=False)
+
+
+def short() -> Any:
+    return load_recipe("tr", tiny=True, overrides={"training.max_steps": 1, "training.batch_size": 8})
+
+
+def test_the_texts_of_evaluators(evaluator: TatoebaEvaluator) -> None:
+    other = TatoebaEvaluator({"fra": (["a"], ["b"])}, name="test", write_csv=False)
+    assert list(judging_texts(SequentialEvaluator([evaluator, other]))) == ["dev vie", "test fra"]
+    assert judging_texts(evaluator)["dev vie"] == evaluator.pairs["vie"]
+    assert judging_texts(None) == {} == judging_texts(object())
+
+
+def test_telling(data: Any, evaluator: TatoebaEvaluator, capsys: pytest.CaptureFixture[str]) -> None:
+    kept, report = check_leaks(data, evaluator, {"later": ["x"]})
+    assert kept is data and report is not None
+    assert report.sets["dev vie"]["pair"].leaked == 2 and report.leaking == ["dev vie"]
+    out, err = capsys.readouterr()
+    assert out == "" and err.strip() == report.table()
+
+
+def test_nothing_to_compare_with(data: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check_leaks(data) == (data, None)
+    assert capsys.readouterr().err == ""
+    for what in ("fail", "drop"):
+        with pytest.raises(ValueError, match=f"on_leak='{what}' needs evaluation data"):
+            check_leaks(data, on_leak=what)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="on_leak must be one of .*: got 'stop'"):
+        check_leaks(data, on_leak="stop")  # type: ignore[arg-type]
+
+
+def test_a_run_keeps_the_figures(data: Any, evaluator: TatoebaEvaluator, tmp_path: Path) -> None:
+    train(short(), data, tmp_path / "run", tiny=TINY, evaluator=evaluator)
+    results = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
+    assert results["training"]["steps"] == 1
+    assert results["leak"]["sets"]["dev vie"]["source"]["leaked"] == 2
+    assert results["leak"]["signature"].startswith("leak|key:nfkc-casefold-lmn|match:exact|train:vi-en@")
+
+
+def test_a_run_without_the_leaked_rows(data: Any, evaluator: TatoebaEvaluator, tmp_path: Path) -> None:
+    """What is trained on, and what a resumed run must repeat, are the rows that are left."""
+    out = tmp_path / "run"
+    result = train(short(), data, out, tiny=TINY, evaluator=evaluator, on_leak="drop")
+    leak = json.loads((out / "results.json").read_text(encoding="utf-8"))["leak"]
+    dropped = leak["train"]["vi-en"]["leaked"]
+    assert leak["dropped"] is True and leak["train"]["vi-en"]["rows"] == 24 and dropped >= 2
+    assert result.texts[0].texts == 24 - dropped
+    assert RunFolder(out).read_manifest()["data"]["vi-en"]["rows"] == 24 - dropped
+    with pytest.raises(ValueError, match=r"data\.vi-en\.rows"):
+        train(short(), data, out, tiny=TINY, evaluator=evaluator, resume=True)
+
+
+def test_a_run_that_stops_leaves_nothing(data: Any, evaluator: TatoebaEvaluator, tmp_path: Path) -> None:
+    with pytest.raises(LeakError, match=r"1 of 1 evaluation sets share some \(dev vie\)"):
+        train(short(), data, tmp_path / "run", tiny=TINY, evaluator=evaluator, on_leak="fail")
+    assert not (tmp_path / "run").exists()

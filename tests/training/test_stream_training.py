@@ -1,0 +1,151 @@
+"""Training on streams: by command, by trainer, killed and resumed; what was not seen before training does no harm."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformerTrainingArguments
+
+from st_xling.data import stream_parallel
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.data.stream_mixture import mix_streams
+from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
+from st_xling.training import CrossLingualTrainer, load_recipe, mixture, train
+from tests.training.children import Death, Outcome, st_xling
+
+SHAPE = {"hidden_size": 32, "vocabulary": 400, "layers": 1}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("data")
+    for language, size in (("de", 150), ("zh", 40)):
+        rows = [dict(row) for row in parallel_phrases(language, "en", size=size).select_columns(["source", "target"])]
+        if language == "de":
+            text = "".join(f"{row['source']}\t{row['target']}\n" for row in rows)
+            (made / "de-en.tsv").write_text(text, encoding="utf-8")
+        else:
+            text = "".join(f"{json.dumps(row)}\n" for row in rows)
+            (made / "zh-en.jsonl").write_text(text, encoding="utf-8")
+    return made
+
+
+def run(folder: Path, out: Path, *more: str, death: Death | None = None) -> Outcome:
+    words = [
+        "train",
+        "dap",
+        "--stream",
+        "--out",
+        str(out),
+        "--max-steps",
+        "12",
+        "--batch-size",
+        "8",
+        "--eval-steps",
+        "4",
+    ]
+    for name in ("de-en.tsv", "zh-en.jsonl"):
+        words += ["--data", str(folder / name)]
+    for key, value in SHAPE.items():
+        words += ["--tiny", f"{key}={value}"]
+    words += ["--set", "losses.representation_translation.layers=1", "--set", "training.language_alpha=0.5"]
+    return st_xling([*words, "--set", "training.keep_checkpoints=9", *more], out.parent / "streams", death)
+
+
+def losses(out: Path) -> dict[int, float]:
+    entries = map(json.loads, (out / "training" / "log.jsonl").read_text(encoding="utf-8").splitlines())
+    return {entry["step"]: entry["loss"] for entry in entries if "loss" in entry}
+
+
+@pytest.mark.parametrize("batches", ["mixed", "one_pair"])
+def test_a_killed_run_goes_on_at_its_row(batches: str, folder: Path, tmp_path: Path) -> None:
+    more = ["--set", f"training.batches={batches}"]
+    undisturbed = run(folder, tmp_path / "whole", *more)
+    assert undisturbed.status == 0, undisturbed.stderr
+    assert "share of the batches" in undisturbed.stderr and "streaming: vocabulary" in undisturbed.stderr
+    assert "de-en: streamed, " in undisturbed.stderr
+
+    assert run(folder, tmp_path / "run", *more, death=Death(step=10)).status == -9
+    resumed = run(folder, tmp_path / "run", *more, "--resume")
+    assert resumed.status == 0, resumed.stderr
+    assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "whole"), abs=1e-6)
+    assert max(losses(tmp_path / "run")) == 12
+    mine, theirs = (load_file(tmp_path / name / "model.safetensors") for name in ("run", "whole"))
+    torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-6)
+
+
+def test_the_command_says_what_is_missing(folder: Path, tmp_path: Path) -> None:
+    words = ["train", "tr", "--data", str(folder / "de-en.tsv"), "--stream", "--out", str(tmp_path / "run")]
+    outcome = st_xling(words, tmp_path)
+    assert outcome.status == 2 and "--stream needs --max-steps" in outcome.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_words_that_come_later_are_no_error(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, make_model: Any
+) -> None:
+    """Vocabulary and softmax come from the first rows; the model is one that knows more."""
+    monkeypatch.setattr(mixture, "HEAD_ROWS", 8)
+    overrides = {"training.max_steps": 4, "training.batch_size": 8, "losses.representation_translation.layers": 1}
+    result = train(
+        load_recipe("dap", tiny=True, overrides=overrides),
+        {"de-en": stream_parallel(folder / "de-en.tsv")},
+        tmp_path / "run",
+        model=make_model(max_length=32),
+    )
+    assert result.steps == 4 and result.texts[0].texts == 8
+    entries = [entry["representation_translation"] for entry in result.history if "representation_translation" in entry]
+    assert entries and all(0 < value < 100 for value in entries)
+    with pytest.raises(ValueError, match="a stream is not read before it is trained on: got on_leak='drop'"):
+        train(
+            load_recipe("tr", tiny=True, overrides={"training.max_steps": 4}),
+            {"de-en": stream_parallel(folder / "de-en.tsv")},
+            tmp_path / "other",
+            on_leak="drop",
+        )
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_the_trainer_takes_a_stream(mixed: bool, tmp_path: Path, folder: Path, make_model: Any) -> None:
+    """Plain, as the host reads any stream, or as batches made by ``mix_streams``."""
+    stream = stream_parallel(folder / "zh-en.jsonl")
+    model = make_model(max_length=32)
+    arguments = SentenceTransformerTrainingArguments(
+        str(tmp_path), max_steps=7, per_device_train_batch_size=8, logging_steps=1, report_to="none", disable_tqdm=True
+    )
+    loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=1)
+    data = mix_streams({"zh-en": stream}, batch_rows=8) if mixed else stream
+    trainer = CrossLingualTrainer(model=model, args=arguments, train_dataset=data, loss=loss)
+    trainer.train()
+    assert trainer.state.global_step == 7  # more than the five batches of one pass
+    assert len([entry for entry in trainer.state.log_history if "loss" in entry]) == 7
+
+
+def test_one_pair_and_balance_by_the_recipe(tmp_path: Path) -> None:
+    """Without streams, the same keys reach the sampler."""
+    data = {
+        f"{language}-en": parallel_phrases(language, "en", size=size) for language, size in (("de", 64), ("zh", 16))
+    }
+    seen: list[set[str]] = []
+
+    class Spy(CrossLingualTrainer):
+        def training_step(self, model: Any, inputs: dict[str, Any], *more: Any) -> Any:
+            seen.append({str(value) for value in inputs["source_language"].tolist()})
+            return super().training_step(model, inputs, *more)
+
+    overrides = {"training.batches": "one_pair", "training.language_alpha": 0.0, "training.batch_size": 8}
+    overrides |= {"training.epochs": 2, "losses.representation_translation.layers": 1}
+    overrides["losses.representation_translation.languages"] = "auto"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("st_xling.training.run.CrossLingualTrainer", Spy)
+        result = train(load_recipe("dap", tiny=True, overrides=overrides), data, tmp_path / "run", tiny=SHAPE)
+    assert result.steps == 20 == len(seen) and all(len(batch) == 1 for batch in seen)
+    assert sum("0" in batch for batch in seen) == 10  # half of the batches are Chinese's four times over
+    assert isinstance(data["de-en"], Dataset)

@@ -1,0 +1,138 @@
+"""Training in two processes: the real launchers, the real command, and one model at the end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+
+from st_xling.cli import main
+from tests.processes import Ended, alive_with, run_together
+from tests.training.spread_training import SECONDS
+
+ACCELERATE = ["-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--main_process_port", "0"]
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+STEPS = 40
+
+
+def command(out: Path, batch: int) -> list[str]:
+    """All 32 pairs are one step's: whatever the order, two processes of 16 see what one of 32 sees."""
+    words = ["train", "dap", "--data", "phrasebook:de?size=32", "--dev", "none", "--out", str(out)]
+    for shape in ("hidden_size=32", "layers=1", "vocabulary=400", "dropout=0.0"):
+        words += ["--tiny", shape]
+    words += ["--set", "losses.representation_translation.layers=1"]
+    return [*words, "--max-steps", str(STEPS), "--eval-steps", "5", "--batch-size", str(batch)]
+
+
+def launch(launcher: list[str], words: list[str], folder: Path, **options: Any) -> Ended:
+    return run_together([[*launcher, "-m", "st_xling.cli", *words]], folder, seconds=SECONDS, **options)[0]
+
+
+def history(out: Path) -> list[dict[str, float]]:
+    lines = (out / "training" / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    return [entry for entry in map(json.loads, lines) if "loss" in entry]
+
+
+def interrupt_after(checkpoint: Path) -> Any:
+    """What a terminal does at Ctrl-C: the launcher alone hears it, its children have sessions of their own."""
+
+    def wait(launcher: subprocess.Popen[bytes]) -> None:
+        end = time.monotonic() + SECONDS
+        while not (checkpoint / "trainer_state.json").exists() and time.monotonic() < end and launcher.poll() is None:
+            time.sleep(0.02)
+        launcher.send_signal(signal.SIGINT)
+
+    return wait
+
+
+def test_stopped_and_resumed_it_is_one_process_of_twice_the_batch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, alone = tmp_path / "together", tmp_path / "alone"
+    checkpoint = out / "training" / "checkpoint-5"
+    stopped = launch(TORCHRUN, command(out, 16), tmp_path / "first", disturb=interrupt_after(checkpoint))
+    assert stopped.status not in (0, None), stopped.stderr
+    assert alive_with(str(out)) == []
+    assert stopped.stderr.count("To go on:") == 1 and "--resume" in stopped.stderr
+    assert not (out / "model.safetensors").exists() and stopped.stdout == ""
+
+    finished = launch(ACCELERATE, [*command(out, 16), "--resume"], tmp_path / "second")
+    assert finished.status == 0, finished.stderr
+    assert finished.stdout.startswith(f"{STEPS} steps in ") and finished.stdout.count("\n") == 1
+    assert finished.stderr.count("32 pairs") == 1
+    assert not (out / "training" / "start").exists()
+    assert json.loads((out / "training" / "run.json").read_text())["processes"] == 2
+
+    assert main(command(alone, 32)) == 0
+    capsys.readouterr()
+    mine, theirs = history(out), history(alone)
+    assert [entry["step"] for entry in mine] == [entry["step"] for entry in theirs]
+    for left, right in zip(mine, theirs):
+        for key in ("loss", "translation_ranking", "representation_translation"):
+            assert left[key] == pytest.approx(right[key], abs=2e-3), f"step {left['step']}"
+    assert mine[-1]["loss"] < mine[0]["loss"] - 1
+    texts = ["Das Buch ist alt.", "The book is old."]
+    vectors = [torch.tensor(SentenceTransformer(str(folder)).encode(texts)) for folder in (out, alone)]
+    assert torch.cosine_similarity(*vectors).min() > 0.9999
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("spread")
+    words = [*TORCHRUN, "-m", "tests.training.spread_training", str(folder)]
+    ended = run_together([words], folder, seconds=SECONDS + 10)[0]
+    assert (folder / "rank0.safetensors").exists() and (folder / "rank1.safetensors").exists(), ended.stderr
+    (folder / "ended.json").write_text(json.dumps([ended.status, ended.stderr]))
+    return folder
+
+
+def told(folder: Path, rank: int) -> dict[str, Any]:
+    return json.loads((folder / f"rank{rank}.json").read_text())
+
+
+def test_both_end_with_the_same_model_and_heads(trained: Path) -> None:
+    """Their heads began apart, on purpose: the main process's are taken."""
+    states = [load_file(trained / f"rank{rank}.safetensors") for rank in range(2)]
+    assert any(name.startswith("loss.") for name in states[0])
+    for name, part in states[0].items():
+        assert torch.equal(part, states[1][name]), name
+
+
+def test_each_sees_its_own_rows_in_whole_rounds_shuffled_anew(trained: Path) -> None:
+    steps = [told(trained, rank)["rows"] for rank in range(2)]
+    assert len(steps[0]) == len(steps[1]) == 4  # two rounds of two batches an epoch
+    epochs = [[row for rank in steps for batch in rank[first : first + 2] for row in batch] for first in (0, 2)]
+    for rows in epochs:
+        assert len(set(rows)) == len(rows) >= 11  # the short batch may be among them
+    assert epochs[0] != epochs[1]
+
+
+def test_an_error_in_one_is_an_error_in_all(trained: Path) -> None:
+    assert told(trained, 0)["failures"] == [
+        "done",
+        "ValueError: no room in 0",
+        "ValueError: process 1 of 2: no room in 1",
+        "from main",
+    ]
+    assert told(trained, 1)["failures"] == [
+        "done",
+        "AnotherProcessFailed: no room in 0",
+        "AnotherProcessFailed: no room in 1",
+        "from main",
+    ]
+
+
+def test_a_refused_command_ends_both_with_one_message(trained: Path) -> None:
+    """The program's last act is the command line, with a folder that is not empty."""
+    status, stderr = json.loads((trained / "ended.json").read_text())
+    assert status not in (0, None)
+    assert stderr.count("st-xling: error:") == 1, stderr
+    assert f"st-xling: error: --out must be empty or a run of ours: {trained} holds something else" in stderr
