@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from st_xling.data.leak_key import leak_key
 from st_xling.data.streams import head
 from st_xling.data.text_columns import column_texts, exact_key
 
@@ -26,7 +27,8 @@ def hold_out(
     """Split each data set into training and development rows.
 
     A row goes to development when the hash of its target text falls below one share for all data sets: an English
-    sentence is on the same side for every language, and on the same side tomorrow.
+    sentence is on the same side for every language, and on the same side tomorrow. Texts count as the leak check
+    counts them (:func:`~st_xling.data.leak_key.leak_key`), so that no spelling in other case trains what is judged.
 
     Args:
         data: Name → data set with ``target``.
@@ -59,18 +61,22 @@ def hold_out_streams(
     Their target texts are then passed over wherever they come in any stream, so that none is trained on.
     """
     _, dev = hold_out({name: head(stream, rows) for name, stream in data.items()}, pairs=pairs, share=share)
-    held = frozenset(text for dataset in dev.values() for text in dataset["target"])
+    held = frozenset(leak_key(text) for dataset in dev.values() for text in dataset["target"])
     return {name: stream.filter(NotHeldOut(held)) if held else stream for name, stream in data.items()}, dev
 
 
 @dataclass(frozen=True)
 class NotHeldOut:
-    """Whether a row may be trained on."""
+    """Whether a row may be trained on.
+
+    Attributes:
+        targets: Normalised target texts that it must not have.
+    """
 
     targets: frozenset[str]
 
     def __call__(self, row: Mapping[str, str]) -> bool:
-        return row["target"] not in self.targets
+        return leak_key(row["target"]) not in self.targets
 
 
 def _limit(sizes: Iterable[int], pairs: int, share: float) -> int:
@@ -78,6 +84,6 @@ def _limit(sizes: Iterable[int], pairs: int, share: float) -> int:
 
 
 def _candidates(dataset: Dataset, limit: int) -> dict[int, str]:
-    """Row → target text, of the rows whose key is below ``limit``."""
-    numbered = enumerate(column_texts(dataset, "target"))
+    """Row → normalised target text, of the rows whose key is below ``limit``."""
+    numbered = enumerate(map(leak_key, column_texts(dataset, "target")))
     return {row: text for row, text in numbered if exact_key(text) < limit}
