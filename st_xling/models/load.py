@@ -33,12 +33,19 @@ def load_encoder(
         device: Where to put it; ``None`` lets the host choose.
 
     Raises:
-        ValueError: Unknown pooling, a length the encoder's positions do not reach, or nothing loadable at that name.
+        ValueError: Unknown pooling, a length the encoder's positions do not reach, or nothing loadable at that name;
+            adapters, and no peft to read them.
     """
     if pooling is not None and pooling not in get_args(Pooling):
         raise ValueError(f"pooling must be one of {get_args(Pooling)}: got {pooling!r}.")
     try:
         model = _load(name_or_path, pooling, device)
+    except ImportError as error:
+        if "peft" not in str(error).lower():
+            raise
+        raise ValueError(
+            f"{name_or_path!r} is made of adapters, which need peft: it is not installed; pip install st-xling[lora]."
+        ) from error
     except (OSError, ValueError, SafetensorError) as error:
         kind = "folder" if Path(name_or_path).is_dir() else "Hub id or folder"
         raise ValueError(

@@ -2,7 +2,7 @@
 
 from st_xling.training.build import build_loss
 from st_xling.training.finite import NotFiniteError
-from st_xling.training.lora import LoraOptions
+from st_xling.training.lora_options import LoraOptions
 from st_xling.training.recipe import ModelOptions, Recipe, TrainingOptions, load_recipe, recipe_names
 from st_xling.training.run import TrainingInterrupted, TrainingResult, train
 from st_xling.training.trainer import CrossLingualTrainer

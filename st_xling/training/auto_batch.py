@@ -11,30 +11,20 @@ does not grow in proportion to the rows.
 
 from __future__ import annotations
 
-import itertools
-import json
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import psutil
 import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 from sentence_transformers.util.distributed import get_world_size
-from torch.profiler import ProfilerActivity, profile
 from tqdm.auto import tqdm
 
 from st_xling.losses import CachedLoss
 from st_xling.losses.base import CrossLingualLoss
+from st_xling.training.memory import MIB, free_memory, most_allocated
 
-MIB = 2**20
-GPU_SHARE = 0.9
-CPU_SHARE = 0.8
-"""Of the free memory; the rest is headroom."""
 ALLOCATOR, OVERHEAD = 1.6, 64 * MIB
 """Bytes that a process on a CPU takes for a byte that torch asks for, and what it takes besides: about what the
 resident set grew by in steps of BERT-type encoders (1.2 to 1.6 bytes)."""
@@ -42,11 +32,6 @@ ADAM_STATES = 2
 """Tensors that AdamW keeps beside each trained weight, from its first step on."""
 SMALL, LARGE = 2, (16, 8, 4)
 """Rows of the two steps that are measured on a CPU; the larger is the first that the smaller one promises to fit."""
-
-_CGROUP_FILES = (
-    ("memory.max", "memory.current"),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-)
 
 Row = Mapping[str, Any]
 
@@ -77,7 +62,7 @@ def choose_mini_batch(trainer: Any, row: Row, *, batch_size: int, budget_mib: in
         raise ValueError(f"mini_batch_size: auto knows CUDA GPUs and CPUs: got {device.type}; give a number.")
     measure = _fits_gpu if device.type == "cuda" else _fits_cpu
     with _undone(trainer, device):
-        budget = _budget(device, budget_mib)
+        budget = free_memory(device) if not budget_mib else budget_mib * MIB
         fits = measure(trainer, row, batch_size, budget)
         found = largest_that_fits(fits, batch_size)
     if found is None:
@@ -175,41 +160,9 @@ def _pass(trainer: Any, row: Row, rows: int, size: int) -> None:
 
 
 def _peak(trainer: Any, row: Row, rows: int) -> int:
-    """Most bytes that torch has allocated at once during a step over ``rows`` rows, counted one by one.
-
-    (What the process has resident tells less: memory that was freed before is used again without a trace.)
-    """
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # some builds of torch announce each profile on stderr
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
-        _step(trainer, row, rows, rows)
+    peak = most_allocated(lambda: _step(trainer, row, rows, rows))
     _clear_gradients(trainer)
-    with tempfile.TemporaryDirectory(prefix="st-xling-") as folder:
-        path = Path(folder) / "trace.json"
-        record.export_chrome_trace(str(path))
-        events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
-    steps = [(event["ts"], event["args"]["Bytes"]) for event in events if event.get("name") == "[memory]"]
-    return max(itertools.accumulate(size for _, size in sorted(steps)), default=0)
-
-
-def _budget(device: torch.device, budget_mib: int) -> int:
-    """Bytes that may be filled."""
-    if budget_mib:
-        return budget_mib * MIB
-    if device.type == "cuda":
-        index = device.index or 0
-        unused = torch.cuda.memory_reserved(index) - torch.cuda.memory_allocated(index)
-        return int(GPU_SHARE * (torch.cuda.mem_get_info(index)[0] + unused))
-    return int(CPU_SHARE * min(psutil.virtual_memory().available, _container_room()))
-
-
-def _container_room(root: Path = Path("/sys/fs/cgroup")) -> float:
-    """Bytes that the control group of this container has left; without one, infinity."""
-    for limit, used in _CGROUP_FILES:
-        try:
-            return max(0, int((root / limit).read_text()) - int((root / used).read_text()))
-        except (OSError, ValueError):  # not there, or "max"
-            continue
-    return float("inf")
+    return peak
 
 
 def _optimizer_bytes(trainer: Any) -> int:

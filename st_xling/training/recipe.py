@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from st_xling.data.balance import check_balance
-from st_xling.training.lora import LoraOptions, check_lora
+from st_xling.training.lora_options import LoraOptions, check_lora
 from st_xling.training.objectives import OBJECTIVES
 from st_xling.training.strict_keys import check_keys, merge, nearest, read_options, read_value, set_key
 from st_xling.training.weights import read_weight

@@ -21,13 +21,12 @@ from st_xling.losses import CachedLoss, RepresentationTranslationLoss, Translati
 from st_xling.models import tiny_encoder
 from st_xling.training import CrossLingualTrainer, load_recipe, train
 from st_xling.training.auto_batch import (
-    MIB,
     _clear_gradients,
-    _container_room,
     _step,
     choose_mini_batch,
     largest_that_fits,
 )
+from st_xling.training.memory import MIB, container_room, most_allocated
 
 ROWS = 48
 ROW = {"source": "Der Hund schläft unter dem Tisch. " * 9, "target": "The dog is sleeping under the table. " * 9}
@@ -159,13 +158,22 @@ def test_sizes_that_cannot_be(size: Any) -> None:
         load_recipe("tr", overrides={"training.mini_batch_size": size})
 
 
+def test_what_is_allocated_at_once() -> None:
+    def work() -> None:
+        torch.ones(MIB)  # 4 MiB, freed at once
+        kept = [torch.ones(MIB), torch.ones(MIB)]
+        kept.clear()
+
+    assert most_allocated(work) == 8 * MIB
+
+
 def test_a_containers_limit(tmp_path: Path) -> None:
-    assert _container_room(tmp_path) == float("inf")
+    assert container_room(tmp_path) == float("inf")
     (tmp_path / "memory.max").write_text("max\n")
     (tmp_path / "memory.current").write_text("100\n")
-    assert _container_room(tmp_path) == float("inf")
+    assert container_room(tmp_path) == float("inf")
     (tmp_path / "memory.max").write_text("1000\n")
-    assert _container_room(tmp_path) == 900
+    assert container_room(tmp_path) == 900
     assert psutil.virtual_memory().available > 0
 
 

@@ -14,16 +14,20 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import transformer as transformer_module
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss
+from st_xling.models import load_encoder
 from st_xling.models.adapters import has_adapters, merge_adapters, without_adapters
 from st_xling.training import load_recipe, recipe_names, train
-from st_xling.training.lora import LoraOptions, add_lora, load_adapters, merge_lora
+from st_xling.training.lora import add_lora, load_adapters, merge_lora
+from st_xling.training.lora_options import LoraOptions
 from tests.training.children import Death, Outcome, st_xling
 
 Make = Callable[..., Any]
 TINY = {"vocabulary": 400, "hidden_size": 32, "layers": 2}
+TRANSFORMER = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
 SENTENCES = ["Der Hund schläft.", "我买了三本旧书。", "The dog is sleeping."]
 
 
@@ -280,7 +284,13 @@ def test_layers_that_cannot_be_adapted(targets: list[str], message: str, make_mo
 
 
 def test_without_peft(monkeypatch: pytest.MonkeyPatch, phrases: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "adapters").mkdir()
+    (tmp_path / "adapters" / "adapter_config.json").write_text('{"peft_type": "LORA"}', encoding="utf-8")
+    (tmp_path / "adapters" / "modules.json").write_text(json.dumps(TRANSFORMER), encoding="utf-8")
     monkeypatch.setitem(sys.modules, "peft", None)
+    monkeypatch.setattr(transformer_module, "is_peft_available", lambda: False)  # it remembers what it found
+    with pytest.raises(ValueError, match=r"is made of adapters, which need peft: .* pip install st-xling\[lora\]"):
+        load_encoder(str(tmp_path / "adapters"))
     with pytest.raises(ValueError, match=r"needs? peft, which is not installed: pip install st-xling\[lora\]"):
         train(lora_recipe(), phrases, tmp_path / "run", tiny=TINY)
     assert not (tmp_path / "run").exists()
