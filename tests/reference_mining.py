@@ -60,6 +60,24 @@ def mine(source, target, *, k, margin, retrieval):
     return sorted(pairs, key=lambda p: (-p[0], p[1], p[2]))
 
 
+def score_pairs(source, target, *, k, margin, count_own):
+    """Margin score of each (i, i), its neighbourhoods with or without the pair itself."""
+    cosines = [[cosine(s, t) for t in target] for s in source]
+    scores = []
+    for i in range(len(source)):
+        others = [j for j in range(len(source)) if count_own or j != i]
+        of_source = sorted((cosines[i][j] for j in others), reverse=True)[:k]
+        of_target = sorted((cosines[j][i] for j in others), reverse=True)[:k]
+        scores.append(margin_score(cosines[i][i], of_source, of_target, k, margin))
+    return scores
+
+
+def xsim_errors(source, target, *, k, margin):
+    """Sources whose best-scored neighbour is not their own row."""
+    best = {i: j for _, i, j in mine(source, target, k=k, margin=margin, retrieval="forward")}
+    return sum(best.get(i) != i for i in range(len(source)))
+
+
 def f1_at(scores, is_correct, n_gold, threshold):
     kept = [correct for score, correct in zip(scores, is_correct) if score >= threshold]
     if not kept or not sum(kept):

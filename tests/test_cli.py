@@ -19,7 +19,7 @@ from st_xling import __version__
 from st_xling.cli import PIPELINE, build_parser, main
 from tests.training.children import st_xling
 
-COMMANDS = [[], ["demo"], ["train"], ["evaluate"], ["evaluate", "tatoeba"]]
+COMMANDS = [[], ["demo"], ["train"], ["evaluate"], ["evaluate", "tatoeba"], ["leak"], ["encode"]]
 SMALL = ["--tiny", "hidden_size=32", "--tiny", "layers=1", "--tiny", "vocabulary=300", "--batch-size", "8"]
 TATOEBA = {
     "deu": [("Der Hund schläft.", "The dog sleeps."), ("Ich lese.", "I read."), ("Es regnet.", "It is raining.")],

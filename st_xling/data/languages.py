@@ -13,6 +13,24 @@ _PAIR_IN_NAME = re.compile(r"(?:^|[._])([a-z]{2})-([a-z]{2})(?=[._]|$)")
 _CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,4})?")
 _TWO_LETTER_CODE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?")
 
+_SPELLINGS = (
+    "af:afr am:amh ar:ara az:aze be:bel bg:bul bn:ben br:bre bs:bos ca:cat ch:cha cs:ces cy:cym da:dan de:deu "
+    "el:ell eo:epo es:spa et:est eu:eus fa:pes fi:fin fo:fao fr:fra fy:fry ga:gle gd:gla gl:glg he:heb hi:hin "
+    "hr:hrv hu:hun hy:hye ia:ina id:ind ie:ile io:ido is:isl it:ita ja:jpn jv:jav ka:kat kk:kaz km:khm ko:kor "
+    "ku:kur kw:cor la:lat lt:lit lv:lvs mk:mkd ml:mal mn:mon mr:mar ms:zsm nb:nob nl:nld nn:nno no:nob oc:oci "
+    "pl:pol pt:por ro:ron ru:rus sk:slk sl:slv sq:sqi sr:srp sv:swe sw:swh ta:tam te:tel th:tha tk:tuk tl:tgl "
+    "tr:tur tt:tat ug:uig uk:ukr ur:urd uz:uzb vi:vie xh:xho yi:yid zh:cmn "
+    "ekk:est fas:pes lav:lvs msa:zsm nor:nob swa:swh zho:cmn"
+)
+
+#: ISO 639-1, and the macrolanguage codes under which some data sets file the same language, to LASER's code.
+ALIASES = dict(pair.split(":") for pair in _SPELLINGS.split())
+
+
+def canonical_language(code: str) -> str:
+    """LASER's code for a language: ``"de"`` and ``"deu"`` give ``"deu"``; an unknown code comes back as it is."""
+    return ALIASES.get(code.strip().lower(), code.strip())
+
 
 def pair_in_name(path: str | Path) -> tuple[str | None, str | None]:
     """The two languages of a file name such as ``de-en.dev.tsv.gz``; ``(None, None)`` if it names none."""

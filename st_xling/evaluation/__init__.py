@@ -1,6 +1,5 @@
 """Judging encoders: Tatoeba similarity search, BUCC mining, xsim, ranking, and what they are made of.
 
-``cosines``        cosines that do not depend on blocks, order or machine
 ``nearest``        1-nearest neighbours and retrieval accuracy
 ``languages``      Tatoeba language codes and named groups
 ``tatoeba``        :class:`TatoebaEvaluator`, for ``SentenceTransformerTrainer(evaluator=...)`` or on its own
@@ -17,7 +16,7 @@
 ``signatures``     short names for data in signatures
 
 Evaluators derive from sentence-transformers' base class, which takes seconds to import, so they are loaded on first
-use, and so is what builds on ``st_xling.mining``: that room, which needs only the cosines, stays light.
+use.
 """
 
 from __future__ import annotations

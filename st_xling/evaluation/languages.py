@@ -10,6 +10,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from st_xling.data.languages import ALIASES, canonical_language
+
 
 def _codes(text: str) -> tuple[str, ...]:
     return tuple(text.split())
@@ -35,25 +37,6 @@ TATOEBA_GROUPS: dict[str, tuple[str, ...]] = {
     "xtreme36": _XTREME36,
     "laser112": _LASER112,
 }
-
-# ISO 639-1, and the macrolanguage codes under which some data sets file the same language, to LASER's code.
-_ALIASES = dict(
-    pair.split(":")
-    for pair in _codes(
-        "af:afr am:amh ar:ara az:aze be:bel bg:bul bn:ben br:bre bs:bos ca:cat ch:cha cs:ces cy:cym da:dan de:deu "
-        "el:ell eo:epo es:spa et:est eu:eus fa:pes fi:fin fo:fao fr:fra fy:fry ga:gle gd:gla gl:glg he:heb hi:hin "
-        "hr:hrv hu:hun hy:hye ia:ina id:ind ie:ile io:ido is:isl it:ita ja:jpn jv:jav ka:kat kk:kaz km:khm ko:kor "
-        "ku:kur kw:cor la:lat lt:lit lv:lvs mk:mkd ml:mal mn:mon mr:mar ms:zsm nb:nob nl:nld nn:nno no:nob oc:oci "
-        "pl:pol pt:por ro:ron ru:rus sk:slk sl:slv sq:sqi sr:srp sv:swe sw:swh ta:tam te:tel th:tha tk:tuk tl:tgl "
-        "tr:tur tt:tat ug:uig uk:ukr ur:urd uz:uzb vi:vie xh:xho yi:yid zh:cmn "
-        "ekk:est fas:pes lav:lvs msa:zsm nor:nob swa:swh zho:cmn"
-    )
-)
-
-
-def canonical_language(code: str) -> str:
-    """LASER's code for a language: ``"de"`` and ``"deu"`` give ``"deu"``; an unknown code comes back as it is."""
-    return _ALIASES.get(code.strip().lower(), code.strip())
 
 
 def resolve_languages(names_or_group: str | Iterable[str]) -> tuple[str, ...]:
@@ -93,5 +76,5 @@ def resolve_languages(names_or_group: str | Iterable[str]) -> tuple[str, ...]:
 def _advice(name: str) -> str:
     if name in ("en", "eng"):
         return "English is the other side of every pair: leave it out."
-    close = difflib.get_close_matches(name, [*TATOEBA_GROUPS, *_LASER112, *_ALIASES], n=3, cutoff=0.5)
+    close = difflib.get_close_matches(name, [*TATOEBA_GROUPS, *_LASER112, *ALIASES], n=3, cutoff=0.5)
     return f"did you mean {' or '.join(map(repr, close))}?" if close else "see TATOEBA_GROUPS['laser112']."

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from st_xling.evaluation.cosines import Embeddings, check_pair, exact_cosines, on_grid
+from st_xling.mining.cosines import Embeddings, check_pair, exact_cosines, on_grid
 
 
 def nearest(queries: Embeddings, corpus: Embeddings, *, block: int = 1024) -> np.ndarray:
     """Index of the corpus vector with the highest cosine to each query; the lowest index among equals.
 
-    Cosines are those of :mod:`st_xling.evaluation.cosines`, so neither ``block`` nor the place of a row changes the
+    Cosines are those of :mod:`st_xling.mining.cosines`, so neither ``block`` nor the place of a row changes the
     answer. At most ``block * block`` cosines are held at a time.
 
     Args:

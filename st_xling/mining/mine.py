@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
-from st_xling.evaluation.cosines import Embeddings
+from st_xling.mining.cosines import Embeddings
 from st_xling.mining.margins import margin_scores
 from st_xling.mining.neighbours import Neighbours, neighbours
 
 #: Names that ``retrieval`` may take.
 RETRIEVALS = ("forward", "backward", "intersect", "max")
+
+_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +49,13 @@ def mine(
     margin: str = "ratio",
     retrieval: str = "max",
     threshold: float | None = None,
-    block_rows: int = 1024,
-    block_columns: int = 2048,
+    device: str | torch.device = "cpu",
+    memory_mib: int = 256,
+    block_rows: int | None = None,
+    block_columns: int | None = None,
+    progress: bool = False,
+    state_folder: str | os.PathLike[str] | None = None,
+    save_seconds: float = 60.0,
 ) -> MinedPairs:
     """Find the pairs that are likely translations.
 
@@ -69,8 +78,13 @@ def mine(
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         retrieval: ``"forward"``, ``"backward"``, ``"intersect"`` or ``"max"``.
         threshold: Keep pairs that score at least this; all by default.
-        block_rows: Sources compared at a time; memory, never the result, depends on it.
+        device: Where to search, such as ``"cuda"``.
+        memory_mib: Bound on the memory of one block of the search; the result does not depend on it.
+        block_rows: Sources compared at a time, instead of what ``memory_mib`` allows.
         block_columns: Targets compared at a time.
+        progress: Show a bar on stderr.
+        state_folder: Where the search saves what it has found, and goes on from.
+        save_seconds: Least time between two saves.
     Returns:
         Pairs, best first.
     Raises:
@@ -89,12 +103,21 @@ def mine(
         raise ValueError("threshold must be a number: got NaN; leave it out to keep every pair.")
     margin_scores(0.0, 1.0, 1.0, margin=margin)  # an unknown margin should not wait for the search
     forward, backward = neighbours(
-        source_embeddings, target_embeddings, k=k, block_rows=block_rows, block_columns=block_columns
+        source_embeddings,
+        target_embeddings,
+        k=k,
+        device=device,
+        memory_mib=memory_mib,
+        block_rows=block_rows,
+        block_columns=block_columns,
+        progress=progress,
+        state_folder=state_folder,
+        save_seconds=save_seconds,
     )
     from_source = _best_of_each(forward, backward.means, margin)
     scores, targets, sources = _columns(_best_of_each(backward, forward.means, margin))
     from_target = MinedPairs(scores, sources, targets)
-    pairs = _retrieve(from_source, from_target, retrieval)
+    pairs = retrieve(from_source, from_target, retrieval)
     return pairs if threshold is None else pairs.select(pairs.scores >= threshold)
 
 
@@ -111,7 +134,16 @@ def _best_of_each(own: Neighbours, other_means: np.ndarray, margin: str) -> Mine
     return MinedPairs(top[scored], np.flatnonzero(scored), best[scored])
 
 
-def _retrieve(from_source: MinedPairs, from_target: MinedPairs, retrieval: str) -> MinedPairs:
+def retrieve(from_source: MinedPairs, from_target: MinedPairs, retrieval: str) -> MinedPairs:
+    """Choose among the best candidates of each side as :func:`mine` says.
+
+    Args:
+        from_source: At most one pair a source.
+        from_target: At most one pair a target.
+        retrieval: As for :func:`mine`.
+    Returns:
+        Pairs, best first.
+    """
     if retrieval == "forward":
         return _best_first(from_source)
     if retrieval == "backward":
@@ -131,12 +163,14 @@ def _best_first(pairs: MinedPairs) -> MinedPairs:
 def _one_to_one(ordered: MinedPairs) -> MinedPairs:
     """Greedy from the top: a pair stays when neither of its sentences is in a better pair."""
     kept = np.zeros(len(ordered), dtype=bool)
-    used_sources: set[int] = set()
-    used_targets: set[int] = set()
-    candidates = zip(ordered.source_indices.tolist(), ordered.target_indices.tolist())
-    for row, (source, target) in enumerate(candidates):
-        if source not in used_sources and target not in used_targets:
-            used_sources.add(source)
-            used_targets.add(target)
-            kept[row] = True
+    # A byte a sentence, and some pairs at a time: Python's sets and lists of all would take a hundred times that.
+    used_sources = bytearray(int(ordered.source_indices.max(initial=-1)) + 1)
+    used_targets = bytearray(int(ordered.target_indices.max(initial=-1)) + 1)
+    for start in range(0, len(ordered), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        candidates = zip(ordered.source_indices[some].tolist(), ordered.target_indices[some].tolist())
+        for row, (source, target) in enumerate(candidates, start):
+            if not used_sources[source] and not used_targets[target]:
+                used_sources[source] = used_targets[target] = True
+                kept[row] = True
     return ordered.select(kept)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from st_xling.evaluation.cosines import Embeddings, check_pair, exact_cosines, on_grid
-
-_LOW_BITS = 2**32 - 1
+from st_xling.mining.blocks import Blocks, block_sizes
+from st_xling.mining.cosines import Embeddings, check_shapes
+from st_xling.mining.keys import MAX_ROWS, cosines_of, indices_of
+from st_xling.mining.search import search
+from st_xling.mining.search_state import SearchState
+from st_xling.mining.side import Side
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,52 +41,59 @@ def neighbours(
     target_embeddings: Embeddings,
     *,
     k: int = 4,
-    block_rows: int = 1024,
-    block_columns: int = 2048,
+    device: str | torch.device = "cpu",
+    memory_mib: int = 256,
+    block_rows: int | None = None,
+    block_columns: int | None = None,
+    progress: bool = False,
+    state_folder: str | os.PathLike[str] | None = None,
+    save_seconds: float = 60.0,
 ) -> tuple[Neighbours, Neighbours]:
     """Nearest targets of each source and nearest sources of each target, by cosine.
 
-    Each block of cosines is computed once and serves its rows and its columns. The result does not depend on the block
-    sizes: cosines are those of :mod:`st_xling.evaluation.cosines`, free of rounding until the last step, and candidates
-    are compared as whole numbers that join the float32 cosine and the index, no two of which are equal.
+    Float32 products, each computed once for its row and its column, only decide which pairs are looked at; those are
+    scored and compared by the cosines of :mod:`st_xling.mining.cosines`, free of rounding until the last step, and
+    by index among equals. So the result is exact, and the same to the last bit for any blocks, threads and device.
 
-    Memory beyond the inputs: about 50 bytes per cosine of one block (100 MB by default) and ``8 * k`` bytes per target.
+    Beyond the inputs, which may be memory maps larger than the memory and are read block by block, a search takes
+    ``memory_mib``, ``12 * k`` bytes per target, ``8 * k`` per source, and 32 per row of either side.
 
     Args:
         source_embeddings: numpy or torch, any float dtype, normalised or not. *Shape:* ``(sources, dim)``
         target_embeddings: *Shape:* ``(targets, dim)``
         k: Neighbours kept for each sentence.
-        block_rows: Sources compared at a time.
+        device: Where to compute, such as ``"cuda"``; embeddings may lie elsewhere.
+        memory_mib: Bound on the memory of one block, in MiB, on ``device``.
+        block_rows: Sources compared at a time, instead of what ``memory_mib`` allows.
         block_columns: Targets compared at a time.
+        progress: Show a bar on stderr.
+        state_folder: Save what has been found there from time to time, and go on from what is found there.
+        save_seconds: Least time between two saves.
     Returns:
         Source → target, with ``sources`` rows, and target → source, with ``targets`` rows.
     Raises:
-        ValueError: When ``k`` exceeds either side, dims differ, a side is empty, or rows are zero or not finite.
+        ValueError: When ``k`` exceeds either side, dims differ, a side is empty, rows are zero or not finite, or
+            ``state_folder`` holds another search.
     Example:
         >>> forward, backward = neighbours(np.eye(3), np.eye(3)[[1, 2, 0]], k=1)
         >>> forward.indices.ravel().tolist(), backward.indices.ravel().tolist()
         ([2, 0, 1], [1, 2, 0])
     """
-    check_pair(source_embeddings, target_embeddings, "source_embeddings", "target_embeddings")
-    sources, targets = source_embeddings.shape[0], target_embeddings.shape[0]
+    check_shapes(source_embeddings, target_embeddings, "source_embeddings", "target_embeddings")
+    (sources, dim), targets = source_embeddings.shape, target_embeddings.shape[0]
     _check_sizes(k, sources, targets, block_rows, block_columns)
-    source_best = torch.empty((sources, k), dtype=torch.int64)
-    target_best: list[Tensor | None] = [None] * -(-targets // block_columns)
-    for start in range(0, sources, block_rows):
-        source_block = on_grid(source_embeddings, start, start + block_rows)
-        best: Tensor | None = None
-        for number, column in enumerate(range(0, targets, block_columns)):
-            target_block = on_grid(target_embeddings, column, column + block_columns)
-            cosines = torch.from_numpy(exact_cosines(source_block, target_block))
-            best = _merge(best, _keys(cosines, column), k)
-            # The transposed view: the same cosines, now a row per target.
-            target_best[number] = _merge(target_best[number], _keys(cosines.T, start), k)
-        assert best is not None
-        source_best[start : start + len(best)] = best
-    return _read(source_best), _read(torch.cat([block for block in target_best if block is not None]))
+    device = torch.device(device)
+    blocks = block_sizes(sources, targets, dim, memory_mib=memory_mib, device=device.type)
+    blocks = Blocks(min(block_rows or blocks.rows, sources), min(block_columns or blocks.columns, targets))
+    source = Side(source_embeddings, "source_embeddings", device)
+    target = Side(target_embeddings, "target_embeddings", device)
+    folder = None if state_folder is None else Path(state_folder)
+    state = SearchState(source, target, k=k, folder=folder, save_seconds=save_seconds)
+    forward, backward = search(source, target, k=k, blocks=blocks, state=state, progress=progress)
+    return _read(forward), _read(backward)
 
 
-def _check_sizes(k: int, sources: int, targets: int, block_rows: int, block_columns: int) -> None:
+def _check_sizes(k: int, sources: int, targets: int, block_rows: int | None, block_columns: int | None) -> None:
     if k < 1:
         raise ValueError(f"k must be at least 1: got k={k}; 4 is the usual choice.")
     if k > min(sources, targets):
@@ -89,39 +101,13 @@ def _check_sizes(k: int, sources: int, targets: int, block_rows: int, block_colu
             f"k must be smaller than the corpus, or equal to it, on both sides: got k={k} for {sources} source and "
             f"{targets} target sentences; lower k or mine more text."
         )
-    if min(block_rows, block_columns) < 1:
+    if min(1 if size is None else size for size in (block_rows, block_columns)) < 1:
         raise ValueError(
             f"blocks must be at least 1 by 1: got block_rows={block_rows} and block_columns={block_columns}; "
             "leave them out for the defaults."
         )
-    assert max(sources, targets) <= _LOW_BITS, "row numbers must fit 32 bits"
-
-
-def _keys(cosines: Tensor, first_index: int) -> Tensor:
-    """One int64 per cosine: its order above, its column's reversed index below, so that larger is better.
-
-    Args:
-        cosines: float32, without negative zeros. *Shape:* ``(rows, columns)``
-        first_index: Index of column 0 on its side.
-    """
-    bits = cosines.contiguous().view(torch.int32)
-    # IEEE bits of non-negative floats order like integers; those of negative ones in reverse.
-    order = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).to(torch.int64) << 32
-    reversed_index = _LOW_BITS - first_index - torch.arange(cosines.shape[1])
-    return order.bitwise_or_(reversed_index)
-
-
-def _merge(best: Tensor | None, keys: Tensor, k: int) -> Tensor:
-    """The ``k`` largest keys of each row so far, in descending order. *Shape:* ``(rows, at most k)``"""
-    found = keys.topk(min(k, keys.shape[1]), dim=1).values
-    if best is None:
-        return found
-    merged = torch.cat([best, found], dim=1)
-    return merged.topk(min(k, merged.shape[1]), dim=1).values
+    assert max(sources, targets) <= MAX_ROWS, "row numbers must fit 32 bits"
 
 
 def _read(keys: Tensor) -> Neighbours:
-    """Inverse of :func:`_keys`."""
-    order = (keys >> 32).to(torch.int32)
-    similarities = (order ^ ((order >> 31) & 0x7FFFFFFF)).view(torch.float32)
-    return Neighbours(similarities.numpy(), (_LOW_BITS - (keys & _LOW_BITS)).numpy())
+    return Neighbours(cosines_of(keys).numpy(), indices_of(keys).numpy())

@@ -15,7 +15,8 @@ from datasets import Dataset
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformerTrainingArguments
 
-from st_xling.cli import _overrides, build_parser
+from st_xling.cli import build_parser
+from st_xling.commands.train import overrides
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.models import tiny_encoder
@@ -142,9 +143,7 @@ def test_a_resumed_run_keeps_the_size(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_automatic_batches_are_the_recipes(tmp_path: Path) -> None:
     words = ["train", "langcl", "--data", "x", "--out", "y", "--memory-budget", "500", "--model", "a/b"]
     for flag in ("--batch-size", "--mini-batch-size"):
-        options = load_recipe(
-            "langcl", overrides=_overrides(build_parser().parse_args([*words, flag, "auto"]))
-        ).training
+        options = load_recipe("langcl", overrides=overrides(build_parser().parse_args([*words, flag, "auto"]))).training
         assert (options.batch_size, options.mini_batch_size, options.memory_budget) == (48, "auto", 500)
     path = tmp_path / "mine.yaml"
     path.write_text("losses: {translation_ranking: {}}\ntraining: {batch_size: auto}\n", encoding="utf-8")

@@ -10,7 +10,7 @@ import yaml
 
 from st_xling.training import ModelOptions, Recipe, TrainingOptions, build_loss, load_recipe, recipe_names
 from st_xling.training.objectives import OBJECTIVES
-from st_xling.training.run import check_tiny
+from st_xling.training.prepare import check_tiny
 from st_xling.training.strict_keys import merge, option_types, set_key
 
 DAP: dict[str, Any] = {"losses": {"translation_ranking": {"weight": 1.0}, "representation_translation": {"layers": 1}}}

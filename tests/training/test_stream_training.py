@@ -144,7 +144,7 @@ def test_one_pair_and_balance_by_the_recipe(tmp_path: Path) -> None:
     overrides |= {"training.epochs": 2, "losses.representation_translation.layers": 1}
     overrides["losses.representation_translation.languages"] = "auto"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("st_xling.training.run.CrossLingualTrainer", Spy)
+        patch.setattr("st_xling.training.prepare.CrossLingualTrainer", Spy)
         result = train(load_recipe("dap", tiny=True, overrides=overrides), data, tmp_path / "run", tiny=SHAPE)
     assert result.steps == 20 == len(seen) and all(len(batch) == 1 for batch in seen)
     assert sum("0" in batch for batch in seen) == 10  # half of the batches are Chinese's four times over

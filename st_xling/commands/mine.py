@@ -1,0 +1,117 @@
+"""``st-xling mine``: two text files to scored pairs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from st_xling.commands.mining_options import (
+    add_embedding_options,
+    add_guard_options,
+    add_search_options,
+    guard_options,
+    output,
+)
+
+EXAMPLE = """\
+examples:
+  st-xling mine news.de news.en --model my-encoder --out pairs.tsv --threshold 1.06 --rejects rejects.jsonl
+  st-xling mine news.de.gz news.en.gz --source-embeddings de.store --target-embeddings en.store --out - | head
+  st-xling mine news.de news.en --model my-encoder --out pairs.jsonl --format jsonl --calibrate gold.tsv
+  st-xling mine news.de news.en --model my-encoder --out pairs.tsv --plan
+
+A line of TSV: score, source ids, target ids, source, target. Without ids of its own, a line's id is its number; equal
+lines are mined once, and their ids joined by commas. Tabs, line ends and backslashes in a sentence are written as \\t,
+\\n, \\r and \\\\. Killed or interrupted, the same command goes on from OUT.work, and ends with the same bytes.
+"""
+
+_SHARED = (
+    *("model", "source_embeddings", "target_embeddings", "dim", "laser_dtype", "batch_size", "dtype", "prompt"),
+    *("text_format", "errors", "k", "method", "engine", "device", "memory_mib"),
+)
+_OPTIONS = (
+    *_SHARED,
+    *("margin", "retrieval", "threshold", "calibrate_with", "target_precision", "rejects", "format", "save_seconds"),
+    *("work", "keep_work"),
+)
+
+
+def add_parser(commands: Any) -> None:
+    """Add the sub-command to the parsers of ``st-xling``."""
+    mine = commands.add_parser(
+        "mine",
+        help="find translations between two text files",
+        description="Embed two texts, find the pairs that are likely translations, and write them, best first.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,  # what is not said keeps the library's default
+    )
+    mine.add_argument("source", metavar="SOURCE", help="UTF-8 text, a sentence a line, also .gz and .xz")
+    mine.add_argument("target", metavar="TARGET", help="the other language")
+    mine.add_argument("--out", required=True, metavar="FILE", help="file of the pairs, or - for stdout")
+    mine.add_argument("--format", choices=("tsv", "jsonl"), help="of the pairs (default: tsv)")
+    mine.add_argument(
+        "--text-format",
+        choices=("lines", "bucc", "jsonl"),
+        help="lines (default), bucc: id TAB sentence, jsonl: id and text",
+    )
+    mine.add_argument("--errors", choices=("strict", "replace"), help="bytes that are not UTF-8 (default: strict)")
+    add_embedding_options(mine)
+    add_search_options(mine)
+    choice = mine.add_argument_group("choice of pairs")
+    choice.add_argument("--retrieval", help="max (default), intersect, forward or backward")
+    choice.add_argument(
+        "--calibrate",
+        dest="calibrate_with",
+        metavar="PARALLEL",
+        help="known translations from elsewhere (TSV, JSONL, …), planted to estimate the threshold",
+    )
+    choice.add_argument(
+        "--target-precision", type=float, metavar="P", help="with --calibrate: in (0, 1] (default: the best F1)"
+    )
+    guards = add_guard_options(mine)
+    guards.add_argument("--no-guards", action="store_true", default=False, help="switch all off")
+    work = mine.add_argument_group("work")
+    work.add_argument("--work", metavar="DIR", help="where it is kept until it is done (default: OUT.work)")
+    work.add_argument("--keep-work", action="store_true", help="leave it there, to try other thresholds or guards")
+    work.add_argument("--save-seconds", type=float, metavar="S", help="least time between two saves (default: 60)")
+    mine.add_argument(
+        "--plan", action="store_true", default=False, help="say what time, memory and disk it will take, and stop"
+    )
+    mine.add_argument("--json", type=Path, default=None, metavar="PATH", help="also write the figures here")
+    mine.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Mine, say what was found, print the signature: on stderr where stdout holds the pairs."""
+    from st_xling.commands.figures import write_figures
+    from st_xling.mining import mine_texts
+
+    if arguments.plan:
+        return _plan(arguments)
+    options = {name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)}
+    guards = guard_options(arguments, all_off=arguments.no_guards)
+    try:
+        with output(arguments.out) as out:
+            report = mine_texts(arguments.source, arguments.target, out, guards=guards, progress=True, **options)
+    except KeyboardInterrupt:
+        if arguments.out != "-" or "work" in options:
+            print("\nwhat is done stands; the same command goes on from there.", file=sys.stderr)
+        raise
+    says = sys.stderr if arguments.out == "-" else sys.stdout
+    for line in [*report.lines(), f"{report.pairs:,} pairs: {arguments.out}", report.signature]:
+        print(line, file=says)
+    write_figures(arguments.json, {"mine": report.as_dict(), "signature": report.signature})
+
+
+def _plan(arguments: argparse.Namespace) -> None:
+    from st_xling.commands.figures import write_figures
+    from st_xling.mining import plan_mining
+
+    options = {name: getattr(arguments, name) for name in _SHARED if hasattr(arguments, name)}
+    place = getattr(arguments, "work", "." if arguments.out == "-" else arguments.out)
+    plan = plan_mining(arguments.source, arguments.target, work=place, **options)
+    print("\n".join(plan.lines()))
+    write_figures(arguments.json, {"plan": plan.as_dict()})

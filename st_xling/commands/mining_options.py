@@ -1,0 +1,85 @@
+"""Options that ``mine`` and ``score`` share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+def add_embedding_options(parser: argparse.ArgumentParser) -> None:
+    """Where vectors come from."""
+    group = parser.add_argument_group("embeddings")
+    group.add_argument("--model", metavar="MODEL", help="Hub id or folder; embeds a side without embeddings")
+    for side in ("source", "target"):
+        group.add_argument(
+            f"--{side}-embeddings", metavar="STORE", help="store of st-xling encode, or a LASER file (.raw, .emb)"
+        )
+    group.add_argument("--dim", type=int, help="of LASER files (default: 1024)")
+    group.add_argument("--laser-dtype", choices=("float32", "float16"), help="of LASER files (default: float32)")
+    group.add_argument("--batch-size", type=int, metavar="N", help="sentences embedded at a time (default: 128)")
+    group.add_argument(
+        "--dtype", choices=("float32", "float16", "bfloat16"), help="of embeddings that are made (default: float32)"
+    )
+    group.add_argument("--prompt", metavar="WORDS", help="put before every sentence that is embedded")
+
+
+def add_search_options(parser: argparse.ArgumentParser) -> None:
+    """How neighbours are found and scored."""
+    group = parser.add_argument_group("search")
+    group.add_argument("--k", type=int, help="neighbours that make up a sentence's neighbourhood (default: 4)")
+    group.add_argument("--margin", help="ratio (default), distance or absolute")
+    group.add_argument("--threshold", type=float, metavar="X", help="keep pairs that score at least this")
+    group.add_argument("--method", help="exact (default)")
+    group.add_argument("--engine", help="local (default)")
+    group.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
+    group.add_argument("--memory-mib", type=int, metavar="N", help="for one block of the search (default: 256)")
+
+
+def add_guard_options(parser: argparse.ArgumentParser) -> Any:
+    """Which pairs are turned down; returns the group."""
+    group = parser.add_argument_group("guards")
+    group.add_argument("--source-language", metavar="CODE", help="such as de; for the guard of languages")
+    group.add_argument("--target-language", metavar="CODE", help="such as en")
+    group.add_argument(
+        "--guard", action="append", default=[], metavar="NAME=X", help="another limit, such as length_ratio=2.5"
+    )
+    group.add_argument(
+        "--no-guard",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="switch one off: hub, copy, near_copy, length_ratio, numbers, language",
+    )
+    group.add_argument("--rejects", type=Path, metavar="FILE", help="pairs that guards turn down, as JSON lines")
+    return group
+
+
+def guard_options(arguments: argparse.Namespace, *, all_off: bool) -> Any:
+    """The :class:`~st_xling.mining.GuardOptions` that were asked for."""
+    from st_xling.mining import GuardOptions
+
+    languages = {
+        name: getattr(arguments, name)
+        for name in ("source_language", "target_language")
+        if getattr(arguments, name, None) is not None
+    }
+    off = ["all"] if all_off else arguments.no_guard
+    return GuardOptions(**languages).with_flags(limits=arguments.guard, off=off)
+
+
+@contextmanager
+def output(path: str) -> Iterator[Any]:
+    """A path, or for ``-`` the stream of stdout; whoever reads that may stop when it has enough."""
+    import os
+    import sys
+
+    if path != "-":
+        yield Path(path)
+        return
+    try:
+        yield sys.stdout.buffer
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

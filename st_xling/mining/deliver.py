@@ -1,0 +1,64 @@
+"""Where results go: a file that is replaced in one step, or a stream; and where the work on them is kept meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from st_xling.mining.work_folder import WorkFolder
+from st_xling.mining.written_whole import place
+
+Output = str | Path | IO[bytes]
+
+
+def check_outputs(out: Output, rejects: str | Path | None, inputs: Sequence[str | Path]) -> None:
+    """Raise if a result cannot be a file there, or would replace what it is made from.
+
+    Raises:
+        ValueError: Naming the file.
+    """
+    outputs = {"out": out, "rejects": rejects}
+    taken = {Path(path).resolve(): f"the input {path}" for path in inputs}
+    for name, path in outputs.items():
+        if not isinstance(path, (str, Path)):
+            continue
+        if Path(path).is_dir():
+            raise ValueError(f"{name} must be a file: {path} is a folder; name a file in it.")
+        where = Path(path).resolve()
+        if where in taken:
+            raise ValueError(f"{name} must be a file of its own: {path} is {taken[where]}; choose another name.")
+        taken[where] = f"{name} already"
+
+
+@contextmanager
+def work_folder(out: Output, work: str | Path | None, task: dict[str, Any]) -> Iterator[WorkFolder]:
+    """The folder where work on ``out`` is kept: ``work``, else beside it, else, for a stream, a temporary one.
+
+    Args:
+        out: A file, or a stream.
+        work: Chosen folder.
+        task: As for :class:`~st_xling.mining.work_folder.WorkFolder`.
+    """
+    if work is None and not isinstance(out, (str, Path)):
+        with tempfile.TemporaryDirectory(prefix="st-xling-", ignore_cleanup_errors=True) as temporary:
+            with WorkFolder(Path(temporary) / "work", task) as folder:
+                yield folder
+        return
+    path = Path(work) if work is not None else Path(f"{out}.work")
+    with WorkFolder(path, task) as folder:
+        yield folder
+
+
+def deliver(made: Path, out: Output) -> None:
+    """Move a finished file to where it is wanted, or copy it to the stream."""
+    if isinstance(out, (str, Path)):
+        Path(out).parent.mkdir(parents=True, exist_ok=True)
+        place(made, Path(out))
+        return
+    with made.open("rb") as stream:
+        shutil.copyfileobj(stream, out)
+    out.flush()

@@ -1,0 +1,136 @@
+"""Numbers in running text, whatever digits and separators they are written with."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import NamedTuple
+
+# Digits joined by separators; a space joins only groups of exactly three digits after one to three. Then a scale. Not
+# the number of an HTML character reference: &#8212; is a dash.
+_SPACE = "[ \u00a0\u2009\u202f]"
+_NUMBER = re.compile(
+    rf"(?<!\d)(?<!&#)(\d{{1,3}}(?:{_SPACE}\d{{3}})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,'’٫٬]\d+)*)"
+    r"(\s?(?:[百千천]?[万萬亿億만억]|लाख|करोड़))?"
+)
+# Between other digits this comma separates clauses.
+_WIDE_COMMA = re.compile("(?<=[０-９])，(?=[０-９])")
+_DIGIT = re.compile(r"\d")
+_POWERS = {"百": 2, "千": 3, "천": 3, "万": 4, "萬": 4, "만": 4, "亿": 8, "億": 8, "억": 8, "लाख": 5, "करोड़": 7}
+_POWERS = {unicodedata.normalize("NFC", word): power for word, power in _POWERS.items()}
+_RANGE = re.compile(r"\s?[-‐-―~～〜至到]\s?")
+
+
+class Quantity(NamedTuple):
+    """A number as ``digits * 10**power``, ``digits`` without zeros at its end (0 is ``(0, 0)``)."""
+
+    digits: int
+    power: int
+
+
+class _AsciiDigits(dict[int, int]):
+    """A table for ``str.translate``: every decimal digit of Unicode becomes its ASCII form, nothing else changes."""
+
+    def __missing__(self, code: int) -> int:
+        value = unicodedata.decimal(chr(code), None)
+        self[code] = code if value is None else 48 + int(value)
+        return self[code]
+
+
+_ASCII_DIGITS = _AsciiDigits()
+
+
+def quantities(text: str) -> list[Quantity]:
+    """The numbers written with digits in a text, in order.
+
+    Digits of any script count (１２, ١٢, १२). ``1,234.5``, ``1.234,5``, ``1 234,5`` and ``12,34,567`` are read as
+    one number each; ``12.03.2004`` and ``1.2.3`` as three. ``1.234`` is a thousand or a fraction, there is no knowing:
+    it is read as 1234, and :func:`agree` takes both. The scales 万, 亿, 만, 억, लाख and करोड़ multiply, ``1亿5千万``
+    is a sum, and in ``2-3万`` both ends are scaled: they are no powers of a thousand, so :func:`agree` needs them read.
+    Words, Roman numerals, superscripts and fractions such as ½ are not read.
+
+    Example:
+        >>> quantities("Им 3,5 и １２００")
+        [Quantity(digits=35, power=-1), Quantity(digits=12, power=2)]
+    """
+    if not _DIGIT.search(text):
+        return []
+    if not text.isascii():
+        text = _WIDE_COMMA.sub(",", unicodedata.normalize("NFC", text)).translate(_ASCII_DIGITS)
+    found: list[Quantity] = []
+    end, scale = 0, 0  # where the number before ends, and the power of ten that its scale has
+    for match in _NUMBER.finditer(text):
+        own = _scale(match[2] or "")
+        *others, last = _read(match[1])
+        last = _scaled(last, own)
+        if found and not others:
+            if scale > 0 and own < scale and match.start() == end and len(str(last.digits)) + last.power <= scale:
+                last = _sum(found.pop(), last)
+            elif own and not scale and _RANGE.fullmatch(text, end, match.start()):
+                found[-1] = _scaled(found[-1], own)
+        found += [*others, last]
+        end, scale = match.end(), own
+    return found
+
+
+def agree(one: Quantity, other: Quantity) -> bool:
+    """Whether two numbers may be the same.
+
+    Equal, or apart by a factor of a thousand or a higher power of ten: a scale word ("1.2 million" and "1200000") or a
+    thousands separator read as a decimal point. No list of scale words could cover every language.
+    """
+    return one.digits == other.digits and (one.power == other.power or abs(one.power - other.power) >= 3)
+
+
+def split_clock(number: Quantity) -> list[Quantity]:
+    """``16.30`` as 16 and 30: a time of day, or a day and month, that was read as a fraction; else the number alone."""
+    if number.power not in (-1, -2):
+        return [number]
+    whole, rest = divmod(number.digits * 10 ** (number.power + 2), 100)
+    return [_quantity(str(whole), 0), _quantity(str(rest), 0)] if whole <= 31 and rest < 60 else [number]
+
+
+def _read(number: str) -> list[Quantity]:
+    """One matched run as one number, or as several when its separators make no number."""
+    groups = re.split(r"\D", number)
+    separators = re.findall(r"\D", number)
+    if not separators:
+        return [_quantity(number, 0)]
+    # The last separator is a decimal one if it differs from those before it, or is alone and not before three digits.
+    last_differs = len(separators) > 1 and separators[-1] != separators[-2]
+    fraction = groups[-1] if last_differs or (len(separators) == 1 and len(groups[1]) != 3) else ""
+    whole = groups[:-1] if fraction else groups
+    before = separators[: len(whole) - 1]
+    # Thousands: one kind of separator; two or three digits between separators (12,34,567), three at the end.
+    thousands = len(whole) == 1 or (
+        len(set(before)) == 1
+        and len(whole[0]) <= 3
+        and len(whole[-1]) == 3
+        and all(len(group) in (2, 3) for group in whole[1:])
+    )
+    if not thousands:
+        return [_quantity(group, 0) for group in groups]
+    return [_quantity("".join(whole) + fraction, -len(fraction))]
+
+
+def _scale(words: str) -> int:
+    words = words.strip()
+    return _POWERS[words] if words in _POWERS else sum(_POWERS[character] for character in words)
+
+
+def _scaled(number: Quantity, power: int) -> Quantity:
+    return Quantity(number.digits, number.power + power) if number.digits else number
+
+
+def _sum(large: Quantity, small: Quantity) -> Quantity:
+    power = min(large.power, small.power)
+    total = sum(number.digits * 10 ** (number.power - power) for number in (large, small))
+    return _quantity(str(total), power)
+
+
+def _quantity(digits: str, power: int) -> Quantity:
+    kept = digits.lstrip("0").rstrip("0")
+    if not kept:
+        return Quantity(0, 0)
+    # Numbers beyond 300 digits are no quantities; Python refuses to convert beyond 4300.
+    return Quantity(int(kept[:300]), power + len(digits) - len(digits.rstrip("0")))

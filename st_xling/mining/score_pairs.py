@@ -1,0 +1,85 @@
+"""Margin scores of pairs that exist already: for filtering a parallel corpus."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from st_xling.mining.cosines import Embeddings
+from st_xling.mining.margins import margin_scores
+from st_xling.mining.neighbours import Neighbours, neighbours
+from st_xling.mining.side import Side, pair_cosines
+
+
+def score_pairs(
+    source_embeddings: Embeddings,
+    target_embeddings: Embeddings,
+    *,
+    k: int = 4,
+    margin: str = "ratio",
+    count_own: bool = True,
+    **search_options: Any,
+) -> np.ndarray:
+    """Score each source with the target of the same row, among neighbourhoods taken from the corpus itself.
+
+    With ``count_own``, LASER's rule, a sentence's own partner may be one of its ``k`` neighbours: a good pair then
+    raises its own denominator. Without, the neighbours are the ``k`` nearest others. Equal sentences are not merged.
+
+    Args:
+        source_embeddings: numpy or torch, any float dtype. *Shape:* ``(pairs, dim)``
+        target_embeddings: Row-aligned. *Shape:* ``(pairs, dim)``
+        k: Neighbours that make up a sentence's neighbourhood.
+        margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
+        count_own: Whether a pair counts in the neighbourhoods of its own sentences.
+        search_options: As for :func:`~st_xling.mining.neighbours`: ``device``, ``memory_mib``, ``progress`` and so on.
+    Returns:
+        Scores, float64; minus infinity for a ratio without meaning, see :func:`~st_xling.mining.margin_scores`.
+        *Shape:* ``(pairs,)``
+    Raises:
+        ValueError: On unequal numbers of rows, an unknown margin, or as :func:`~st_xling.mining.neighbours`.
+    Source:
+        LASER, ``mine_bitexts.py --mode score``.
+    Example:
+        >>> score_pairs(np.eye(3) + 0.1, np.eye(3) + 0.1, k=2).round(4).tolist()
+        [1.6849, 1.6849, 1.6849]
+    """
+    margin_scores(0.0, 1.0, 1.0, margin=margin)  # an unknown margin should not wait for the search
+    check_aligned(source_embeddings, target_embeddings)
+    pairs = source_embeddings.shape[0]
+    if not count_own and k >= pairs:
+        raise ValueError(
+            f"k must be smaller than the corpus without the pair itself: got k={k} for {pairs} pairs; lower k, add "
+            "pairs, or count the pair itself."
+        )
+    found = neighbours(source_embeddings, target_embeddings, k=k if count_own else k + 1, **search_options)
+    means = [side.means if count_own else _means_of_others(side) for side in found]
+    return margin_scores(aligned_cosines(source_embeddings, target_embeddings), *means, margin=margin)
+
+
+def aligned_cosines(source_embeddings: Embeddings, target_embeddings: Embeddings) -> np.ndarray:
+    """Exact cosine of each source with the target of the same row, float32. *Shape:* ``(pairs,)``"""
+    cpu = torch.device("cpu")
+    source = Side(source_embeddings, "source_embeddings", cpu)
+    target = Side(target_embeddings, "target_embeddings", cpu)
+    rows = torch.arange(source.rows)
+    return pair_cosines(source, target, rows, rows).numpy()
+
+
+def check_aligned(source_embeddings: Embeddings, target_embeddings: Embeddings) -> None:
+    """Raise unless both sides have one row a pair."""
+    if source_embeddings.shape[0] != target_embeddings.shape[0]:
+        raise ValueError(
+            f"source_embeddings and target_embeddings must be row-aligned: got {source_embeddings.shape[0]} and "
+            f"{target_embeddings.shape[0]} rows; pass one target per source."
+        )
+
+
+def _means_of_others(found: Neighbours) -> np.ndarray:
+    """Means of the first ``k`` of ``k + 1`` neighbours, the row's own partner left out."""
+    own = found.indices == np.arange(len(found.indices))[:, None]
+    dropped = np.where(own.any(axis=1), own.argmax(axis=1), own.shape[1] - 1)
+    kept = np.arange(own.shape[1]) != dropped[:, None]
+    others = found.similarities[kept].reshape(len(own), -1)
+    return others.mean(axis=1, dtype=np.float64)

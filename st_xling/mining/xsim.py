@@ -1,0 +1,81 @@
+"""xsim: how often the margin-based nearest target is not the translation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from st_xling.mining.cosines import Embeddings
+from st_xling.mining.mine import mine
+from st_xling.mining.score_pairs import check_aligned
+
+
+@dataclass(frozen=True)
+class Xsim:
+    """Errors among sentences.
+
+    Attributes:
+        errors: Sources whose best target is another sentence than their translation.
+        total: Sources.
+    """
+
+    errors: int
+    total: int
+
+    @property
+    def error_rate(self) -> float:
+        """In [0, 1]; lower is better."""
+        return self.errors / self.total
+
+    @property
+    def accuracy(self) -> float:
+        """In [0, 1]; one minus the error rate."""
+        return (self.total - self.errors) / self.total
+
+
+def xsim(
+    source_embeddings: Embeddings,
+    target_embeddings: Embeddings,
+    *,
+    k: int = 4,
+    margin: str = "ratio",
+    target_texts: Sequence[str] | None = None,
+    **search_options: Any,
+) -> Xsim:
+    """Similarity search error from source to target: the best-scored of each source's ``k`` nearest targets is taken.
+
+    Among equal scores the lowest index is taken. A source without any ratio that means something counts as an error.
+
+    Args:
+        source_embeddings: numpy or torch, any float dtype. *Shape:* ``(sentences, dim)``
+        target_embeddings: Translations, row-aligned. *Shape:* ``(sentences, dim)``
+        k: Neighbours that make up a sentence's neighbourhood.
+        margin: ``"absolute"`` (plain cosine), ``"distance"`` or ``"ratio"``.
+        target_texts: The targets' sentences; where given, a target with the translation's text is no error, so that
+            repeated sentences do no harm.
+        search_options: As for :func:`~st_xling.mining.neighbours`.
+    Returns:
+        Errors, error rate and accuracy.
+    Raises:
+        ValueError: On unequal numbers of rows, an unknown margin, or as :func:`~st_xling.mining.neighbours`.
+    Source:
+        LASER, ``xsim.py``; NLLB Team 2022, section 5.
+    Example:
+        >>> xsim(np.eye(4), np.eye(4)[[0, 1, 3, 2]] + 0.1, k=2).error_rate
+        0.5
+    """
+    check_aligned(source_embeddings, target_embeddings)
+    total = source_embeddings.shape[0]
+    if target_texts is not None and len(target_texts) != total:
+        raise ValueError(
+            f"target_texts must have one text per target: got {len(target_texts)} for {total} rows; pass all of them."
+        )
+    found = mine(source_embeddings, target_embeddings, k=k, margin=margin, retrieval="forward", **search_options)
+    hits = found.source_indices == found.target_indices
+    if target_texts is not None:
+        pairs = zip(found.source_indices.tolist(), found.target_indices.tolist())
+        hits |= np.array([target_texts[one] == target_texts[other] for one, other in pairs], dtype=bool)
+    return Xsim(total - int(hits.sum()), total)

@@ -1,0 +1,46 @@
+"""A finished run on disk: model, log and figures."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sentence_transformers import SentenceTransformer
+
+from st_xling.training.run_folder import RunFolder, write_json
+
+if TYPE_CHECKING:
+    from st_xling.data.leak_report import LeakReport
+
+
+def save_run(
+    model: SentenceTransformer,
+    folder: RunFolder,
+    manifest: dict[str, Any],
+    *,
+    history: list[dict[str, Any]],
+    figures: dict[str, Any],
+    leak: LeakReport | None,
+) -> None:
+    """Write log, model and ``results.json`` into ``folder``, then mark the run as finished."""
+    lines = [json.dumps(entry, ensure_ascii=False) for entry in history]
+    (folder.training / "log.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    save_model(model, folder.path)
+    checked = {} if leak is None else {"leak": leak.as_dict()}
+    write_json(folder.path / "results.json", {"training": figures, **checked})
+    folder.write_manifest({**manifest, "finished": True})
+
+
+def save_model(model: SentenceTransformer, folder: Path) -> None:
+    """Save ``model`` into ``folder`` file by file from a folder beside, so that no half-written model is seen."""
+    beside = folder / ".saving"
+    shutil.rmtree(beside, ignore_errors=True)
+    model.save_pretrained(str(beside))
+    for path in sorted(beside.iterdir()):
+        goal = folder / path.name
+        if goal.is_dir():
+            shutil.rmtree(goal)
+        path.replace(goal)
+    beside.rmdir()

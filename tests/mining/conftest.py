@@ -1,0 +1,33 @@
+"""Measuring memory; one thread, as small models want it and as equal bytes need it."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def peak_growth() -> Callable[[Callable[[], Any]], int]:
+    """Bytes that Python and numpy held at most during a call, beyond those they held before."""
+
+    def measure(call: Callable[[], Any]) -> int:
+        tracemalloc.start()
+        try:
+            call()
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    return measure

@@ -1,0 +1,121 @@
+"""One process that has loaded everything and forks another for each attempt to encode or mine, which may have to die."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from tests.training.children import CONTEXT
+
+
+_OPERATIONS = {"open", "os.rename", "os.remove", "os.mkdir", "shutil.rmtree"}
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """How one process is to fare.
+
+    Attributes:
+        dies_at: It kills itself at this file operation in the store's folder, counted from 1.
+        dies_after_s: It is killed after so many seconds.
+        largest_file: The kernel refuses it more bytes a file.
+        calls: The function of ``st_xling.mining`` that it calls with the encoder as ``model``.
+    """
+
+    dies_at: int | None = None
+    dies_after_s: float | None = None
+    largest_file: int | None = None
+    calls: str = "encode"
+
+
+class Nursery:
+    """Forks attempts to encode or mine; a context manager.
+
+    Args:
+        model: Folder of an encoder.
+    """
+
+    def __init__(self, model: Path) -> None:
+        self._ours, theirs = CONTEXT.Pipe()
+        self._process = CONTEXT.Process(target=_serve, args=(theirs, str(model)), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def __enter__(self) -> Nursery:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._ours.close()
+        self._process.join(10)
+        self._process.kill()
+
+    def encode(self, attempt: Attempt, options: dict[str, Any], timeout: float = 60) -> tuple[int, str]:
+        """Exit status (negative: the signal that killed it), and the error or the number of file operations.
+
+        Counted are those on paths that begin with ``options["out"]``.
+        """
+        self._ours.send((attempt, options))
+        assert self._ours.poll(timeout), "no answer from the nursery"
+        return self._ours.recv()
+
+
+def _serve(connection: Connection, model: str) -> None:
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads would not survive a fork
+    import torch
+
+    import st_xling.mining.pipeline
+    import st_xling.mining.scoring  # noqa: F401
+    from st_xling.models import load_encoder
+
+    torch.set_num_threads(1)
+    encoder = load_encoder(model, device="cpu")
+    while True:
+        try:
+            attempt, options = connection.recv()
+        except EOFError:
+            return
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(read)
+            _attempt(attempt, encoder, options, write)
+        os.close(write)
+        if attempt.dies_after_s is not None:
+            time.sleep(attempt.dies_after_s)
+            os.kill(child, signal.SIGKILL)
+        with os.fdopen(read, "rb") as pipe:
+            message = pipe.read().decode()
+        connection.send((os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), message))
+
+
+def _attempt(attempt: Attempt, encoder: Any, options: dict[str, Any], write: int) -> None:
+    from st_xling import mining
+
+    operations = 0
+
+    def watch(event: str, values: tuple[Any, ...]) -> None:
+        nonlocal operations
+        if event in _OPERATIONS and str(values[0]).startswith(str(options["out"])):
+            operations += 1
+            if operations == attempt.dies_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    status = 1
+    try:
+        if attempt.largest_file is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (attempt.largest_file, attempt.largest_file))
+        sys.addaudithook(watch)
+        getattr(mining, attempt.calls)(model=encoder, **options)
+        os.write(write, str(operations).encode())
+        status = 0
+    except BaseException as error:
+        os.write(write, f"{type(error).__name__}: {error}".encode())
+    finally:
+        os._exit(status)
