@@ -102,6 +102,10 @@ ERRORS = {
     "empty": (["train", "tr", "--data", "de-en=empty.tsv"], "empty.tsv"),
     "spec": (["train", "tr", "--data", "phrasebook:x1"], "phrasebook:x1"),
     "batch": ([*TRAIN, "--batch-size", "0"], "training.batch_size is out of range: got 0"),
+    "no dev and one": (
+        [*TRAIN, "--dev", "none", "--dev", "phrasebook:de"],
+        "--dev none means no development pairs: got none, phrasebook:de",
+    ),
     "epochs": ([*TRAIN, "--epochs", "inf"], "training.epochs is out of range: got inf"),
     "weight": (
         [*TRAIN, "--set", "losses.translation_ranking.weight=-1"],
@@ -145,6 +149,21 @@ def test_an_occupied_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert main([*TRAIN, *SMALL, "--out", str(tmp_path), "--overwrite"]) == 2
     assert "st-xling: error: --out must be empty or a run of ours" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_an_occupied_folder_is_told_before_the_data_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    assert main(["train", "tr", "--data", "de-en=absent.tsv", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("st-xling: error: --out must be empty or a run of ours")
+
+
+@pytest.mark.parametrize("flag", ["--batch-size", "--mini-batch-size"])
+def test_rows_are_a_number_or_auto(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([*TRAIN, "--out", "run", flag, "many"])
+    assert f"argument {flag}: expected a number of rows, or 'auto': got 'many'" in capsys.readouterr().err
 
 
 def test_debug_shows_the_traceback() -> None:

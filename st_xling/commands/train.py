@@ -89,7 +89,9 @@ def _training_options(arguments: argparse.Namespace) -> dict[str, Any]:
     from st_xling.training import load_recipe
     from st_xling.training.holdout import hold_out, hold_out_streams
     from st_xling.training.prepare import check_tiny
+    from st_xling.training.run_folder import RunFolder
 
+    RunFolder(arguments.out).check_free(resume=arguments.resume, overwrite=arguments.overwrite)
     tiny = check_tiny(_pairs(arguments.tiny, "--tiny"))
     recipe = load_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))
     if arguments.stream and recipe.training.max_steps <= 0:
@@ -97,6 +99,8 @@ def _training_options(arguments: argparse.Namespace) -> dict[str, Any]:
     data = load_data_specs(arguments.data, skip_bad_lines=arguments.skip_bad_lines, stream=arguments.stream)
     if arguments.dev == ["none"]:
         dev = {}
+    elif "none" in (arguments.dev or []):
+        raise ValueError(f"--dev none means no development pairs: got {', '.join(arguments.dev)}; leave one out.")
     elif arguments.dev:
         dev = load_data_specs(arguments.dev, skip_bad_lines=arguments.skip_bad_lines)
     else:
@@ -128,7 +132,10 @@ def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _rows(text: str) -> int | str:
-    return text if text == "auto" else int(text)
+    try:
+        return text if text == "auto" else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number of rows, or 'auto': got {text!r}") from None
 
 
 def _pairs(given: Sequence[str], flag: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.losses.merged_forward import merge_feature_batches
 from torch import Tensor, nn
 
@@ -37,10 +38,12 @@ class CrossLingualLoss(nn.Module):
     Attributes:
         min_columns: Text columns that the objective needs.
         language_columns: Text columns, counted from 0, whose language it must be told.
+        reads_encoding: Whether it reads the columns' embeddings; if no term of a sum does, that pass is not made.
     """
 
     min_columns = 2
     language_columns: tuple[int, ...] = ()
+    reads_encoding = True
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -58,7 +61,7 @@ class CrossLingualLoss(nn.Module):
         """
         columns = list(sentence_features)
         self.check_columns(len(columns))
-        batch = encode_columns(self.model, columns)
+        batch = encode_columns(self.model, columns, needed=self.reads_encoding)
         value = self.compute_loss(batch, labels)
         if isinstance(value, Tensor):
             return end_of_pass([value], batch, self, self.model)[0]
@@ -70,7 +73,7 @@ class CrossLingualLoss(nn.Module):
         Args:
             batch: One dict a column: ``input_ids`` and ``attention_mask`` ``(batch, tokens)``, ``token_embeddings``
                 ``(batch, tokens, hidden)``, ``sentence_embedding`` ``(batch, dim)``, and ``language`` ``(batch,)``
-                where the data set names languages.
+                where the data set names languages. No embeddings without ``reads_encoding``.
             labels: *Shape:* ``(batch,)``, or ``None``.
         """
         raise NotImplementedError
@@ -136,16 +139,19 @@ def mean_of_parts(parts: list[Part]) -> Tensor:
     return (totals / counts.clamp(min=1)).sum() / (counts > 0).sum().clamp(min=1)
 
 
-def encode_columns(model: nn.Module, columns: list[dict[str, Any]]) -> Batch:
+def encode_columns(model: nn.Module, columns: list[dict[str, Any]], *, needed: bool = True) -> Batch:
     """Encode all columns in one pass where they preprocess alike, else one by one; same values either way.
 
     Args:
         model: A ``SentenceTransformer``, possibly wrapped for distributed training.
         columns: One feature dict a column. A ``language`` entry stays out of the encoder and is handed on.
+        needed: Whether the embeddings are read by anybody; otherwise padded columns come back as they are.
 
     Returns:
         One dict a column, with the tokens' and the sentence's embeddings beside what was given.
     """
+    if not needed and _can_do_without(model) and all(_is_padded(column) for column in columns):
+        return [dict(column) for column in columns]
     texts = [{key: value for key, value in column.items() if key != "language"} for column in columns]
     merged = merge_feature_batches(texts) if len(texts) > 1 else None
     if merged is None:
@@ -159,3 +165,13 @@ def encode_columns(model: nn.Module, columns: list[dict[str, Any]]) -> Batch:
         if "language" in given:
             encoded["language"] = given["language"]
     return batch
+
+
+def _can_do_without(model: nn.Module) -> bool:
+    """Wrappers for distributed training must see a pass, in which they prepare for the gradients."""
+    return isinstance(getattr(model, "_orig_mod", model), SentenceTransformer)
+
+
+def _is_padded(column: dict[str, Any]) -> bool:
+    tokens = [column.get(key) for key in ("input_ids", "attention_mask")]
+    return all(isinstance(part, Tensor) and part.ndim == 2 for part in tokens)

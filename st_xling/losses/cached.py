@@ -66,7 +66,7 @@ class CachedLoss(CrossLingualLoss):
             raise ValueError(f"mini_batch_size must be an even number, 2 or more: got {mini_batch_size}.")
         self.loss = loss
         self.mini_batch_size = mini_batch_size
-        self.min_columns = loss.min_columns
+        self.min_columns, self.reads_encoding = loss.min_columns, loss.reads_encoding
 
     def check_columns(self, given: int) -> None:
         self.loss.check_columns(given)
@@ -111,6 +111,7 @@ class _Run:
         self, cached: CachedLoss, total: CombinedLoss, columns: list[dict[str, Any]], labels: Tensor | None
     ) -> None:
         self.model, self.columns, self.labels = cached.model, columns, labels
+        self.reads_encoding = cached.reads_encoding
         self.heads = own_parameters(cached, cached.model)
         self.terms: list[Term] = total._terms()
         self.token_level = [isinstance(term.loss, TokenLevelLoss) for term in self.terms]
@@ -145,7 +146,10 @@ class _Run:
         sentence_scales = [scale for scale, token in zip(scales, self.token_level) if not token]
         token_scales = [scale for scale, token in zip(scales, self.token_level) if token]
         leaves = [
-            {**column, "sentence_embedding": column["sentence_embedding"].detach().requires_grad_()}
+            {
+                key: part.detach().requires_grad_() if key == "sentence_embedding" else part
+                for key, part in column.items()
+            }
             for column in self.embeddings
         ]
         if sentence_scales:
@@ -175,6 +179,8 @@ class _Run:
         """A number whose gradient is this mini-batch's share of the loss's."""
         total = torch.zeros((), device=self.device)
         for column, leaf in zip(batch, leaves):
+            if "sentence_embedding" not in leaf:
+                continue  # nobody reads it, so it was not computed
             cached = leaf["sentence_embedding"].grad
             if cached is None and isinstance(self.model, DistributedDataParallel):
                 cached = torch.zeros_like(leaf["sentence_embedding"])  # it waits for what the loss leaves out, too
@@ -192,7 +198,7 @@ class _Run:
             features = {key: value for key, value in column.items() if key != "language"}
             cut = _create_minibatch(features, start, end)
             columns.append({**cut, "language": column["language"][start:end]} if "language" in column else cut)
-        batch = encode_columns(self.model, columns)
+        batch = encode_columns(self.model, columns, needed=self.reads_encoding)
         labels = None if self.labels is None else self.labels[start:end]
         parts = []
         for term, token in zip(self.terms, self.token_level):

@@ -28,6 +28,8 @@ class Term(nn.Module):
             raise ValueError(
                 f"a loss weight must be a finite number, 0 or more: got {weight} for {type(loss).__name__}."
             )
+        if columns is not None:
+            _check_positions(columns)
         if columns is not None and len(columns) < loss.min_columns:
             raise ValueError(
                 f"{type(loss).__name__} needs {loss.min_columns} text columns: .on{columns} gives {len(columns)}."
@@ -66,6 +68,7 @@ class CombinedLoss(CrossLingualLoss):
         self.terms = nn.ModuleList(terms)
         self.names = _distinct_names([term.name for term in terms])
         self.min_columns = max(term.columns_needed for term in terms)
+        self.reads_encoding = any(term.loss.reads_encoding for term in terms)
 
     def check_columns(self, given: int) -> None:
         for name, term in zip(self.names, self.terms):
@@ -105,10 +108,14 @@ class CombinedLoss(CrossLingualLoss):
 
     def on(self, *columns: int) -> CombinedLoss:
         """The same sum over the given columns; terms that already chose columns choose among these."""
-        if not columns or min(columns) < 0 or len(set(columns)) != len(columns):
-            raise ValueError(f"columns are distinct positions counted from 0: got {columns}.")
+        _check_positions(columns)
         terms = []
         for term in self._terms():
+            if term.columns is not None and max(term.columns) >= len(columns):
+                raise ValueError(
+                    f"{term.name} looks at column {max(term.columns)} (counted from 0) of those that .on chooses: "
+                    f".on{columns} gives {len(columns)}."
+                )
             chosen = columns if term.columns is None else tuple(columns[column] for column in term.columns)
             terms.append(Term(term.loss, term.weight, chosen, name=term.name))
         return CombinedLoss(self.model, terms)
@@ -128,6 +135,11 @@ class CombinedLoss(CrossLingualLoss):
 
     def _terms(self) -> list[Term]:
         return [term for term in self.terms if isinstance(term, Term)]
+
+
+def _check_positions(columns: tuple[int, ...]) -> None:
+    if not columns or min(columns) < 0 or len(set(columns)) != len(columns):
+        raise ValueError(f"columns are distinct positions counted from 0: got {columns}.")
 
 
 def _name_of(class_name: str) -> str:

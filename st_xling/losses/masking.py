@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 import torch
@@ -64,13 +65,18 @@ def word_continuations(tokenizer: Any, vocabulary: int) -> Tensor:
     if any(token.startswith("##") for token in tokens):
         marks = [token.startswith("##") for token in tokens]
     elif any(token.startswith("▁") for token in tokens):
-        marks = [not token.startswith("▁") and token not in special and token.isalnum() for token in tokens]
+        marks = [not token.startswith("▁") and token not in special and _in_a_word(token) for token in tokens]
     else:
         raise ValueError(
             "whole-word masking needs a vocabulary that marks words by '##' or '▁': "
             f"{type(tokenizer).__name__} does neither; use whole_words=False."
         )
     return torch.tensor(marks + [False] * (vocabulary - len(marks)))
+
+
+def _in_a_word(token: str) -> bool:
+    """Letters, numbers and marks: vowel signs and accents of their own are part of a word, too."""
+    return bool(token) and all(unicodedata.category(character)[0] in "LMN" for character in token)
 
 
 def _word_starts(input_ids: Tensor, maskable: Tensor, continues_word: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from st_xling.losses.across_processes import SharedBatch
 from st_xling.losses.base import Batch, CrossLingualLoss
+from st_xling.losses.similarity import similarity_matrix
 
 Distance = Literal["euclidean", "cosine", "manhattan"]
 Negatives = Literal["random", "worst", "average", "hardest"]
@@ -74,19 +75,35 @@ def _mean(
     positive = metric(source, target).square() / 2
     if shared.total == 1:
         return positive.mean()
-    # All other rows: row i against targets i+1, i+2, …, each block computed without its own translation.
-    shift = torch.arange(1, shared.total, device=source.device)
-    other = (shared.rows(source.device)[:, None] + shift) % shared.total
+    everyone, rows = shared.everyone(target), shared.rows(source.device)
+    if negatives in ("worst", "hardest"):
+        other = _extreme(source, everyone, rows, distance, nearest=negatives == "hardest")
+    else:  # row i against targets i+1, i+2, …: all but its own translation
+        other = (rows[:, None] + torch.arange(1, shared.total, device=source.device)) % shared.total
     if negatives == "random":
         other = other.gather(1, torch.randint(shared.total - 1, (len(source), 1), device=source.device))
-    candidates = shared.everyone(target)[other.flatten()]
+    candidates = everyone[other.flatten()]
     distances = metric(source.repeat_interleave(other.shape[1], dim=0), candidates).unflatten(0, other.shape)
-    if negatives == "worst":
-        distances = distances.amax(dim=1, keepdim=True)
-    elif negatives == "hardest":
-        distances = distances.amin(dim=1, keepdim=True)
     negative = F.relu(margin - distances).square().mean(dim=1) / 2
     return shared.mean(torch.cat([positive, negative]).sum(), 2 * shared.total)
+
+
+@torch.no_grad()
+def _extreme(source: Tensor, targets: Tensor, own: Tensor, distance: Distance, *, nearest: bool) -> Tensor:
+    """The farthest (or nearest) target of each row but its own translation. *Shape:* ``(rows, 1)``
+
+    Only the chosen pair's distance needs a gradient: that of all pairs would hold ``rows x targets x dim`` numbers.
+    """
+    if distance == "cosine":
+        distances = 1 - similarity_matrix(source, targets)
+    else:
+        exact = torch.promote_types(source.dtype, torch.float32)
+        options: dict[str, Any] = {"p": 2.0 if distance == "euclidean" else 1.0}
+        # Not by products of matrices, which cannot tell near neighbours apart.
+        options["compute_mode"] = "donot_use_mm_for_euclid_dist"
+        distances = torch.cdist(source.to(exact), targets.to(exact), **options)
+    distances = distances.scatter(1, own[:, None], torch.inf if nearest else -torch.inf)
+    return distances.argmin(dim=1, keepdim=True) if nearest else distances.argmax(dim=1, keepdim=True)
 
 
 def check_options(margin: float, distance: str, negatives: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -19,7 +20,7 @@ def similarity_matrix(source: Tensor, target: Tensor, similarity: Similarity = "
         similarity: ``"cosine"`` or ``"dot"``.
 
     Returns:
-        *Shape:* ``(rows, columns)``, in the embeddings' dtype.
+        *Shape:* ``(rows, columns)``, in the embeddings' dtype, also under autocast.
 
     Raises:
         ValueError: Another similarity, or embeddings that are not matrices of one width.
@@ -30,6 +31,7 @@ def similarity_matrix(source: Tensor, target: Tensor, similarity: Similarity = "
         raise ValueError(
             f"expected two matrices of embeddings of one width: got {tuple(source.shape)} and {tuple(target.shape)}."
         )
-    if similarity == "cosine":
-        source, target = F.normalize(source, dim=1), F.normalize(target, dim=1)
-    return source @ target.T
+    with torch.autocast(source.device.type, enabled=False):  # bfloat16 tells a cosine of 0.996 from 1 and none between
+        if similarity == "cosine":
+            source, target = F.normalize(source, dim=1), F.normalize(target, dim=1)
+        return source @ target.T

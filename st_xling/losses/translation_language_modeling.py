@@ -58,6 +58,8 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         >>> loss = TranslationRankingLoss(model) + TranslationLanguageModelingLoss(model)  # doctest: +SKIP
     """
 
+    reads_encoding = False
+
     def __init__(
         self,
         model: nn.Module,
@@ -106,7 +108,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
             input_ids,
             maskable,
             mask_id=self.mask_id,
-            vocabulary=len(parts.tokenizer),
+            vocabulary=min(len(parts.tokenizer), len(self.bias)),  # ids that the encoder has
             probability=self.mask_probability,
             continues_word=self.continues_word,  # type: ignore[arg-type]
         )

@@ -91,6 +91,8 @@ class WordAlignmentLoss(TokenLevelLoss):
         >>> loss = TranslationRankingLoss(model) + WordAlignmentLoss(model)  # doctest: +SKIP
     """
 
+    reads_encoding = False
+
     def __init__(self, model: nn.Module, *, restart_positions: bool = True) -> None:
         super().__init__(model)
         backbone(model)  # refuse an encoder without attention weights now

@@ -52,6 +52,8 @@ def training_arguments(
         weight_decay=options.weight_decay,
         max_grad_norm=options.max_grad_norm,
         bf16=options.precision == "bf16",
+        # A CPU has bfloat16 too, but the host wants to be told that one is meant.
+        use_cpu=options.precision == "bf16" and not torch.accelerator.is_available(),
         fp16=options.precision == "fp16",
         logging_steps=log_steps,
         eval_strategy="no" if best_metric is None else "steps",

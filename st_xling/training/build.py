@@ -41,6 +41,8 @@ def build_loss(
             loss = OBJECTIVES[name].loss(model, **options)
         except TypeError as error:
             raise ValueError(f"losses.{name} has an option of the wrong type: {error}") from error
+        except ValueError as error:
+            raise ValueError(f"losses.{name}: {error}") from error
         terms.append(Term(loss, weight, None if columns is None else tuple(columns), name=name))
     return CombinedLoss(model, terms)
 

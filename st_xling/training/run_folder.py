@@ -50,23 +50,27 @@ class RunFolder:
         Raises:
             ValueError: The folder holds something else, a run that may not be overwritten, or another run to resume.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"--out must be a folder: {self.path} is a file; choose another name.")
-        occupied = self.path.is_dir() and any(self.path.iterdir())
+        self.check_free(resume=resume, overwrite=overwrite)
         ours = self.manifest_path.is_file()
-        if occupied and not ours:
-            raise ValueError(
-                f"--out must be empty or a run of ours: {self.path} holds something else; choose another folder."
-            )
         if ours and resume:
             self._check_same_run(manifest)
             return self.last_checkpoint()
-        if ours and not overwrite:
-            hint = "it is complete" if self.read_manifest().get("finished") else "it can be continued with --resume"
-            raise ValueError(f"{self.path} holds an earlier run ({hint}); use --overwrite to replace it.")
         if not ours:
             self.start_over(manifest)
         return None
+
+    def check_free(self, *, resume: bool = False, overwrite: bool = False) -> None:
+        """Raise ``ValueError`` if :meth:`claim` would, whatever the run: to be asked before its data are read."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"--out must be a folder: {self.path} is a file; choose another name.")
+        ours = self.manifest_path.is_file()
+        if not ours and self.path.is_dir() and any(self.path.iterdir()):
+            raise ValueError(
+                f"--out must be empty or a run of ours: {self.path} holds something else; choose another folder."
+            )
+        if ours and not (resume or overwrite):
+            hint = "it is complete" if self.read_manifest().get("finished") else "it can be continued with --resume"
+            raise ValueError(f"{self.path} holds an earlier run ({hint}); use --overwrite to replace it.")
 
     def start_over(self, manifest: dict[str, Any]) -> None:
         """An empty folder with ``manifest``."""

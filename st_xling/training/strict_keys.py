@@ -45,7 +45,9 @@ def set_key(raw: dict[str, Any], key: str, value: Any) -> None:
     *path, last = key.split(".")
     place = raw
     for part in path:
-        place = place.setdefault(part, {})
+        if place.get(part) is None:  # missing, or a section left empty
+            place[part] = {}
+        place = place[part]
         if not isinstance(place, dict):
             raise ValueError(f"cannot set {key!r}: {part!r} is no section of the recipe.")
     place[last] = value

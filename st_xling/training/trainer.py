@@ -30,6 +30,9 @@ class CrossLingualTrainer(SentenceTransformerTrainer):
     In several processes all start with the main one's heads, every epoch is shuffled anew (the host deals out the same
     order again), and the batches at its end that do not reach every process are left out.
 
+    Mixed precision holds for all that the loss computes: the host gives it to the model's own pass alone, and leaves
+    passes and heads of token-level losses in float32. Similarities stay in float32.
+
     NaN or infinity in a loss, a gradient or a weight stops training before it is used or saved (:class:`FiniteGuard`).
     Adapters that peft has put into the model are restored without their base model.
 
@@ -87,6 +90,16 @@ class CrossLingualTrainer(SentenceTransformerTrainer):
             for tensor in own_state(self._all_losses(), self.model).values():
                 tensor.data.copy_(broadcast(tensor.data))
         return super().train(*args, **kwargs)
+
+    def _run_epoch(self, *args: Any, **kwargs: Any) -> Any:
+        if self.state.global_step >= self.state.max_steps:
+            # The host asks after a step: resumed from the last checkpoint, it would make one more.
+            self.control.should_training_stop = True
+            return None
+        return super()._run_epoch(*args, **kwargs)
+
+    def autocast_smart_context_manager(self, *args: Any, **kwargs: Any) -> Any:
+        return self.accelerator.autocast()
 
     def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
         result = super().compute_loss(*args, **kwargs)

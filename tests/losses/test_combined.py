@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 import torch
 
-from st_xling.losses import CombinedLoss, CrossLingualLoss, RepresentationTranslationLoss, TranslationRankingLoss
+from st_xling.losses import (
+    CachedLoss,
+    CombinedLoss,
+    CrossLingualLoss,
+    RepresentationTranslationLoss,
+    TranslationLanguageModelingLoss,
+    TranslationRankingLoss,
+    WordAlignmentLoss,
+)
+from st_xling.losses.combined import Term
 
 
 class Recorder(CrossLingualLoss):
@@ -118,3 +127,80 @@ def test_columns_the_data_lacks_are_named(make_model, features):
             TranslationRankingLoss(model).on(*wrong)
     with pytest.raises(ValueError, match="needs 2 text columns"):
         TranslationRankingLoss(model).on(0)
+
+
+@pytest.mark.parametrize(
+    ("build", "passes"),
+    [
+        (lambda model: WordAlignmentLoss(model), 0),
+        (lambda model: TranslationLanguageModelingLoss(model) + WordAlignmentLoss(model), 0),
+        (lambda model: WordAlignmentLoss(model) + TranslationRankingLoss(model), 1),
+        (lambda model: WordAlignmentLoss(model) + RepresentationTranslationLoss(model), 1),
+    ],
+)
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_pass_that_nobody_reads_is_not_made(make_model, features, build, passes, cached):
+    """Counted at the pooling: passes of the losses' own go through the transformer alone."""
+    model = make_model()
+    calls = []
+    model[1].register_forward_hook(lambda *_: calls.append(1))
+    loss = build(model)
+    value = (CachedLoss(loss, mini_batch_size=8) if cached else loss)(features(model))
+    (sum(value.values()) if isinstance(value, dict) else value).backward()
+    assert len(calls) == passes * (2 if cached else 1)
+    assert sum(float(part.grad.abs().sum()) for part in model.parameters() if part.grad is not None) > 0
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_without_that_pass_value_and_gradients_are_the_same(make_model, features, cached, monkeypatch):
+    model = make_model().double()
+    results = []
+    for needed in (False, True):
+        loss = WordAlignmentLoss(model)
+        monkeypatch.setattr(loss, "reads_encoding", needed)
+        model.zero_grad()
+        value = (CachedLoss(loss, mini_batch_size=4) if cached else loss)(features(model))
+        value.backward()
+        found = {name: part.grad.clone() for name, part in model.named_parameters() if part.grad is not None}
+        results.append((value.detach(), {name: part for name, part in found.items() if part.abs().max() > 0}))
+    assert results[0][1].keys() == results[1][1].keys()
+    torch.testing.assert_close(results[0], results[1], rtol=1e-9, atol=1e-12)
+
+
+def test_wrappers_for_distributed_training_see_their_pass(make_model, features):
+    """DDP prepares for the gradients in its forward pass: without one it would exchange none."""
+    model = make_model()
+    calls = []
+
+    class Wrapper(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.module = model
+
+        def forward(self, features):
+            calls.append(1)
+            return self.module(features)
+
+    loss = WordAlignmentLoss(model)
+    loss.model = Wrapper()
+    loss(features(model)).backward()
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("columns", [(-1, 0), (0, 0), ()])
+def test_columns_are_distinct_positions(make_model, columns):
+    model = make_model()
+    ways = (
+        lambda: Term(TranslationRankingLoss(model), 1.0, columns),
+        lambda: Recorder(model).on(*columns),
+        lambda: Recorder(model).on(0).on(*columns),
+    )
+    for build in ways:
+        with pytest.raises(ValueError, match=r"columns are distinct positions counted from 0: got \("):
+            build()
+
+
+def test_on_of_columns_that_on_left_out(make_model):
+    loss = TranslationRankingLoss(make_model()).on(0, 2)
+    with pytest.raises(ValueError, match=r"translation_ranking looks at column 2 .* \.on\(0, 1\) gives 2"):
+        loss.on(0, 1)

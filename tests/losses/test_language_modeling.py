@@ -51,6 +51,33 @@ def test_whole_words_are_hidden_together(make_model):
     assert split > 0, "the text has no word of several pieces"
 
 
+def test_vowel_signs_and_accents_continue_a_word():
+    """XLM-R's pieces of Hindi and Thai hold marks, which are no letters; punctuation still begins a word."""
+
+    class Tokenizer:
+        tokens = ("<s>", "▁नम", "स्ते", "▁แม", "ว์", "e\u0301", "。", "▁", "x")
+        all_special_tokens = ("<s>",)
+
+        def __len__(self):
+            return len(self.tokens)
+
+        def convert_ids_to_tokens(self, ids):
+            return [self.tokens[number] for number in ids]
+
+    marks = word_continuations(Tokenizer(), 10)
+    assert marks.tolist() == [False, False, True, False, True, True, False, False, True, False]
+
+
+def test_random_words_are_ids_that_the_encoder_has(make_model, features):
+    """A tokenizer that was given more tokens than the encoder has rows: those it cannot read."""
+    model = make_model()
+    loss = TranslationLanguageModelingLoss(model, mask_probability=1.0)
+    model.tokenizer.add_tokens([f"neu{number}" for number in range(5000)])
+    for seed in range(3):
+        torch.manual_seed(seed)
+        assert torch.isfinite(loss(features(model)))
+
+
 def definition(loss, rows, corrupted_rows, hidden_rows, positions):
     """−log P of each hidden token, the encoder reading one unpadded row at a time."""
     parts, losses = backbone(loss.model), []
@@ -85,8 +112,6 @@ def test_tlm_equals_the_definition(make_model, features, monkeypatch, architectu
     for row in range(2):
         lengths = [int(column["attention_mask"][row].sum()) for column in columns]
         width = columns[0]["input_ids"].shape[1]
-        merged = max(column["input_ids"].shape[1] for column in columns)
-        width = merged  # the shared pass pads both columns to one width
         kept.append(torch.cat([torch.arange(lengths[0]), width + torch.arange(lengths[1] - 1)]))
         second = torch.arange(1, lengths[1]) if restart else lengths[0] + torch.arange(lengths[1] - 1)
         positions.append(torch.cat([torch.arange(lengths[0]), second]) + offset)

@@ -13,6 +13,7 @@ from sentence_transformers.sentence_transformer.losses import (
 )
 
 from st_xling.losses import InBatchRankingLoss, SemanticContrastiveLoss, SiameseContrastiveLoss, siamese_contrastive
+from st_xling.training.memory import MIB, most_allocated
 from tests import reference
 
 DISTANCES = ("euclidean", "cosine", "manhattan")
@@ -119,3 +120,27 @@ def test_options_out_of_range(make_model, options, message):
         SiameseContrastiveLoss(make_model(), **options)
     with pytest.raises(ValueError, match="row-aligned translations: got 5 and 4 rows"):
         siamese_contrastive(source, target[:4])
+
+
+@pytest.mark.parametrize("negatives", ["worst", "hardest", "random"])
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_a_large_batch_holds_no_vector_for_each_pair_of_rows(negatives, distance):
+    """512 x 511 differences of 64 numbers would be 64 MiB; the matrix of distances is one."""
+    source, target = (torch.randn(512, 64).requires_grad_() for _ in range(2))
+    work = lambda: siamese_contrastive(source, target, negatives=negatives, distance=distance).backward()  # noqa: E731
+    assert most_allocated(work) < 12 * MIB
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+@pytest.mark.parametrize("negatives", ["worst", "hardest"])
+def test_gradients_are_those_of_the_definition(distance, negatives):
+    source, target = (part.requires_grad_() for part in embeddings())
+    siamese_contrastive(source, target, margin=3.0, distance=distance, negatives=negatives).backward()
+    options = {"margin": 3.0, "distance": distance, "negatives": negatives}
+    for row, column in ((0, 0), (3, 2)):
+        values = []
+        for step in (1e-6, -1e-6):
+            moved = source.detach().clone()
+            moved[row, column] += step
+            values.append(reference.siamese_contrastive(moved.tolist(), target.tolist(), **options))
+        assert source.grad[row, column].item() == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-5, abs=1e-8)

@@ -145,3 +145,13 @@ def test_sides_of_unequal_size():
         translation_ranking(source, target[:4])
     with pytest.raises(ValueError, match="of one width"):
         translation_ranking(source, target[:, :3])
+
+
+def test_autocast_leaves_cosines_exact():
+    """In bfloat16 the neighbours of 1 are 0.996 and 1.008: what ranking tells apart would be rounded away."""
+    generator = torch.Generator().manual_seed(0)
+    source, target = (torch.randn(6, 8, generator=generator) for _ in range(2))
+    expected = translation_ranking(source, target)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        value = translation_ranking(source, target)
+    torch.testing.assert_close(value, expected, rtol=1e-6, atol=1e-6)

@@ -171,6 +171,25 @@ def test_language_balance_and_batches(options: dict[str, Any], message: str) -> 
         load_recipe("tr", overrides={f"training.{key}": value for key, value in options.items()})
 
 
+def test_sections_left_empty_can_be_set(write: Any) -> None:
+    path = write("losses:\n  translation_ranking:\nmodel:\ntraining:\n  lora:\n")
+    changes = {"losses.translation_ranking.margin": 0.3, "model.max_length": 16, "training.lora.rank": 4}
+    recipe = load_recipe(path, overrides=changes)
+    assert recipe.losses["translation_ranking"]["margin"] == 0.3
+    assert recipe.model.max_length == 16 and recipe.training.lora is not None and recipe.training.lora.rank == 4
+    with pytest.raises(ValueError, match="cannot set 'summary.x': 'summary' is no section"):
+        load_recipe("tr", overrides={"summary.x": 1})
+
+
+def test_an_error_of_a_loss_names_it(make_model: Any) -> None:
+    recipe = load_recipe("dap", overrides={"losses.representation_translation.layers": 9})
+    with pytest.raises(ValueError, match=r"losses\.representation_translation: layers must lie in 1\.\.2"):
+        build_loss(recipe, make_model(), token_ids=[{7}, {8}])
+    recipe = load_recipe("tr", overrides={"losses.translation_ranking.columns": [0, 0]})
+    with pytest.raises(ValueError, match="columns are distinct positions"):
+        build_loss(recipe, make_model(), token_ids=[{7}, {8}])
+
+
 def test_numbers_that_yaml_reads_as_text(write: Any) -> None:
     """YAML 1.1 has no number without a dot before its exponent: ``5e-5`` is text there."""
     assert yaml.safe_load("5e-5") == "5e-5"

@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformerTrainer, SentenceTransforme
 from torch import nn
 
 from st_xling.data.samplers import ShuffledBatchSampler
-from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
+from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss, WordAlignmentLoss
 from st_xling.training import CrossLingualTrainer
 from st_xling.training.loss_state import load_loss_state, own_state, save_loss_state
 
@@ -218,3 +218,31 @@ def test_of_equal_checkpoints_the_later_is_kept(make_model, rows, tmp_path) -> N
     run.train()
     assert run.state.best_global_step == 4
     assert run.state.best_metric == 1.0
+
+
+def test_resumed_from_its_last_checkpoint_it_makes_no_further_step(
+    finished: CrossLingualTrainer, make_model: Make, rows: Dataset, tmp_path: Path
+) -> None:
+    """The host alone asks whether that was all after a step; step 3 of 4 leaves it in the middle of an epoch."""
+    checkpoint = Path(finished.args.output_dir) / "checkpoint-3"
+    run = trainer(make_model(dropout=0.1, seed=7), rows, tmp_path, max_steps=3)
+    run.train(resume_from_checkpoint=str(checkpoint))
+    assert run.state.global_step == 3
+    torch.testing.assert_close(head(run), load_file(checkpoint / "loss.safetensors"), rtol=0, atol=0)
+    assert not list(tmp_path.glob("checkpoint-*"))
+
+
+@pytest.mark.parametrize("bf16", [True, False])
+def test_mixed_precision_is_for_passes_of_the_loss_too(
+    bf16: bool, make_model: Make, rows: Dataset, tmp_path: Path
+) -> None:
+    """The host's own pass runs in bfloat16 anyway; that of WA, and its gradient's path, must as well."""
+    model = make_model()
+    loss = WordAlignmentLoss(model) + TranslationRankingLoss(model)
+    seen: list[torch.dtype] = []
+    model[0].auto_model.encoder.layer[0].attention.self.query.register_forward_hook(
+        lambda module, given, output: seen.append(output.dtype)
+    )
+    run = trainer(model, rows, tmp_path, loss, bf16=bf16, max_steps=1, save_strategy="no")
+    run.train()
+    assert len(seen) == 2 and set(seen) == {torch.bfloat16 if bf16 else torch.float32}
