@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from transformers import SchedulerType
 
 from st_xling.data.balance import check_balance
 from st_xling.training.lora_options import LoraOptions, check_lora
@@ -23,6 +24,7 @@ AUTO = "auto"
 _HINTS = {
     "log_steps": " (it must divide eval_steps)",
     "mini_batch_size": " (it must be even, or 'auto')",
+    "schedule": f" (it is one of {', '.join(sorted(kind.value for kind in SchedulerType))})",
     "batches": f" (it is {' or '.join(BATCHES)})",
 }
 
@@ -170,7 +172,7 @@ def _training_options(given: Any) -> TrainingOptions:
     if isinstance(given, dict):
         given = dict(given)
         if given.get("batch_size") == AUTO:
-            given |= {"mini_batch_size": AUTO}
+            given["mini_batch_size"] = given.get("mini_batch_size") or AUTO  # one that is asked for stands
             del given["batch_size"]
         if given.get("lora") is not None:
             where = "training.lora"
@@ -189,6 +191,7 @@ def check_training(options: TrainingOptions) -> TrainingOptions:
         "max_grad_norm": not options.max_grad_norm >= 0,
         "gradient_accumulation": options.gradient_accumulation < 1,
         "precision": options.precision not in ("fp32", "bf16", "fp16"),
+        "schedule": options.schedule not in set(SchedulerType),
         "eval_steps": options.eval_steps < 0,
         "mini_batch_size": not _is_mini_batch(options.mini_batch_size),
         "memory_budget": options.memory_budget < 0,

@@ -135,6 +135,7 @@ def test_wrong_types(key: str, value: Any, message: str) -> None:
         ("weight_decay", -1.0),
         ("gradient_accumulation", 0),
         ("precision", "fp8"),
+        ("schedule", "liner"),
         ("eval_steps", -1),
         ("log_steps", -1),
         ("keep_checkpoints", -1),
