@@ -93,13 +93,8 @@ def run(arguments: argparse.Namespace) -> None:
         return _plan(arguments)
     options = {name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)}
     guards = guard_options(arguments, all_off=arguments.no_guards)
-    try:
-        with output(arguments.out) as out:
-            report = mine_texts(arguments.source, arguments.target, out, guards=guards, progress=True, **options)
-    except KeyboardInterrupt:
-        if arguments.out != "-" or "work" in options:
-            print("\nwhat is done stands; the same command goes on from there.", file=sys.stderr)
-        raise
+    with output(arguments) as out:
+        report = mine_texts(arguments.source, arguments.target, out, guards=guards, progress=True, **options)
     says = sys.stderr if arguments.out == "-" else sys.stdout
     for line in [*report.lines(), f"{report.pairs:,} pairs: {arguments.out}", report.signature]:
         print(line, file=says)

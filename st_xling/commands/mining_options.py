@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,8 +34,8 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--k", type=int, help="neighbours that make up a sentence's neighbourhood (default: 4)")
     group.add_argument("--margin", help="ratio (default), distance or absolute")
     group.add_argument("--threshold", type=float, metavar="X", help="keep pairs that score at least this")
-    group.add_argument("--method", help="exact (default)")
-    group.add_argument("--engine", help="local (default)")
+    group.add_argument("--method", help="exact (default), approximate, or auto: by size")
+    group.add_argument("--engine", help="local (default), or ray: a cluster, the same result")
     group.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
     group.add_argument("--memory-mib", type=int, metavar="N", help="for one block of the search (default: 256)")
 
@@ -71,15 +73,31 @@ def guard_options(arguments: argparse.Namespace, *, all_off: bool) -> Any:
 
 
 @contextmanager
-def output(path: str) -> Iterator[Any]:
-    """A path, or for ``-`` the stream of stdout; whoever reads that may stop when it has enough."""
-    import os
-    import sys
-
-    if path != "-":
-        yield Path(path)
-        return
+def output(arguments: argparse.Namespace) -> Iterator[Any]:
+    """``--out`` as the library takes it; when the block is interrupted, says what to do if work was kept."""
     try:
-        yield sys.stdout.buffer
-    except BrokenPipeError:
+        yield _Stdout() if arguments.out == "-" else Path(arguments.out)
+    except KeyboardInterrupt:
+        if arguments.out != "-" or hasattr(arguments, "work"):
+            print("\nwhat is done stands; the same command goes on from there.", file=sys.stderr)
+        raise
+
+
+class _Stdout:
+    """Bytes to stdout, whose reader may stop when it has enough, as ``head`` does."""
+
+    def write(self, data: bytes) -> int:
+        try:
+            return sys.stdout.buffer.write(data)
+        except BrokenPipeError:
+            return self._to_nobody(len(data))
+
+    def flush(self) -> None:
+        try:
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            self._to_nobody(0)
+
+    def _to_nobody(self, count: int) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return count

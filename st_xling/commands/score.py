@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.guards or arguments.guard or arguments.no_guard or any(hasattr(arguments, name) for name in asked)
     )
     guards = guard_options(arguments, all_off=not guarded)
-    with output(arguments.out) as out:
+    with output(arguments) as out:
         report = score_texts(arguments.pairs, out, guards=guards, progress=True, **options)
     says = sys.stderr if arguments.out == "-" else sys.stdout
     for line in [*report.lines(), f"{report.kept:,} pairs: {arguments.out}", report.signature]:

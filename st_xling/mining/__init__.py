@@ -2,6 +2,8 @@
 
 ``cosines``     cosines that do not depend on blocks, order or machine
 ``neighbours``  exact k nearest neighbours in both directions, in bounded memory
+``approximate`` the same for millions of sentences: near cells only, re-scored exactly, its recall measured
+``ray_engine``  exact neighbours by the workers of a ray cluster, to the last bit
 ``margins``     a pair's cosine judged against the neighbourhoods of its two sentences
 ``mine``        neighbours, margins and a retrieval rule together: the room's front door
 ``score_pairs`` margin scores of pairs that exist already
@@ -24,6 +26,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from st_xling.mining.approximate import ApproximateSearch, approximate_neighbours
 from st_xling.mining.calibrate import Calibration, calibrate
 from st_xling.mining.escapes import escape, tsv_cells, tsv_line, unescape
 from st_xling.mining.folding import Folding, fold_duplicates
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MARGINS",
     "RETRIEVALS",
+    "ApproximateSearch",
     "Calibration",
     "EmbeddingStore",
     "Folding",
@@ -61,6 +65,7 @@ __all__ = [
     "RejectsFile",
     "Threshold",
     "Xsim",
+    "approximate_neighbours",
     "best_threshold",
     "calibrate",
     "correct_pairs",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeGuard
 
 from st_xling.mining.work_folder import WorkFolder
 from st_xling.mining.written_whole import place
@@ -24,10 +25,10 @@ def check_outputs(out: Output, rejects: str | Path | None, inputs: Sequence[str 
     outputs = {"out": out, "rejects": rejects}
     taken = {Path(path).resolve(): f"the input {path}" for path in inputs}
     for name, path in outputs.items():
-        if not isinstance(path, (str, Path)):
-            continue
-        if Path(path).is_dir():
+        if isinstance(path, (str, Path)) and Path(path).is_dir():
             raise ValueError(f"{name} must be a file: {path} is a folder; name a file in it.")
+        if path is None or not _is_file_name(path):
+            continue
         where = Path(path).resolve()
         if where in taken:
             raise ValueError(f"{name} must be a file of its own: {path} is {taken[where]}; choose another name.")
@@ -39,11 +40,11 @@ def work_folder(out: Output, work: str | Path | None, task: dict[str, Any]) -> I
     """The folder where work on ``out`` is kept: ``work``, else beside it, else, for a stream, a temporary one.
 
     Args:
-        out: A file, or a stream.
+        out: A file, or what is written like a stream.
         work: Chosen folder.
         task: As for :class:`~st_xling.mining.work_folder.WorkFolder`.
     """
-    if work is None and not isinstance(out, (str, Path)):
+    if work is None and not _is_file_name(out):
         with tempfile.TemporaryDirectory(prefix="st-xling-", ignore_cleanup_errors=True) as temporary:
             with WorkFolder(Path(temporary) / "work", task) as folder:
                 yield folder
@@ -55,10 +56,17 @@ def work_folder(out: Output, work: str | Path | None, task: dict[str, Any]) -> I
 
 def deliver(made: Path, out: Output) -> None:
     """Move a finished file to where it is wanted, or copy it to the stream."""
-    if isinstance(out, (str, Path)):
-        Path(out).parent.mkdir(parents=True, exist_ok=True)
-        place(made, Path(out))
+    if _is_file_name(out):
+        path = Path(out).resolve()  # a link stays a link
+        path.parent.mkdir(parents=True, exist_ok=True)
+        place(made, path)
         return
-    with made.open("rb") as stream:
-        shutil.copyfileobj(stream, out)
-    out.flush()
+    with made.open("rb") as stream, contextlib.ExitStack() as stack:
+        sink = stack.enter_context(Path(out).open("wb")) if isinstance(out, (str, Path)) else out
+        shutil.copyfileobj(stream, sink)
+        sink.flush()
+
+
+def _is_file_name(out: Output) -> TypeGuard[str | Path]:
+    """Whether it may be replaced: a device or a pipe (``/dev/null``) may not, it is written into."""
+    return isinstance(out, (str, Path)) and (Path(out).is_file() or not Path(out).exists())

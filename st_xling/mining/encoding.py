@@ -13,6 +13,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from st_xling.mining.encode_workers import embed, embed_in_processes, hand_over
+from st_xling.mining.find import check_engine
 from st_xling.mining.model_identity import model_identity
 from st_xling.mining.store import EmbeddingStore
 from st_xling.mining.store_manifest import Header
@@ -38,6 +39,7 @@ def encode(
     batch_size: int = 128,
     shard_rows: int = 16384,
     processes: int = 1,
+    engine: str = "local",
     device: str | None = None,
     append: bool = False,
     overwrite: bool = False,
@@ -66,6 +68,7 @@ def encode(
         shard_rows: Sentences of a shard.
         processes: Processes that embed, each a shard at a time; on the GPUs in turn, else on the CPU, where they
             share this process's threads.
+        engine: ``"local"``, or ``"ray"`` for the workers of a ray cluster in place of processes: the same bytes.
         device: Where to embed; by default where ``model`` is, or GPUs where there are any.
         append: Add the text to a finished store, which the same model and settings have written.
         overwrite: Replace another store.
@@ -80,6 +83,7 @@ def encode(
     for name, value in (("batch_size", batch_size), ("shard_rows", shard_rows), ("processes", processes)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1: got {value}.")
+    check_engine(engine)
     survey = survey_text(text_files, format=format, errors=errors, blank=blank, progress=progress)
     encoder = model
     if isinstance(model, str):  # with several processes, only to see which it is
@@ -92,11 +96,16 @@ def encode(
         if writer.finished is None:
             parts = windows(read_rows(text_files, format=format, errors=errors), shard_rows, survey)
             todo = unwritten(parts, writer)
-            if processes == 1:
+            if engine == "local" and processes == 1:
                 pairs = ((part, embed(encoder, part.sentences, options, device)) for part in todo)
             else:
                 load = partial(_load, model) if isinstance(model, str) else hand_over(encoder)
-                pairs = embed_in_processes(load, todo, options, processes=processes, device=device)
+                if engine == "ray":
+                    from st_xling.mining.ray_encoding import embed_on_ray
+
+                    pairs = embed_on_ray(load, todo, options)
+                else:
+                    pairs = embed_in_processes(load, todo, options, processes=processes, device=device)
             _write(writer, pairs, survey.rows, progress)
     return EmbeddingStore.open(out)
 

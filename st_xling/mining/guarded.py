@@ -61,7 +61,7 @@ def guard_signature(options: GuardOptions, idle: Sequence[str] = ()) -> str:
 
     Example:
         >>> guard_signature(GuardOptions(hub=None, near_copy=None, language=None))
-        'copy,length_ratio=3,numbers'
+        'copy,length_ratio=2.5,numbers'
     """
     switches = {field.name for field in fields(options) if isinstance(field.default, bool)}
     words = []

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from st_xling.mining.blocks import block_sizes
 from st_xling.mining.find import check_k, check_search
-from st_xling.mining.neighbours import neighbours
+from st_xling.mining.mining_trials import embedding_trial, search_seconds
 from st_xling.mining.text import Files, file_list, read_rows
-from st_xling.mining.text_embeddings import EncodeOptions, Encoder, vectors_from
+from st_xling.mining.text_embeddings import vectors_from
+from st_xling.mining.text_encoder import EncodeOptions, Encoder
 from st_xling.mining.text_lines import open_bytes
 
-_SIDE_OF_A_TRIAL = 2048
-_SENTENCES_OF_A_TRIAL = 256
 _BYTES_PER_NUMBER = {"float32": 4, "float16": 2, "bfloat16": 2}
 _BYTES_PER_LINE = 64  # its place in the file, its fold, its hash
 
@@ -117,7 +113,7 @@ def plan_mining(
         maker = makers[side]
         if isinstance(maker, Encoder):
             first = [row.sentence for row in islice(read_rows(files, format=text_format, errors=errors), 4096)]
-            seconds, dim = _embedding_trial([text for text in first if text.strip()], maker)
+            seconds, dim = embedding_trial([text for text in first if text.strip()], maker)
             encode_s += seconds * rows[side]
             disk += rows[side] * dim * _BYTES_PER_NUMBER[dtype] + counted[side][1]
         else:
@@ -135,48 +131,6 @@ def plan_mining(
         disk_bytes=disk + 16 * k * both + sum(size for _, size in counted.values()),
         disk_free_bytes=shutil.disk_usage(_nearest(Path(work))).free,
     )
-
-
-def search_seconds(sources: int, targets: int, dim: int, *, k: int, device: str, memory_mib: int) -> float:
-    """Expected seconds of an exact search: each product has its price, and each row."""
-    side = _SIDE_OF_A_TRIAL
-    blocks = block_sizes(min(sources, side), min(targets, side), dim, memory_mib=memory_mib, device=device)
-    rows, columns = blocks.rows, blocks.columns
-    a_product = _product_trial(rows, columns, dim, device) / (rows * columns)
-    random = np.random.default_rng(0)
-    pair = [random.standard_normal((count, dim), dtype=np.float32) for count in (rows, columns)]
-    seconds = _timed(lambda: neighbours(*pair, k=min(k, rows, columns), device=device, memory_mib=memory_mib))
-    a_row = max(0.0, seconds - a_product * rows * columns) / (rows + columns)
-    return a_product * sources * targets + a_row * (sources + targets)
-
-
-def _product_trial(rows: int, columns: int, dim: int, device: str) -> float:
-    """Seconds for a block of products and a look at each from either side."""
-    one, other = torch.rand(rows, dim, device=device), torch.rand(columns, dim, device=device)
-    out = torch.empty(rows, columns, device=device)
-
-    def trial() -> None:
-        torch.mm(one, other.T, out=out)
-        out.amax(dim=1)
-        out.amax(dim=0).sum().item()  # waits for a GPU
-
-    return min(_timed(trial) for _ in range(4))
-
-
-def _embedding_trial(sentences: list[str], encoder: Encoder) -> tuple[float, int]:
-    """Seconds a sentence, and the vectors' dim."""
-    from st_xling.mining.encode_workers import embed
-
-    sample = sentences[:: max(1, len(sentences) // _SENTENCES_OF_A_TRIAL)][:_SENTENCES_OF_A_TRIAL] or ["."]
-    options = {"batch_size": encoder.options.batch_size, "prompt": encoder.options.prompt}
-    dim = int(embed(encoder.model, sample[:8], options, encoder.options.device).shape[1])
-    return _timed(lambda: embed(encoder.model, sample, options, encoder.options.device)) / len(sample), dim
-
-
-def _timed(call: Any) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def _count(files: Files) -> tuple[int, int]:

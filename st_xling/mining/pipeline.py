@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
 import torch
-from tqdm.auto import tqdm
 
 from st_xling._version import __version__
 from st_xling.mining.best_allowed import best_allowed_pairs
 from st_xling.mining.deliver import check_outputs, deliver, work_folder
-from st_xling.mining.find import check_search, find_neighbours
+from st_xling.mining.find import check_search, choose_method, find_neighbours
 from st_xling.mining.guarded import GuardedPairs, check_guards, guard_signature
-from st_xling.mining.guards import REASONS, GuardOptions, NeighbourCounts, PairGuards, Reject, RejectsFile
+from st_xling.mining.guards import REASONS, GuardOptions, NeighbourCounts, PairGuards
 from st_xling.mining.margins import margin_scores
-from st_xling.mining.mine import RETRIEVALS, MinedPairs
+from st_xling.mining.mine import RETRIEVALS
 from st_xling.mining.mining_report import MiningReport
-from st_xling.mining.pair_files import check_pair_format, pair_line
+from st_xling.mining.pair_files import REJECTS, check_pair_format, rejects_to, write_pairs
 from st_xling.mining.planted_threshold import PlantedThreshold, planted_threshold
 from st_xling.mining.side_vectors import distinct_vectors, search_task
 from st_xling.mining.text import Files, file_list
-from st_xling.mining.text_embeddings import EncodeOptions, VectorMakers, vectors_from
+from st_xling.mining.text_embeddings import VectorMakers, vectors_from
+from st_xling.mining.text_encoder import EncodeOptions
 from st_xling.mining.text_side import TextSide
-from st_xling.mining.written_whole import written_whole
 
 
 def mine_texts(
@@ -134,7 +133,7 @@ def mine_texts(
             {side.name: len(side.text) for side in sides},
             dim=dim,
             laser_dtype=laser_dtype,
-            options=EncodeOptions(batch_size=batch_size, dtype=dtype, prompt=prompt, device=device),
+            options=EncodeOptions(batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine),
         )
         shas = {side.name: side.survey.sha256 for side in sides}
         task = search_task("mine", shas, makers, k=k, method=method)
@@ -156,25 +155,23 @@ def mine_texts(
                 **search,
             )
             threshold = calibration.threshold
+        method = choose_method(method, engine, *embeddings, progress=progress)
         found = find_neighbours(
             *embeddings, method=method, engine=engine, state_folder=folder.path / "search", **search, progress=progress
         )
         judge = PairGuards(guards, counts=NeighbourCounts.of(*found))
-        with _rejects_to(None if rejects is None else folder.path, sides) as on_reject:
+        with rejects_to(None if rejects is None else folder.path / REJECTS, sides) as on_reject:
             allow = GuardedPairs(judge, sides[0].distinct, sides[1].distinct, on_reject) if judge.guards else None
             pairs = best_allowed_pairs(*found, allow=allow, margin=margin, retrieval=retrieval, threshold=threshold)
-        _write(pairs, sides, folder.path / f"pairs.{format}", format, progress)
+        write_pairs(pairs, sides, folder.path / f"pairs.{format}", format=format, progress=progress)
         deliver(folder.path / f"pairs.{format}", out)
         if rejects is not None:
-            deliver(folder.path / _REJECTS, rejects)
+            deliver(folder.path / REJECTS, rejects)
         if not keep_work:
             folder.remove()
         words = [f"margin:{margin}", f"k:{k}", f"retrieval:{retrieval}", f"method:{method}"]
         words.append(f"guards:{guard_signature(guards, list(judge.idle))}")
         return _report(sides, makers, words, threshold, calibration, len(pairs), judge)
-
-
-_REJECTS = "rejects.jsonl"
 
 
 def _check_options(
@@ -203,32 +200,6 @@ def _check_options(
         raise ValueError("calibrate_with needs the model (--model): known translations must be embedded like the text.")
     if target_precision is not None and not 0 < target_precision <= 1:
         raise ValueError(f"target_precision must lie in (0, 1]: got {target_precision}.")
-
-
-@contextmanager
-def _rejects_to(folder: Path | None, sides: Sequence[TextSide]) -> Iterator[Callable[[Reject], object] | None]:
-    """What writes a reject with the ids of all rows that it stands for; ``None`` without a folder."""
-    if folder is None:
-        yield None
-        return
-    with RejectsFile(folder / _REJECTS) as file:
-
-        def write(reject: Reject) -> None:
-            places = reject.candidate.source_index, reject.candidate.target_index
-            source_ids, target_ids = (side.ids(place) for side, place in zip(sides, places))
-            file.write(reject, source_ids=source_ids, target_ids=target_ids)
-
-        yield write
-
-
-def _write(pairs: MinedPairs, sides: Sequence[TextSide], path: Path, format: str, progress: bool) -> None:
-    source, target = sides
-    with written_whole(path) as stream:
-        for row in tqdm(range(len(pairs)), desc="writing", unit=" pairs", disable=not progress):
-            one, other = int(pairs.source_indices[row]), int(pairs.target_indices[row])
-            ids = source.ids(one), target.ids(other)
-            texts = source.distinct[one], target.distinct[other]
-            stream.write(pair_line(float(pairs.scores[row]), *ids, *texts, format=format))
 
 
 def _report(

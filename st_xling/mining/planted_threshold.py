@@ -15,7 +15,7 @@ from st_xling.mining.calibrate import calibrate
 from st_xling.mining.cosines import Embeddings
 from st_xling.mining.distinct_text import write_sentences
 from st_xling.mining.folding import folding_key
-from st_xling.mining.text_embeddings import Encoder
+from st_xling.mining.text_encoder import Encoder
 
 _FEWEST, _MOST = 100, 10_000
 

@@ -2,72 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import torch
 from tqdm.auto import tqdm
 
 from st_xling._version import __version__
-from st_xling.mining.cosines import Embeddings
 from st_xling.mining.deliver import Output, check_outputs, deliver, work_folder
 from st_xling.mining.distinct_text import DistinctText
-from st_xling.mining.find import check_search, find_neighbours
-from st_xling.mining.guarded import check_guards, guard_signature, split_rows
-from st_xling.mining.guards import REASONS, CandidateBatch, GuardOptions, NeighbourCounts, PairGuards, RejectsFile
+from st_xling.mining.find import check_search, choose_method, find_neighbours
+from st_xling.mining.guarded import check_guards, guard_signature
+from st_xling.mining.guards import REASONS, GuardOptions, NeighbourCounts, PairGuards, RejectsFile
 from st_xling.mining.margins import margin_scores
-from st_xling.mining.neighbours import Neighbours
-from st_xling.mining.pair_files import check_pair_format
+from st_xling.mining.pair_files import REJECTS, check_pair_format
 from st_xling.mining.pair_lines import PairColumn, PairLines
-from st_xling.mining.side import Side, pair_cosines
+from st_xling.mining.score_report import ScoreReport
+from st_xling.mining.scored_lines import line_scores, write_scored
 from st_xling.mining.side_vectors import distinct_vectors, search_task
-from st_xling.mining.text_embeddings import EncodeOptions, vectors_from
+from st_xling.mining.text_embeddings import vectors_from
+from st_xling.mining.text_encoder import EncodeOptions
 from st_xling.mining.written_whole import written_whole
-
-_AT_ONCE = 8192
-_REJECTS = "rejects.jsonl"
 
 #: No guards: a score for every line.
 NO_GUARDS = GuardOptions().with_flags(off=["all"])
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreReport:
-    """Figures of one run.
-
-    Attributes:
-        pairs: Lines of the file.
-        kept: Lines that were written.
-        below: Lines below the threshold, those without a score among them.
-        rejected: Lines that guards turned down, by reason code.
-        signature: One line that says what was done with what.
-    """
-
-    pairs: int
-    kept: int
-    below: int
-    rejected: dict[str, int]
-    signature: str
-
-    def as_dict(self) -> dict[str, Any]:
-        figures = asdict(self)
-        del figures["signature"]
-        return figures
-
-    def lines(self) -> list[str]:
-        """The figures for a reader."""
-        lines = [f"{self.pairs:,} pairs, {self.below:,} below the threshold"]
-        if self.rejected:
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.rejected.items())
-            lines.append(f"turned down by guards: {reasons}")
-        return lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +106,7 @@ def score_texts(
             {"source": len(lines), "target": len(lines)},
             dim=dim,
             laser_dtype=laser_dtype,
-            options=EncodeOptions(batch_size=batch_size, dtype=dtype, prompt=prompt, device=device),
+            options=EncodeOptions(batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine),
         )
         task = search_task("score", {"pairs": lines.sha256}, makers, k=k, method=method)
         folder = stack.enter_context(work_folder(out, work, task))
@@ -153,6 +115,7 @@ def score_texts(
             for name, column in zip(("source", "target"), lines.sides)
         ]
         embeddings = distinct_vectors(sides, makers, k, folder.path, progress=progress)
+        method = choose_method(method, engine, *embeddings, progress=progress)
         found = find_neighbours(
             *embeddings,
             k=k,
@@ -165,17 +128,17 @@ def score_texts(
             save_seconds=save_seconds,
         )
         places = sides[0].distinct.place_of, sides[1].distinct.place_of
-        scores = _scores(embeddings, places, found, margin)
+        scores = line_scores(embeddings, places, found, margin)
         judge = PairGuards(guards, counts=NeighbourCounts.of(*found))
         made = folder.path / f"pairs.{format}"
-        with written_whole(made) as stream, RejectsFile(folder.path / _REJECTS) as file:
+        with written_whole(made) as stream, RejectsFile(folder.path / REJECTS) as file:
             least = -np.inf if threshold is None else threshold
             bar = tqdm(total=len(lines), desc="writing", unit=" pairs", disable=not progress)
             with bar:
-                kept = _write(lines, scores, places, judge, least, stream, file, format, bar)
+                kept = write_scored(lines, scores, places, judge, least, stream, file, format, bar)
         deliver(made, out)
         if rejects is not None:
-            deliver(folder.path / _REJECTS, rejects)
+            deliver(folder.path / REJECTS, rejects)
         if not keep_work:
             folder.remove()
         rejected = {reason: judge.counts[reason] for reason in REASONS if judge.counts[reason]}
@@ -188,68 +151,3 @@ def score_texts(
         )
         below = len(lines) - kept - sum(rejected.values())
         return ScoreReport(pairs=len(lines), kept=kept, below=below, rejected=rejected, signature=signature)
-
-
-def _scores(
-    embeddings: tuple[Embeddings, Embeddings],
-    places: tuple[np.ndarray, np.ndarray],
-    found: tuple[Neighbours, Neighbours],
-    margin: str,
-) -> np.ndarray:
-    """Margin score of each line, minus infinity for one with a blank side. *Shape:* ``(lines,)``"""
-    cpu = torch.device("cpu")
-    source, target = (Side(side, "embeddings", cpu) for side in embeddings)
-    means = [side.means for side in found]
-    scores = np.full(len(places[0]), -np.inf)
-    whole = np.flatnonzero((places[0] >= 0) & (places[1] >= 0))
-    for start in range(0, len(whole), _AT_ONCE):
-        rows = whole[start : start + _AT_ONCE]
-        ones, others = places[0][rows], places[1][rows]
-        cosines = pair_cosines(source, target, torch.from_numpy(ones), torch.from_numpy(others)).numpy()
-        scores[rows] = margin_scores(cosines, means[0][ones], means[1][others], margin=margin)
-    return scores
-
-
-def _write(
-    lines: PairLines,
-    scores: np.ndarray,
-    places: tuple[np.ndarray, np.ndarray],
-    judge: PairGuards,
-    least: float,
-    stream: IO[bytes],
-    rejects: RejectsFile,
-    format: str,
-    bar: Any,
-) -> int:
-    """Write the lines that stay; how many those are."""
-    kept = 0
-    raws: Iterator[bytes] = lines.lines()
-    columns = [side.column for side in lines.sides]
-    for start in range(0, len(lines), _AT_ONCE):
-        block = list(islice(raws, _AT_ONCE))
-        cells = [raw.decode("utf-8").split("\t") for raw in block]
-        sources, targets = ([line[column] for line in cells] for column in columns)
-        some = slice(start, start + len(block))
-        stays = scores[some] >= least
-        # A line without a score is no pair that a guard could judge.
-        rows = np.flatnonzero(stays & np.isfinite(scores[some]))
-        if judge.guards and len(rows):
-            batch = CandidateBatch(sources, targets, scores[some], places[0][some], places[1][some]).select(
-                rows.tolist()
-            )
-            allowed, rejected = split_rows(judge, batch)
-            for row, reject in zip((rows[~allowed] + start + 1).tolist(), rejected, strict=True):
-                rejects.write(reject, source_ids=[str(row)], target_ids=[str(row)])
-            stays[rows[~allowed]] = False
-        for row in np.flatnonzero(stays).tolist():
-            stream.write(_line(float(scores[start + row]), block[row], sources[row], targets[row], format))
-        kept += int(stays.sum())
-        bar.update(len(block))
-    return kept
-
-
-def _line(score: float, raw: bytes, source: str, target: str, format: str) -> bytes:
-    if format == "tsv":
-        return repr(score).encode() + b"\t" + raw + b"\n"
-    record = {"score": score if math.isfinite(score) else None, "source": source, "target": target}
-    return json.dumps(record, ensure_ascii=False).encode("utf-8") + b"\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -54,14 +54,25 @@ class SearchState:
         return self._path is not None and time.monotonic() - self._saved_at >= self._save_seconds
 
     def finish(self, done: int, target_keys: Tensor) -> None:
-        """Remember, and save, that the first ``done`` source rows have been compared with all targets."""
+        """Remember, and save, that the first ``done`` source rows have been compared with all targets.
+
+        Raises:
+            OSError: When the state cannot be written; the one before stands.
+        """
         self.done, self.target_keys = done, target_keys
         if self._path is None:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
         beside = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         tensors = {"source": self.source_keys[:done].contiguous(), "target": target_keys.contiguous()}
-        save_file(tensors, beside, metadata={"identity": self._identity, "done": str(done)})
+        try:
+            save_file(tensors, beside, metadata={"identity": self._identity, "done": str(done)})
+        except SafetensorError as error:  # it hides the OSError
+            beside.unlink(missing_ok=True)
+            raise OSError(
+                f"{self._path} could not be written ({error}); what was saved before stands. Make room and run the "
+                "same command again."
+            ) from error
         beside.replace(self._path)
         self._saved_at = time.monotonic()
 

@@ -12,75 +12,7 @@ from st_xling.mining.distinct_text import DistinctText
 from st_xling.mining.laser_files import open_laser
 from st_xling.mining.store import EmbeddingStore
 from st_xling.mining.store_manifest import MANIFEST, ModelIdentity
-
-
-@dataclass(frozen=True, kw_only=True)
-class EncodeOptions:
-    """How sentences are embedded.
-
-    Attributes:
-        batch_size: Sentences of a batch.
-        dtype: Type that is kept: ``"float32"``, ``"float16"`` or ``"bfloat16"``.
-        prompt: Put before every sentence.
-        device: Where to embed; by default a GPU where there is one.
-    """
-
-    batch_size: int = 128
-    dtype: str = "float32"
-    prompt: str | None = None
-    device: str | None = None
-
-
-class Encoder:
-    """An encoder that makes stores in a work folder, both sides' with the same settings.
-
-    Args:
-        model: Hub id or folder, or a :class:`~sentence_transformers.SentenceTransformer`.
-        options: How it embeds.
-    Raises:
-        ValueError: If nothing can be loaded at that name.
-
-    Attributes:
-        identity: Which encoder it is.
-    """
-
-    def __init__(self, model: Any, options: EncodeOptions) -> None:
-        from st_xling.mining.model_identity import model_identity
-        from st_xling.models import load_encoder
-
-        name = model if isinstance(model, str) else None
-        self.model = model if name is None else load_encoder(name, device=options.device)
-        self.name = name or type(model).__name__
-        self.options = options
-        self.identity: ModelIdentity = model_identity(self.model, name)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What the vectors depend on."""
-        options = self.options
-        return {
-            "model": self.identity.fingerprint,
-            "dtype": options.dtype,
-            "prompt": options.prompt,
-            "batch size": options.batch_size,
-        }
-
-    def encode(self, sentences: Path, out: Path, *, progress: bool = False) -> EmbeddingStore:
-        """A store of the sentences in a file of ``{"text": …}`` lines; one that was left half-written is taken up."""
-        from st_xling.mining.encoding import encode
-
-        options = self.options
-        return encode(
-            self.model,
-            sentences,
-            out,
-            format="jsonl",
-            dtype=options.dtype,
-            prompt=options.prompt,
-            batch_size=options.batch_size,
-            device=options.device,
-            progress=progress,
-        )
+from st_xling.mining.text_encoder import EncodeOptions, Encoder
 
 
 @dataclass(frozen=True, eq=False)

@@ -130,7 +130,11 @@ def _is_complete(checkpoint: Path) -> bool:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write JSON beside ``path``, then rename it into place."""
+    """Write JSON beside ``path``, then rename it into place; a device or pipe, such as /dev/null, is written into."""
+    text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
     beside = path.with_name(path.name + ".tmp")
-    beside.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    beside.write_text(text, encoding="utf-8")
     beside.replace(path)

@@ -1,4 +1,4 @@
-"""One process that has loaded everything and forks another for each attempt to encode or mine, which may have to die."""
+"""One process that has loaded everything and forks another for each attempt to encode or mine, which may die of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.training.children import CONTEXT
-
 
 _OPERATIONS = {"open", "os.rename", "os.remove", "os.mkdir", "shutil.rmtree"}
 
@@ -69,6 +69,7 @@ class Nursery:
 def _serve(connection: Connection, model: str) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads would not survive a fork
     import torch
+    import tqdm.auto
 
     import st_xling.mining.pipeline
     import st_xling.mining.scoring  # noqa: F401
@@ -76,6 +77,8 @@ def _serve(connection: Connection, model: str) -> None:
 
     torch.set_num_threads(1)
     encoder = load_encoder(model, device="cpu")
+    for kind in (tqdm.std.tqdm, tqdm.auto.tqdm):  # a lock shared with one that was killed would never open again
+        kind.set_lock(threading.RLock())
     while True:
         try:
             attempt, options = connection.recv()

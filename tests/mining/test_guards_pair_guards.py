@@ -1,6 +1,8 @@
 """All guards together: order, switches, streams, and what reaches the rejects file."""
 
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -179,3 +181,15 @@ def test_readable_scripts_are_not_escaped():
 def test_batch_size():
     with pytest.raises(ValueError, match="batch_pairs must be at least 1: got 0"):
         list(candidate_batches([], batch_pairs=0))
+
+
+def test_rejects_go_into_a_pipe_not_over_it(tmp_path: Path) -> None:
+    pipe = tmp_path / "rejects"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with RejectsFile(pipe):
+            pass
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +124,6 @@ def test_json_is_written_beside_then_renamed(tmp_path: Path) -> None:
 BAD = [
     (short(losses__translation_ranking__scale=-1.0), TINY, "scale must be above 0"),
     (short(model__max_length=2), TINY, "max_length must leave room"),
-    (short(training__schedule="linaer"), TINY, "linaer is not a valid SchedulerType"),
     (short(), {"hidden_size": 33, "heads": 2}, "hidden_size must be a multiple of heads"),
 ]
 
@@ -175,3 +176,15 @@ def test_a_whole_run_then_overwriting_it(data: Any, tmp_path: Path) -> None:
     after = snapshot(out)
     assert after["model.safetensors"] != before["model.safetensors"]
     assert RunFolder(out).read_manifest()["recipe"]["training"]["seed"] == 1
+
+
+def test_json_is_written_into_a_pipe_not_over_it(tmp_path: Path) -> None:
+    pipe = tmp_path / "figures"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_json(pipe, {"f1": 0.5})
+        assert json.loads(os.read(reader, 1000)) == {"f1": 0.5}
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]

@@ -30,7 +30,7 @@ class RejectsFile:
     """Writes rejects as JSON lines: ``reason``, ``value``, ``limit``, ``score``, ids and texts of both sides.
 
     A context manager. Lines go to a file beside ``path`` that takes its name when the block ends well; on an error it
-    is removed and what was at ``path`` stays.
+    is removed and what was at ``path`` stays. A device or pipe, such as /dev/null, is written into.
 
     Args:
         path: Where the file shall be.
@@ -41,7 +41,8 @@ class RejectsFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        special = self.path.exists() and not self.path.is_file()
+        self._beside = self.path if special else self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         self._stream: IO[bytes] | None = None
 
     def __enter__(self) -> RejectsFile:
@@ -52,6 +53,8 @@ class RejectsFile:
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         assert self._stream is not None
         self._stream.close()
+        if self._beside == self.path:
+            return
         if kind is None:
             self._beside.replace(self.path)
         else:
