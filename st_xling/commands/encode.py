@@ -17,7 +17,7 @@ Killed or interrupted, the same command goes on with the first shard that is not
 
 _OPTIONS = (
     *("format", "errors", "blank", "dtype", "file_format", "normalise", "prompt", "batch_size", "shard_rows"),
-    *("processes", "device", "append", "overwrite"),
+    *("processes", "engine", "device", "append", "overwrite"),
 )
 
 
@@ -54,6 +54,7 @@ def add_parser(commands: Any) -> None:
     encode.add_argument("--batch-size", type=int, metavar="N", help="sentences of a batch (default: 128)")
     encode.add_argument("--shard-rows", type=int, metavar="N", help="sentences of a shard (default: 16384)")
     encode.add_argument("--processes", type=int, metavar="N", help="that embed, each a shard at a time (default: 1)")
+    encode.add_argument("--engine", choices=("local", "ray"), help="ray: the workers of a cluster (default: local)")
     encode.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
     placing = encode.add_mutually_exclusive_group()
     placing.add_argument("--append", action="store_true", help="add the text to a finished store of the same model")

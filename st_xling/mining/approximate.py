@@ -19,7 +19,7 @@ from st_xling.mining.neighbours import Neighbours
 from st_xling.mining.side import Side
 
 # Sentences of both sides together that share a cell, on average: fewer cost more cells to look at, more cost products.
-_ROWS_PER_CELL = 800
+_ROWS_PER_CELL = 600
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ def approximate_neighbours(
     target_embeddings: Embeddings,
     *,
     k: int = 4,
-    probes: int = 32,
+    probes: int = 40,
     cells: int | None = None,
     recall_sample: int = 256,
     seed: int = 0,
@@ -76,7 +76,7 @@ def approximate_neighbours(
         target_embeddings: *Shape:* ``(targets, dim)``
         k: Neighbours kept for each sentence.
         probes: Cells that each sentence is compared with: more find more and take longer. With all it is exact.
-        cells: Cells, at most; by default one for 800 sentences of both sides together.
+        cells: Cells, at most; by default one for 600 sentences of both sides together.
         recall_sample: Rows of each side whose exact neighbours are searched too, to measure the recall; 0 for none.
         seed: For the cells and the sample.
         device: Where to compute; embeddings may lie elsewhere.

@@ -27,11 +27,11 @@ def check_search(method: str, engine: str) -> None:
     """Raise unless there is such a search."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}: got {method!r}; {METHODS[0]!r} is usual.")
-    check_engine(engine)
     if method == "approximate" and engine == "ray":
         raise ValueError(
             "method 'approximate' runs in this process: got engine 'ray'; choose engine 'local', or method 'exact'."
         )
+    check_engine(engine)
 
 
 def check_engine(engine: str) -> None:

@@ -140,7 +140,7 @@ def main() -> None:
     parser.add_argument("--target", type=Path)
     parser.add_argument("--rows", type=int, default=20_000, help="sentences a side, the first ones of the files")
     parser.add_argument("--k", type=int, default=4)
-    parser.add_argument("--probes", type=int, nargs="+", default=[8, 16, 32, 64])
+    parser.add_argument("--probes", type=int, nargs="+", default=[8, 16, 24, 40, 64])
     parser.add_argument("--cells", type=int, help="instead of the default")
     parser.add_argument("--memory-mib", type=int, default=256)
     parser.add_argument("--picture", type=Path, help="where to draw the curve, a .png")
