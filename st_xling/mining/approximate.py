@@ -68,8 +68,8 @@ def approximate_neighbours(
     bit as an exact search has, best first, the lowest index first among equals. No neighbour is missing: a row that
     was compared with fewer than ``k`` is searched exactly. One seed and number of threads always give the same result.
 
-    Embeddings may be memory maps; beyond them a search takes ``memory_mib`` and, per row of either side,
-    ``12 * k + 48`` bytes.
+    Embeddings may be memory maps; beyond them a search takes ``memory_mib``, some 120 MiB of candidates that wait for
+    their exact cosines, and ``12 * k + 48`` bytes per row of either side.
 
     Args:
         source_embeddings: As for an exact search. *Shape:* ``(sources, dim)``
