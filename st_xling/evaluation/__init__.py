@@ -12,6 +12,7 @@
 ``bucc_table``     its metrics as a plain-text table
 ``mining_scores``  mined pairs judged at a threshold; ``mining_thresholds``: where that comes from
 ``ranking``        acc@k, MRR and MAP; ``language_matrix``: by query and passage language
+``signed``         what evaluators share: encoding, signature, CSV, card
 ``encode_once``    embeddings, each distinct text encoded once
 ``signatures``     short names for data in signatures
 

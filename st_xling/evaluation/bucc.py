@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sentence_transformers.base.evaluation import BaseEvaluator
 
 from st_xling._version import __version__
 from st_xling.evaluation.bucc_corpora import Corpora, IndexedCorpus, indexed_corpora
-from st_xling.evaluation.bucc_table import FIGURES, append_bucc_csv
-from st_xling.evaluation.encode_once import encode_once
+from st_xling.evaluation.bucc_table import FIGURES
 from st_xling.evaluation.mining_scores import JudgedPairs, MiningScores
 from st_xling.evaluation.mining_thresholds import row_thresholds
 from st_xling.evaluation.signatures import sha8
+from st_xling.evaluation.signed import SignedEvaluator
 from st_xling.mining.gold import correct_pairs
 from st_xling.mining.mine import mine
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-logger = logging.getLogger(__name__)
 
-
-class BuccEvaluator(BaseEvaluator):
+class BuccEvaluator(SignedEvaluator):
     """Precision, recall and F1 of the pairs mined from two piles of sentences, per language pair and averaged.
 
     Pairs are mined by :func:`~st_xling.mining.mine`; those that score at least a threshold are compared with the gold.
@@ -81,7 +77,15 @@ class BuccEvaluator(BaseEvaluator):
         truncate_dim: int | None = None,
         write_csv: bool = True,
     ) -> None:
-        super().__init__()
+        super().__init__(
+            name=name,
+            default_name="bucc",
+            primary="f1",
+            batch_size=batch_size,
+            show_progress_bar=show_progress_bar,
+            truncate_dim=truncate_dim,
+            write_csv=write_csv,
+        )
         self.corpora = indexed_corpora(corpora, "corpora")
         self.train = None if train is None else indexed_corpora(train, "train", like=self.corpora)
         self.threshold = _one_a_pair(threshold, list(self.corpora)) if isinstance(threshold, Mapping) else threshold
@@ -92,14 +96,7 @@ class BuccEvaluator(BaseEvaluator):
             )
         self.k, self.margin, self.retrieval = k, margin, retrieval
         self._check_options()
-        self.batch_size = batch_size
-        self.name = name
         self.split = split
-        self.show_progress_bar = show_progress_bar
-        self.truncate_dim = truncate_dim
-        self.write_csv = write_csv
-        self.csv_file = f"{name or 'bucc'}_results.csv"
-        self.primary_metric = f"{name}_f1" if name else "f1"
 
     @classmethod
     def from_folder(
@@ -185,11 +182,12 @@ class BuccEvaluator(BaseEvaluator):
         for figure in ("precision", "recall", "f1"):
             metrics[figure] = sum(getattr(judged, figure) for judged in scores.values()) / len(scores)
         if output_path is not None and self.write_csv:
-            append_bucc_csv(Path(output_path) / self.csv_file, scores, epoch, steps)
-        metrics = self.prefix_name_to_metrics(metrics, self.name)
-        logger.info("BUCC mean F1 %.4f (%s)", metrics[str(self.primary_metric)], self.signature)
-        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
-        return metrics
+            results = [
+                [epoch, steps, pair, *(getattr(judged, figure) for figure in FIGURES)]
+                for pair, judged in scores.items()
+            ]
+            self.append_csv(output_path, ["epoch", "steps", "pair", *FIGURES], results)
+        return self.keep(metrics, model, epoch, steps)
 
     def scores(self, model: SentenceTransformer) -> dict[str, MiningScores]:
         """The figures of each language pair, without storing them anywhere."""
@@ -202,19 +200,10 @@ class BuccEvaluator(BaseEvaluator):
 
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model card."""
-        config: dict[str, Any] = {"pairs": list(self.corpora), "signature": self.signature}
-        if self.truncate_dim is not None:
-            config["truncate_dim"] = self.truncate_dim
-        return config
+        return {"pairs": list(self.corpora), **super().get_config_dict()}
 
     def _mine(self, model: SentenceTransformer, corpus: IndexedCorpus, name: str) -> JudgedPairs:
-        source, target = encode_once(
-            model,
-            [corpus.source, corpus.target],
-            batch_size=self.batch_size,
-            show_progress_bar=self.show_progress_bar,
-            truncate_dim=self.truncate_dim,
-        )
+        source, target = self.encode_columns(model, [corpus.source, corpus.target])
         try:
             pairs = mine(source, target, k=self.k, margin=self.margin, retrieval=self.retrieval)
         except ValueError as error:

@@ -1,14 +1,8 @@
-"""The metrics of a BUCC evaluator as a table for people and as rows of a CSV file."""
+"""The metrics of a BUCC evaluator as a table for people."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from st_xling.evaluation.mining_scores import MiningScores
 
 #: What is told of each language pair.
 FIGURES = ("precision", "recall", "f1", "threshold", "n_mined", "n_gold", "n_correct")
@@ -57,15 +51,3 @@ def bucc_table(metrics: Mapping[str, float], *, name: str = "bucc") -> str:
 def _percent(metrics: Mapping[str, float], stem: str) -> str:
     precision, recall, f1 = (100 * metrics[f"{stem}{figure}"] for figure in ("precision", "recall", "f1"))
     return f"{precision:9.1f}  {recall:6.1f}  {f1:5.1f}"
-
-
-def append_bucc_csv(path: Path, scores: Mapping[str, MiningScores], epoch: int, steps: int) -> None:
-    """Add a row for each language pair, and the head where the file is new."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    is_new = not path.is_file()
-    with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        if is_new:
-            writer.writerow(["epoch", "steps", "pair", *FIGURES])
-        for pair, judged in scores.items():
-            writer.writerow([epoch, steps, pair, *(getattr(judged, figure) for figure in FIGURES)])

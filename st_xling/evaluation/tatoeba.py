@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import json
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from sentence_transformers.base.evaluation import BaseEvaluator
-
 from st_xling._version import __version__
 from st_xling.evaluation.languages import TATOEBA_GROUPS, resolve_languages
 from st_xling.evaluation.nearest import retrieval_accuracy
+from st_xling.evaluation.signatures import sha8
+from st_xling.evaluation.signed import SignedEvaluator
 from st_xling.evaluation.tatoeba_pairs import Pairs, aligned_pairs, whole_groups
 from st_xling.evaluation.tatoeba_table import tatoeba_results
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-logger = logging.getLogger(__name__)
 
-
-class TatoebaEvaluator(BaseEvaluator):
+class TatoebaEvaluator(SignedEvaluator):
     """Translation retrieval accuracy (P@1) per language, in both directions, with macro averages.
 
     A hit is sentence ``i`` retrieving sentence ``i`` by cosine among all sentences of its language pair; equal cosines
@@ -68,16 +61,17 @@ class TatoebaEvaluator(BaseEvaluator):
         truncate_dim: int | None = None,
         write_csv: bool = True,
     ) -> None:
-        super().__init__()
+        super().__init__(
+            name=name,
+            default_name="tatoeba",
+            primary="mean_accuracy",
+            batch_size=batch_size,
+            show_progress_bar=show_progress_bar,
+            truncate_dim=truncate_dim,
+            write_csv=write_csv,
+        )
         self.pairs = aligned_pairs(pairs)
         self.groups = whole_groups(groups, self.pairs)
-        self.batch_size = batch_size
-        self.name = name
-        self.show_progress_bar = show_progress_bar
-        self.truncate_dim = truncate_dim
-        self.write_csv = write_csv
-        self.csv_file = f"{name or 'tatoeba'}_results.csv"
-        self.primary_metric = f"{name}_mean_accuracy" if name else "mean_accuracy"
 
     @classmethod
     def from_folder(
@@ -104,14 +98,13 @@ class TatoebaEvaluator(BaseEvaluator):
     def signature(self) -> str:
         """What a figure depends on besides the model; the eight hex digits identify languages, texts and order."""
         groups = [group for group, members in TATOEBA_GROUPS.items() if members == self.languages]
-        digest = hashlib.sha256(json.dumps(self.pairs, ensure_ascii=False).encode("utf-8", "surrogatepass"))
         parts = [
             "tatoeba",
             f"languages:{groups[0] if groups else ','.join(self.languages)}",
             "direction:both",
             "ties:index",
             *([] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]),
-            f"data:{self.name}@{digest.hexdigest()[:8]}",
+            f"data:{self.name}@{sha8(self.pairs)}",
             f"st-xling:{__version__}",
         ]
         return "|".join(parts)
@@ -136,46 +129,25 @@ class TatoebaEvaluator(BaseEvaluator):
             averages = {"to_en": to_en, "from_en": from_en, "mean": (to_en + from_en) / 2}
             metrics |= {f"{group}_{way}_accuracy".lstrip("_"): value for way, value in averages.items()}
         if output_path is not None and self.write_csv:
-            self._append_csv(Path(output_path), metrics, epoch, steps)
-        metrics = self.prefix_name_to_metrics(metrics, self.name)
-        logger.info("Tatoeba mean accuracy %.4f (%s)", metrics[str(self.primary_metric)], self.signature)
-        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
-        return metrics
+            # One row a label, not one column: the header then fits any set of languages appended later.
+            results = [
+                [epoch, steps, found.label, found.to_en, found.from_en, found.mean]
+                for found in tatoeba_results(metrics, name="")
+            ]
+            head = ["epoch", "steps", "label", "to_en_accuracy", "from_en_accuracy", "mean_accuracy"]
+            self.append_csv(output_path, head, results)
+        return self.keep(metrics, model, epoch, steps)
 
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model card."""
-        config: dict[str, Any] = {"languages": list(self.languages), "signature": self.signature}
-        if self.truncate_dim is not None:
-            config["truncate_dim"] = self.truncate_dim
-        return config
+        return {"languages": list(self.languages), **super().get_config_dict()}
 
     def _accuracies(self, model: SentenceTransformer) -> dict[str, tuple[float, float]]:
-        texts = sorted({text for sides in self.pairs.values() for side in sides for text in side})
-        embeddings = model.encode(
-            texts,
-            batch_size=self.batch_size,
-            show_progress_bar=self.show_progress_bar,
-            convert_to_numpy=True,
-            truncate_dim=self.truncate_dim,
-        )
-        row = {text: index for index, text in enumerate(texts)}
+        vectors = iter(self.encode_columns(model, [side for sides in self.pairs.values() for side in sides]))
         accuracies = {}
-        for language, sides in self.pairs.items():
-            source, target = (np.asarray(embeddings[[row[text] for text in side]]) for side in sides)
+        for language in self.pairs:
             try:
-                accuracies[language] = retrieval_accuracy(source, target)
+                accuracies[language] = retrieval_accuracy(next(vectors), next(vectors))
             except ValueError as error:
                 raise ValueError(f"{language}-eng (queries: {language}, corpus: eng): {error}") from error
         return accuracies
-
-    def _append_csv(self, folder: Path, metrics: dict[str, float], epoch: int, steps: int) -> None:
-        # One row a label, not one column: the header then fits any set of languages appended later.
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / self.csv_file
-        is_new = not path.is_file()
-        with path.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            if is_new:
-                writer.writerow(["epoch", "steps", "label", "to_en_accuracy", "from_en_accuracy", "mean_accuracy"])
-            for result in tatoeba_results(metrics, name=""):
-                writer.writerow([epoch, steps, result.label, result.to_en, result.from_en, result.mean])

@@ -1,0 +1,93 @@
+"""What the evaluators of this room share: how text is encoded, and how figures are kept with what they depend on."""
+
+from __future__ import annotations
+
+import csv
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sentence_transformers.base.evaluation import BaseEvaluator
+
+from st_xling.evaluation.encode_once import encode_once
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+logger = logging.getLogger(__name__)
+
+
+class SignedEvaluator(BaseEvaluator):
+    """An evaluator whose figures carry a signature; subclasses give it, and call :meth:`keep` with their figures.
+
+    Args:
+        name: Prefix of the metrics and name of the data in the signature.
+        default_name: Stands for an empty name in the CSV file's.
+        primary: The metric to choose checkpoints by, without the prefix.
+        batch_size: Texts encoded at a time.
+        show_progress_bar: Whether to show one while encoding.
+        truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
+        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        default_name: str,
+        primary: str,
+        batch_size: int,
+        show_progress_bar: bool,
+        truncate_dim: int | None,
+        write_csv: bool,
+    ) -> None:
+        super().__init__()
+        self.batch_size = batch_size
+        self.name = name
+        self.show_progress_bar = show_progress_bar
+        self.truncate_dim = truncate_dim
+        self.write_csv = write_csv
+        self.csv_file = f"{name or default_name}_results.csv"
+        self.primary_metric = f"{name}_{primary}" if name else primary
+
+    @property
+    def signature(self) -> str:
+        """What a figure depends on besides the model."""
+        raise NotImplementedError
+
+    def encode_columns(self, model: SentenceTransformer, columns: Sequence[Sequence[str]]) -> list[np.ndarray]:
+        """Embeddings of each column, each distinct text encoded once. *Shape:* ``(texts, dim)`` each"""
+        return encode_once(
+            model,
+            columns,
+            batch_size=self.batch_size,
+            show_progress_bar=self.show_progress_bar,
+            truncate_dim=self.truncate_dim,
+        )
+
+    def append_csv(self, folder: str | Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Add rows to the CSV file in ``folder``, and the head where the file is new."""
+        path = Path(folder) / self.csv_file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not path.is_file()
+        with path.open("a", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            if is_new:
+                writer.writerow(head)
+            writer.writerows(rows)
+
+    def keep(self, metrics: dict[str, float], model: SentenceTransformer, epoch: int, steps: int) -> dict[str, float]:
+        """The metrics under the evaluator's prefix, as the model's card has them from now on."""
+        metrics = self.prefix_name_to_metrics(metrics, self.name)
+        logger.info("%s %.4f (%s)", self.primary_metric, metrics[str(self.primary_metric)], self.signature)
+        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
+        return metrics
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Settings for the model card."""
+        config: dict[str, Any] = {"signature": self.signature}
+        if self.truncate_dim is not None:
+            config["truncate_dim"] = self.truncate_dim
+        return config
