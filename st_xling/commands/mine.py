@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
 from typing import Any
 
 from st_xling.commands.mining_options import (
+    add_command,
     add_embedding_options,
     add_guard_options,
+    add_json_option,
     add_search_options,
+    add_work_options,
+    given,
     guard_options,
     output,
+    tell,
 )
 
 EXAMPLE = """\
@@ -29,24 +32,23 @@ lines are mined once, and their ids joined by commas. Tabs, line ends and backsl
 
 _SHARED = (
     *("model", "source_embeddings", "target_embeddings", "dim", "laser_dtype", "batch_size", "dtype", "prompt"),
-    *("text_format", "errors", "k", "method", "engine", "device", "memory_mib"),
+    *("text_format", "errors", "k", "method", "engine", "device", "memory_mib", "calibrate_with"),
 )
 _OPTIONS = (
     *_SHARED,
-    *("margin", "retrieval", "threshold", "calibrate_with", "target_precision", "rejects", "format", "save_seconds"),
+    *("margin", "retrieval", "threshold", "target_precision", "rejects", "format", "save_seconds"),
     *("work", "keep_work"),
 )
 
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to the parsers of ``st-xling``."""
-    mine = commands.add_parser(
+    mine = add_command(
+        commands,
         "mine",
         help="find translations between two text files",
         description="Embed two texts, find the pairs that are likely translations, and write them, best first.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        argument_default=argparse.SUPPRESS,  # what is not said keeps the library's default
+        examples=EXAMPLE,
     )
     mine.add_argument("source", metavar="SOURCE", help="UTF-8 text, a sentence a line, also .gz and .xz")
     mine.add_argument("target", metavar="TARGET", help="the other language")
@@ -73,40 +75,33 @@ def add_parser(commands: Any) -> None:
     )
     guards = add_guard_options(mine)
     guards.add_argument("--no-guards", action="store_true", default=False, help="switch all off")
-    work = mine.add_argument_group("work")
-    work.add_argument("--work", metavar="DIR", help="where it is kept until it is done (default: OUT.work)")
-    work.add_argument("--keep-work", action="store_true", help="leave it there, to try other thresholds or guards")
-    work.add_argument("--save-seconds", type=float, metavar="S", help="least time between two saves (default: 60)")
+    add_work_options(mine)
     mine.add_argument(
         "--plan", action="store_true", default=False, help="say what time, memory and disk it will take, and stop"
     )
-    mine.add_argument("--json", type=Path, default=None, metavar="PATH", help="also write the figures here")
+    add_json_option(mine)
     mine.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Mine, say what was found, print the signature: on stderr where stdout holds the pairs."""
-    from st_xling.commands.figures import write_figures
     from st_xling.mining import mine_texts
 
     if arguments.plan:
         return _plan(arguments)
-    options = {name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)}
     guards = guard_options(arguments, all_off=arguments.no_guards)
     with output(arguments) as out:
-        report = mine_texts(arguments.source, arguments.target, out, guards=guards, progress=True, **options)
-    says = sys.stderr if arguments.out == "-" else sys.stdout
-    for line in [*report.lines(), f"{report.pairs:,} pairs: {arguments.out}", report.signature]:
-        print(line, file=says)
-    write_figures(arguments.json, {"mine": report.as_dict(), "signature": report.signature})
+        report = mine_texts(
+            arguments.source, arguments.target, out, guards=guards, progress=True, **given(arguments, _OPTIONS)
+        )
+    tell(arguments, "mine", report, report.pairs)
 
 
 def _plan(arguments: argparse.Namespace) -> None:
     from st_xling.commands.figures import write_figures
     from st_xling.mining import plan_mining
 
-    options = {name: getattr(arguments, name) for name in _SHARED if hasattr(arguments, name)}
     place = getattr(arguments, "work", "." if arguments.out == "-" else arguments.out)
-    plan = plan_mining(arguments.source, arguments.target, work=place, **options)
+    plan = plan_mining(arguments.source, arguments.target, work=place, **given(arguments, _SHARED))
     print("\n".join(plan.lines()))
     write_figures(arguments.json, {"plan": plan.as_dict()})

@@ -5,10 +5,23 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+
+def add_command(commands: Any, name: str, *, help: str, description: str, examples: str) -> argparse.ArgumentParser:
+    """A parser in which what is not said keeps the library's default, and whose help ends with examples."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=help,
+        description=description,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+    )
+    return parser
 
 
 def add_embedding_options(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +70,33 @@ def add_guard_options(parser: argparse.ArgumentParser) -> Any:
     )
     group.add_argument("--rejects", type=Path, metavar="FILE", help="pairs that guards turn down, as JSON lines")
     return group
+
+
+def add_work_options(parser: argparse.ArgumentParser) -> None:
+    """Where the work is kept meanwhile."""
+    group = parser.add_argument_group("work")
+    group.add_argument("--work", metavar="DIR", help="where it is kept until it is done (default: OUT.work)")
+    group.add_argument("--keep-work", action="store_true", help="leave it there, to try other thresholds or guards")
+    group.add_argument("--save-seconds", type=float, metavar="S", help="least time between two saves (default: 60)")
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", type=Path, default=None, metavar="PATH", help="also write the figures here")
+
+
+def given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Those of these options that were said; the others keep the library's defaults."""
+    return {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
+
+
+def tell(arguments: argparse.Namespace, command: str, report: Any, pairs: int) -> None:
+    """Figures for a reader, then the signature: on stderr where stdout holds the pairs; ``--json`` is written."""
+    from st_xling.commands.figures import write_figures
+
+    says = sys.stderr if arguments.out == "-" else sys.stdout
+    for line in [*report.lines(), f"{pairs:,} pairs: {arguments.out}", report.signature]:
+        print(line, file=says)
+    write_figures(arguments.json, {command: report.as_dict(), "signature": report.signature})
 
 
 def guard_options(arguments: argparse.Namespace, *, all_off: bool) -> Any:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
 from typing import Any
 
 from st_xling.commands.mining_options import (
+    add_command,
     add_embedding_options,
     add_guard_options,
+    add_json_option,
     add_search_options,
+    add_work_options,
+    given,
     guard_options,
     output,
+    tell,
 )
 
 EXAMPLE = """\
@@ -34,13 +37,12 @@ _OPTIONS = (
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to the parsers of ``st-xling``."""
-    score = commands.add_parser(
+    score = add_command(
+        commands,
         "score",
         help="score the pairs of a parallel file, to filter it",
         description="Give each pair of a file its margin score, and leave out what falls below a threshold.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        argument_default=argparse.SUPPRESS,  # what is not said keeps the library's default
+        examples=EXAMPLE,
     )
     score.add_argument("pairs", metavar="PAIRS", help="UTF-8, source TAB target, also .gz and .xz")
     score.add_argument("--out", required=True, metavar="FILE", help="file of the scored pairs, or - for stdout")
@@ -54,31 +56,23 @@ def add_parser(commands: Any) -> None:
     guards.add_argument(
         "--guards", action="store_true", default=False, help="leave out what guards turn down (so does any of these)"
     )
-    work = score.add_argument_group("work")
-    work.add_argument("--work", metavar="DIR", help="where it is kept until it is done (default: OUT.work)")
-    work.add_argument("--keep-work", action="store_true", help="leave it there, to try other thresholds or guards")
-    work.add_argument("--save-seconds", type=float, metavar="S", help="least time between two saves (default: 60)")
-    score.add_argument("--json", type=Path, default=None, metavar="PATH", help="also write the figures here")
+    add_work_options(score)
+    add_json_option(score)
     score.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Score, say what was kept, print the signature: on stderr where stdout holds the pairs."""
-    from st_xling.commands.figures import write_figures
     from st_xling.mining import score_texts
 
-    options = {name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)}
     asked = ("source_language", "target_language", "rejects")
     guarded = (
         arguments.guards or arguments.guard or arguments.no_guard or any(hasattr(arguments, name) for name in asked)
     )
     guards = guard_options(arguments, all_off=not guarded)
     with output(arguments) as out:
-        report = score_texts(arguments.pairs, out, guards=guards, progress=True, **options)
-    says = sys.stderr if arguments.out == "-" else sys.stdout
-    for line in [*report.lines(), f"{report.kept:,} pairs: {arguments.out}", report.signature]:
-        print(line, file=says)
-    write_figures(arguments.json, {"score": report.as_dict(), "signature": report.signature})
+        report = score_texts(arguments.pairs, out, guards=guards, progress=True, **given(arguments, _OPTIONS))
+    tell(arguments, "score", report, report.kept)
 
 
 def _columns(word: str) -> tuple[int, ...]:

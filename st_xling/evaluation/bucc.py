@@ -15,8 +15,8 @@ from st_xling.evaluation.mining_scores import JudgedPairs, MiningScores
 from st_xling.evaluation.mining_thresholds import row_thresholds
 from st_xling.evaluation.signatures import sha8
 from st_xling.evaluation.signed import SignedEvaluator
-from st_xling.mining.gold import correct_pairs
 from st_xling.mining.mine import mine
+from st_xling.mining.thresholds.gold import correct_pairs
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

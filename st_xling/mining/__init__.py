@@ -1,53 +1,52 @@
 """Mining: two piles of sentence embeddings → scored translation pairs.
 
+``files``       what is on disk whole or not at all; the folder of a long command's work
+``text``        sentences of large files, one after another or by row; duplicates as one; any sentence in one TSV cell
+``stores``      embeddings on disk that read like one array; LASER's raw files too
+``embedding``   text files → a store of embeddings; killed, it goes on
 ``cosines``     cosines that do not depend on blocks, order or machine
-``neighbours``  exact k nearest neighbours in both directions, in bounded memory
+``search``      the exact search: one pass over those cosines, in bounded memory
+``neighbours``  exact k nearest neighbours in both directions, by that search
 ``approximate`` the same for millions of sentences: near cells only, re-scored exactly, its recall measured
-``ray_engine``  exact neighbours by the workers of a ray cluster, to the last bit
+``ray``         the same, and embedding, by the workers of a ray cluster, to the last bit
+``find``        neighbours by the method and the engine that are asked for
 ``margins``     a pair's cosine judged against the neighbourhoods of its two sentences
 ``mine``        neighbours, margins and a retrieval rule together: the room's front door
 ``score_pairs`` margin scores of pairs that exist already
 ``xsim``        how often the margin-based nearest target is not the translation
-``calibrate``   a threshold for text without gold, from translations planted in it
-``threshold``   the score from which pairs are worth keeping, and precision, recall and F1
-``gold``        mined pairs compared with gold pairs
-``text``        sentences of large files, one after another or by row
-``encode``      text files → a store of embeddings; killed, it goes on
-``store``       embeddings on disk that read like one array; LASER's raw files too
-``escapes``     any sentence in one cell of a TSV line
-``folding``     duplicate sentences as one
-``find``        neighbours by the method and the engine that are asked for
-``pipeline``    two text files → a file of pairs; killed, it goes on
-``mining_plan`` what that will take: time, memory, disk
-``scoring``     a file of pairs → the same with scores
+``thresholds``  the score from which pairs are worth keeping: by gold, or by translations planted in text without
 ``guards``      mined pairs turned down with a reason: copies, lengths, numbers, languages, hubs
+``pipeline``    text files → a file of pairs; a file of pairs → the same with scores; what that will take
+``two_stage``   passages found by a bi-encoder or given as candidates → ranked by a cross-encoder
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from st_xling.mining.approximate import ApproximateSearch, approximate_neighbours
-from st_xling.mining.calibrate import Calibration, calibrate
-from st_xling.mining.escapes import escape, tsv_cells, tsv_line, unescape
-from st_xling.mining.folding import Folding, fold_duplicates
-from st_xling.mining.gold import correct_pairs, evaluate_pairs
+from st_xling.mining.approximate.approximate_neighbours import ApproximateSearch, approximate_neighbours
 from st_xling.mining.guards import GuardOptions, NeighbourCounts, PairGuards, RejectsFile
-from st_xling.mining.laser_files import open_laser
 from st_xling.mining.margins import MARGINS, margin_scores
 from st_xling.mining.mine import RETRIEVALS, MinedPairs, mine
 from st_xling.mining.neighbours import Neighbours, neighbours
 from st_xling.mining.score_pairs import score_pairs
-from st_xling.mining.store import EmbeddingStore
-from st_xling.mining.text import MiningText
-from st_xling.mining.threshold import Threshold, best_threshold, precision_recall_f1
-from st_xling.mining.write_store import write_store
+from st_xling.mining.stores.laser_files import open_laser
+from st_xling.mining.stores.store import EmbeddingStore
+from st_xling.mining.stores.write_store import write_store
+from st_xling.mining.text.escapes import escape, tsv_cells, tsv_line, unescape
+from st_xling.mining.text.folding import Folding, fold_duplicates
+from st_xling.mining.text.mining_text import MiningText
+from st_xling.mining.thresholds.calibrate import Calibration, calibrate
+from st_xling.mining.thresholds.gold import correct_pairs, evaluate_pairs
+from st_xling.mining.thresholds.threshold import Threshold, best_threshold, precision_recall_f1
 from st_xling.mining.xsim import Xsim, xsim
 
 if TYPE_CHECKING:
-    from st_xling.mining.encoding import encode
-    from st_xling.mining.mining_plan import plan_mining
-    from st_xling.mining.pipeline import mine_texts
-    from st_xling.mining.scoring import score_texts
+    from st_xling.mining.embedding.encode import encode
+    from st_xling.mining.pipeline.mine_texts import mine_texts
+    from st_xling.mining.pipeline.plan_mining import plan_mining
+    from st_xling.mining.pipeline.score_texts import score_texts
+    from st_xling.mining.two_stage.rerank_texts import rerank_texts
+    from st_xling.mining.two_stage.search_texts import search_texts
 
 __all__ = [
     "MARGINS",
@@ -80,8 +79,10 @@ __all__ = [
     "open_laser",
     "plan_mining",
     "precision_recall_f1",
+    "rerank_texts",
     "score_pairs",
     "score_texts",
+    "search_texts",
     "tsv_cells",
     "tsv_line",
     "unescape",
@@ -90,10 +91,12 @@ __all__ = [
 ]
 
 _LOADED_ON_USE = {
-    "encode": "encoding",
-    "mine_texts": "pipeline",
-    "plan_mining": "mining_plan",
-    "score_texts": "scoring",
+    "encode": "embedding.encode",
+    "mine_texts": "pipeline.mine_texts",
+    "plan_mining": "pipeline.plan_mining",
+    "rerank_texts": "two_stage.rerank_texts",
+    "score_texts": "pipeline.score_texts",
+    "search_texts": "two_stage.search_texts",
 }  # it needs sentence-transformers, slow to import; vectors do not
 
 

@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from st_xling.mining.cosines import Embeddings
 from st_xling.mining.neighbours import Neighbours, neighbours
-from st_xling.mining.ray_cluster import import_ray
+from st_xling.mining.ray.cluster import import_ray
 
 #: Names that ``method`` may take; ``auto`` chooses by the size of the sides.
 METHODS = ("exact", "approximate", "auto")
@@ -42,10 +42,13 @@ def check_engine(engine: str) -> None:
         import_ray()
 
 
+def method_for(engine: str, sources: int, targets: int, dim: int) -> str:
+    """What ``"auto"`` stands for: exact on a cluster, and up to :data:`MOST_EXACT` multiplications for the cosines."""
+    return "exact" if engine == "ray" or sources * targets * dim <= MOST_EXACT else "approximate"
+
+
 def choose_method(method: str, engine: str, source: Embeddings, target: Embeddings, *, progress: bool = False) -> str:
     """``"exact"`` or ``"approximate"``: what ``"auto"`` stands for here, anything else as it is.
-
-    It stands for exact on a cluster, and while the cosines take at most :data:`MOST_EXACT` multiplications.
 
     Args:
         method: As for :func:`find_neighbours`.
@@ -56,10 +59,10 @@ def choose_method(method: str, engine: str, source: Embeddings, target: Embeddin
     """
     if method != "auto":
         return method
-    cost = source.shape[0] * target.shape[0] * source.shape[1]
-    chosen = "exact" if engine == "ray" or cost <= MOST_EXACT else "approximate"
+    chosen = method_for(engine, source.shape[0], target.shape[0], source.shape[1])
     if progress:
         shape = f"{source.shape[0]:,} x {target.shape[0]:,} sentences of dim {source.shape[1]}"
+        cost = source.shape[0] * target.shape[0] * source.shape[1]
         why = "on a cluster" if engine == "ray" else f"{cost:.1e} multiplications, exact up to {MOST_EXACT:.0e}"
         tqdm.write(f"auto: {chosen} search of {shape} ({why})", file=sys.stderr)
     return chosen
@@ -86,6 +89,8 @@ def find_neighbours(
     state_folder: str | os.PathLike[str] | None = None,
     device: str | torch.device = "cpu",
     memory_mib: int = 256,
+    block_rows: int | None = None,
+    block_columns: int | None = None,
     progress: bool = False,
     save_seconds: float = 60.0,
 ) -> tuple[Neighbours, Neighbours]:
@@ -98,12 +103,14 @@ def find_neighbours(
         source: Embeddings of the source side. *Shape:* ``(sources, dim)``
         target: Those of the target side. *Shape:* ``(targets, dim)``
         k: Neighbours kept for each sentence.
-        method: ``"exact"``, ``"approximate"`` (:func:`~st_xling.mining.approximate.approximate_neighbours`), or
+        method: ``"exact"``, ``"approximate"`` (:func:`~st_xling.mining.approximate_neighbours`), or
             ``"auto"`` for what :func:`choose_method` says.
-        engine: ``"local"``, or ``"ray"`` for :func:`~st_xling.mining.ray_engine.ray_neighbours`: the same result.
+        engine: ``"local"``, or ``"ray"`` for :func:`~st_xling.mining.ray.engine.ray_neighbours`: the same result.
         state_folder: Where an exact local search saves what it has found, and goes on from; others begin again.
         device: Where to search, such as ``"cuda"``.
         memory_mib: Bound on the memory of one block of the search, in MiB.
+        block_rows: As for :func:`~st_xling.mining.neighbours`; an exact local search heeds it.
+        block_columns: The same.
         progress: Show a bar on stderr.
         save_seconds: Least time between two saves.
     Returns:
@@ -113,14 +120,14 @@ def find_neighbours(
     """
     check_search(method, engine)
     if choose_method(method, engine, source, target, progress=progress) == "approximate":
-        from st_xling.mining.approximate import approximate_neighbours
+        from st_xling.mining.approximate.approximate_neighbours import approximate_neighbours
 
         found = approximate_neighbours(source, target, k=k, device=device, memory_mib=memory_mib, progress=progress)
         if progress:
             tqdm.write(f"approximate: {found}", file=sys.stderr)
         return found.forward, found.backward
     if engine == "ray":
-        from st_xling.mining.ray_engine import ray_neighbours
+        from st_xling.mining.ray.engine import ray_neighbours
 
         return ray_neighbours(source, target, k=k, memory_mib=memory_mib, progress=progress)
     return neighbours(
@@ -129,6 +136,8 @@ def find_neighbours(
         k=k,
         device=device,
         memory_mib=memory_mib,
+        block_rows=block_rows,
+        block_columns=block_columns,
         progress=progress,
         state_folder=state_folder,
         save_seconds=save_seconds,

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 
 from st_xling.mining.cosines import Embeddings
+from st_xling.mining.find import find_neighbours
 from st_xling.mining.margins import margin_scores
-from st_xling.mining.neighbours import Neighbours, neighbours
+from st_xling.mining.neighbours import Neighbours
 
 #: Names that ``retrieval`` may take.
 RETRIEVALS = ("forward", "backward", "intersect", "max")
@@ -49,6 +50,7 @@ def mine(
     margin: str = "ratio",
     retrieval: str = "max",
     threshold: float | None = None,
+    method: str = "exact",
     device: str | torch.device = "cpu",
     memory_mib: int = 256,
     block_rows: int | None = None,
@@ -67,6 +69,9 @@ def mine(
     - ``"intersect"``: the pairs that both of these hold, hence one-to-one.
     - ``"max"``: the pairs that either holds, taken from the best score down, each sentence at most once.
 
+    With ``method="approximate"`` the result is not exact: a neighbour that the search misses is no candidate, and the
+    next best takes its place in the neighbourhood, so that some pairs are missed and some scores differ.
+
     A candidate whose ratio has no meaning (see :func:`~st_xling.mining.margin_scores`) is left out, so a sentence may
     go without a pair. Nothing here removes duplicate sentences: equal sentences have equal neighbours and compete by
     index.
@@ -78,34 +83,31 @@ def mine(
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         retrieval: ``"forward"``, ``"backward"``, ``"intersect"`` or ``"max"``.
         threshold: Keep pairs that score at least this; all by default.
+        method: ``"exact"``, ``"approximate"`` or ``"auto"``; see :func:`~st_xling.mining.find.find_neighbours`.
         device: Where to search, such as ``"cuda"``.
-        memory_mib: Bound on the memory of one block of the search; the result does not depend on it.
-        block_rows: Sources compared at a time, instead of what ``memory_mib`` allows.
-        block_columns: Targets compared at a time.
+        memory_mib: Bound on the memory of one block of the search; what an exact one finds does not depend on it.
+        block_rows: Sources that an exact search compares at a time, instead of what ``memory_mib`` allows.
+        block_columns: Targets that it compares at a time.
         progress: Show a bar on stderr.
-        state_folder: Where the search saves what it has found, and goes on from.
+        state_folder: Where an exact search saves what it has found, and goes on from.
         save_seconds: Least time between two saves.
     Returns:
         Pairs, best first.
     Raises:
-        ValueError: On an unknown margin or retrieval, a NaN threshold, or as :func:`~st_xling.mining.neighbours`.
+        ValueError: On an unknown margin, retrieval or method, a NaN threshold, or as
+            :func:`~st_xling.mining.neighbours`.
     Source:
         Artetxe and Schwenk 2019, "Margin-based Parallel Corpus Mining with Multilingual Sentence Embeddings", sec. 3.
     Example:
         >>> mine(np.eye(3) + 0.1, np.eye(3)[[1, 2, 0]] + 0.1, k=2).target_indices.tolist()
         [2, 0, 1]
     """
-    if retrieval not in RETRIEVALS:
-        raise ValueError(
-            f"retrieval must be one of {', '.join(RETRIEVALS)}: got {retrieval!r}; 'max' is the usual choice."
-        )
-    if threshold is not None and math.isnan(threshold):
-        raise ValueError("threshold must be a number: got NaN; leave it out to keep every pair.")
-    margin_scores(0.0, 1.0, 1.0, margin=margin)  # an unknown margin should not wait for the search
-    forward, backward = neighbours(
+    check_choice(margin=margin, retrieval=retrieval, threshold=threshold)
+    forward, backward = find_neighbours(
         source_embeddings,
         target_embeddings,
         k=k,
+        method=method,
         device=device,
         memory_mib=memory_mib,
         block_rows=block_rows,
@@ -119,6 +121,17 @@ def mine(
     from_target = MinedPairs(scores, sources, targets)
     pairs = retrieve(from_source, from_target, retrieval)
     return pairs if threshold is None else pairs.select(pairs.scores >= threshold)
+
+
+def check_choice(*, margin: str, threshold: float | None, retrieval: str = "max") -> None:
+    """Raise where a choice of pairs cannot be made: that should not wait for the search."""
+    if retrieval not in RETRIEVALS:
+        raise ValueError(
+            f"retrieval must be one of {', '.join(RETRIEVALS)}: got {retrieval!r}; 'max' is the usual choice."
+        )
+    if threshold is not None and math.isnan(threshold):
+        raise ValueError("threshold must be a number: got NaN; leave it out to keep every pair.")
+    margin_scores(0.0, 1.0, 1.0, margin=margin)
 
 
 def _columns(pairs: MinedPairs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from st_xling.mining.blocks import Blocks, block_sizes
 from st_xling.mining.cosines import Embeddings, check_shapes
-from st_xling.mining.keys import MAX_ROWS, cosines_of, indices_of
-from st_xling.mining.search import search
-from st_xling.mining.search_state import SearchState
-from st_xling.mining.side import Side
+from st_xling.mining.search.blocks import Blocks, block_sizes
+from st_xling.mining.search.keys import MAX_ROWS, cosines_of, indices_of
+from st_xling.mining.search.search import search
+from st_xling.mining.search.search_state import SearchState
+from st_xling.mining.search.side import Side
 
 
 @dataclass(frozen=True, eq=False)

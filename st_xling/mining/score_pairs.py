@@ -8,9 +8,10 @@ import numpy as np
 import torch
 
 from st_xling.mining.cosines import Embeddings
+from st_xling.mining.find import find_neighbours
 from st_xling.mining.margins import margin_scores
-from st_xling.mining.neighbours import Neighbours, neighbours
-from st_xling.mining.side import Side, pair_cosines
+from st_xling.mining.neighbours import Neighbours
+from st_xling.mining.search.side import Side, pair_cosines
 
 
 def score_pairs(
@@ -20,6 +21,7 @@ def score_pairs(
     k: int = 4,
     margin: str = "ratio",
     count_own: bool = True,
+    method: str = "exact",
     **search_options: Any,
 ) -> np.ndarray:
     """Score each source with the target of the same row, among neighbourhoods taken from the corpus itself.
@@ -33,6 +35,8 @@ def score_pairs(
         k: Neighbours that make up a sentence's neighbourhood.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         count_own: Whether a pair counts in the neighbourhoods of its own sentences.
+        method: ``"exact"``, ``"approximate"`` or ``"auto"``, as for :func:`~st_xling.mining.mine`: of an approximate
+            search the neighbourhoods, and so the scores, are not exact.
         search_options: As for :func:`~st_xling.mining.neighbours`: ``device``, ``memory_mib``, ``progress`` and so on.
     Returns:
         Scores, float64; minus infinity for a ratio without meaning, see :func:`~st_xling.mining.margin_scores`.
@@ -53,7 +57,8 @@ def score_pairs(
             f"k must be smaller than the corpus without the pair itself: got k={k} for {pairs} pairs; lower k, add "
             "pairs, or count the pair itself."
         )
-    found = neighbours(source_embeddings, target_embeddings, k=k if count_own else k + 1, **search_options)
+    k += not count_own
+    found = find_neighbours(source_embeddings, target_embeddings, k=k, method=method, **search_options)
     means = [side.means if count_own else _means_of_others(side) for side in found]
     return margin_scores(aligned_cosines(source_embeddings, target_embeddings), *means, margin=margin)
 

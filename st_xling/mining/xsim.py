@@ -43,6 +43,7 @@ def xsim(
     k: int = 4,
     margin: str = "ratio",
     target_texts: Sequence[str] | None = None,
+    method: str = "exact",
     **search_options: Any,
 ) -> Xsim:
     """Similarity search error from source to target: the best-scored of each source's ``k`` nearest targets is taken.
@@ -56,6 +57,8 @@ def xsim(
         margin: ``"absolute"`` (plain cosine), ``"distance"`` or ``"ratio"``.
         target_texts: The targets' sentences; where given, a target with the translation's text is no error, so that
             repeated sentences do no harm.
+        method: ``"exact"``, ``"approximate"`` or ``"auto"``, as for :func:`~st_xling.mining.mine`: of an approximate
+            search the errors are not exact.
         search_options: As for :func:`~st_xling.mining.neighbours`.
     Returns:
         Errors, error rate and accuracy.
@@ -73,7 +76,8 @@ def xsim(
         raise ValueError(
             f"target_texts must have one text per target: got {len(target_texts)} for {total} rows; pass all of them."
         )
-    found = mine(source_embeddings, target_embeddings, k=k, margin=margin, retrieval="forward", **search_options)
+    options = {"k": k, "margin": margin, "method": method, **search_options}
+    found = mine(source_embeddings, target_embeddings, retrieval="forward", **options)
     hits = found.source_indices == found.target_indices
     if target_texts is not None:
         pairs = zip(found.source_indices.tolist(), found.target_indices.tolist())

@@ -6,6 +6,9 @@
 ``growth``  time and memory from 10,000 to 100,000 sentences a side (300,000 with ``--large``), as exponents: 2 is what
             comparing all with all costs, and memory beyond the inputs should not grow with the pairs
 
+From text to pairs, against the two ways in common use: ``python -m tests.benchmarks.mining_end_to_end``; approximate
+search, recall against time: ``python -m tests.benchmarks.mining_approximate``.
+
 Times are medians; each round's ratio is taken within the round, so that other work on the machine cancels out, and
 once more in processor time, which waits for nobody. Each memory figure is the peak resident size of a fresh process.
 """

@@ -25,8 +25,8 @@ import numpy as np
 import torch
 
 from st_xling.mining import EmbeddingStore, Neighbours, neighbours
-from st_xling.mining.approximate import approximate_neighbours
-from st_xling.mining.best_allowed import best_allowed_pairs
+from st_xling.mining.approximate.approximate_neighbours import approximate_neighbours
+from st_xling.mining.pipeline.best_allowed import best_allowed_pairs
 
 Both = tuple[Neighbours, Neighbours]
 

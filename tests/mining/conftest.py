@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from st_xling.mining.search import precision
+
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> Iterator[None]:
@@ -16,6 +18,15 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["float32", "bfloat16"])
+def each_precision(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Searches of any size take their first products in float32, or in bfloat16."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(precision, "_LEAST_ROWS", 0)
+        patch.setattr(precision, "bfloat16_pays", lambda: request.param)
+        yield
 
 
 @pytest.fixture

@@ -71,8 +71,8 @@ def _serve(connection: Connection, model: str) -> None:
     import torch
     import tqdm.auto
 
-    import st_xling.mining.pipeline
-    import st_xling.mining.scoring  # noqa: F401
+    import st_xling.mining.pipeline.mine_texts
+    import st_xling.mining.pipeline.score_texts  # noqa: F401
     from st_xling.models import load_encoder
 
     torch.set_num_threads(1)

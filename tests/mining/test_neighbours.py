@@ -13,6 +13,8 @@ from hypothesis.extra.numpy import arrays
 from st_xling.mining import neighbours
 from tests import reference_mining as reference
 
+pytestmark = pytest.mark.usefixtures("each_precision")
+
 
 def embeddings(rows, seed, dim=7):
     return np.random.default_rng(seed).standard_normal((rows, dim)).astype(np.float32)

@@ -104,6 +104,11 @@ class LanguageGuard:
         return verdicts
 
 
+def likeliest_language(text: str) -> str:
+    """py3langid's label for a text, such as ``de``; :data:`NO_LANGUAGE` for what is none."""
+    return _identifier().classify(text[:READ_CHARS])[0]
+
+
 def expected_odds(text: str, language: str) -> tuple[str, float]:
     """The likeliest language of a text, and how probable the expected one is in comparison, in [0, 1]."""
     expected = expected_labels(language)

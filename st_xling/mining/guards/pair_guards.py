@@ -10,7 +10,7 @@ import numpy as np
 
 from st_xling.mining.guards.candidates import Candidate, CandidateBatch, candidate_batches
 from st_xling.mining.guards.hub import NeighbourCounts
-from st_xling.mining.guards.options import GuardOptions
+from st_xling.mining.guards.options import REASONS, GuardOptions
 from st_xling.mining.guards.rejects import Reject
 from st_xling.mining.mine import MinedPairs
 
@@ -37,6 +37,11 @@ class PairGuards:
         if self.idle:
             reasons = "; ".join(f"{reason}: {why}" for reason, why in self.idle.items())
             logger.warning("guards that do not look at every pair: %s", reasons)
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """Pairs turned down so far, by the reason codes that occurred, in the order in which guards look."""
+        return {reason: self.counts[reason] for reason in REASONS if self.counts[reason]}
 
     def split(self, batch: CandidateBatch) -> tuple[CandidateBatch, list[Reject]]:
         """The candidates that stay, and those that go, both in the order they came in."""

@@ -1,0 +1,1 @@
+"""Sentences to vectors: in this process, in several, and into a store."""

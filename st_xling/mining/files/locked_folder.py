@@ -1,0 +1,68 @@
+"""A folder that one process at a time works in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TypeVar
+
+Folder = TypeVar("Folder", bound="LockedFolder")
+
+
+def lock_folder(folder: Path) -> int:
+    """An advisory lock on the folder itself; it ends with the process, or when the number is closed.
+
+    Raises:
+        ValueError: If another process has it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return os.open(os.devnull, os.O_RDONLY)
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(number)
+        raise ValueError(f"another process is writing {folder}; wait for it, or choose another folder.") from error
+    except OSError:  # a network file system without locks: two writers are then the user's affair
+        pass
+    return number
+
+
+class LockedFolder:
+    """Made and locked on entering, then claimed for what it is to hold; the lock ends with the block.
+
+    Args:
+        path: The folder.
+        what: Its name in errors.
+        instead: What to do where it cannot be a folder.
+    Raises:
+        ValueError: On entering: it is a file, or another process has it.
+    """
+
+    def __init__(self, path: Path, *, what: str, instead: str) -> None:
+        self.path = path
+        self._what, self._instead = what, instead
+        self._lock: int | None = None
+
+    def __enter__(self: Folder) -> Folder:
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"{self._what} must be a folder: {self.path} is a file; {self._instead}.")
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = lock_folder(self.path)
+        try:
+            self._claim()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _claim(self) -> None:
+        """Look at what is there, under the lock: take it up, or raise if it is of something else."""
+        raise NotImplementedError

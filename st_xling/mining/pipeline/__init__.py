@@ -1,0 +1,1 @@
+"""Text files in, files of pairs out; killed, it goes on."""

@@ -1,0 +1,50 @@
+"""What a mining run did, in figures and in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from st_xling.mining.pipeline.run_report import RunReport
+from st_xling.mining.thresholds.planted_threshold import PlantedThreshold
+
+
+@dataclass(frozen=True, kw_only=True)
+class MiningReport(RunReport):
+    """Figures of one run.
+
+    Attributes:
+        pairs: That were written.
+        rejected: Pairs that guards turned down, by reason code.
+        rows: Lines of each side.
+        blank: Of these, without a sentence.
+        distinct: Sentences that were mined.
+        threshold: That pairs were kept from; ``None`` for all.
+        calibration: Where the threshold comes from, if it was estimated.
+        signature: One line that says what was done with what.
+    """
+
+    pairs: int
+    rejected: Mapping[str, int]
+    rows: Mapping[str, int]
+    blank: Mapping[str, int]
+    distinct: Mapping[str, int]
+    threshold: float | None
+    calibration: PlantedThreshold | None
+    signature: str
+
+    def lines(self) -> list[str]:
+        """The figures for a reader."""
+        lines = [
+            f"{side}: {self.rows[side]:,} lines, {self.distinct[side]:,} distinct sentences"
+            + (f", {blank:,} blank lines" if (blank := self.blank[side]) else "")
+            for side in self.rows
+        ]
+        if (found := self.calibration) is not None:
+            (precision, *ends), (recall, *others) = found.precision, found.recall
+            lines.append(
+                f"threshold {found.threshold:.4f} from {found.planted:,} planted pairs; before guards, precision about "
+                f"{precision:.3f} [{ends[0]:.3f}, {ends[1]:.3f}], recall about {recall:.3f} "
+                f"[{others[0]:.3f}, {others[1]:.3f}]"
+            )
+        return [*lines, *self.reject_lines()]

@@ -1,0 +1,1 @@
+"""The same work by the workers of a ray cluster."""

@@ -1,0 +1,1 @@
+"""The exact search: one pass over the cosines of two sides, in bounded memory."""

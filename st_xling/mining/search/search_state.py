@@ -1,0 +1,99 @@
+"""What a search has found so far, kept on disk so that it can go on after an interruption."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from st_xling.mining.search.side import Side
+
+_FILE = "search.safetensors"
+
+
+class SearchState:
+    """Finished rows of the source side, and the best of the target side among them.
+
+    Both are exact and free of how the search was cut into blocks, so a search may go on with other blocks, threads or
+    device and ends with the same bytes.
+
+    Args:
+        source: Its rows are finished in order.
+        target: The other side.
+        k: Neighbours of each row.
+        folder: Where to keep ``search.safetensors``; nothing is written without one.
+        save_seconds: Least time between two saves, except for the last.
+    Raises:
+        ValueError: When the folder holds the state of another search.
+
+    Attributes:
+        done: Finished source rows.
+        source_keys: *Shape:* ``(sources, k)``, the first ``done`` rows filled
+        target_keys: *Shape:* ``(targets, k)``
+    """
+
+    def __init__(self, source: Side, target: Side, *, k: int, folder: Path | None, save_seconds: float) -> None:
+        self.done = 0
+        self.source_keys = torch.empty((source.rows, k), dtype=torch.int64)
+        self.target_keys = torch.empty((0, k), dtype=torch.int64)
+        self._path = None if folder is None else folder / _FILE
+        self._save_seconds = save_seconds
+        self._saved_at = time.monotonic()
+        self._identity = "" if folder is None else _identity(source, target, k)
+        if self._path is not None and self._path.exists():
+            self._load(self._path)
+
+    def is_due(self) -> bool:
+        return self._path is not None and time.monotonic() - self._saved_at >= self._save_seconds
+
+    def finish(self, done: int, target_keys: Tensor) -> None:
+        """Remember, and save, that the first ``done`` source rows have been compared with all targets.
+
+        Raises:
+            OSError: When the state cannot be written; the one before stands.
+        """
+        self.done, self.target_keys = done, target_keys
+        if self._path is None:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        beside = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        tensors = {"source": self.source_keys[:done].contiguous(), "target": target_keys.contiguous()}
+        try:
+            save_file(tensors, beside, metadata={"identity": self._identity, "done": str(done)})
+        except SafetensorError as error:  # it hides the OSError
+            beside.unlink(missing_ok=True)
+            raise OSError(
+                f"{self._path} could not be written ({error}); what was saved before stands. Make room and run the "
+                "same command again."
+            ) from error
+        beside.replace(self._path)
+        self._saved_at = time.monotonic()
+
+    def _load(self, path: Path) -> None:
+        with safe_open(path, framework="pt") as saved:
+            metadata = saved.metadata() or {}
+            if metadata.get("identity") != self._identity:
+                raise ValueError(
+                    f"state_folder must hold the state of this search: {path} is of other embeddings or another k; "
+                    "delete it or name another folder."
+                )
+            self.done = int(metadata["done"])
+            self.source_keys[: self.done] = saved.get_tensor("source")
+            self.target_keys = saved.get_tensor("target")
+
+
+def _identity(source: Side, target: Side, k: int) -> str:
+    """A digest of k, both shapes, all lengths and about a thousand exact rows of either side."""
+    digest = hashlib.sha256(str((k, source.rows, target.rows, source.dim)).encode())
+    for side in (source, target):
+        digest.update(side.lengths.tobytes())
+        rows = np.unique(np.linspace(0, side.rows - 1, min(side.rows, 1024)).astype(np.int64))
+        digest.update(side.grid(torch.from_numpy(rows)).cpu().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,111 @@
+"""Wrong languages are recognised; short sentences, names and close relatives are not mistaken for one."""
+
+import gzip
+
+import pytest
+
+from st_xling.mining.guards import GuardOptions, LanguageGuard, LanguageUnknown, PairGuards
+from st_xling.mining.guards.language import expected_labels
+from tests.mining.guards.batches import candidates, verdicts
+
+RIGHT = [
+    ("de", "Der Hund schläft unter dem Tisch."),
+    ("ar", "لا أعرف أين المفتاح."),
+    ("th", "แมวดำตัวหนึ่งนั่งอยู่บนหลังคา"),
+    ("zh", "我买了三本旧书。"),
+    ("vi", "Tôi đã gặp cô ấy hôm qua."),
+    ("es", "Mañana iré al mercado 🙂"),
+    ("de", "Taxi!"),
+    ("fr", "Barack Obama"),
+    ("ru", "12345 + 7"),
+    ("de", ""),
+    ("de", "🙂"),
+]
+
+
+@pytest.mark.parametrize(("language", "text"), RIGHT)
+def test_right_language(language, text):
+    assert verdicts(LanguageGuard(language), (text, "whatever")) == [None]
+
+
+def test_wrong_language_on_either_side():
+    french = "Les enfants mangent des pommes rouges dans le jardin."
+    english = "The children are eating red apples in the garden."
+    right, source, target = verdicts(LanguageGuard("fr", "en"), (french, english), (english, english), (french, french))
+    assert right is None
+    assert (source.value["side"], source.value["expected"], source.value["found"]) == ("source", "fr", "en")
+    assert (target.value["side"], target.value["expected"], target.value["found"]) == ("target", "en", "fr")
+    assert source.value["odds"] < source.limit == 0.1
+
+
+def test_a_side_without_language_is_not_looked_at():
+    guard = LanguageGuard(target_language="en")
+    assert verdicts(guard, ("Les enfants mangent des pommes.", "The children are eating red apples.")) == [None]
+
+
+@pytest.mark.parametrize(
+    ("code", "label"),
+    [
+        ("de", "de"),
+        ("deu", "de"),
+        ("de-AT", "de"),
+        ("EN", "en"),
+        ("eng", "en"),
+        ("zh", "zh"),
+        ("cmn", "zh"),
+        ("zho", "zh"),
+        ("zh_Hant", "zh"),
+        ("swh", "sw"),
+        ("fa", "fa"),
+        ("pes", "fa"),
+        ("nb", "no"),
+        ("ind", "id"),
+        ("nep", "ne"),
+        ("yue", "yue"),
+    ],
+)
+def test_codes(code, label):
+    assert expected_labels(code)[0] == label
+
+
+def test_unknown_codes():
+    for code in ("xx", "zxx", "", "tlh"):
+        with pytest.raises(LanguageUnknown, match="expected a language that py3langid knows"):
+            LanguageGuard(code)
+
+
+@pytest.mark.parametrize("limit", [0, 1, -0.5, float("nan")])
+def test_limit(limit):
+    with pytest.raises(ValueError, match=r"language must lie in \(0, 1\)"):
+        LanguageGuard("de", limit=limit)
+
+
+def test_idle_sides_are_named(caplog):
+    guards = PairGuards(GuardOptions(source_language="tlh"))
+    assert guards.idle["language"] == "the language of the target side is not given; py3langid does not know 'tlh'"
+    assert "py3langid does not know 'tlh'" in caplog.text
+    assert len(list(guards.filter(candidates(("nuqneH", "Where is the library of this town?"))))) == 1
+
+
+def test_without_py3langid_the_guard_is_idle(monkeypatch):
+    import sys
+
+    from st_xling.mining.guards import language
+
+    language._identifier.cache_clear()
+    language.expected_labels.cache_clear()
+    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
+    guards = PairGuards(GuardOptions(source_language="de", target_language="en"))
+    assert "pip install py3langid" in guards.idle["language"]
+    assert "language" not in [guard.reason for guard in guards.guards]
+
+
+@pytest.mark.parametrize("language", ["de", "zh", "ar", "ru"])
+def test_true_pairs_of_real_data_are_kept(real_data, language):
+    with gzip.open(real_data / "parallel" / f"{language}-en.dev.tsv.gz", "rt", encoding="utf-8") as lines:
+        rows = [line.rstrip("\n").split("\t") for line in lines][:300]
+    guards = PairGuards(GuardOptions(source_language=language, target_language="en", hub=None))
+    kept = sum(1 for _ in guards.filter(candidates(*map(tuple, rows))))
+    assert kept >= 0.98 * len(rows)
+    swapped = PairGuards(GuardOptions(source_language="en", target_language=language, hub=None, numbers=False))
+    assert sum(1 for _ in swapped.filter(candidates(*map(tuple, rows)))) <= 0.05 * len(rows)

@@ -1,0 +1,433 @@
+"""Mining from files to a file: what ``mine`` finds, every id of it, whatever happens on the way."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from st_xling.data.phrasebook import mining_phrases
+from st_xling.mining import (
+    EmbeddingStore,
+    GuardOptions,
+    encode,
+    mine,
+    mine_texts,
+    tsv_cells,
+    write_store,
+)
+from tests.mining.nursery import Attempt, Nursery
+
+OFF = GuardOptions().with_flags(off=["all"])
+TEXTS = mining_phrases("de", "en", split="test", size=600, gold=200)
+
+
+@pytest.fixture(scope="module")
+def model(make_model: Callable[..., Any]) -> Any:
+    return make_model()
+
+
+@pytest.fixture(scope="module")
+def encoder(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("encoder") / "encoder"
+    model.save_pretrained(str(path))
+    return path
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> tuple[Path, Path]:
+    """Distinct sentences of the phrasebook."""
+    return write(tmp_path / "news.de", TEXTS.source), write(tmp_path / "news.en", TEXTS.target)
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def read(path: Path) -> list[tuple[float, list[str], list[str], str, str]]:
+    """Pairs of a TSV file."""
+    found = []
+    for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
+        score, sources, targets, source, target = tsv_cells(line)
+        found.append((float(score), sources.split(","), targets.split(","), source, target))
+    return found
+
+
+def stored(tmp_path: Path, sources: dict[str, list[float]], targets: dict[str, list[float]]) -> dict[str, Any]:
+    """Texts with vectors of our choice, as ``mine_texts`` takes them."""
+    options: dict[str, Any] = {}
+    for name, side in (("source", sources), ("target", targets)):
+        options[name] = write(tmp_path / f"{name}.txt", list(side))
+        vectors = np.array(list(side.values()), dtype=np.float32)
+        write_store(tmp_path / f"{name}.store", vectors, sentences=list(side))
+        options[f"{name}_embeddings"] = tmp_path / f"{name}.store"
+    return options
+
+
+@pytest.mark.parametrize("retrieval", ["max", "intersect", "forward", "backward"])
+def test_without_guards_it_is_mine(retrieval: str, model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
+    """Nothing is folded here: places are rows, and ids lines."""
+    options = {"k": 3, "margin": "distance", "retrieval": retrieval, "threshold": 0.0}
+    report = mine_texts(*texts, tmp_path / "deep" / "pairs.tsv", model=model, guards=OFF, **options)
+    vectors = [EmbeddingStore.open(encode(model, path, tmp_path / f"{path.name}.store").path)[:] for path in texts]
+    expected = mine(*vectors, **options)
+    assert 20 < len(expected) == report.pairs < 600
+    rows = zip(expected.scores.tolist(), expected.source_indices.tolist(), expected.target_indices.tolist())
+    assert read(tmp_path / "deep" / "pairs.tsv") == [
+        (score, [str(one + 1)], [str(other + 1)], TEXTS.source[one], TEXTS.target[other]) for score, one, other in rows
+    ]
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["pairs.tsv"]
+    start = f"|margin:distance|k:3|retrieval:{retrieval}|method:exact|guards:none|threshold:0|duplicates:folded|"
+    assert report.signature.startswith("mine|model:") and start in report.signature
+    assert "|source:news.de@" in report.signature and "|target:news.en@" in report.signature
+
+
+def test_stores_and_laser_files_give_what_the_model_gives(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
+    """One side as a store, the other as bare numbers, then each with the model for the other side."""
+    mine_texts(*texts, tmp_path / "model.tsv", model=model)
+    store = encode(model, texts[0], tmp_path / "de.store")
+    raw = tmp_path / "en.raw"
+    raw.write_bytes(encode(model, texts[1], tmp_path / "en.store")[:].astype("<f4").tobytes())
+    ways = {
+        "both": {"source_embeddings": store.path, "target_embeddings": raw, "dim": 16},
+        "store": {"source_embeddings": store.path, "model": model},
+        "laser": {"target_embeddings": raw, "dim": 16, "model": model},
+    }
+    for name, options in ways.items():
+        mine_texts(*texts, tmp_path / f"{name}.tsv", **options)
+        assert (tmp_path / f"{name}.tsv").read_bytes() == (tmp_path / "model.tsv").read_bytes(), name
+
+
+def test_duplicates_are_mined_once_and_keep_all_ids(tmp_path: Path) -> None:
+    """Also in NFD and with other white space; blank lines go; the first form is shown; with ids of their own."""
+    lines = [("a", "Café au lait."), ("b", ""), ("c", "Il dort."), ("d", "Cafe\u0301  au lait. "), ("e", " \u3000")]
+    others = [("1", "He sleeps."), ("2", "Milk coffee."), ("3", "He sleeps.")]
+    sources = write(tmp_path / "s", [f"{name}\t{text}" for name, text in lines])
+    targets = write(tmp_path / "t", [json.dumps({"id": name, "text": text}) for name, text in others])
+    bucc = write(tmp_path / "t.bucc", [f"{name}\t{text}" for name, text in others])
+    vectors = np.array([[1, 0.1], [9, 9], [0.1, 1], [7, 7], [9, 8]], dtype=np.float32)  # the first row's counts
+    write_store(tmp_path / "s.store", vectors)
+    write_store(tmp_path / "t.store", np.array([[0, 1], [1, 0], [5, 5]], dtype=np.float32))
+    options = {"source_embeddings": tmp_path / "s.store", "target_embeddings": tmp_path / "t.store", "k": 2}
+    report = mine_texts(sources, bucc, tmp_path / "o", text_format="bucc", **options)
+    assert [pair[1:] for pair in read(tmp_path / "o")] == [
+        (["a", "d"], ["2"], "Café au lait.", "Milk coffee."),
+        (["c"], ["1", "3"], "Il dort.", "He sleeps."),
+    ]
+    assert report.rows == {"source": 5, "target": 3} and report.blank == {"source": 2, "target": 0}
+    assert report.distinct == {"source": 2, "target": 2}
+    plain = write(tmp_path / "s.jsonl", [json.dumps({"id": name, "text": text}) for name, text in lines])
+    mine_texts(plain, targets, tmp_path / "o.jsonl", text_format="jsonl", format="jsonl", **options)
+    found = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [[pair["source_ids"], pair["target_ids"], pair["source"], pair["target"]] for pair in found] == [
+        list(pair[1:]) for pair in read(tmp_path / "o")
+    ]
+
+
+NASTY = ["a\tb\\t", "line\nbreak\r\n", "\\", 'qu"ote', "\u2028 sep \x85", "แมว\u200b", "٣.5 🙂 e\u0301"]
+
+
+def test_any_sentence_comes_back(tmp_path: Path) -> None:
+    vectors = np.eye(len(NASTY), dtype=np.float32) + 0.1
+    sides = []
+    for name in ("s", "t"):
+        texts = [f"{name}{text}" for text in NASTY]
+        sides.append(write(tmp_path / name, [json.dumps({"id": f"{text}\t#", "text": text}) for text in texts]))
+        write_store(tmp_path / f"{name}.store", vectors, sentences=texts)
+    options = {"source_embeddings": tmp_path / "s.store", "target_embeddings": tmp_path / "t.store"}
+    for form in ("tsv", "jsonl"):
+        out = tmp_path / f"o.{form}"
+        mine_texts(*sides, out, text_format="jsonl", format=form, guards=OFF, **options)
+        if form == "tsv":
+            found = [(ones[0], others[0], one, other) for _, ones, others, one, other in read(out)]
+        else:
+            records = map(json.loads, out.read_text(encoding="utf-8").split("\n")[:-1])
+            found = [(r["source_ids"][0], r["target_ids"][0], r["source"], r["target"]) for r in records]
+        expected = [(f"s{text}\t#", f"t{text}\t#", f"s{text}", f"t{text}") for text in NASTY]
+        assert sorted(found) == sorted(expected)
+
+
+def test_ids_with_commas_want_json_lines(tmp_path: Path) -> None:
+    sides = [write(tmp_path / name, [f"x,{row}\tsentence {row}" for row in range(4)]) for name in ("s", "t")]
+    write_store(tmp_path / "store", np.eye(4, dtype=np.float32) + 0.1)
+    options = {"source_embeddings": tmp_path / "store", "target_embeddings": tmp_path / "store", "text_format": "bucc"}
+    with pytest.raises(ValueError, match=r"s:1: expected ids without commas, .* got 'x,0'; write JSON lines"):
+        mine_texts(*sides, tmp_path / "o", **options)
+    mine_texts(*sides, tmp_path / "o", format="jsonl", guards=OFF, **options)
+    assert json.loads((tmp_path / "o").read_text().splitlines()[0])["source_ids"] == ["x,0"]
+
+
+@pytest.mark.parametrize("retrieval", ["max", "intersect", "forward"])
+def test_a_copy_that_is_turned_down_leaves_its_partner_to_the_translation(retrieval: str, tmp_path: Path) -> None:
+    """The copy is nearer than the translation; struck out after the choice, the sentence would have lost both."""
+    options = stored(
+        tmp_path,
+        {"Guten Morgen, Welt!": [1, 0, 0], "Das Haus ist rot.": [0, 1, 0.1], "Wo bist du?": [0, 0.1, 1]},
+        {"Guten Morgen, Welt!": [1, 0, 0], "Good morning, world!": [1, 0.3, 0], "The house is red.": [0, 1, 0]},
+    )
+    out, rejects = tmp_path / "out.tsv", tmp_path / "deep" / "rejects.jsonl"
+    options |= {"k": 2, "retrieval": retrieval}
+    mine_texts(**options, out=out, guards=OFF)
+    assert ("Guten Morgen, Welt!", "Guten Morgen, Welt!") in [pair[3:] for pair in read(out)]
+    report = mine_texts(**options, out=out, rejects=rejects)
+    assert ("Guten Morgen, Welt!", "Good morning, world!") in [pair[3:] for pair in read(out)]
+    assert report.rejected == {"copy": 1}
+    (reject,) = map(json.loads, rejects.read_text(encoding="utf-8").splitlines())
+    assert (reject["reason"], reject["source_ids"], reject["target_ids"]) == ("copy", ["1"], ["1"])
+    assert reject["source"] == reject["target"] == "Guten Morgen, Welt!"
+    assert "turned down by guards: 1 copy" in report.lines()
+
+
+def test_rejects_and_pairs_are_the_candidates(model: Any, tmp_path: Path) -> None:
+    """Digits at odds, copies, texts too long: each reject has a reason, and no pair is among both."""
+    sources = [text.replace(".", f" {row}." if row % 4 == 0 else ".") for row, text in enumerate(TEXTS.source[:120])]
+    targets = [*TEXTS.target[:100], *sources[:20], *(f"{text} !" for text in sources[20:30])]
+    sides = write(tmp_path / "s", [*sources, sources[5]]), write(tmp_path / "t", targets)
+    out, rejects = tmp_path / "o", tmp_path / "r"
+    report = mine_texts(*sides, out, model=model, rejects=rejects)
+    turned_down = [json.loads(line) for line in rejects.read_text(encoding="utf-8").splitlines()]
+    assert len(report.rejected) >= 3
+    for reason, count in report.rejected.items():
+        assert sum(reject["reason"] == reason for reject in turned_down) == count
+    bad = [(tuple(reject["source_ids"]), tuple(reject["target_ids"])) for reject in turned_down]
+    good = [(tuple(ones), tuple(others)) for _, ones, others, *_ in read(out)]
+    assert len(bad) == len(set(bad)) == sum(report.rejected.values()) and good and not set(bad) & set(good)
+    assert ("6", "121") in {ones for ones, _ in bad}  # both ids of the sentence that is there twice
+
+
+def test_killed_at_any_moment_it_ends_with_the_same_bytes(encoder: Path, tmp_path: Path) -> None:
+    """Fourteen kills at file operations drawn by a seeded generator, then six at moments of the clock's: twenty.
+
+    What is at the place of the pairs is nothing, or whole. With duplicates, guards and rejects.
+    """
+    chance = random.Random(20240517)
+    sides = (
+        write(tmp_path / "s", [*TEXTS.source, *TEXTS.source[:9], "", "Zahl 5"]),
+        write(tmp_path / "t", [*TEXTS.target, *TEXTS.source[40:50], "number 6"]),
+    )
+    options = {"source": str(sides[0]), "target": str(sides[1]), "save_seconds": 0, "memory_mib": 1}
+
+    def told(out: Path, **more: Any) -> dict[str, Any]:
+        return {**options, "out": str(out), "rejects": f"{out}.rejects"}
+
+    with Nursery(encoder) as nursery:
+        nursery.encode(Attempt(calls="mine_texts"), told(tmp_path / "first"))
+        start = time.monotonic()
+        status, operations = nursery.encode(Attempt(calls="mine_texts"), told(tmp_path / "whole"))
+        assert status == 0, operations
+        seconds = time.monotonic() - start
+        expected = (tmp_path / "whole").read_bytes(), (tmp_path / "whole.rejects").read_bytes()
+        assert len(expected[0].splitlines()) > 200 and len(expected[1].splitlines()) > 5
+        for kind, wanted in (("operations", 14), ("clock", 6)):
+            out, kills, left = tmp_path / kind, 0, set()
+            for _ in range(4 * wanted):  # some would have died after their end
+                if kind == "operations":
+                    attempt = Attempt(dies_at=chance.randint(1, int(operations)), calls="mine_texts")
+                else:
+                    attempt = Attempt(dies_after_s=chance.uniform(0.02, 0.6 * seconds), calls="mine_texts")
+                status, message = nursery.encode(attempt, told(out))
+                assert status in (0, -signal.SIGKILL), message
+                kills += status != 0
+                left.add(tuple(sorted(path.name for path in Path(f"{out}.work").glob("*"))))
+                assert not out.exists() or out.read_bytes() == expected[0]
+                if kills == wanted:
+                    break
+            assert kills == wanted
+            assert kind == "clock" or len(left) > 2  # they died in different stages
+            status, message = nursery.encode(Attempt(calls="mine_texts"), told(out))
+            assert status == 0, message
+            assert (out.read_bytes(), Path(f"{out}.rejects").read_bytes()) == expected
+            assert sorted(path.name for path in tmp_path.glob(f"{kind}*")) == [kind, f"{kind}.rejects"]
+
+
+def test_a_full_disk(encoder: Path, tmp_path: Path) -> None:
+    """The kernel refuses the last byte of each stage's file in turn; then it has room, and the same call ends."""
+    sides = write(tmp_path / "s", TEXTS.source), write(tmp_path / "t", TEXTS.target)
+    options = {"source": str(sides[0]), "target": str(sides[1]), "k": 6, "retrieval": "forward", "format": "jsonl"}
+    with Nursery(encoder) as nursery:
+        whole = {**options, "out": str(tmp_path / "whole"), "keep_work": True}
+        assert nursery.encode(Attempt(calls="mine_texts"), whole)[0] == 0
+        work = tmp_path / "whole.work"
+        made = [
+            work / "source" / "sentences.jsonl",
+            work / "source" / "store" / "shard-000000.safetensors",
+            work / "search" / "search.safetensors",
+            tmp_path / "whole",
+        ]
+        sizes = [path.stat().st_size for path in made]
+        assert sizes == sorted(sizes)
+        for largest, file in zip(sizes, ("sentences.jsonl", "shard-0", "search.safetensors", "pairs.jsonl")):
+            out = tmp_path / f"out{largest}"
+            told = {**options, "out": str(out)}
+            status, message = nursery.encode(Attempt(largest_file=largest - 1, calls="mine_texts"), told)
+            assert status == 1 and message.startswith("OSError: ") and file in message, message
+            assert "File too large" in message and "un the same command again" in message
+            assert not out.exists()
+            assert nursery.encode(Attempt(calls="mine_texts"), told)[0] == 0
+            assert out.read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def stop_before_the_pairs(monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
+    """Leave the work of a call that ended when it came to choose pairs."""
+    from st_xling.mining.pipeline import mine_texts as pipeline
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "best_allowed_pairs", lambda *args, **named: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            mine_texts(**options)
+
+
+def test_another_task_is_refused_and_another_choice_goes_on(
+    model: Any,
+    make_model: Callable[..., Any],
+    texts: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options = {"source": texts[0], "target": texts[1], "out": tmp_path / "o.tsv", "model": model}
+    stop_before_the_pairs(monkeypatch, **options)
+    other = make_model()
+    next(other.parameters()).data[0, 0] += 1
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"k": 5}, "k was 4, is now 5"),
+        ({"model": other}, "source model was .*, is now .*; target model was"),
+        ({"dtype": "float16"}, "source dtype was float32, is now float16; target dtype was"),
+        ({"prompt": "query: "}, "source prompt was None, is now query: "),
+        ({"source": texts[1], "target": texts[0]}, "source text was .*; target text was"),
+    ]
+    before = sorted((tmp_path / "o.tsv.work").rglob("*"))
+    for change, message in changes:
+        with pytest.raises(ValueError, match=rf"o\.tsv\.work holds the work of another command: {message}"):
+            mine_texts(**{**options, **change})
+    assert sorted((tmp_path / "o.tsv.work").rglob("*")) == before
+    choice: dict[str, Any] = {"margin": "absolute", "threshold": 0.5, "guards": OFF, "format": "jsonl"}
+    mine_texts(**{**options, **choice, "out": tmp_path / "fresh"})
+    monkeypatch.setattr(type(model), "encode", None)  # nothing is embedded again
+    mine_texts(**{**options, **choice}, keep_work=True)
+    assert (tmp_path / "o.tsv").read_bytes() == (tmp_path / "fresh").read_bytes()
+    assert (tmp_path / "o.tsv.work").exists()
+
+
+def test_a_stream_and_a_folder_of_choice(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
+    mine_texts(*texts, tmp_path / "o.tsv", model=model)
+    before = sorted(tmp_path.iterdir())
+    stream = io.BytesIO()
+    mine_texts(*texts, stream, model=model)
+    assert stream.getvalue() == (tmp_path / "o.tsv").read_bytes()
+    assert sorted(tmp_path.iterdir()) == before
+    mine_texts(*texts, io.BytesIO(), model=model, work=tmp_path / "w", keep_work=True)
+    assert (tmp_path / "w" / "search" / "search.safetensors").is_file()
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Iterator[tuple[Path, Path, Path]]:
+    """ "Translations" that even an untrained encoder finds: the same words with other marks at the end."""
+    heap = mining_phrases("de", "en", split="train", size=600, gold=0)
+    sources, targets = heap.source[:400], [*heap.source[:200], *heap.source[400:600]]
+    known = write(tmp_path / "known.tsv", [f"{text}\t{text} !" for text in [*TEXTS.source[:90], *sources[:5]]])
+    yield write(tmp_path / "s", sources), write(tmp_path / "t", [f"{text} !" for text in targets]), known
+    shutil.rmtree(tmp_path, ignore_errors=True)
+
+
+def test_a_threshold_from_known_translations(model: Any, planted: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    *sides, known = planted
+    found = {}
+    for precision in (None, 0.97):
+        out = tmp_path / f"{precision}.tsv"
+        report = mine_texts(*sides, out, model=model, guards=OFF, calibrate_with=known, target_precision=precision, k=2)
+        calibration = report.calibration
+        assert calibration is not None and calibration.threshold == report.threshold
+        assert calibration.planted == 90  # those of the text itself are left out
+        rows = read(out)
+        assert min(row[0] for row in rows) >= report.threshold
+        found[precision] = np.mean([f"{row[3]} !" == row[4] for row in rows])
+        assert f"threshold:{report.threshold:.6g} calibrated|" in report.signature
+        assert any("from 90 planted pairs" in line for line in report.lines())
+    assert found[0.97] >= 0.9
+    with pytest.raises(ValueError, match=r"at least 4 pairs .* got 3 of 3; calibrate with|got 0 of 3"):
+        few = write(tmp_path / "few.tsv", [f"{text}\tx{text}" for text in TEXTS.source[:3]])
+        mine_texts(*sides, tmp_path / "o", model=model, calibrate_with=few)
+
+
+def test_a_threshold_is_estimated_by_the_method_of_the_call(
+    model: Any, planted: tuple[Path, Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    *sides, known = planted
+    options: dict[str, Any] = {"model": model, "guards": OFF, "calibrate_with": known, "k": 2, "progress": True}
+    reports = {method: mine_texts(*sides, tmp_path / method, method=method, **options) for method in ("exact", "auto")}
+    assert "approximate" not in capsys.readouterr().err
+    near = mine_texts(*sides, tmp_path / "near", method="approximate", **options)
+    # One search for the threshold, one for the pairs; so few sentences are all looked at.
+    assert capsys.readouterr().err.count("approximate: recall of exact neighbours") == 2
+    assert near.calibration == reports["exact"].calibration == reports["auto"].calibration
+    assert near.signature == reports["exact"].signature.replace("|method:exact|", "|method:approximate|")
+    assert len({(tmp_path / name).read_bytes() for name in ("exact", "auto", "near")}) == 1
+
+
+def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
+    """Told before anything is embedded or written."""
+    blank, empty = write(tmp_path / "blank", ["", " "]), write(tmp_path / "empty", [])
+    other = encode(model, texts[0], tmp_path / "short.store", prompt="x ")
+    write_store(tmp_path / "foreign.store", np.ones((600, 16), dtype=np.float32))
+    (tmp_path / "cut.raw").write_bytes(b"\x01" * 1000)
+    before = sorted(tmp_path.iterdir())
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"model": None}, r"a model or embeddings for the source and the target side: got neither; pass model"),
+        ({"model": None, "source_embeddings": other.path}, "embeddings for the target side: got neither"),
+        ({"k": 601}, r"k must be smaller .* got k=601 for 600 distinct source and 600 distinct target sentences"),
+        ({"source": empty}, "expected at least one sentence, got none in .*empty"),
+        ({"target": blank}, "blank must hold a sentence that is not blank: got 2 blank ones"),
+        ({"target": tmp_path / "absent"}, "absent"),
+        ({"margin": "log"}, "margin must be one of"),
+        ({"retrieval": "best"}, "retrieval must be one of"),
+        ({"threshold": float("nan")}, "threshold must be a number"),
+        ({"format": "csv"}, "format must be one of tsv, jsonl: got 'csv'"),
+        ({"method": "approximate", "engine": "ray"}, "method 'approximate' runs in this process: got engine 'ray'"),
+        ({"method": "fast"}, "method must be one of exact, approximate, auto"),
+        ({"engine": "cloud"}, "engine must be one of local, ray: got 'cloud'"),
+        ({"guards": GuardOptions(hub=0.5)}, "hub must be at least 1"),
+        ({"out": texts[0]}, r"out must be a file of its own: .*news\.de is the input"),
+        ({"rejects": tmp_path / "o"}, "rejects must be a file of its own: .* is out already"),
+        ({"out": tmp_path}, "out must be a file: .* is a folder"),
+        ({"target_precision": 0.9}, "target_precision needs calibrate_with"),
+        ({"calibrate_with": texts[0], "threshold": 1.0}, "both set the threshold"),
+        ({"calibrate_with": texts[0], "target_precision": 2}, r"must lie in \(0, 1\]: got 2"),
+        ({"source_embeddings": tmp_path / "foreign.store"}, "both sides must be encoded by the same model: got "),
+        ({"target_embeddings": other.path}, r"short\.store: the text is not the one that was encoded"),
+        ({"source": blank, "source_embeddings": other.path}, "a sentence for each of 600 rows: got 2 sentences"),
+        ({"source_embeddings": tmp_path / "cut.raw"}, r"cut\.raw: expected a whole number of rows"),
+        ({"source_embeddings": tmp_path / "absent"}, "absent"),
+    ]
+    for change, message in cases:
+        options = {"source": texts[0], "target": texts[1], "out": tmp_path / "o", "model": model, **change}
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            mine_texts(**options)
+        shutil.rmtree(tmp_path / "o.work", ignore_errors=True)
+        assert sorted(tmp_path.iterdir()) == before, message
+
+
+def test_text_stays_in_its_files(tmp_path: Path, peak_growth: Callable[[Callable[[], Any]], int]) -> None:
+    """Twelve MiB of long lines are mined in a part of that."""
+    chance = random.Random(1)
+    lines = [f"{row} " + "".join(chance.choices("abcdef ghij", k=3000)) for row in range(2000)]
+    sides = write(tmp_path / "s", lines), write(tmp_path / "t", [f"{line[::-1]}" for line in lines])
+    vectors = np.random.default_rng(0).standard_normal((2000, 8)).astype(np.float32)
+    options: dict[str, Any] = {}
+    for name, noise in (("source", 0.0), ("target", 0.05)):
+        write_store(
+            tmp_path / name, vectors + noise * np.roll(vectors, 1, axis=0), sentences=lines if not noise else None
+        )
+        options[f"{name}_embeddings"] = tmp_path / name
+    growth = peak_growth(lambda: mine_texts(*sides, tmp_path / "o", guards=OFF, memory_mib=4, **options))
+    assert len(read(tmp_path / "o")) > 1500
+    assert growth < 4 * 2**20

@@ -1,0 +1,95 @@
+"""The plan: lines counted, a part measured, nothing written."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from st_xling.mining import mine_texts, plan_mining, write_store
+from st_xling.mining.pipeline.mining_trials import approximate_seconds, search_seconds
+
+
+def test_it_counts_measures_and_writes_nothing(make_model: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "s.gz").write_bytes(gzip.compress(b"ein Satz\n" * 5000 + b"der letzte"))
+    (tmp_path / "t").write_text("a sentence\n" * 300, encoding="utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    plan = plan_mining(tmp_path / "s.gz", tmp_path / "t", model=make_model(), work=tmp_path / "deep" / "work")
+    assert sorted(tmp_path.rglob("*")) == before
+    assert plan.rows == {"source": 5001, "target": 300} and plan.dim == 16
+    assert 0 < plan.encode_seconds < 600 and 0 < plan.search_seconds < 60
+    assert plan.memory_bytes > 256 * 2**20
+    stores, texts, state = 5301 * 16 * 4, 5000 * 9 + 10 + 300 * 11, 5301 * 4 * 16
+    assert plan.disk_bytes == stores + 2 * texts + state < plan.disk_free_bytes
+    lines = plan.lines()
+    assert lines[:3] == ["source: 5,001 lines", "target: 300 lines", "search: exact, dim 16, on cpu"]
+    assert [line.split(":")[0] for line in lines[3:]] == ["time", "memory", "disk", "approximate instead"]
+    assert plan.as_dict()["dim"] == 16 and plan.as_dict()["searches"]["exact"]["seconds"] == plan.search_seconds
+    assert plan.calibrate_seconds == 0 and not plan.automatic
+
+
+def test_what_auto_picks_and_the_other_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t").write_text("a sentence\n" * 900, encoding="utf-8")
+    write_store(tmp_path / "store", np.ones((900, 24), dtype=np.float32))
+    sides: Any = (tmp_path / "t", tmp_path / "t")
+    options: dict[str, Any] = {"source_embeddings": tmp_path / "store", "target_embeddings": tmp_path / "store"}
+    for most, picked, other in ((10**9, "exact", "approximate"), (10**6, "approximate", "exact")):
+        monkeypatch.setattr("st_xling.mining.find.MOST_EXACT", most)
+        plan = plan_mining(*sides, method="auto", **options)
+        assert plan.method == picked and plan.automatic
+        assert plan.lines()[2] == f"search: {picked}, dim 24, on {plan.device}, picked by auto"
+        assert plan.lines()[-1].startswith(f"{other} instead: about ")
+        cost = plan.searches[picked]
+        assert (plan.search_seconds, plan.memory_bytes) == (cost.seconds, cost.memory_bytes) and cost.seconds > 0
+        more = plan.searches["approximate"].memory_bytes - plan.searches["exact"].memory_bytes
+        assert more == 120 * 2**20 + 16 * 1800
+        assert plan_mining(*sides, method=picked, **options).lines()[2] == f"search: {picked}, dim 24, on {plan.device}"
+
+
+def test_calibration_is_counted(make_model: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("a sentence\n" * 2000, encoding="utf-8")
+    np.ones((2000, 16), dtype=np.float32).tofile(tmp_path / "t.raw")
+    sides: Any = (tmp_path / "t", tmp_path / "t")
+    made: dict[str, Any] = {"source_embeddings": tmp_path / "t.raw", "target_embeddings": tmp_path / "t.raw", "dim": 16}
+    plain = plan_mining(*sides, model=make_model(), **made)
+    plan = plan_mining(*sides, model=make_model(), calibrate_with="known.tsv", **made)
+    assert plan.calibrate_seconds > plan.search_seconds and plan.encode_seconds == 0
+    vectors, sentences, state = 400 * 16 * 4, 400 * 11, 8 * 4 * 4400
+    assert plan.disk_bytes - plain.disk_bytes == vectors + sentences + state
+    assert any(" to calibrate" in line for line in plan.lines()) and not any("calibr" in line for line in plain.lines())
+    with pytest.raises(ValueError, match="calibrate_with needs the model"):
+        plan_mining(*sides, calibrate_with="known.tsv", **made)
+
+
+def test_disk_is_no_less_than_what_the_work_takes(make_model: Callable[..., Any], tmp_path: Path) -> None:
+    for name in ("s", "t"):
+        (tmp_path / name).write_text("".join(f"{name} {row} \t\\\n" for row in range(400)), encoding="utf-8")
+    sides, model = (tmp_path / "s", tmp_path / "t"), make_model()
+    plan = plan_mining(*sides, model=model)
+    mine_texts(*sides, tmp_path / "o", model=model, work=tmp_path / "w", keep_work=True)
+    taken = sum(path.stat().st_size for path in [*(tmp_path / "w").rglob("*"), tmp_path / "o"] if path.is_file())
+    assert taken < plan.disk_bytes + 40_000  # manifests and headers
+
+
+def test_stores_need_no_model(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("a sentence\n" * 300, encoding="utf-8")
+    write_store(tmp_path / "store", np.ones((300, 24), dtype=np.float32))
+    options = {"source_embeddings": tmp_path / "store", "target_embeddings": tmp_path / "store"}
+    plan = plan_mining(tmp_path / "t", tmp_path / "t", **options)
+    assert plan.encode_seconds == 0 and plan.dim == 24
+    with pytest.raises(ValueError, match="k must be smaller than the corpus.* got k=301 for 300"):
+        plan_mining(tmp_path / "t", tmp_path / "t", k=301, **options)
+    with pytest.raises(ValueError, match="a model or embeddings for the source and the target side"):
+        plan_mining(tmp_path / "t", tmp_path / "t")
+
+
+def test_more_of_everything_takes_longer() -> None:
+    options = {"k": 4, "device": "cpu", "memory_mib": 64}
+    small = search_seconds(20_000, 20_000, 64, **options)
+    assert 30 < search_seconds(200_000, 200_000, 64, **options) / small < 300
+    small = approximate_seconds(20_000, 20_000, 64, **options)
+    assert 3 < approximate_seconds(200_000, 200_000, 64, **options) / small < 100  # about as the rows

@@ -1,0 +1,325 @@
+"""The search engine: exact whatever the blocks, products' last bits, threads, dtype or device; bounded; resumable."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from st_xling.mining import neighbours
+from st_xling.mining.cosines import exact_cosines, on_grid
+from st_xling.mining.search import precision, shortlist
+from st_xling.mining.search.blocks import block_sizes
+from st_xling.mining.search.search_state import SearchState
+from st_xling.mining.search.side import Side, filter_error
+
+pytestmark = pytest.mark.usefixtures("each_precision")
+
+KINDS = ("random", "equal", "clusters", "few", "tiny", "huge", "mixed", "opposite")
+
+
+def by_definition(source, target, k):
+    """All exact cosines, sorted by (highest cosine, lowest index)."""
+    cosines = exact_cosines(on_grid(source), on_grid(target))
+    results = []
+    for matrix in (cosines, cosines.T):
+        order = np.lexsort((np.broadcast_to(np.arange(matrix.shape[1]), matrix.shape), -matrix), axis=1)[:, :k]
+        results.append((np.take_along_axis(matrix, order, axis=1), order))
+    return results
+
+
+def assert_exact(found, expected):
+    for one, (similarities, indices) in zip(found, expected):
+        assert np.array_equal(one.indices, indices)
+        assert one.similarities.tobytes() == similarities.astype(np.float32).tobytes()
+
+
+def draw(kind, rows, dim, random):
+    """Adversarial rows: nothing to choose between but the index, or no more than the last bits."""
+    values = random.standard_normal((rows, dim))
+    if kind == "equal":
+        values[:] = values[0]
+    if kind == "clusters":
+        values = values[:2][random.integers(0, 2, rows) if rows > 1 else [0]] * (1 + 1e-8 * values)
+    if kind == "few":
+        values = np.where(random.random((rows, dim)) < 0.5, -0.0, np.sign(values))
+        values[:, 0] = 1.0
+    if kind == "tiny":
+        values *= 1e-30
+    if kind == "huge":
+        values *= 1e30
+    if kind == "mixed":
+        values *= 10.0 ** random.integers(-300, 300, (rows, 1))
+    if kind == "opposite":
+        values = np.where(random.random((rows, 1)) < 0.5, values[:1], -values[:1])
+    return values
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(KINDS),
+    st.sampled_from(KINDS),
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.integers(1, 20),
+    st.integers(1, 41),
+    st.integers(1, 41),
+    st.data(),
+)
+def test_exact_for_any_blocks(one, other, sources, targets, dim, block_rows, block_columns, data):
+    random = np.random.default_rng(data.draw(st.integers(0, 2**31)))
+    source, target = draw(one, sources, dim, random), draw(other, targets, dim, random)
+    if data.draw(st.booleans()):
+        target = np.vstack([source, target])[random.permutation(sources + targets)][:targets]
+    k = data.draw(st.integers(1, min(sources, targets)))
+    if one != "mixed" and other != "mixed" and data.draw(st.booleans()):
+        source, target = source.astype(np.float32), target.astype(np.float32)
+    found = neighbours(source, target, k=k, block_rows=block_rows, block_columns=block_columns)
+    assert_exact(found, by_definition(source, target, k))
+
+
+def crowded(random, rows, dim=24):
+    """Half of the rows are one sentence, encoded twice with other last bits; the others are sentences of their own."""
+    values = random.standard_normal((rows, dim)).astype(np.float32)
+    same = random.random(rows) < 0.5
+    values[same] = values[0] * (1 + 1e-7 * random.standard_normal((same.sum(), 1))).astype(np.float32)
+    values[same, :3] += 1e-8
+    return values
+
+
+@pytest.mark.parametrize("blocks", [(700, 900), (128, 300), (650, 64)])
+@pytest.mark.parametrize("most_waiting", [2**20, 500])
+def test_near_ties_by_the_thousand(blocks, most_waiting, monkeypatch):
+    """More candidates than may wait, and blocks where no product tells hundreds of thousands of pairs apart."""
+    random = np.random.default_rng(0)
+    source, target = crowded(random, 700), crowded(random, 900)
+    target[::2] = source[0]
+    crowds, most = [], []
+    settle_crowd, wait = shortlist.Shortlist.settle_crowd, shortlist.Shortlist._wait
+
+    def counted_crowd(self, *arguments):
+        crowds.append(arguments)
+        settle_crowd(self, *arguments)
+
+    def counted_wait(self, *arguments):
+        wait(self, *arguments)
+        most.append(self._n_waiting)
+
+    monkeypatch.setattr(shortlist, "_MOST_WAITING", most_waiting)
+    monkeypatch.setattr(shortlist.Shortlist, "settle_crowd", counted_crowd)
+    monkeypatch.setattr(shortlist.Shortlist, "_wait", counted_wait)
+    found = neighbours(source, target, k=4, block_rows=blocks[0], block_columns=blocks[1])
+    assert crowds
+    assert max(most, default=0) <= most_waiting
+    assert_exact(found, by_definition(source, target, 4))
+
+
+@pytest.mark.parametrize("size", [0.4, 1.0])
+def test_products_may_be_off_by_their_bound(size, monkeypatch):
+    """Other machines round otherwise: noise as large as the bound allows changes no answer."""
+    random, noise = np.random.default_rng(1), torch.Generator().manual_seed(0)
+    source, target = random.standard_normal((2, 300, 64)).astype(np.float32)
+    target[:150] = source[:150] + 1e-4 * target[:150]
+    target[150:200] = source[:50]
+    expected = by_definition(source, target, 3)
+    product = torch.mm
+    slack = size * (filter_error(64) - 64 * 2.0**-24 * 0.25)  # what float32 itself may be off by is within the rest
+
+    def noisy(one, other, *, out):
+        product(one, other, out=out)
+        out += slack * (2 * torch.rand(out.shape, generator=noise) - 1)
+
+    monkeypatch.setattr(torch, "mm", noisy)
+    assert_exact(neighbours(source, target, k=3, block_rows=128, block_columns=100), expected)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 768, 4096])
+def test_bound_holds(dim):
+    """Random rows, and rows of one sign and size, whose products all add up."""
+    random = np.random.default_rng(dim)
+    rows = np.vstack([random.standard_normal((40, dim)), np.ones((1, dim)), 1 + 1e-3 * random.random((20, dim))])
+    rows = rows.astype(np.float32)
+    side = Side(rows, "rows", torch.device("cpu"))
+    unit = torch.empty(len(rows), dim)
+    side.unit(0, len(rows), unit)
+    errors = np.abs((unit @ unit.T).numpy().astype(np.float64) - exact_cosines(on_grid(rows), on_grid(rows)))
+    assert 0 < errors.max() <= filter_error(dim) or dim == 1
+    assert filter_error(dim) < 1.2 * (dim + 16) * 2.0**-24 + 1e-6
+
+
+@pytest.mark.parametrize("dim", [1, 2, 768, 4096])
+@pytest.mark.parametrize("exponent", [0, -8])
+def test_bfloat16_bound_holds_and_is_near(dim, exponent):
+    """As above; and near-copies of few coordinates, which rounding moves all alike, to both sides of 1."""
+    random = np.random.default_rng(dim)
+    rows = np.vstack(
+        [random.standard_normal((40, dim)), np.ones((1, dim)), 1 + 2.0**exponent * random.random((20, dim))]
+    )
+    side = Side(rows.astype(np.float32), "rows", torch.device("cpu"))
+    unit = torch.empty(len(rows), dim, dtype=torch.bfloat16)
+    side.unit(0, len(rows), unit)
+    exact = exact_cosines(on_grid(side.embeddings.numpy()), on_grid(side.embeddings.numpy()))
+    errors = np.abs((unit @ unit.T).double().numpy() - exact)
+    assert errors.max() <= precision.bfloat16_error(side, side) < 2.0**-6
+    if dim > 2:
+        assert errors.max() > precision.bfloat16_error(side, side) / 50
+
+
+def test_crowded_bfloat16_blocks_are_multiplied_again(monkeypatch):
+    """Cosines so alike that bfloat16 tells none apart, and float32 tells all."""
+    random = np.random.default_rng(8)
+    source, target = 1 + 0.02 * random.standard_normal((2, 900, 64)).astype(np.float32)
+    multiplied, mm = [], torch.mm
+
+    def counted(one, other, **options):
+        multiplied.append(one.dtype)
+        return mm(one, other, **options)
+
+    monkeypatch.setattr(torch, "mm", counted)
+    monkeypatch.setattr(precision, "_LEAST_ROWS", 0)
+    monkeypatch.setattr(precision, "bfloat16_pays", lambda: True)
+    found = neighbours(source, target, k=1, block_rows=900, block_columns=450)
+    assert multiplied == [torch.bfloat16, torch.float32, torch.float32]
+    assert_exact(found, by_definition(source, target, 1))
+
+
+def test_whether_bfloat16_pays_is_measured():
+    assert precision.bfloat16_pays() in (True, False)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_do_not_change_a_bit(threads):
+    source, target = np.random.default_rng(2).standard_normal((2, 500, 96)).astype(np.float32)
+    target[::3] = source[::3]
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        assert_exact(neighbours(source, target), by_definition(source, target, 4))
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "longdouble", ">f4"])
+def test_memory_maps_and_dtypes(dtype, tmp_path):
+    values = (8 * np.random.default_rng(3).standard_normal((2, 90, 20))).astype(dtype)
+    sides = []
+    for number, side in enumerate(values):
+        np.save(tmp_path / f"{number}.npy", side)
+        sides.append(np.load(tmp_path / f"{number}.npy", mmap_mode="r"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = neighbours(*sides, k=5, block_rows=32, block_columns=17)
+    assert_exact(found, by_definition(*values.astype(np.float64), 5))
+
+
+class Rows:
+    """Rows that are read a piece at a time, and say how many."""
+
+    ndim = 2
+
+    def __init__(self, values):
+        self._values, self.shape, self.most = values, values.shape, 0
+
+    def __getitem__(self, rows):
+        piece = self._values[rows]
+        self.most = max(self.most, len(piece))
+        return piece
+
+
+def test_rows_elsewhere_are_never_read_whole():
+    values = np.random.default_rng(4).standard_normal((2, 1500, 12)).astype(np.float32)
+    sides = [Rows(side) for side in values]
+    assert_exact(neighbours(*sides, k=3), by_definition(*values, 3))
+    assert max(side.most for side in sides) <= 256
+
+
+def test_inputs_are_left_alone():
+    source, target = np.random.default_rng(5).standard_normal((2, 50, 8))
+    before = source.copy(), target.copy()
+    neighbours(source, torch.from_numpy(target), k=2)
+    assert np.array_equal(source, before[0])
+    assert np.array_equal(target, before[1])
+
+
+def test_low_precision_products_are_off_during_the_search_only():
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium")
+        source, target = np.random.default_rng(6).standard_normal((2, 200, 64)).astype(np.float32)
+        assert_exact(neighbours(source, target), by_definition(source, target, 4))
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_budget_bounds_the_blocks():
+    for memory_mib in (4, 64, 256, 1024):
+        blocks = block_sizes(10**6, 10**6, 768, memory_mib=memory_mib, device="cpu")
+        assert 8 * blocks.rows * blocks.columns + 14 * 768 * (blocks.rows + blocks.columns) <= memory_mib * 2**20
+    small = block_sizes(30, 20, 768, memory_mib=256, device="cpu")
+    assert (small.rows, small.columns) == (30, 20)
+    with pytest.raises(ValueError, match=r"64 by 64 sentences of dim 7680: got 1; allow 14 or more"):
+        neighbours(np.ones((100, 7680)), np.ones((100, 7680)), memory_mib=1)
+
+
+def interrupted(source, target, folder, monkeypatch, *, after, **options):
+    """A search that is killed right after its ``after``-th save."""
+    finish, saves = SearchState.finish, []
+
+    def finish_and_die(self, *arguments):
+        finish(self, *arguments)
+        saves.append(self.done)
+        if len(saves) == after:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SearchState, "finish", finish_and_die)
+        with pytest.raises(KeyboardInterrupt):
+            neighbours(source, target, state_folder=folder, save_seconds=0, **options)
+    return saves
+
+
+@pytest.mark.parametrize("after", [1, 3])
+def test_goes_on_to_the_same_bytes_with_other_blocks(after, tmp_path, monkeypatch):
+    random = np.random.default_rng(7)
+    source, target = crowded(random, 200), crowded(random, 150)
+    folder = tmp_path / "state"
+    saves = interrupted(source, target, folder, monkeypatch, after=after, block_rows=40, block_columns=33)
+    assert saves[-1] == 40 * after
+    products, rows = torch.mm, []
+
+    def counted(one, other, *, out):
+        rows.append(len(one))
+        return products(one, other, out=out)
+
+    monkeypatch.setattr(torch, "mm", counted)
+    found = neighbours(source, target, state_folder=folder, block_rows=70, block_columns=150)
+    assert sum(rows) < 200 - 40 * after + 2 * 64  # padding at most: finished rows are not compared again
+    assert_exact(found, by_definition(source, target, 4))
+    rows.clear()
+    assert_exact(neighbours(source, target, state_folder=folder), by_definition(source, target, 4))
+    assert not rows
+    assert [path.name for path in folder.iterdir()] == ["search.safetensors"]
+
+
+def test_state_of_another_search_is_refused(tmp_path, monkeypatch):
+    source, target = np.random.default_rng(8).standard_normal((2, 60, 8))
+    neighbours(source, target, k=2, state_folder=tmp_path)
+    changed = target.copy()
+    changed[7, 3] += 1e-6
+    for other in ({"k": 3}, {"k": 2, "target_embeddings": changed}, {"k": 2, "target_embeddings": target[:50]}):
+        arguments = {"source_embeddings": source, "target_embeddings": target, "state_folder": tmp_path, **other}
+        with pytest.raises(ValueError, match="state of this search.*other embeddings or another k; delete it"):
+            neighbours(**arguments)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_a_gpu_finds_the_same_bytes(dtype):
+    source, target = torch.from_numpy(np.random.default_rng(9).standard_normal((2, 3000, 128))).to(dtype)
+    target[::3] = source[::3]
+    expected = by_definition(source, target, 4)
+    assert_exact(neighbours(source, target, device="cuda"), expected)
+    assert_exact(neighbours(source.cuda(), target.cuda(), device="cuda", block_rows=700, block_columns=900), expected)
