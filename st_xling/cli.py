@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from st_xling._version import __version__
-from st_xling.commands import demo, encode, evaluate, leak, mine, score, train
+from st_xling.commands import demo, encode, evaluate, leak, mine, rerank, score, search, train
 
 PIPELINE = """\
 examples:
@@ -18,6 +18,7 @@ examples:
   st-xling train dap --model tiny --data de-en=pairs.tsv --data fr-en=more.jsonl.gz --out my-encoder
   st-xling evaluate tatoeba my-encoder --data tatoeba/v1 --languages deu,fra --json figures.json
   st-xling evaluate bucc my-encoder --data bucc2018 --pairs de-en fr-en
+  st-xling rerank my-reranker --queries q.jsonl --passages p.jsonl --out ranked.jsonl
   st-xling leak --train de-en=pairs.tsv --eval tatoeba/v1 --eval bucc2018/de-en/de-en.test
 """
 
@@ -74,7 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"st-xling {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (demo, train, evaluate, leak, encode, mine, score):
+    for command in (demo, train, evaluate, leak, encode, mine, score, rerank, search):
         command.add_parser(commands)
     return parser
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from st_xling.commands import train_cross_encoder
 from st_xling.commands.figures import write_figures
 
 
@@ -16,9 +17,11 @@ def add_parser(commands: Any) -> None:
     """Add the sub-command to the parsers of ``st-xling``."""
     train = commands.add_parser(
         "train",
-        help="train an encoder by a recipe",
-        description="Train an encoder by a recipe (dap, tr, or a YAML file) on parallel text and save it.",
-        epilog="example:\n  st-xling train dap --model tiny --data phrasebook:de,fr --out my-encoder --epochs 2",
+        help="train an encoder or a cross-encoder by a recipe",
+        description="Train an encoder by a recipe (dap, tr, or a YAML file) on parallel text and save it; or a "
+        "cross-encoder (xpi, xpr-merged, xpr-cascade, xpr-mixed) on translated queries and passages.",
+        epilog="examples:\n  st-xling train dap --model tiny --data phrasebook:de,fr --out my-encoder --epochs 2\n"
+        "  st-xling train xpr-mixed --model tiny --data en=xquad.en.json --data zh=xquad.zh.json --out my-reranker",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     train.add_argument("recipe", metavar="RECIPE", help="name of a recipe, or path of a YAML file")
@@ -64,20 +67,29 @@ def add_parser(commands: Any) -> None:
     train.add_argument("--max-length", type=int, help="tokens a text is cut to")
     train.add_argument("--pooling", choices=("mean", "cls", "max"))
     train.add_argument("--json", type=Path, metavar="PATH", help="also write the figures here")
+    train_cross_encoder.add_arguments(train)
     train.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Train in this process, or with those that the launcher started, and say where the model is."""
-    from st_xling.training import processes, train
+    from st_xling.cross_encoder import CrossEncoderResult
+    from st_xling.training import TrainingResult, processes, train
+    from st_xling.training.prepare import check_tiny
 
     processes.meet()
-    options = processes.together(lambda: _training_options(arguments))
-    result = train(**options, command=arguments.command_line)
+    result: TrainingResult | CrossEncoderResult
+    if train_cross_encoder.takes(arguments.recipe):
+        tiny = check_tiny(_pairs(arguments.tiny, "--tiny"))
+        result = train_cross_encoder.run(arguments, overrides(arguments), tiny)
+    else:
+        options = processes.together(lambda: _training_options(arguments))
+        result = train(**options, command=arguments.command_line)
     if not processes.is_main():
         return
     figures = json.loads((arguments.out / "results.json").read_text(encoding="utf-8"))
-    best = "" if result.best is None else f", best development accuracy {100 * result.best:.1f} %"
+    measure = "acc@1" if isinstance(result, CrossEncoderResult) else "accuracy"
+    best = "" if result.best is None else f", best development {measure} {100 * result.best:.1f} %"
     print(f"{result.steps} steps in {result.seconds:.0f} s{best}; the model is in {result.folder}")
     write_figures(arguments.json, figures)
 
@@ -91,6 +103,7 @@ def _training_options(arguments: argparse.Namespace) -> dict[str, Any]:
     from st_xling.training.prepare import check_tiny
     from st_xling.training.run_folder import RunFolder
 
+    train_cross_encoder.refuse(arguments)
     RunFolder(arguments.out).check_free(resume=arguments.resume, overwrite=arguments.overwrite)
     tiny = check_tiny(_pairs(arguments.tiny, "--tiny"))
     recipe = load_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))

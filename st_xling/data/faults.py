@@ -60,11 +60,13 @@ class FaultLog:
     Args:
         skip_bad_lines: Warn instead of raising; the reader then leaves the faulty lines out.
         can_skip: Whether the reader has such an option at all, so that the message may offer it.
+        what: What is read, for the message.
     """
 
-    def __init__(self, *, skip_bad_lines: bool = False, can_skip: bool = True) -> None:
+    def __init__(self, *, skip_bad_lines: bool = False, can_skip: bool = True, what: str = "parallel text") -> None:
         self.skip_bad_lines = skip_bad_lines
         self.can_skip = can_skip
+        self.what = what
         self.faults: list[Fault] = []
         self.beyond_repair: list[Fault] = []
 
@@ -95,7 +97,7 @@ class FaultLog:
 
     def _message(self) -> str:
         faults = self.beyond_repair + self.faults
-        lines = [f"expected parallel text without faults, got {len(faults)} fault{'s'[: len(faults) > 1]}:"]
+        lines = [f"expected {self.what} without faults, got {len(faults)} fault{'s'[: len(faults) > 1]}:"]
         lines += [f"  {fault}" for fault in faults[:SHOWN]]
         if len(faults) > SHOWN:
             lines.append(f"  ... and {len(faults) - SHOWN} more")

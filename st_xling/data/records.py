@@ -74,7 +74,7 @@ def collect_jsonl(
     pair = resolve_pair(path, source_language, target_language, swapped_on_purpose=columns is not None)
     chosen, pairs = None, PairCollector(str(path), faults, *pair)
     for first_line, lines in parts:
-        objects = list(_json_objects(path, lines, faults, first_line))
+        objects = list(json_objects(path, lines, faults, first_line))
         if objects and chosen is None:
             chosen = _first_columns(objects, path, faults, columns, pair)
             if chosen:
@@ -84,9 +84,10 @@ def collect_jsonl(
         yield pairs
 
 
-def _json_objects(
+def json_objects(
     path: str | Path, lines: Sequence[str | None], faults: FaultLog, first_line: int
 ) -> Iterator[tuple[int, Row]]:
+    """The objects of numbered lines; a line that is none is noted."""
     for number, line in enumerate(lines, first_line):
         if line is None:
             continue

@@ -12,6 +12,9 @@
 ``bucc_table``     its metrics as a plain-text table
 ``mining_scores``  mined pairs judged at a threshold; ``mining_thresholds``: where that comes from
 ``ranking``        acc@k, MRR and MAP; ``language_matrix``: by query and passage language
+``bootstrap``      how far such means might have come out otherwise
+``reranking``      :class:`RerankingEvaluator`: cross-encoders on queries with candidates in several languages
+``reranking_report``  its figures, their intervals and its table
 ``signed``         what evaluators share: encoding, signature, CSV, card
 ``encode_once``    embeddings, each distinct text encoded once
 ``signatures``     short names for data in signatures
@@ -25,6 +28,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from st_xling.evaluation.bootstrap import bootstrap_interval
 from st_xling.evaluation.bucc_table import bucc_table
 from st_xling.evaluation.language_matrix import ranking_matrix
 from st_xling.evaluation.languages import TATOEBA_GROUPS, resolve_languages
@@ -42,6 +46,8 @@ from st_xling.evaluation.weighted_f1 import weighted_f1
 if TYPE_CHECKING:
     from st_xling.evaluation.bucc import BuccEvaluator
     from st_xling.evaluation.mining_scores import MiningScores, judge_pairs
+    from st_xling.evaluation.reranking import RerankingEvaluator
+    from st_xling.evaluation.reranking_report import RerankingReport
     from st_xling.evaluation.tatoeba import TatoebaEvaluator
     from st_xling.evaluation.xsim_report import XsimReport, xsim_by_language
 
@@ -50,10 +56,13 @@ __all__ = [
     "BuccEvaluator",
     "MiningScores",
     "RankingScores",
+    "RerankingEvaluator",
+    "RerankingReport",
     "TatoebaEvaluator",
     "TatoebaResult",
     "XsimReport",
     "average_precision",
+    "bootstrap_interval",
     "bucc_table",
     "judge_pairs",
     "nearest",
@@ -72,6 +81,8 @@ __all__ = [
 _LOADED_ON_USE = {
     "BuccEvaluator": "bucc",
     "MiningScores": "mining_scores",
+    "RerankingEvaluator": "reranking",
+    "RerankingReport": "reranking_report",
     "TatoebaEvaluator": "tatoeba",
     "XsimReport": "xsim_report",
     "judge_pairs": "mining_scores",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ class RankingScores:
         map: Mean average precision, in [0, 1].
         n_queries: Queries given.
         n_without_relevant: Those of them without a relevant candidate: left out of the means, or counted as 0.
+        per_query: What the means are of: a row for each query that counts, a column for each acc@k, then reciprocal
+            rank and average precision. *Shape:* ``(queries, measures)``
     """
 
     accuracy_at: dict[int, float]
@@ -32,6 +34,7 @@ class RankingScores:
     map: float
     n_queries: int
     n_without_relevant: int
+    per_query: np.ndarray = field(default_factory=lambda: np.empty((0, 2)), repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Flat: ``acc@1``, …, ``mrr``, ``map``, ``n_queries``, ``n_without_relevant``."""
@@ -130,13 +133,11 @@ def ranking_scores(
     Source:
         Chen et al. 2020 (XPR), equations 5 to 11.
     """
-    _check_choice(no_relevant, NO_RELEVANT, "no_relevant")
+    check_ranking_options(ks, cutoff, ties, no_relevant)
     if not len(scores) or len(scores) != len(labels):
         raise ValueError(
             f"scores and labels must hold a list for each query, and at least one: got {len(scores)} and {len(labels)}."
         )
-    if not ks or min(*ks, cutoff if cutoff is not None else 1) < 1:
-        raise ValueError(f"ks and cutoff must be ranks from 1: got ks={list(ks)} and cutoff={cutoff}.")
     ranks = []
     for query, (row_scores, row_labels) in enumerate(zip(scores, labels)):
         try:
@@ -144,16 +145,34 @@ def ranking_scores(
         except ValueError as error:
             raise ValueError(f"query {query}: {error}") from error
     judged = [row for row in ranks if len(row)] if no_relevant == "skip" else ranks
+    measured = [
+        [
+            *(float(len(row) > 0 and row[0] <= k) for k in ks),
+            reciprocal_rank(row),
+            average_precision(row, cutoff=cutoff),
+        ]
+        for row in judged
+    ]
+    *accuracies, mrr, mean_precision = [_mean(column) for column in zip(*measured)] or [0.0] * (len(ks) + 2)
     return RankingScores(
-        accuracy_at={k: _mean([float(len(row) > 0 and row[0] <= k) for row in judged]) for k in ks},
-        mrr=_mean([reciprocal_rank(row) for row in judged]),
-        map=_mean([average_precision(row, cutoff=cutoff) for row in judged]),
+        accuracy_at=dict(zip(ks, accuracies)),
+        mrr=mrr,
+        map=mean_precision,
         n_queries=len(ranks),
         n_without_relevant=sum(not len(row) for row in ranks),
+        per_query=np.array(measured).reshape(len(measured), len(ks) + 2),
     )
 
 
-def _mean(values: list[float]) -> float:
+def check_ranking_options(ks: Sequence[int], cutoff: int | None, ties: str, no_relevant: str) -> None:
+    """Refuse options out of range, without waiting for scores."""
+    _check_choice(ties, TIES, "ties")
+    _check_choice(no_relevant, NO_RELEVANT, "no_relevant")
+    if not ks or min(*ks, cutoff if cutoff is not None else 1) < 1:
+        raise ValueError(f"ks and cutoff must be ranks from 1: got ks={list(ks)} and cutoff={cutoff}.")
+
+
+def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 

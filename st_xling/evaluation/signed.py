@@ -15,6 +15,7 @@ from st_xling.evaluation.encode_once import encode_once
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.model import BaseModel
 
 logger = logging.getLogger(__name__)
 
@@ -26,10 +27,10 @@ class SignedEvaluator(BaseEvaluator):
         name: Prefix of the metrics and name of the data in the signature.
         default_name: Stands for an empty name in the CSV file's.
         primary: The metric to choose checkpoints by, without the prefix.
-        batch_size: Texts encoded at a time.
-        show_progress_bar: Whether to show one while encoding.
-        truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
         write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
+        show_progress_bar: Whether to show one while encoding or scoring.
+        batch_size: Texts encoded at a time.
+        truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
     """
 
     def __init__(
@@ -38,10 +39,10 @@ class SignedEvaluator(BaseEvaluator):
         name: str,
         default_name: str,
         primary: str,
-        batch_size: int,
-        show_progress_bar: bool,
-        truncate_dim: int | None,
         write_csv: bool,
+        show_progress_bar: bool,
+        batch_size: int = 64,
+        truncate_dim: int | None = None,
     ) -> None:
         super().__init__()
         self.batch_size = batch_size
@@ -78,7 +79,7 @@ class SignedEvaluator(BaseEvaluator):
                 writer.writerow(head)
             writer.writerows(rows)
 
-    def keep(self, metrics: dict[str, float], model: SentenceTransformer, epoch: int, steps: int) -> dict[str, float]:
+    def keep(self, metrics: dict[str, float], model: BaseModel, epoch: int, steps: int) -> dict[str, float]:
         """The metrics under the evaluator's prefix, as the model's card has them from now on."""
         metrics = self.prefix_name_to_metrics(metrics, self.name)
         logger.info("%s %.4f (%s)", self.primary_metric, metrics[str(self.primary_metric)], self.signature)

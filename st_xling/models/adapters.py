@@ -30,7 +30,9 @@ def merge_adapters(module: M) -> M:
         ValueError: Merging would give weights that are not finite.
     """
     for _, name, layer in list(_adapted(module)):
-        if not layer.disable_adapters and not layer.merged:
+        if hasattr(layer, "modules_to_save"):  # a head that is trained in full: its trained copy takes its place
+            layer.original_module = layer.modules_to_save[layer.active_adapter]
+        elif not layer.disable_adapters and not layer.merged:
             try:
                 layer.merge(safe_merge=True)
             except ValueError as error:
@@ -56,7 +58,8 @@ def plain_copy(layer: M) -> M:
 
 def _take_out(module: M) -> M:
     for parent, name, layer in list(_adapted(module)):
-        setattr(parent, name, layer.get_base_layer())
+        below = layer.original_module if hasattr(layer, "original_module") else layer.get_base_layer()
+        setattr(parent, name, below)
     for part in module.modules():
         if getattr(part, "_hf_peft_config_loaded", False):
             setattr(part, "_hf_peft_config_loaded", False)  # noqa: B010
@@ -69,9 +72,10 @@ def _adapted(module: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
     if sys.modules.get("peft") is None:  # nobody can have wrapped anything
         return
     from peft.tuners.tuners_utils import BaseTunerLayer
+    from peft.utils import ModulesToSaveWrapper
 
     for name, child in module.named_children():
-        if isinstance(child, BaseTunerLayer):
+        if isinstance(child, (BaseTunerLayer, ModulesToSaveWrapper)):
             yield module, name, child
         else:
             yield from _adapted(child)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, get_args
 
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
 from sentence_transformers.sentence_transformer.modules import Transformer
 
@@ -38,8 +41,18 @@ def load_encoder(
     """
     if pooling is not None and pooling not in get_args(Pooling):
         raise ValueError(f"pooling must be one of {get_args(Pooling)}: got {pooling!r}.")
-    try:
+    with loading(name_or_path):
         model = _load(name_or_path, pooling, device)
+    if max_length is not None:
+        limit_length(model, max_length)
+    return model
+
+
+@contextlib.contextmanager
+def loading(name_or_path: str) -> Iterator[None]:
+    """What can go wrong while a model is loaded, as ``ValueError`` that names it."""
+    try:
+        yield
     except ImportError as error:
         if "peft" not in str(error).lower():
             raise
@@ -52,9 +65,6 @@ def load_encoder(
             f"no encoder could be loaded from the {kind} {name_or_path!r}: {_first_line(error)} "
             "Check the name; to build a small encoder from your own text, use 'tiny'."
         ) from error
-    if max_length is not None:
-        _limit_length(model, max_length)
-    return model
 
 
 def _load(name_or_path: str, pooling: Pooling | None, device: str | None) -> SentenceTransformer:
@@ -73,7 +83,8 @@ def _load(name_or_path: str, pooling: Pooling | None, device: str | None) -> Sen
     return model
 
 
-def _limit_length(model: SentenceTransformer, max_length: int) -> None:
+def limit_length(model: BaseModel, max_length: int) -> None:
+    """Cut what ``model`` reads to ``max_length`` tokens, or ``ValueError`` if its positions do not reach that far."""
     if max_length < 3:
         raise ValueError(f"max_length must leave room for CLS, SEP and a word: got {max_length}; 32 suits sentences.")
     config = getattr(getattr(model[0], "auto_model", None), "config", None)

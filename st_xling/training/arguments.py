@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from sentence_transformers import SentenceTransformerTrainingArguments
+from sentence_transformers.base.training_args import BaseTrainingArguments
 
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
 from st_xling.training.recipe import TrainingOptions
+
+Arguments = TypeVar("Arguments", bound=BaseTrainingArguments)
 
 EVALUATIONS_A_RUN = 10
 LOGS_AN_EVALUATION = 5
@@ -20,9 +23,25 @@ LOGS_AN_EVALUATION = 5
 def training_arguments(
     options: TrainingOptions, folder: Path, *, rows: int | None, processes: int = 1, best_metric: str | None = None
 ) -> SentenceTransformerTrainingArguments:
+    """The host's arguments for one run of an encoder: :func:`host_arguments`."""
+    return host_arguments(
+        SentenceTransformerTrainingArguments, options, folder, rows=rows, processes=processes, best_metric=best_metric
+    )
+
+
+def host_arguments(
+    kind: type[Arguments],
+    options: TrainingOptions,
+    folder: Path,
+    *,
+    rows: int | None,
+    processes: int = 1,
+    best_metric: str | None = None,
+) -> Arguments:
     """The host's arguments for one run.
 
     Args:
+        kind: The host's class of them.
         options: Ours.
         folder: Where checkpoints go.
         rows: Pairs of an epoch; ``None``: a stream without an end.
@@ -40,7 +59,7 @@ def training_arguments(
     chosen: dict[str, Any] = (
         {} if best_metric is None else {"metric_for_best_model": best_metric, "greater_is_better": True}
     )
-    return SentenceTransformerTrainingArguments(
+    return kind(
         output_dir=str(folder),
         per_device_train_batch_size=options.batch_size,
         gradient_accumulation_steps=options.gradient_accumulation,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors.torch import load_file
-from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.model import BaseModel
 from torch import nn
 
 from st_xling.models.adapters import has_adapters, merge_adapters
@@ -41,7 +41,7 @@ def require_peft() -> None:
         raise ValueError("adapters need peft, which is not installed: pip install st-xling[lora].") from error
 
 
-def check_start(model: SentenceTransformer, options: LoraOptions | None, *, given: bool) -> None:
+def check_start(model: BaseModel, options: LoraOptions | None, *, given: bool) -> None:
     """Merge the adapters that a model to start from brings along: training goes on from what it computes.
 
     Args:
@@ -67,14 +67,14 @@ def check_start(model: SentenceTransformer, options: LoraOptions | None, *, give
     merge_lora(model)
 
 
-def add_lora(model: SentenceTransformer, options: LoraOptions, *, base: Path, seed: int = 0) -> None:
+def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 0) -> None:
     """Freeze the transformer inside ``model`` and put fresh adapters, which change nothing yet, beside its layers.
 
     Losses that copy layers are built before: they copy plain ones. Modules after the transformer stay as trainable as
     they are, and so does what the losses own.
 
     Args:
-        model: A plain ``SentenceTransformer``.
+        model: A plain ``SentenceTransformer`` or ``CrossEncoder``.
         options: Which adapters.
         base: Where the model is kept as it is now, for checkpoints to name; nothing is written there.
         seed: Of ``A``; ``B`` starts at zero. Other randomness is left alone.
@@ -89,7 +89,7 @@ def add_lora(model: SentenceTransformer, options: LoraOptions, *, base: Path, se
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
-            model.add_adapter(_config(options), NAME)
+            model.add_adapter(_config(options, heads=classification_heads(transformer)), NAME)
         except ValueError as error:
             transformer._hf_peft_config_loaded = False  # type: ignore[assignment]
             linear = {name.rpartition(".")[2] for name, part in transformer.named_modules() if type(part) is nn.Linear}
@@ -106,12 +106,12 @@ def add_lora(model: SentenceTransformer, options: LoraOptions, *, base: Path, se
     name_base(model, str(base.resolve()))
 
 
-def name_base(model: SentenceTransformer, name: str) -> None:
+def name_base(model: BaseModel, name: str) -> None:
     """Record the model that the adapters belong to: a Hub id, or a folder."""
     token_encoder(model).peft_config[NAME].base_model_name_or_path = name  # type: ignore[union-attr, index]
 
 
-def end_lora(model: SentenceTransformer, options: LoraOptions, *, start: str, base: Path) -> None:
+def end_lora(model: BaseModel, options: LoraOptions, *, start: str, base: Path) -> None:
     """What is published: the merged model, or adapters that name their base.
 
     Args:
@@ -126,13 +126,13 @@ def end_lora(model: SentenceTransformer, options: LoraOptions, *, start: str, ba
         name_base(model, str(base.resolve()) if start == "tiny" or Path(start).exists() else start)
 
 
-def merge_lora(model: SentenceTransformer) -> None:
+def merge_lora(model: BaseModel) -> None:
     """Fold the adapters into the weights: a plain, trainable model that computes the same."""
     merge_adapters(model)
     token_encoder(model).requires_grad_(True)
 
 
-def load_adapters(model: SentenceTransformer, checkpoint: str | Path) -> None:
+def load_adapters(model: BaseModel, checkpoint: str | Path) -> None:
     """Restore what a checkpoint holds of a model with adapters: these, and the modules after the transformer.
 
     The base model is not looked for: ``model`` has it, wherever the checkpoint's folder was moved to.
@@ -175,7 +175,19 @@ def trained_share(model: nn.Module) -> str:
     return f"{trained:,} of {total:,} weights ({100 * trained / total:.1f} %)"
 
 
-def _config(options: LoraOptions) -> LoraConfig:
+def classification_heads(transformer: nn.Module) -> list[str]:
+    """Names of what a sequence-classification model has after its encoder's layers: trained in full, saved in full."""
+    base = getattr(transformer, "base_model", transformer)
+    if base is transformer:
+        return []
+    pooler = ["pooler"] if isinstance(getattr(base, "pooler", None), nn.Module) else []
+    after = [
+        name for name, part in transformer.named_children() if part is not base and any(True for _ in part.parameters())
+    ]
+    return [*pooler, *after]
+
+
+def _config(options: LoraOptions, *, heads: list[str]) -> LoraConfig:
     from peft import LoraConfig
 
     targets = options.target_modules
@@ -185,5 +197,6 @@ def _config(options: LoraOptions) -> LoraConfig:
         lora_dropout=options.dropout,
         target_modules=targets if isinstance(targets, str) else list(targets),
         exclude_modules=_POOLER,
-        task_type="FEATURE_EXTRACTION",
+        modules_to_save=heads or None,
+        task_type="SEQ_CLS" if heads else "FEATURE_EXTRACTION",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -111,10 +111,10 @@ def mix(data: Mapping[str, Dataset]) -> Dataset:
     return concatenate_datasets([part.select_columns(COLUMNS) for part in data.values()])
 
 
-def fingerprint(dataset: Dataset) -> str:
+def fingerprint(dataset: Dataset, columns: Sequence[str] = ("source", "target")) -> str:
     """Eight hexadecimal digits that change with any text of the data set or its order."""
     digest = hashlib.sha256()
-    for column in ("source", "target"):
+    for column in columns:
         for texts in column_batches(dataset, column):
             digest.update("".join(f"{text}\n" for text in texts).encode("utf-8"))
     return digest.hexdigest()[:8]

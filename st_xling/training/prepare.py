@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.evaluation import BaseEvaluator
+from sentence_transformers.base.model import BaseModel
 from tqdm.auto import tqdm
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
@@ -126,9 +127,11 @@ def same_start(job: Job) -> str | SentenceTransformer:
     return goal
 
 
-def model_name(model: str | SentenceTransformer) -> str:
+def model_name(model: str | BaseModel) -> str:
     """How the card and the run's manifest call the model that was started from."""
-    return model if isinstance(model, str) else str(model.model_card_data.base_model or "a loaded model")
+    if isinstance(model, str):
+        return model
+    return str(getattr(model.model_card_data, "base_model", None) or "a loaded model")
 
 
 def _cache_what_fits(trainer: CrossLingualTrainer, job: Job, sides: list[TextReport], found: int | None) -> None:

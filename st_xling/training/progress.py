@@ -45,7 +45,7 @@ class StderrProgress(TrainerCallback):
             if isinstance(value, float)
             and name not in _SHOWN_APART
             and not name.endswith(("runtime", "per_second"))
-            and (not name.startswith("eval_") or name.endswith("mean_accuracy"))
+            and (not name.startswith("eval_") or name.endswith(("mean_accuracy", "acc@1")))
         }
         self.bar.set_postfix(shown)
 

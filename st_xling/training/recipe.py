@@ -5,19 +5,19 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
 from transformers import SchedulerType
 
 from st_xling.data.balance import check_balance
 from st_xling.training.lora_options import LoraOptions, check_lora
 from st_xling.training.objectives import OBJECTIVES
-from st_xling.training.strict_keys import check_keys, merge, nearest, read_options, read_value, set_key
+from st_xling.training.recipe_files import names_in, read_recipe
+from st_xling.training.strict_keys import check_keys, merge, read_options, read_value, set_key
 from st_xling.training.weights import read_weight
 
+_HERE = "st_xling.training"
 BATCHES = ("mixed", "one_pair")
 AUTO = "auto"
 
@@ -107,8 +107,7 @@ class Recipe:
 
 def recipe_names() -> list[str]:
     """Names of the recipes that come with the package."""
-    folder = resources.files("st_xling.training") / "recipes"
-    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+    return names_in(_HERE)
 
 
 def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None) -> Recipe:
@@ -122,7 +121,7 @@ def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, A
     Raises:
         ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
     """
-    raw = _read(name_or_path)
+    raw = read_recipe(name_or_path, _HERE)
     check_keys(raw, ["name", "summary", "losses", "model", "training", "tiny"], "the recipe")
     changes = raw.pop("tiny", None) or {}
     check_keys(changes, ["losses", "model", "training"], "tiny")
@@ -140,7 +139,7 @@ def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, A
         summary=str(raw.get("summary", "")),
         losses=_used({loss: _loss_options(loss, options) for loss, options in losses.items()}),
         model=ModelOptions(**read_options(ModelOptions, raw.get("model"), "model")),
-        training=check_training(_training_options(raw.get("training"))),
+        training=check_training(training_options(raw.get("training"))),
     )
 
 
@@ -168,7 +167,8 @@ def _loss_options(name: str, given: Any) -> dict[str, Any]:
     return options
 
 
-def _training_options(given: Any) -> TrainingOptions:
+def training_options(given: Any) -> TrainingOptions:
+    """What a recipe says under ``training``, names and types checked."""
     if isinstance(given, dict):
         given = dict(given)
         if given.get("batch_size") == AUTO:
@@ -211,25 +211,6 @@ def check_training(options: TrainingOptions) -> TrainingOptions:
     except ValueError as error:
         raise ValueError(f"training.language_alpha or language_temperature: {error}") from error
     return options
-
-
-def _read(name_or_path: str) -> dict[str, Any]:
-    path = Path(name_or_path)
-    if path.suffix in (".yaml", ".yml"):
-        if not path.is_file():
-            raise ValueError(f"no recipe file at {path}; the named recipes are {', '.join(recipe_names())}")
-        text = path.read_text(encoding="utf-8")
-    elif name_or_path in recipe_names():
-        text = (resources.files("st_xling.training") / "recipes" / f"{name_or_path}.yaml").read_text(encoding="utf-8")
-    else:
-        raise ValueError(f"no recipe is called {name_or_path!r}{nearest(name_or_path, recipe_names())}")
-    try:
-        raw = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(f"{name_or_path} is not valid YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(raw, dict):
-        raise ValueError(f"a recipe is a mapping of keys: {name_or_path} holds {type(raw).__name__}.")
-    return raw
 
 
 def _is_mini_batch(size: int | str) -> bool:

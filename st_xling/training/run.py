@@ -147,7 +147,7 @@ def _mixture(
     return mixture, leak
 
 
-def _dev_data(evaluator: BaseEvaluator | None) -> str | None:
+def dev_data(evaluator: BaseEvaluator | None) -> str | None:
     """What judges the run, without our version, which may change before a run is resumed."""
     signature = getattr(evaluator, "signature", None)
     return None if signature is None else "|".join(p for p in signature.split("|") if not p.startswith("st-xling:"))
@@ -162,7 +162,7 @@ def _manifest(job: Job, command: str | None) -> dict[str, Any]:
         "model": model_name(job.model),
         "tiny": job.tiny,
         "data": job.mixture.manifest,
-        "dev": _dev_data(job.evaluator),
+        "dev": dev_data(job.evaluator),
         "processes": processes.count(),
     }
 

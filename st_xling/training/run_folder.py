@@ -91,13 +91,7 @@ class RunFolder:
 
     def last_checkpoint(self) -> Path | None:
         """The newest checkpoint that was written to its end; later, half-written ones are removed."""
-        found = sorted(self.training.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]))
-        for checkpoint in reversed(found):
-            if _is_complete(checkpoint):
-                return checkpoint
-            logger.warning("%s was cut off while being written; going on from an earlier one.", checkpoint)
-            shutil.rmtree(checkpoint)
-        return None
+        return newest_checkpoint(self.training)
 
     def _check_same_run(self, manifest: dict[str, Any]) -> None:
         written = {"processes": 1, **self.read_manifest()}
@@ -118,6 +112,17 @@ def _differences(left: Any, right: Any, name: str) -> list[str]:
     if not (isinstance(left, dict) and isinstance(right, dict)):
         return [] if left == right else [name]
     return [part for key in {**left, **right} for part in _differences(left.get(key), right.get(key), f"{name}.{key}")]
+
+
+def newest_checkpoint(folder: Path) -> Path | None:
+    """The newest whole ``checkpoint-N`` in ``folder``; half-written ones after it are removed."""
+    found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]))
+    for checkpoint in reversed(found):
+        if _is_complete(checkpoint):
+            return checkpoint
+        logger.warning("%s was cut off while being written; going on from an earlier one.", checkpoint)
+        shutil.rmtree(checkpoint)
+    return None
 
 
 def _is_complete(checkpoint: Path) -> bool:

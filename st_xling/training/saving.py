@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.model import BaseModel
 
 from st_xling.training.run_folder import RunFolder, write_json
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def save_run(
-    model: SentenceTransformer,
+    model: BaseModel,
     folder: RunFolder,
     manifest: dict[str, Any],
     *,
@@ -33,7 +33,7 @@ def save_run(
     folder.write_manifest({**manifest, "finished": True})
 
 
-def save_model(model: SentenceTransformer, folder: Path) -> None:
+def save_model(model: BaseModel, folder: Path) -> None:
     """Save ``model`` into ``folder`` file by file from a folder beside, so that no half-written model is seen."""
     beside = folder / ".saving"
     shutil.rmtree(beside, ignore_errors=True)

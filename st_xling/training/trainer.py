@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 from accelerate.utils import broadcast
 from sentence_transformers import SentenceTransformerTrainer
 from torch import Tensor, nn
 
-from st_xling.models.adapters import has_adapters
 from st_xling.training.collator import CrossLingualDataCollator
 from st_xling.training.columns import check_columns
-from st_xling.training.finite import TOTAL, FiniteGuard
-from st_xling.training.lora import load_adapters
+from st_xling.training.guarded import GuardedTrainer
 from st_xling.training.loss_state import load_loss_state, own_state, save_loss_state
 from st_xling.training.rounds import WholeRounds
 
 logger = logging.getLogger(__name__)
 
 
-class CrossLingualTrainer(SentenceTransformerTrainer):
+class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
     """``SentenceTransformerTrainer`` that saves and restores the loss's own parameters with every checkpoint.
 
     Takes the host's arguments. Besides the optimised weights it keeps, in each checkpoint, ``loss.safetensors`` with
@@ -33,8 +32,7 @@ class CrossLingualTrainer(SentenceTransformerTrainer):
     Mixed precision holds for all that the loss computes: the host gives it to the model's own pass alone, and leaves
     passes and heads of token-level losses in float32. Similarities stay in float32.
 
-    NaN or infinity in a loss, a gradient or a weight stops training before it is used or saved (:class:`FiniteGuard`).
-    Adapters that peft has put into the model are restored without their base model.
+    What it shares with our other trainers is in :class:`GuardedTrainer`.
 
     Raises:
         NotFiniteError: Losses, gradients or weights that are no longer numbers.
@@ -50,8 +48,6 @@ class CrossLingualTrainer(SentenceTransformerTrainer):
         if languages and isinstance(self.data_collator, CrossLingualDataCollator):
             self.data_collator.languages = {name: number for number, name in enumerate(languages)}
         self._check_data()
-        self.finite = FiniteGuard()
-        self.add_callback(self.finite)
 
     def _losses(self) -> list[nn.Module]:
         return list(self.loss.values()) if isinstance(self.loss, dict) else [self.loss]
@@ -91,56 +87,17 @@ class CrossLingualTrainer(SentenceTransformerTrainer):
                 tensor.data.copy_(broadcast(tensor.data))
         return super().train(*args, **kwargs)
 
-    def _run_epoch(self, *args: Any, **kwargs: Any) -> Any:
-        if self.state.global_step >= self.state.max_steps:
-            # The host asks after a step: resumed from the last checkpoint, it would make one more.
-            self.control.should_training_stop = True
-            return None
-        return super()._run_epoch(*args, **kwargs)
-
-    def autocast_smart_context_manager(self, *args: Any, **kwargs: Any) -> Any:
-        return self.accelerator.autocast()
-
-    def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
-        result = super().compute_loss(*args, **kwargs)
-        loss = result[0] if isinstance(result, tuple) else result
-        if self.model.training:
-            self.finite.see_losses({TOTAL: loss})
-        return result
-
-    def track_loss_components(self, loss: dict[str, Tensor]) -> None:
-        super().track_loss_components(loss)
-        if self.model.training:
-            self.finite.see_losses(loss)
-
-    def _clip_grad_norm(self, model: nn.Module) -> Any:
-        norm = super()._clip_grad_norm(model)
-        self.finite.see_gradient_norm(norm if self.accelerator.scaler is None else None)
-        return norm
-
-    def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
-        owned = own_state(self._all_losses(), self.model)
-        self.finite.check_weights(self.args, self.state, [*self.model.named_parameters(), *owned.items()])
-        super()._save_checkpoint(*args, **kwargs)
+    def trained_weights(self) -> Iterator[tuple[str, Tensor]]:
+        yield from self.model.named_parameters()
+        yield from own_state(self._all_losses(), self.model).items()
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         if self.args.should_save:
             save_loss_state(self._all_losses(), self.model, output_dir)
         super()._save_optimizer_and_scheduler(output_dir)
 
-    def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
-        """The host keeps the first of equal checkpoints; of two that judge alike, the later has learned more."""
-        name = str(self.args.metric_for_best_model)
-        value = metrics.get(name, metrics.get(f"eval_{name}"))
-        if value is not None and value == self.state.best_metric:
-            self.state.best_metric = None
-        return super()._determine_best_metric(metrics, trial)
-
     def _load_from_checkpoint(self, checkpoint_path: str, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
-        if has_adapters(self.model):
-            load_adapters(getattr(self.model, "_orig_mod", self.model), checkpoint_path)
-        else:
-            super()._load_from_checkpoint(checkpoint_path, *args, **kwargs)
+        super()._load_from_checkpoint(checkpoint_path, *args, **kwargs)
         load_loss_state(self._all_losses(), self.model, checkpoint_path)
 
 

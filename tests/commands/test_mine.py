@@ -116,7 +116,7 @@ def test_the_plan_does_nothing(
     assert main([*words, "--json", str(figures)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == ["source: 122 lines", "target: 122 lines", "search: exact, dim 16, on cpu"]
-    assert [line.split(":")[0] for line in lines[3:]] == ["time", "memory", "disk"]
+    assert [line.split(":")[0] for line in lines[3:]] == ["time", "memory", "disk", "approximate instead"]
     assert json.loads(figures.read_text(encoding="utf-8"))["plan"]["rows"] == {"source": 122, "target": 122}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["news.de", "news.en", "plan.json"]
 

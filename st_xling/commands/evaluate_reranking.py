@@ -1,0 +1,72 @@
+"""``st-xling evaluate reranking``: does a cross-encoder put the relevant passage first?"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from st_xling.commands.figures import write_figures
+
+EXAMPLE = """\
+examples:
+  st-xling evaluate reranking my-reranker --data en=xquad.en.json --data zh=xquad.zh.json --json figures.json
+  st-xling evaluate reranking my-reranker --data zh=mlqa-dev-zh --query-languages en zh --max-candidates 100
+
+Files in SQuAD's form, labelled pairs, or one folder in BEIR's layout (corpus.jsonl, queries.xx.jsonl, qrels.tsv) whose
+passages are in the language before the equals sign.
+"""
+
+_POOLS = ("split", "query_languages", "passage_languages", "max_candidates", "without_relevant", "seed")
+_EVALUATOR = ("samples", "no_relevant", "cutoff", "token_budget", "autocast", "name")
+
+
+def add_parser(tasks: Any) -> None:
+    """Add the task to the parsers of ``st-xling evaluate``."""
+    reranking = tasks.add_parser(
+        "reranking",
+        help="passage re-ranking by a cross-encoder: acc@1, acc@10, MRR, MAP",
+        description="Rank each query's candidate passages; figures overall, by query and passage language, and with "
+        "bootstrap intervals.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,  # what is not said keeps the library's default
+    )
+    reranking.add_argument("model", metavar="MODEL", help="cross-encoder: Hub id or folder")
+    reranking.add_argument("--data", required=True, action="append", metavar="XX=PATH", help="may be repeated")
+    reranking.add_argument("--split", choices=("train", "dev", "test"), help="a part of the articles (default: all)")
+    reranking.add_argument("--query-languages", nargs="+", metavar="XX", help="default: all")
+    reranking.add_argument("--passage-languages", nargs="+", metavar="XX", help="default: all")
+    reranking.add_argument("--max-candidates", type=int, metavar="N", help="drawn for a query (default: all)")
+    reranking.add_argument(
+        "--without-relevant",
+        choices=("exclude", "keep", "error"),
+        help="queries without a relevant candidate (default: exclude)",
+    )
+    reranking.add_argument("--no-relevant", choices=("skip", "zero"), help="those kept: left out, or 0 (default: skip)")
+    reranking.add_argument("--seed", type=int, help="of tosses and draws (default: 0)")
+    reranking.add_argument("--cutoff", type=int, metavar="K", help="of MAP (default: the whole list)")
+    reranking.add_argument("--samples", type=int, metavar="N", help="of the bootstrap (default: 1000)")
+    reranking.add_argument("--name", help="of the data, for the signature")
+    reranking.add_argument("--token-budget", type=int, metavar="N", help="tokens scored at a time")
+    reranking.add_argument("--autocast", choices=("bfloat16", "float16"), help="type to compute in")
+    reranking.add_argument("--device", default=None, help="cpu, cuda, … (default: a GPU if there is one)")
+    reranking.add_argument("--json", type=Path, default=None, metavar="PATH", help="also write the figures here")
+    reranking.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Judge, print the table and the signature."""
+    from st_xling.cross_encoder.heads import cross_encoder
+    from st_xling.cross_encoder.pair_specs import load_pool_specs
+    from st_xling.evaluation.reranking import RerankingEvaluator
+
+    asked, judged = (
+        {name: getattr(arguments, name) for name in names if hasattr(arguments, name)} for names in (_POOLS, _EVALUATOR)
+    )
+    pools = load_pool_specs(arguments.data, **asked)
+    evaluator = RerankingEvaluator(pools, show_progress_bar=True, write_csv=False, **judged)
+    report = evaluator.report(cross_encoder(arguments.model, head="keep", device=arguments.device))
+    print(report.table())
+    print(evaluator.signature)
+    write_figures(arguments.json, {"reranking": report.as_dict(), "signature": evaluator.signature})

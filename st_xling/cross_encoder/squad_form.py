@@ -1,0 +1,127 @@
+"""Question-answering files in SQuAD's form, one language a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from st_xling.data.faults import SHOWN
+from st_xling.data.lines import read_bytes
+
+NO_ANSWER = "question without an answer"
+NOT_IN_PARAGRAPH = "answer not in its paragraph"
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question.
+
+    Attributes:
+        identity: The file's own id; ``""`` if it gives none.
+        text: The question.
+        paragraph: Number of its paragraph in the file.
+        fault: Why no paragraph is known to answer it, or ``""``.
+    """
+
+    identity: str
+    text: str
+    paragraph: int
+    fault: str = ""
+
+
+@dataclass
+class SquadFile:
+    """All that a file holds, in its order.
+
+    Attributes:
+        path: The file.
+        titles: Of its articles; ``""`` where it gives none.
+        paragraphs: Their texts.
+        paragraph_articles: Number of each one's article. *Shape:* ``(paragraphs,)``
+        questions: The questions.
+    """
+
+    path: str
+    titles: list[str] = field(default_factory=list)
+    paragraphs: list[str] = field(default_factory=list)
+    paragraph_articles: list[int] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
+
+    def shape(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Article of each paragraph and paragraph of each question: equal for files that run parallel."""
+        return tuple(self.paragraph_articles), tuple(question.paragraph for question in self.questions)
+
+
+def read_squad(path: str | Path) -> SquadFile:
+    """Reads a file like XQuAD's, MLQA's or BiPaR's: ``data`` → ``paragraphs`` → ``context`` and ``qas``.
+
+    A question is known to be answered by its paragraph if the text of one of its ``answers`` occurs there; SQuAD 2's
+    ``is_impossible`` and empty ``answers`` are no fault of the file, but noted as such on the question.
+
+    Args:
+        path: ``.json`` or ``.json.gz``.
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not JSON, or not of this form; blank paragraphs and questions. All faults come together, each
+            with its place, such as ``data[3].paragraphs[0].qas[2]``.
+    """
+    try:
+        content = json.loads(read_bytes(path).decode("utf-8-sig"))
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{path}: expected JSON in SQuAD's form, got: {error}; check that it is the file.") from error
+    faults: list[str] = []
+    read = SquadFile(str(path))
+    for place, article in _items(content, "data", "", faults):
+        read.titles.append(str(article.get("title") or ""))
+        for where, paragraph in _items(article, "paragraphs", place, faults):
+            read.paragraphs.append(_text(paragraph, "context", where, faults))
+            read.paragraph_articles.append(len(read.titles) - 1)
+            for spot, question in _items(paragraph, "qas", where, faults):
+                read.questions.append(_question(question, spot, len(read.paragraphs) - 1, read.paragraphs[-1], faults))
+    if not faults and not read.questions:
+        faults.append("no question")
+    if faults:
+        shown = "".join(f"\n  {fault}" for fault in faults[:SHOWN])
+        more = f"\n  ... and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
+        raise ValueError(f"{path}: expected questions in SQuAD's form, got {len(faults)} faults:{shown}{more}")
+    return read
+
+
+def _question(entry: dict[str, Any], place: str, paragraph: int, context: str, faults: list[str]) -> Question:
+    text = _text(entry, "question", place, faults)
+    answers = entry.get("answers") or []
+    if not isinstance(answers, list) or not all(isinstance(answer, dict) for answer in answers):
+        faults.append(f"{place}.answers: expected a list of objects")
+        answers = []
+    spans = [answer.get("text") for answer in answers]
+    fault = ""
+    if not spans or entry.get("is_impossible"):
+        fault = NO_ANSWER
+    elif not any(isinstance(span, str) and span.strip() and span in context for span in spans):
+        fault = NOT_IN_PARAGRAPH
+    identity = entry.get("id")
+    return Question("" if identity is None else str(identity), text, paragraph, fault)
+
+
+def _items(parent: Any, key: str, place: str, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    items = parent.get(key) if isinstance(parent, dict) else None
+    where = f"{place}.{key}" if place else key
+    if not isinstance(items, list):
+        faults.append(f"{where}: expected a list, got {'nothing' if items is None else type(items).__name__}")
+        return
+    for number, item in enumerate(items):
+        if isinstance(item, dict):
+            yield f"{where}[{number}]", item
+        else:
+            faults.append(f"{where}[{number}]: expected an object, got {type(item).__name__}")
+
+
+def _text(entry: dict[str, Any], key: str, place: str, faults: list[str]) -> str:
+    text = entry.get(key)
+    if not isinstance(text, str) or not text.strip():
+        faults.append(f"{place}.{key}: expected text, got {'blank' if isinstance(text, str) else 'nothing'}")
+        return ""
+    return text

@@ -1,0 +1,205 @@
+"""Cross-lingual passage re-ranking: does a cross-encoder put the relevant passage first, in whatever language it is?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from st_xling._version import __version__
+from st_xling.cross_encoder.pair_scorer import PairScorer
+from st_xling.evaluation.bootstrap import check_bootstrap
+from st_xling.evaluation.language_matrix import ranking_matrix
+from st_xling.evaluation.ranking import check_ranking_options, ranking_scores
+from st_xling.evaluation.reranking_report import RerankingReport
+from st_xling.evaluation.signatures import sha8
+from st_xling.evaluation.signed import SignedEvaluator
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder
+
+    from st_xling.cross_encoder.pools import CandidatePool
+
+
+class RerankingEvaluator(SignedEvaluator):
+    """acc@k, MRR and MAP of queries that each have their own candidates, overall and by language.
+
+    Candidates are ranked by raw scores, before an activation could round two into one; equal ones count against the
+    model. A passage is cut where a pair is too long for the model, a query never: one that leaves no room for a passage
+    has no scores, which counts as all of them equal.
+
+    Args:
+        pools: Queries with candidates: :class:`~st_xling.cross_encoder.CandidatePool` each, such as
+            :class:`~st_xling.cross_encoder.CandidatePools`.
+        ks: The k of acc@k; the first one's is the primary metric.
+        cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
+        ties: ``"pessimistic"`` or ``"index"``, see :func:`~st_xling.evaluation.relevant_ranks`.
+        no_relevant: ``"skip"`` leaves queries without a relevant candidate out of the means, ``"zero"`` counts them 0.
+        samples: Sets drawn for the intervals, see :func:`~st_xling.evaluation.bootstrap_interval`.
+        confidence: Of the intervals, in (0, 1).
+        seed: Of the drawing.
+        matrix: Whether to judge each query language against each passage language, too.
+        token_budget: Tokens scored at a time, see :class:`~st_xling.cross_encoder.PairScorer`.
+        autocast: ``"bfloat16"`` or ``"float16"`` to compute in.
+        name: Prefix of the metrics and name of the data in the signature.
+        show_progress_bar: Whether to show one while scoring.
+        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
+    Returns:
+        From a call ``{name}_acc@1`` (primary), ``_acc@10``, ``_mrr``, ``_map``, each also with ``_low`` and ``_high``;
+        ``_n_queries``, ``_n_without_relevant``, ``_n_without_candidates``, ``_n_cut_passages`` (pairs) and
+        ``_n_long_queries``; and the means of ``{name}_{query language}-{passage language}_acc@1``, ….
+    Raises:
+        ValueError: Without pools, or on options out of range; from a call as
+            :class:`~st_xling.cross_encoder.PairScorer`.
+    Source:
+        Chen et al. 2020 (XPR), section V-A.
+    Example:
+        >>> from st_xling.cross_encoder.pools import CandidatePool
+        >>> pool = CandidatePool("Wer?", "de", ["He.", "There."], ["en", "en"], [1, 0], "q1", ["p1", "p2"])
+        >>> RerankingEvaluator([pool], name="dev").primary_metric
+        'dev_acc@1'
+    """
+
+    def __init__(
+        self,
+        pools: Sequence[CandidatePool],
+        *,
+        ks: Sequence[int] = (1, 10),
+        cutoff: int | None = None,
+        ties: str = "pessimistic",
+        no_relevant: str = "skip",
+        samples: int = 1000,
+        confidence: float = 0.95,
+        seed: int = 0,
+        matrix: bool = True,
+        token_budget: int | None = None,
+        autocast: str | None = None,
+        name: str = "",
+        show_progress_bar: bool = False,
+        write_csv: bool = True,
+    ) -> None:
+        check_ranking_options(ks, cutoff, ties, no_relevant)
+        check_bootstrap(samples, confidence)
+        if not len(pools):
+            raise ValueError("expected at least one query with candidates: got none; check the data and its languages.")
+        super().__init__(
+            name=name,
+            default_name="reranking",
+            primary=f"acc@{ks[0]}",
+            show_progress_bar=show_progress_bar,
+            write_csv=write_csv,
+        )
+        self.pools = pools
+        self.matrix = matrix
+        self.ranking: dict[str, Any] = {"ks": tuple(ks), "cutoff": cutoff, "ties": ties, "no_relevant": no_relevant}
+        self.bootstrap = {"samples": samples, "confidence": confidence, "seed": seed}
+        self.scoring: dict[str, Any] = {"token_budget": token_budget, "autocast": autocast}
+
+    @cached_property
+    def signature(self) -> str:  # found once: it reads all text
+        """What a figure depends on besides the model; the eight hex digits identify all texts, languages and labels."""
+        made = getattr(self.pools, "signature", "")
+        languages = [
+            f"queries:{','.join(sorted({pool.query_language for pool in self.pools}))}",
+            f"passages:{','.join(sorted({code for pool in self.pools for code in pool.passage_languages}))}",
+        ]
+        parts = [
+            "reranking",
+            f"n:{len(self.pools)}",
+            *([made] if made else languages),
+            *(f"{key}:{value or 'none'}" for key, value in self.ranking.items() if key != "ks"),
+            f"interval:{100 * self.bootstrap['confidence']:g}%,samples={self.bootstrap['samples']},"
+            f"seed={self.bootstrap['seed']}",
+            *([f"autocast:{self.scoring['autocast']}"] if self.scoring["autocast"] else []),
+            f"data:{self.name or 'unnamed'}@{sha8(_content(self.pools))}",
+            f"st-xling:{__version__}",
+        ]
+        return "|".join(parts)
+
+    def __call__(  # type: ignore[override]  # the host's base class names its argument's type more widely
+        self, model: CrossEncoder, output_path: str | None = None, epoch: int = -1, steps: int = -1
+    ) -> dict[str, float]:
+        """Score, rank and average; see the class for the keys.
+
+        Args:
+            model: A cross-encoder of one label.
+            output_path: Folder for the CSV; none is written without it.
+            epoch: Epoch for the CSV and the card; -1 outside training.
+            steps: Steps within the epoch; -1 at its end.
+        """
+        report = self.report(model)
+        if output_path is not None and self.write_csv:
+            names = list(report.overall.means)
+            rows = [("all", "all", report.overall)]
+            rows += [(language, other, cell) for language, row in report.matrix.items() for other, cell in row.items()]
+            head = ["epoch", "steps", "queries", "passages", *names]
+            head += [f"{name}_{end}" for name in names for end in ("low", "high")] + ["n_queries"]
+            self.append_csv(
+                output_path,
+                head,
+                [
+                    [epoch, steps, language, other, *found.means.values()]
+                    + [end[name] for name in names for end in (found.low, found.high)]
+                    + [found.scores.n_queries]
+                    for language, other, found in rows
+                ],
+            )
+        return self.keep(report.metrics(), model, epoch, steps)
+
+    def report(self, model: CrossEncoder) -> RerankingReport:
+        """The figures with all their intervals, without storing them anywhere."""
+        scorer = PairScorer(model, long_queries="lowest", progress=self.show_progress_bar, **self.scoring)
+        flat = scorer.score(_Pairs(self.pools), raw=True)
+        ends = np.cumsum([len(pool.passages) for pool in self.pools])
+        scores = np.split(flat, ends[:-1])
+        labels = [pool.labels for pool in self.pools]
+        overall = ranking_scores(scores, labels, **self.ranking)
+        matrix = {}
+        if self.matrix:
+            languages = [pool.query_language for pool in self.pools], [pool.passage_languages for pool in self.pools]
+            matrix = ranking_matrix(scores, labels, *languages, **self.ranking)
+        without = [sum(not len(pool.passages) for pool in self.pools), overall.n_without_relevant]
+        counts = {
+            "n_queries": overall.n_queries,
+            # Where pools leave such queries out, they still know how many.
+            "n_without_relevant": max(without[1], getattr(self.pools, "without_relevant", 0)),
+            "n_without_candidates": max(without[0], getattr(self.pools, "without_candidates", 0)),
+            "n_cut_passages": scorer.counts.cut_passages,
+            "n_long_queries": sum(len(row) > 0 and bool(np.isneginf(row).all()) for row in scores),
+        }
+        return RerankingReport.of(overall, matrix, counts, **self.bootstrap)
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Settings for the model card."""
+        return {**self.ranking, "ks": list(self.ranking["ks"]), **super().get_config_dict()}
+
+
+class _Pairs:
+    """All pairs of all pools, one after another, never in memory together."""
+
+    def __init__(self, pools: Sequence[CandidatePool]) -> None:
+        self._pools = pools
+
+    def __len__(self) -> int:
+        return sum(len(pool.passages) for pool in self._pools)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return ((pool.query, passage) for pool in self._pools for passage in pool.passages)
+
+
+def _content(pools: Sequence[CandidatePool]) -> list[Any]:
+    # Each text once: the same few hundred passages are candidates of every query.
+    places: dict[str, int] = {}
+    rows = [
+        [
+            pool.query,
+            pool.query_language,
+            [places.setdefault(passage, len(places)) for passage in pool.passages],
+            list(pool.passage_languages),
+            [int(label) for label in pool.labels],
+        ]
+        for pool in pools
+    ]
+    return [rows, list(places)]

@@ -1,0 +1,178 @@
+"""The re-ranking evaluator: figures by plain loops, matrix, counts, signature, CSV, the host's trainer."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from datasets import Dataset
+from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
+
+from st_xling.cross_encoder.pools import CandidatePool, CandidatePools
+from st_xling.evaluation import RerankingEvaluator
+from tests.conftest import PAIRS
+from tests.cross_encoder.tiny_cross_encoder import tiny_cross_encoder
+
+ENGLISH, OTHERS = [english for _, english in PAIRS], [other for other, _ in PAIRS]
+
+
+def pool(row: int, *, language: str = "xx", relevant: bool = True) -> CandidatePool:
+    """Query ``row`` among all English sentences and the others' first three; its translation is relevant."""
+    return CandidatePool(
+        query=OTHERS[row],
+        query_language=language,
+        passages=[*ENGLISH, *OTHERS[:3]],
+        passage_languages=["en"] * 8 + ["de", "fr", "ar"],
+        labels=[int(relevant and place == row) for place in range(8)] + [0] * 3,
+        query_id=f"q{row}",
+    )
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    return tiny_cross_encoder([*ENGLISH, *OTHERS], max_length=80)
+
+
+@pytest.fixture(scope="module")
+def pools() -> list[CandidatePool]:
+    return [pool(row, language="vi" if row % 2 else "de") for row in range(8)]
+
+
+def plain(model: Any, pools: list[CandidatePool], language: str | None = None) -> dict[str, float]:
+    """By definition, from the host's scores, over the candidates in one language."""
+    found: dict[str, list[float]] = {"acc@1": [], "acc@10": [], "mrr": [], "map": []}
+    for each in pools:
+        kept = [place for place, code in enumerate(each.passage_languages) if language in (None, code)]
+        scores = model.predict([(each.query, each.passages[place]) for place in kept])
+        order = sorted(range(len(kept)), key=lambda place: -scores[place])
+        hits = [rank for rank, place in enumerate(order, 1) if each.labels[kept[place]]]
+        if not hits:
+            continue
+        found["acc@1"].append(hits[0] <= 1)
+        found["acc@10"].append(hits[0] <= 10)
+        found["mrr"].append(1 / hits[0])
+        found["map"].append(sum(n / rank for n, rank in enumerate(hits, 1)) / len(hits))
+    return {name: sum(values) / len(values) for name, values in found.items()}
+
+
+def test_figures_by_plain_loops(model: Any, pools: list[CandidatePool]) -> None:
+    metrics = RerankingEvaluator(pools, name="dev")(model)
+    for name, value in plain(model, pools).items():
+        assert metrics[f"dev_{name}"] == pytest.approx(value, rel=1e-9)
+        assert metrics[f"dev_{name}_low"] <= value <= metrics[f"dev_{name}_high"]
+    for language in ("de", "vi"):
+        own = [each for each in pools if each.query_language == language]
+        for name, value in plain(model, own, "en").items():
+            assert metrics[f"dev_{language}-en_{name}"] == pytest.approx(value, rel=1e-9)
+    assert 0 < metrics["dev_mrr"] < 1 and metrics["dev_mrr_low"] < metrics["dev_mrr_high"]
+    assert metrics["dev_n_queries"] == 8 and metrics["dev_n_without_relevant"] == 0
+    assert set(metrics) >= {"dev_vi-ar_mrr", "dev_de-fr_map"}
+
+
+def test_the_report_has_intervals_everywhere(model: Any, pools: list[CandidatePool]) -> None:
+    evaluator = RerankingEvaluator(pools, samples=200, seed=4)
+    report = evaluator.report(model)
+    cell = report.matrix["de"]["en"]
+    assert cell.scores.n_queries == 4 and cell.low["mrr"] <= cell.means["mrr"] <= cell.high["mrr"]
+    assert report.as_dict() == evaluator.report(model).as_dict()
+    assert report.as_dict()["overall"]["mrr"]["low"] == report.overall.low["mrr"]
+    lines = report.table().splitlines()
+    mean, low, high = (
+        100 * value for value in (report.overall.means["mrr"], report.overall.low["mrr"], report.overall.high["mrr"])
+    )
+    assert lines[2] == f"mrr     {mean:5.1f}  ({low:.1f} to {high:.1f})"
+    assert lines[4] == "8 queries" and "acc@1 by language of query (down) and passages (across)" in lines
+    assert lines[7].split() == ["ar", "de", "en", "fr"] and lines[8].split()[0] == "de"
+    without = RerankingEvaluator(pools, matrix=False).report(model)
+    assert without.matrix == {} and without.table().count("\n") == 4
+
+
+def test_what_is_left_out_is_counted(model: Any, pools: list[CandidatePool]) -> None:
+    empty = CandidatePool("Wer?", "de", [], [], [])
+    long = CandidatePool(" ".join(OTHERS * 3), "de", ENGLISH[:2], ["en", "en"], [1, 0])
+    cut = CandidatePool("Wer?", "de", [" ".join(ENGLISH * 3), ENGLISH[0]], ["en", "en"], [1, 0])
+    metrics = RerankingEvaluator([*pools, pool(0, relevant=False), empty, long, cut])(model)
+    names = ("queries", "without_relevant", "without_candidates", "cut_passages", "long_queries")
+    assert [metrics[f"n_{name}"] for name in names] == [12, 2, 1, 1, 1]
+    alone = RerankingEvaluator([long])(model)
+    assert alone["acc@1"] == 0 and alone["mrr"] == 0.5, "a query that cannot be read is not found first"
+    kept = RerankingEvaluator([pool(0), empty], no_relevant="zero")(model)
+    assert kept["mrr"] == pytest.approx(RerankingEvaluator([pool(0)])(model)["mrr"] / 2)
+    told = CandidatePools(tuple(pools), without_candidates=3, without_relevant=5, signature="queries:de,vi-tossed")
+    metrics = RerankingEvaluator(told)(model)
+    assert metrics["n_without_candidates"] == 3 and metrics["n_without_relevant"] == 5
+
+
+def test_the_signature(pools: list[CandidatePool]) -> None:
+    evaluator = RerankingEvaluator(pools, name="xquad", seed=2)
+    words = evaluator.signature.split("|")
+    assert words[:4] == ["reranking", "n:8", "queries:de,vi", "passages:ar,de,en,fr"]
+    assert words[4:8] == ["cutoff:none", "ties:pessimistic", "no_relevant:skip", "interval:95%,samples=1000,seed=2"]
+    assert words[8].startswith("data:xquad@") and evaluator.get_config_dict()["signature"] == evaluator.signature
+    other = [*pools[:-1], pool(7, relevant=False)]
+    assert RerankingEvaluator(other, name="xquad", seed=2).signature.split("|")[8] != words[8]
+    made = RerankingEvaluator(CandidatePools(tuple(pools), signature="queries:de,vi-tossed|seed:0"))
+    assert made.signature.startswith("reranking|n:8|queries:de,vi-tossed|seed:0|cutoff:none|")
+
+
+def test_csv(model: Any, pools: list[CandidatePool], tmp_path: Path) -> None:
+    evaluator = RerankingEvaluator(pools, name="dev")
+    metrics = evaluator(model, output_path=str(tmp_path / "eval"), epoch=1, steps=5)
+    evaluator(model, output_path=str(tmp_path / "eval"), epoch=2, steps=5)
+    with (tmp_path / "eval" / "dev_results.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 9 and [row["epoch"] for row in rows] == ["1"] * 9 + ["2"] * 9
+    assert (rows[0]["queries"], rows[0]["passages"]) == ("all", "all")
+    assert float(rows[0]["mrr"]) == metrics["dev_mrr"] and float(rows[0]["map_low"]) == metrics["dev_map_low"]
+    cell = next(row for row in rows if (row["queries"], row["passages"]) == ("vi", "en"))
+    assert float(cell["acc@1"]) == metrics["dev_vi-en_acc@1"] and cell["n_queries"] == "4"
+
+
+def test_in_the_hosts_trainer(pools: list[CandidatePool], tmp_path: Path) -> None:
+    model = tiny_cross_encoder([*ENGLISH, *OTHERS], max_length=80)
+    data = Dataset.from_dict(
+        {
+            "query": [*OTHERS, *OTHERS],
+            "passage": [*ENGLISH, *ENGLISH[1:], ENGLISH[0]],
+            "label": [1.0] * 8 + [0.0] * 8,
+        }
+    )
+    evaluator = RerankingEvaluator(pools, name="dev", matrix=False)
+    arguments = CrossEncoderTrainingArguments(
+        str(tmp_path),
+        max_steps=4,
+        per_device_train_batch_size=4,
+        eval_strategy="steps",
+        eval_steps=2,
+        save_steps=2,
+        learning_rate=1e-2,
+        load_best_model_at_end=True,
+        metric_for_best_model="dev_acc@1",
+        report_to="none",
+        use_cpu=True,
+    )
+    trainer = CrossEncoderTrainer(
+        model=model, args=arguments, train_dataset=data, loss=BinaryCrossEntropyLoss(model), evaluator=evaluator
+    )
+    trainer.train()
+    logged = [entry["eval_dev_acc@1"] for entry in trainer.state.log_history if "eval_dev_acc@1" in entry]
+    assert len(logged) == 2 and trainer.state.best_metric == max(logged)
+    assert evaluator(model)["dev_acc@1"] == max(logged)
+    card = model.model_card_data.eval_results_dict
+    assert list(card) == [evaluator] and card[evaluator]["dev_acc@1"] == max(logged)
+
+
+def test_clear_errors(pools: list[CandidatePool]) -> None:
+    with pytest.raises(ValueError, match="at least one query with candidates: got none"):
+        RerankingEvaluator([])
+    with pytest.raises(ValueError, match=r"ks and cutoff must be ranks from 1: got ks=\[0\]"):
+        RerankingEvaluator(pools, ks=[0])
+    with pytest.raises(ValueError, match="no_relevant must be one of skip, zero: got 'drop'"):
+        RerankingEvaluator(pools, no_relevant="drop")
+    with pytest.raises(ValueError, match="samples of a bootstrap"):
+        RerankingEvaluator(pools, samples=0)
+    assert np.isclose(RerankingEvaluator(pools).bootstrap["confidence"], 0.95)
