@@ -23,9 +23,11 @@ examples:
   st-xling mine news.de news.en --model my-encoder --out pairs.tsv --threshold 1.06 --rejects rejects.jsonl
   st-xling mine news.de.gz news.en.gz --source-embeddings de.store --target-embeddings en.store --out - | head
   st-xling mine news.de news.en --model my-encoder --out pairs.jsonl --format jsonl --calibrate gold.tsv
+  st-xling mine news.de news.en --model my-encoder --out pairs.tsv --rescore my-reranker --rescore-threshold 0.5
   st-xling mine news.de news.en --model my-encoder --out pairs.tsv --plan
 
-A line of TSV: score, source ids, target ids, source, target. Without ids of its own, a line's id is its number; equal
+A line of TSV: score, source ids, target ids, source, target; with --rescore the cross-encoder's score is the first and
+the margin the last. Without ids of its own, a line's id is its number; equal
 lines are mined once, and their ids joined by commas. Tabs, line ends and backslashes in a sentence are written as \\t,
 \\n, \\r and \\\\. Killed or interrupted, the same command goes on from OUT.work, and ends with the same bytes.
 """
@@ -36,7 +38,17 @@ _SHARED = (
 )
 _OPTIONS = (
     *_SHARED,
-    *("margin", "retrieval", "threshold", "target_precision", "rejects", "format", "save_seconds"),
+    *(
+        "margin",
+        "retrieval",
+        "threshold",
+        "target_precision",
+        "rescore",
+        "rescore_threshold",
+        "rejects",
+        "format",
+        "save_seconds",
+    ),
     *("work", "keep_work"),
 )
 
@@ -72,6 +84,10 @@ def add_parser(commands: Any) -> None:
     )
     choice.add_argument(
         "--target-precision", type=float, metavar="P", help="with --calibrate: in (0, 1] (default: the best F1)"
+    )
+    choice.add_argument("--rescore", metavar="MODEL", help="cross-encoder that scores the mined pairs again")
+    choice.add_argument(
+        "--rescore-threshold", type=float, metavar="X", help="keep pairs that it scores at least this (default: all)"
     )
     guards = add_guard_options(mine)
     guards.add_argument("--no-guards", action="store_true", default=False, help="switch all off")

@@ -17,6 +17,8 @@ from st_xling.mining.pipeline.guarded_pairs import GuardedPairs
 from st_xling.mining.pipeline.mining_report import MiningReport
 from st_xling.mining.pipeline.options import PairOptions
 from st_xling.mining.pipeline.pair_files import REJECTS, rejects_to, write_pairs
+from st_xling.mining.pipeline.reranker import load_reranker
+from st_xling.mining.pipeline.rescore import Rescored, check_rescore, rescore
 from st_xling.mining.pipeline.run_report import run_signature
 from st_xling.mining.pipeline.side_vectors import distinct_vectors, search_task
 from st_xling.mining.text.mining_text import Files, file_list
@@ -45,6 +47,8 @@ def mine_texts(
     threshold: float | None = None,
     calibrate_with: str | Path | None = None,
     target_precision: float | None = None,
+    rescore: Any = None,
+    rescore_threshold: float | None = None,
     guards: GuardOptions | None = None,
     rejects: str | Path | None = None,
     format: str = "tsv",
@@ -90,6 +94,9 @@ def mine_texts(
         threshold: Keep pairs that score at least this; all by default.
         calibrate_with: File of known translations from elsewhere, from which the threshold is estimated instead.
         target_precision: Estimated precision that the threshold shall reach; else that of the best estimated F1.
+        rescore: A cross-encoder of one label, or the Hub id or folder of one: scores the pairs that were mined, source
+            before target, and puts them in that order; a pair's margin score stays beside.
+        rescore_threshold: Keep pairs that the cross-encoder scores at least this, after its activation.
         guards: Which guards are on; all by default.
         rejects: File for the pairs that guards turn down, as JSON lines.
         format: ``"tsv"`` or ``"jsonl"``; see :mod:`st_xling.mining.pipeline.pair_files`.
@@ -125,6 +132,8 @@ class MineOptions(PairOptions):
     retrieval: str
     calibrate_with: str | Path | None
     target_precision: float | None
+    rescore: Any
+    rescore_threshold: float | None
 
     @property
     def inputs(self) -> Sequence[str | Path]:
@@ -138,6 +147,7 @@ class MineOptions(PairOptions):
             target_precision=self.target_precision,
             model=self.model,
         )
+        check_rescore(self.rescore, self.rescore_threshold)
         super().check()
 
     def open(self, stack: ExitStack) -> list[TextSide]:
@@ -155,6 +165,7 @@ class MineOptions(PairOptions):
 def _mined(asked: MineOptions) -> MiningReport:
     with ExitStack() as stack:
         sides = asked.open(stack)
+        reranker = None if asked.rescore is None else load_reranker(asked.rescore, asked.place)
         makers, encoder = asked.vector_makers({side.name: len(side.text) for side in sides})
         shas = {side.name: side.survey.sha256 for side in sides}
         folder = stack.enter_context(asked.working(search_task("mine", shas, makers, k=asked.k, method=asked.method)))
@@ -182,8 +193,14 @@ def _mined(asked: MineOptions) -> MiningReport:
             allow = GuardedPairs(judge, sides[0].distinct, sides[1].distinct, on_reject) if judge.guards else None
             choice: dict[str, Any] = {"margin": asked.margin, "retrieval": asked.retrieval, "threshold": threshold}
             pairs = best_allowed_pairs(*found, allow=allow, **choice)
-        write_pairs(pairs, sides, asked.made(folder), format=asked.format, progress=asked.progress)
-        return _report(asked, sides, makers, judge, calibration, method, len(pairs))
+        again = None
+        if reranker is not None:
+            told: dict[str, Any] = {"threshold": asked.rescore_threshold, "progress": asked.progress}
+            again = rescore(pairs, [side.distinct for side in sides], *reranker, folder.path, **told)
+            pairs = again.pairs
+        margins = None if again is None else again.margins
+        write_pairs(pairs, sides, asked.made(folder), format=asked.format, margins=margins, progress=asked.progress)
+        return _report(asked, sides, makers, judge, calibration, method, len(pairs), again)
 
 
 def _report(
@@ -194,7 +211,12 @@ def _report(
     calibration: PlantedThreshold | None,
     method: str,
     pairs: int,
+    again: Rescored | None,
 ) -> MiningReport:
+    choice = [f"retrieval:{asked.retrieval}"]
+    if again is not None:
+        choice.append(f"rescore:{again.model}")
+        choice += [] if asked.rescore_threshold is None else [f"rescore_threshold:{asked.rescore_threshold:g}"]
     return MiningReport(
         pairs=pairs,
         rejected=judge.rejected,
@@ -203,6 +225,7 @@ def _report(
         distinct={side.name: len(side.distinct) for side in sides},
         threshold=asked.threshold if calibration is None else calibration.threshold,
         calibration=calibration,
+        rescored=None if again is None else again.figures,
         signature=run_signature(
             "mine",
             asked,
@@ -210,7 +233,7 @@ def _report(
             judge,
             method=method,
             threshold=None if calibration is None else f"{calibration.threshold:.6g} calibrated",
-            choice=(f"retrieval:{asked.retrieval}",),
+            choice=tuple(choice),
             texts=[side.signature for side in sides],
         ),
     )

@@ -21,6 +21,8 @@ class MiningReport(RunReport):
         distinct: Sentences that were mined.
         threshold: That pairs were kept from; ``None`` for all.
         calibration: Where the threshold comes from, if it was estimated.
+        rescored: What a cross-encoder made of the pairs: ``kept``, ``below`` its threshold, ``cut`` to its length, and
+            ``too_long`` for it; ``None`` without one.
         signature: One line that says what was done with what.
     """
 
@@ -31,6 +33,7 @@ class MiningReport(RunReport):
     distinct: Mapping[str, int]
     threshold: float | None
     calibration: PlantedThreshold | None
+    rescored: Mapping[str, int] | None
     signature: str
 
     def lines(self) -> list[str]:
@@ -47,4 +50,10 @@ class MiningReport(RunReport):
                 f"{precision:.3f} [{ends[0]:.3f}, {ends[1]:.3f}], recall about {recall:.3f} "
                 f"[{others[0]:.3f}, {others[1]:.3f}]"
             )
-        return [*lines, *self.reject_lines()]
+        lines += self.reject_lines()
+        if (counts := self.rescored) is not None:
+            lines.append(
+                f"re-scored: {counts['kept']:,} kept, {counts['below']:,} below the threshold, "
+                f"{counts['too_long']:,} left out as their source fills the model; {counts['cut']:,} targets cut"
+            )
+        return lines

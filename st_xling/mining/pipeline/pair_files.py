@@ -8,6 +8,9 @@ tsv     ``score TAB source ids TAB target ids TAB source TAB target``, ids joine
 jsonl   ``{"score": …, "source_ids": […], "target_ids": […], "source": …, "target": …}``
 ======  ==============================================================================================
 
+Where a cross-encoder has scored the pairs again, its score is the first, and the margin stands last: a sixth cell, or
+``"margin"``.
+
 A sentence that occurs several times is mined once: all its ids are there, in the order of its rows, and its first form.
 Scores are written so that they are read back as the same number.
 """
@@ -20,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tqdm.auto import tqdm
 
 from st_xling.mining.files.whole_files import written_whole
@@ -36,14 +40,23 @@ REJECTS = "rejects.jsonl"
 
 
 def pair_line(
-    score: float, source_ids: Sequence[str], target_ids: Sequence[str], source: str, target: str, *, format: str
+    score: float,
+    source_ids: Sequence[str],
+    target_ids: Sequence[str],
+    source: str,
+    target: str,
+    *,
+    format: str,
+    margin: float | None = None,
 ) -> bytes:
     """One pair as a line, with its end."""
     if format == "tsv":
-        line = tsv_line([repr(score), ",".join(source_ids), ",".join(target_ids), source, target])
+        last = [] if margin is None else [repr(margin)]
+        line = tsv_line([repr(score), ",".join(source_ids), ",".join(target_ids), source, target, *last])
     else:
         record: dict[str, Any] = {"score": score, "source_ids": list(source_ids), "target_ids": list(target_ids)}
-        line = json.dumps({**record, "source": source, "target": target}, ensure_ascii=False)
+        record |= {"source": source, "target": target} | ({} if margin is None else {"margin": margin})
+        line = json.dumps(record, ensure_ascii=False)
     return line.encode("utf-8") + b"\n"
 
 
@@ -53,16 +66,23 @@ def check_pair_format(format: str) -> None:
 
 
 def write_pairs(
-    pairs: MinedPairs, sides: Sequence[TextSide], path: Path, *, format: str, progress: bool = False
+    pairs: MinedPairs,
+    sides: Sequence[TextSide],
+    path: Path,
+    *,
+    format: str,
+    margins: np.ndarray | None = None,
+    progress: bool = False,
 ) -> None:
-    """Write pairs of distinct sentences, with the ids of all rows that each stands for."""
+    """Write pairs of distinct sentences, with the ids of all rows that each stands for, and ``margins`` if given."""
     source, target = sides
     with written_whole(path) as stream:
         for row in tqdm(range(len(pairs)), desc="writing", unit=" pairs", disable=not progress):
             one, other = int(pairs.source_indices[row]), int(pairs.target_indices[row])
             ids = source.ids(one), target.ids(other)
             texts = source.distinct[one], target.distinct[other]
-            stream.write(pair_line(float(pairs.scores[row]), *ids, *texts, format=format))
+            margin = None if margins is None else float(margins[row])
+            stream.write(pair_line(float(pairs.scores[row]), *ids, *texts, format=format, margin=margin))
 
 
 @contextmanager

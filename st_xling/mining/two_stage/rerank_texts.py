@@ -17,9 +17,9 @@ from st_xling.cross_encoder.scoring import check_top_k, ranked
 from st_xling.mining.embedding.model_identity import model_identity
 from st_xling.mining.files.deliver import Output, check_outputs, deliver, work_folder
 from st_xling.mining.files.whole_files import append_whole, read_journal
+from st_xling.mining.pipeline.reranker import load_reranker
 from st_xling.mining.two_stage.candidates import AllPassages, Candidates, FirstStage, groups
 from st_xling.mining.two_stage.rerank_report import RerankReport
-from st_xling.mining.two_stage.reranker import load_reranker
 from st_xling.mining.two_stage.text_records import TextRecords
 
 # Pairs scored between two saves, and sorted by length together: more would pad hardly less.

@@ -15,10 +15,10 @@ from st_xling.cross_encoder.scoring import check_top_k, ranked
 from st_xling.mining.embedding.encode_workers import embed
 from st_xling.mining.embedding.model_identity import model_identity
 from st_xling.mining.guards.language import likeliest_language
+from st_xling.mining.pipeline.reranker import load_reranker
 from st_xling.mining.search.nearest_rows import nearest_rows
 from st_xling.mining.stores.store import EmbeddingStore
 from st_xling.mining.text.mining_text import read_rows
-from st_xling.mining.two_stage.reranker import load_reranker
 from st_xling.mining.two_stage.text_records import TextRecords
 
 

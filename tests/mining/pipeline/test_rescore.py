@@ -1,0 +1,130 @@
+"""Mined pairs scored again by a cross-encoder: its order, its threshold, the margins beside, and going on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from st_xling.cross_encoder import PairScorer, tiny_cross_encoder
+from st_xling.data.phrasebook import mining_phrases
+from st_xling.mining import GuardOptions, mine_texts, tsv_cells
+from st_xling.mining.pipeline import rescore as module
+
+OFF = GuardOptions().with_flags(off=["all"])
+TEXTS = mining_phrases("de", "en", split="test", size=80, gold=40)
+
+
+@pytest.fixture(scope="module")
+def encoder(make_model: Callable[..., Any]) -> Any:
+    return make_model()
+
+
+@pytest.fixture(scope="module")
+def reranker() -> Any:
+    texts = [*TEXTS.source, *TEXTS.target]
+    model = tiny_cross_encoder(texts, vocabulary=500, hidden_size=32, layers=1, max_length=64)
+    model[-1].linear.weight.data.mul_(20)  # scores that differ
+    return model
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    paths = tmp_path / "a.de", tmp_path / "a.en"
+    for path, lines in zip(paths, (TEXTS.source, TEXTS.target)):
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return paths
+
+
+def cells(path: Path) -> list[list[str]]:
+    return [tsv_cells(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+
+
+def test_pairs_stand_in_the_order_of_the_cross_encoder(encoder, reranker, files, tmp_path):
+    plain = mine_texts(*files, tmp_path / "plain", model=encoder, guards=OFF)
+    report = mine_texts(*files, tmp_path / "again", model=encoder, guards=OFF, rescore=reranker)
+    mined = {tuple(row[3:5]): row[0] for row in cells(tmp_path / "plain")}
+    rows = cells(tmp_path / "again")
+    expected = reranker.predict([tuple(row[3:5]) for row in rows])
+    scores = [float(row[0]) for row in rows]
+    assert np.allclose(scores, expected, atol=1e-6)
+    assert scores == sorted(scores, reverse=True)
+    assert len(set(scores)) > 10
+    assert {tuple(row[3:5]): row[5] for row in rows} == mined  # every pair, its margin beside
+    assert report.rescored == {"kept": plain.pairs, "below": 0, "cut": 0, "too_long": 0}
+    assert "|rescore:" in report.signature
+
+
+def test_threshold_and_json_lines(encoder, reranker, files, tmp_path):
+    mine_texts(*files, tmp_path / "all", model=encoder, guards=OFF, rescore=reranker, format="jsonl")
+    everything = [json.loads(line) for line in (tmp_path / "all").read_text(encoding="utf-8").splitlines()]
+    threshold = everything[9]["score"]
+    report = mine_texts(
+        *files,
+        tmp_path / "some",
+        model=encoder,
+        guards=OFF,
+        rescore=reranker,
+        rescore_threshold=threshold,
+        format="jsonl",
+    )
+    best = [json.loads(line) for line in (tmp_path / "some").read_text(encoding="utf-8").splitlines()]
+    assert best == [row for row in everything if row["score"] >= threshold]
+    assert list(best[0]) == ["score", "source_ids", "target_ids", "source", "target", "margin"]
+    assert report.rescored["below"] == len(everything) - len(best)
+    assert f"rescore_threshold:{threshold:g}" in report.signature
+
+
+def test_goes_on_after_an_interruption_to_the_same_bytes(encoder, reranker, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_PAIRS", 16)
+    mine_texts(*files, tmp_path / "whole", model=encoder, guards=OFF, rescore=reranker)
+    score, calls = PairScorer.score, []
+
+    def counted(self: PairScorer, pairs: Any, **options: Any) -> np.ndarray:
+        calls.append(len(pairs))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return score(self, pairs, **options)
+
+    monkeypatch.setattr(PairScorer, "score", counted)
+    with pytest.raises(KeyboardInterrupt):
+        mine_texts(*files, tmp_path / "pairs", model=encoder, guards=OFF, rescore=reranker)
+    assert not (tmp_path / "pairs").exists()
+    mine_texts(*files, tmp_path / "pairs", model=encoder, guards=OFF, rescore=reranker)
+    assert (tmp_path / "pairs").read_bytes() == (tmp_path / "whole").read_bytes()
+    pairs = len(cells(tmp_path / "whole"))
+    assert sum(calls) == pairs + 16  # the chunk that was cut off, twice; those before it, once
+
+
+def test_a_source_that_fills_the_model_is_left_out_and_counted(encoder, reranker, files, tmp_path):
+    lines = files[0].read_text(encoding="utf-8").splitlines()
+    long = " ".join(lines[:30])
+    files[0].write_text("".join(f"{line}\n" for line in [*lines, long]), encoding="utf-8")
+    options = {"guards": OFF, "retrieval": "forward", "rescore": reranker}  # every source has a pair
+    report = mine_texts(*files, tmp_path / "pairs", model=encoder, **options)
+    assert report.rescored["too_long"] == 1
+    assert "1 left out as their source fills the model" in "\n".join(report.lines())
+    assert long not in {row[3] for row in cells(tmp_path / "pairs")}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rescore_threshold": 0.5}, "rescore_threshold needs rescore"),
+        ({"rescore": object(), "rescore_threshold": float("nan")}, "must be a number: got NaN"),
+    ],
+)
+def test_errors_come_before_the_search(options, message, encoder, files, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        mine_texts(*files, tmp_path / "pairs", model=encoder, **options)
+    assert not list(tmp_path.glob("pairs*"))
+
+
+def test_an_encoder_is_no_cross_encoder(encoder, files, tmp_path):
+    encoder.save_pretrained(str(tmp_path / "encoder"))
+    with pytest.raises(ValueError, match="needs a cross-encoder"):
+        mine_texts(*files, tmp_path / "pairs", model=encoder, rescore=str(tmp_path / "encoder"))
