@@ -152,22 +152,28 @@ def pair_cosines(own: Side, other: Side, own_rows: Tensor, other_rows: Tensor) -
         float32. *Shape:* ``(pairs,)``
     """
     # Whole numbers below 2^53, partial sums too: float64 adds them without rounding, in any order.
-    return on_scale(_pair_sums(own, other, own_rows, other_rows, Side.grid))
+    return _pairwise(own, other, own_rows, other_rows, Side.grid, on_scale)
 
 
 def pair_products(own: Side, other: Side, own_rows: Tensor, other_rows: Tensor) -> Tensor:
     """As :func:`pair_cosines`, up to :func:`filter_error`, in a third of the time."""
-    return _pair_sums(own, other, own_rows, other_rows, Side.unit_rows)
+    return _pairwise(own, other, own_rows, other_rows, Side.unit_rows, Tensor.float)
 
 
-def _pair_sums(
-    own: Side, other: Side, own_rows: Tensor, other_rows: Tensor, vectors_of: Callable[[Side, Tensor], Tensor]
+def _pairwise(
+    own: Side,
+    other: Side,
+    own_rows: Tensor,
+    other_rows: Tensor,
+    vectors_of: Callable[[Side, Tensor], Tensor],
+    cosines_of: Callable[[Tensor], Tensor],
 ) -> Tensor:
+    # One result for all: small ones in between would keep the memory of large ones from being used again.
+    cosines = torch.empty(len(own_rows), dtype=torch.float32, device=own.device)
     step = _ROWS_AT_ONCE if own.device.type == "cpu" else 32 * _ROWS_AT_ONCE
-    sums = []
     for start in range(0, len(own_rows), step):
         rows, place = torch.unique_consecutive(own_rows[start : start + step], return_inverse=True)
         vectors = vectors_of(other, other_rows[start : start + step])
-        vectors = vectors.mul_(vectors_of(own, rows).index_select(0, place.to(own.device)))
-        sums.append(vectors.sum(dim=1))
-    return torch.cat(sums) if sums else torch.empty(0, device=own.device)
+        vectors.mul_(vectors_of(own, rows).index_select(0, place.to(own.device)))
+        cosines[start : start + step] = cosines_of(vectors.sum(dim=1))
+    return cosines
