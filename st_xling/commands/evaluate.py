@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from st_xling.commands import evaluate_bucc, evaluate_reranking, evaluate_tatoeba, evaluate_xsim
+from st_xling.commands import (
+    evaluate_bucc,
+    evaluate_precision,
+    evaluate_reranking,
+    evaluate_retrieval,
+    evaluate_tatoeba,
+    evaluate_xsim,
+)
 
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command and its tasks to the parsers of ``st-xling``."""
     evaluate = commands.add_parser("evaluate", help="judge an encoder or a cross-encoder")
     tasks = evaluate.add_subparsers(title="what to judge by", required=True, metavar="TASK")
-    for task in (evaluate_tatoeba, evaluate_bucc, evaluate_xsim, evaluate_reranking):
+    for task in (
+        evaluate_tatoeba,
+        evaluate_precision,
+        evaluate_bucc,
+        evaluate_xsim,
+        evaluate_reranking,
+        evaluate_retrieval,
+    ):
         task.add_parser(tasks)

@@ -58,7 +58,7 @@ def add_parser(tasks: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Judge, print the table and the signature."""
     from st_xling.cross_encoder.heads import cross_encoder
-    from st_xling.cross_encoder.pair_specs import load_pool_specs
+    from st_xling.cross_encoder.reading.pool_specs import load_pool_specs
     from st_xling.evaluation.reranking import RerankingEvaluator
 
     asked, judged = (

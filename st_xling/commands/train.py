@@ -7,10 +7,13 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from st_xling.commands import train_cross_encoder
+from st_xling.commands import train_adapter, train_cross_encoder, train_retrieval
 from st_xling.commands.figures import write_figures
+
+if TYPE_CHECKING:
+    from st_xling.training.leak_check import OnLeak
 
 
 def add_parser(commands: Any) -> None:
@@ -68,6 +71,8 @@ def add_parser(commands: Any) -> None:
     train.add_argument("--pooling", choices=("mean", "cls", "max"))
     train.add_argument("--json", type=Path, metavar="PATH", help="also write the figures here")
     train_cross_encoder.add_arguments(train)
+    train_adapter.add_arguments(train)
+    train_retrieval.add_arguments(train)
     train.set_defaults(run=run)
 
 
@@ -78,10 +83,24 @@ def run(arguments: argparse.Namespace) -> None:
     from st_xling.training.prepare import check_tiny
 
     processes.meet()
-    result: TrainingResult | CrossEncoderResult
-    if train_cross_encoder.takes(arguments.recipe):
+    if not train_retrieval.takes(arguments.recipe):
+        train_retrieval.refuse(arguments)
+    if train_adapter.takes(arguments.recipe):
+        train_cross_encoder.refuse(arguments)
         tiny = check_tiny(_pairs(arguments.tiny, "--tiny"))
-        result = train_cross_encoder.run(arguments, overrides(arguments), tiny)
+        train_adapter.run(
+            arguments, overrides(arguments), tiny, lambda: _read_data(arguments), on_leak=_on_leak(arguments)
+        )
+        return
+    train_adapter.refuse(arguments)
+    result: TrainingResult | CrossEncoderResult
+    if train_retrieval.takes(arguments.recipe):
+        train_cross_encoder.refuse(arguments)
+        tiny = check_tiny(_pairs(arguments.tiny, "--tiny"))
+        result = train_retrieval.run(arguments, overrides(arguments), tiny)
+    elif train_cross_encoder.takes(arguments.recipe):
+        tiny = check_tiny(_pairs(arguments.tiny, "--tiny"))
+        result = train_cross_encoder.run(arguments, overrides(arguments), tiny, on_leak=_on_leak(arguments))
     else:
         options = processes.together(lambda: _training_options(arguments))
         result = train(**options, command=arguments.command_line)
@@ -89,6 +108,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     figures = json.loads((arguments.out / "results.json").read_text(encoding="utf-8"))
     measure = "acc@1" if isinstance(result, CrossEncoderResult) else "accuracy"
+    measure = "MRR@100" if train_retrieval.takes(arguments.recipe) else measure
     best = "" if result.best is None else f", best development {measure} {100 * result.best:.1f} %"
     print(f"{result.steps} steps in {result.seconds:.0f} s{best}; the model is in {result.folder}")
     write_figures(arguments.json, figures)
@@ -96,10 +116,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _training_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The arguments of :func:`st_xling.training.train`, data sets read."""
-    from st_xling.data import load_data_specs, load_evaluation_specs
+    from st_xling.data import load_evaluation_specs
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.training import load_recipe
-    from st_xling.training.holdout import hold_out, hold_out_streams
     from st_xling.training.prepare import check_tiny
     from st_xling.training.run_folder import RunFolder
 
@@ -109,7 +128,28 @@ def _training_options(arguments: argparse.Namespace) -> dict[str, Any]:
     recipe = load_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))
     if arguments.stream and recipe.training.max_steps <= 0:
         raise ValueError("--stream needs --max-steps: the end of a stream is not known before it is reached.")
+    data, dev = _read_data(arguments)
+    return {
+        "recipe": recipe,
+        "data": data,
+        "out": arguments.out,
+        "model": arguments.model,
+        "tiny": tiny,
+        "evaluator": TatoebaEvaluator(dev, name="dev", write_csv=False) if dev else None,
+        "evaluation": load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines),
+        "on_leak": _on_leak(arguments),
+        "resume": arguments.resume,
+        "overwrite": arguments.overwrite,
+    }
+
+
+def _read_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Training and development data, as asked for, or held out; stderr says how many pairs there are."""
+    from st_xling.data import load_data_specs
+    from st_xling.training.holdout import hold_out, hold_out_streams
+
     data = load_data_specs(arguments.data, skip_bad_lines=arguments.skip_bad_lines, stream=arguments.stream)
+    dev: dict[str, Any]
     if arguments.dev == ["none"]:
         dev = {}
     elif "none" in (arguments.dev or []):
@@ -121,18 +161,11 @@ def _training_options(arguments: argparse.Namespace) -> dict[str, Any]:
     for name, part in data.items():
         count = "streamed" if arguments.stream else f"{len(part):,} pairs"
         print(f"{name}: {count}, {len(dev.get(name, [])):,} for development", file=sys.stderr)
-    return {
-        "recipe": recipe,
-        "data": data,
-        "out": arguments.out,
-        "model": arguments.model,
-        "tiny": tiny,
-        "evaluator": TatoebaEvaluator(dev, name="dev", write_csv=False) if dev else None,
-        "evaluation": load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines),
-        "on_leak": "fail" if arguments.fail_on_leak else "drop" if arguments.drop_leaks else "report",
-        "resume": arguments.resume,
-        "overwrite": arguments.overwrite,
-    }
+    return data, dev
+
+
+def _on_leak(arguments: argparse.Namespace) -> OnLeak:
+    return "fail" if arguments.fail_on_leak else "drop" if arguments.drop_leaks else "report"
 
 
 def overrides(arguments: argparse.Namespace) -> dict[str, Any]:

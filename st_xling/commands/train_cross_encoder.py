@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from st_xling.cross_encoder import CandidatePools, CrossEncoderRecipe, CrossEncoderResult
+    from st_xling.training.leak_check import OnLeak
 
-_OF_ENCODERS = ("stream", "check_leak", "fail_on_leak", "drop_leaks", "pooling", "mini_batch_size", "memory_budget")
+_OF_ENCODERS = ("stream", "pooling", "mini_batch_size", "memory_budget")
 _OWN = ("xpi_data", "xpi_dev", "xpi_steps", "xpi_epochs", "dev_share", "test_share")
 
 
@@ -31,9 +32,11 @@ def takes(recipe: str) -> bool:
     """Whether a recipe's name or file is a cross-encoder's; ``ValueError`` for a name that no recipe has."""
     from st_xling.cross_encoder import cross_encoder_recipe_names, is_cross_encoder_recipe
     from st_xling.training import recipe_names
+    from st_xling.training.adapter import adapter_recipe_names
+    from st_xling.training.retrieval import retrieval_recipe_names
     from st_xling.training.strict_keys import nearest
 
-    known = [*recipe_names(), *cross_encoder_recipe_names()]
+    known = [*recipe_names(), *adapter_recipe_names(), *retrieval_recipe_names(), *cross_encoder_recipe_names()]
     if recipe not in known and Path(recipe).suffix not in (".yaml", ".yml"):
         raise ValueError(f"no recipe is called {recipe!r}{nearest(recipe, known)}")
     return is_cross_encoder_recipe(recipe)
@@ -44,16 +47,20 @@ def refuse(arguments: argparse.Namespace) -> None:
     _refuse(arguments, _OWN, "is for the recipes of cross-encoders: got the recipe of an encoder")
 
 
-def run(arguments: argparse.Namespace, overrides: dict[str, Any], tiny: dict[str, Any]) -> CrossEncoderResult:
+def run(
+    arguments: argparse.Namespace, overrides: dict[str, Any], tiny: dict[str, Any], *, on_leak: OnLeak = "report"
+) -> CrossEncoderResult:
     """Train, in this process.
 
     Args:
         arguments: Of ``st-xling train``.
         overrides: The recipe's keys that the flags set, dotted.
         tiny: Options of ``--tiny``, checked.
+        on_leak: What to do about text that will judge the model.
     """
     from st_xling.cross_encoder import STRATEGIES, load_cross_encoder_recipe, load_pair_specs, train_cross_encoder
-    from st_xling.cross_encoder.recipe import XPI
+    from st_xling.cross_encoder.reading.judging_texts import load_judging_texts
+    from st_xling.cross_encoder.training.recipe import XPI
     from st_xling.training.run_folder import RunFolder
 
     _refuse(arguments, _OF_ENCODERS, "is for encoders: got the recipe of a cross-encoder")
@@ -88,6 +95,8 @@ def run(arguments: argparse.Namespace, overrides: dict[str, Any], tiny: dict[str
         out=arguments.out,
         model=arguments.model,
         tiny=tiny,
+        evaluation=load_judging_texts(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines),
+        on_leak=on_leak,
         resume=arguments.resume,
         overwrite=arguments.overwrite,
         command=arguments.command_line,

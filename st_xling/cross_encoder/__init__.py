@@ -1,48 +1,44 @@
 """Cross-lingual passage re-ranking: a query in one language, passages in several.
 
-``scoring``        scores of query-passage pairs; a query's passages, best first
-``pair_scorer``    the same for many pairs, with what was cut counted
-``pair_rows``      pairs as rows of token ids, each text tokenised once; ``pair_template``: how a tokenizer joins two
-``aligned``        the same query-passage pairs in several languages; ``labelled``: pairs as a ``datasets.Dataset``
-``negatives``      other rows' passages, never a translation of the positive (``same_text``, ``draw_apart``)
-``xpi``            the mixed-language set of paraphrase identification, also from parallel text (``language_pairs``,
-                   ``thinned``); ``xpi_pools``: its development set; ``shares``: exact proportions
-``strategies``     merged, cascade, mixed: stages to train on
-``pools``          a query with its candidates; ``candidate_pools``: language tossed, candidates in even shares
-``question_answering``  every paragraph a candidate for every question; ``question_files``, ``squad_form``,
-                   ``align_questions``: from XQuAD, MLQA, BiPaR
-``retrieval_files``  BEIR's layout → pools; ``labelled_files``: labelled pairs, one file a language
-``heads``          encoder → ``CrossEncoder``, linear on CLS or the backbone's own head
-``recipe``         recipes by name or YAML; ``ranking_losses``: the host's losses by name; ``loss_rows``: what they read
-``run``            a training run; ``stages``: what comes after what, and its folder; ``stage_training``, ``trainer``,
-                   ``pair_lengths``: one stage
-``pair_specs``     what the command line's ``--data`` may say (``pair_forms``); ``xpi_specs``: the same for XPI
+In the order in which data flows:
+
+``pairs``     the same query-passage pairs in several languages → what is trained on: negatives (never a translation of
+              the positive), the mixed-language set of paraphrase identification (XPI), strategies
+``pools``     a query with its candidates, its language tossed, theirs in even shares: what re-ranking is tested on
+``reading``   files and data specs → pairs and pools: SQuAD's form (XQuAD, MLQA, BiPaR), labelled pairs, BEIR's layout
+``heads``     encoder → ``CrossEncoder``, linear on CLS or the backbone's own head (``head_modules``)
+``training``  recipes by name or YAML, the host's losses by name, a run in stages, its leak check
+``scoring``   scores of many pairs, each text tokenised once; a query's passages, best first
 """
 
-from st_xling.cross_encoder.aligned import AlignedPairs
-from st_xling.cross_encoder.candidate_pools import candidate_pools, pools_of_pairs
-from st_xling.cross_encoder.heads import cross_encoder, replace_head, tiny_cross_encoder
-from st_xling.cross_encoder.labelled import PAIR_COLUMNS, labelled_dataset
-from st_xling.cross_encoder.negatives import draw_negatives, with_negatives
-from st_xling.cross_encoder.pair_scorer import PairScorer, ScoringCounts
-from st_xling.cross_encoder.pair_specs import PairData, load_pair_specs, load_pool_specs
-from st_xling.cross_encoder.pools import CandidatePool, CandidatePools
-from st_xling.cross_encoder.question_answering import QuestionAnswering
-from st_xling.cross_encoder.question_files import read_question_answering
-from st_xling.cross_encoder.ranking_losses import RankingLoss, loss_names
-from st_xling.cross_encoder.recipe import (
-    CrossEncoderRecipe,
+from st_xling.cross_encoder.head_modules import replace_head
+from st_xling.cross_encoder.heads import cross_encoder, tiny_cross_encoder
+from st_xling.cross_encoder.pairs.aligned import AlignedPairs
+from st_xling.cross_encoder.pairs.labelled import PAIR_COLUMNS, labelled_dataset
+from st_xling.cross_encoder.pairs.negatives import draw_negatives, with_negatives
+from st_xling.cross_encoder.pairs.strategies import STRATEGIES, cascade, merged, mixed
+from st_xling.cross_encoder.pairs.xpi import xpi_pairs, xpi_pairs_from_parallel
+from st_xling.cross_encoder.pools.candidate_pool import CandidatePool, CandidatePools
+from st_xling.cross_encoder.pools.candidate_pools import candidate_pools
+from st_xling.cross_encoder.pools.labelled_pools import pools_of_pairs
+from st_xling.cross_encoder.pools.parallel_pools import parallel_pools
+from st_xling.cross_encoder.reading.pair_specs import PairData, load_pair_specs
+from st_xling.cross_encoder.reading.pool_specs import load_pool_specs
+from st_xling.cross_encoder.reading.question_answering import QuestionAnswering
+from st_xling.cross_encoder.reading.question_files import read_question_answering
+from st_xling.cross_encoder.reading.retrieval_files import read_retrieval
+from st_xling.cross_encoder.reading.xpi_specs import XpiData, load_xpi_specs
+from st_xling.cross_encoder.scoring.pair_scorer import PairScorer, ScoringCounts
+from st_xling.cross_encoder.scoring.ranking import RankedPassage, rerank, score_text_pairs
+from st_xling.cross_encoder.training.ranking_losses import RankingLoss, loss_names
+from st_xling.cross_encoder.training.recipe import CrossEncoderRecipe
+from st_xling.cross_encoder.training.recipe_files import (
     cross_encoder_recipe_names,
     is_cross_encoder_recipe,
     load_cross_encoder_recipe,
 )
-from st_xling.cross_encoder.retrieval_files import read_retrieval
-from st_xling.cross_encoder.run import CrossEncoderResult, train_cross_encoder
-from st_xling.cross_encoder.scoring import RankedPassage, rerank, score_text_pairs
-from st_xling.cross_encoder.strategies import STRATEGIES, cascade, merged, mixed
-from st_xling.cross_encoder.xpi import xpi_pairs, xpi_pairs_from_parallel
-from st_xling.cross_encoder.xpi_pools import parallel_pools
-from st_xling.cross_encoder.xpi_specs import XpiData, load_xpi_specs
+from st_xling.cross_encoder.training.result import CrossEncoderResult
+from st_xling.cross_encoder.training.run import train_cross_encoder
 
 __all__ = [
     "PAIR_COLUMNS",

@@ -26,6 +26,7 @@ from sentence_transformers.base.modules import Dense, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 
+from st_xling.cross_encoder.head_modules import head_modules, replace_head
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.backbone import special_token_id, token_encoder
 from st_xling.models.load import limit_length, loading
@@ -36,8 +37,6 @@ Head = Literal["cls", "pooler", "keep"]
 ONLY_PASSAGES = {"truncation": "only_second"}
 NO_LENGTH = 10**6
 """Tokens of a lone text, which has no second part to cut: the host's trainers count those of every column."""
-INITIALIZER_RANGE = 0.02
-"""BERT's own, for configurations that name none."""
 
 
 def cross_encoder(
@@ -87,42 +86,6 @@ def tiny_cross_encoder(texts: Iterable[str], *, head: Head = "cls", seed: int = 
         **options: As of :func:`~st_xling.models.tiny_encoder`; ``max_length`` counts the tokens of a pair.
     """
     return cross_encoder(tiny_encoder(texts, seed=seed, **options), head=head, seed=seed)
-
-
-def replace_head(model: CrossEncoder, seed: int = 0) -> CrossEncoder:
-    """A new head in place of the model's, in place; the encoder (BERT's pooler included) stays as it is.
-
-    Raises:
-        ValueError: The model has no head that is known here.
-    """
-    found = head_modules(model)
-    deviation = getattr(token_encoder(model).config, "initializer_range", INITIALIZER_RANGE)
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for part in (part for module in found for part in module.modules()):
-            if isinstance(part, nn.Linear):
-                part.weight.copy_(torch.randn(part.weight.shape, generator=generator) * deviation)
-                if part.bias is not None:
-                    part.bias.zero_()
-            elif isinstance(part, nn.LayerNorm):
-                part.reset_parameters()
-    return model
-
-
-def head_modules(model: CrossEncoder) -> list[nn.Module]:
-    """What :func:`replace_head` renews: the last linear layer, or all that the backbone has after its base model."""
-    last = model[-1]
-    if isinstance(last, Dense) and last.module_output_name == "scores":
-        return [last]
-    if len(model) == 1:
-        transformer = token_encoder(model)
-        base = getattr(transformer, "base_model", transformer)
-        if base is not transformer:
-            return [part for part in transformer.children() if part is not base]
-    raise ValueError(
-        f"the model must end in a linear layer of the host's or be a sequence-classification model: got "
-        f"{', '.join(type(part).__name__ for part in model)}; build it with cross_encoder(…)."
-    )
 
 
 def _transformer(start: str | SentenceTransformer | CrossEncoder) -> Transformer:

@@ -10,6 +10,8 @@ Every dataset has the string columns ``source``, ``target``, ``source_language``
 `hub`                   datasets of the Hugging Face Hub
 `streams`               the same as ``datasets.IterableDataset``, for text larger than memory: ``stream_parallel``
 `tatoeba`, `bucc`       the test sets for similarity search and bitext mining, in their published layouts
+`xnli`, `pawsx`         sentence pairs with a class, for transfer: ``st_xling.data.xnli.read_xnli``
+`conllu`                tagged words of treebanks, for transfer: ``st_xling.data.conllu.read_conllu``
 `specs`                 ``DATA`` of the command line: ``de-en=corpus.tsv``, ``phrasebook:de,fr?size=8000``
 `evaluation_texts`      the texts of evaluation sets, in whatever layout, for checks that only read them
 `leak`, `leak_report`   do the training data hold the text that a model is judged by?
@@ -17,6 +19,7 @@ Every dataset has the string columns ``source``, ``target``, ``source_language``
 `balance`               how often each language comes: ``st_xling.data.balance.language_shares``
 `samplers`              batches: shuffled, of like length, of one pair, without duplicates
 `stream_mixture`        the same for streams: ``st_xling.data.stream_mixture.mix_streams``
+`retrieval`             queries, passages and qrels: BEIR, Mr.TyDi, MIRACL, TREC
 `faults`                what is wrong with a file: gathered over all lines, reported together
 ======================  ================================================================================================
 

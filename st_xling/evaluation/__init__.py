@@ -5,6 +5,7 @@
 ``tatoeba``        :class:`TatoebaEvaluator`, for ``SentenceTransformerTrainer(evaluator=...)`` or on its own
 ``tatoeba_pairs``  its inputs, checked
 ``tatoeba_table``  its metrics as a plain-text table
+``precision``      :class:`PrecisionEvaluator`: translations among the N nearest (``precision_at``)
 ``weighted_f1``    the figure that mteb reports for Tatoeba
 ``xsim_report``    errors of similarity search by margin over several languages
 ``bucc``           :class:`BuccEvaluator`: precision, recall and F1 of mined pairs
@@ -15,6 +16,8 @@
 ``bootstrap``      how far such means might have come out otherwise
 ``reranking``      :class:`RerankingEvaluator`: cross-encoders on queries with candidates in several languages
 ``reranking_report``  its figures, their intervals and its table
+``transfer``       zero-shot transfer: XNLI, PAWS-X, POS after English fine-tuning
+``retrieval``      MRR and Recall of retrievers by language, BM25, mixed pools and their language bias
 ``signed``         what evaluators share: encoding, signature, CSV, card
 ``encode_once``    embeddings, each distinct text encoded once
 ``signatures``     short names for data in signatures
@@ -33,6 +36,7 @@ from st_xling.evaluation.bucc_table import bucc_table
 from st_xling.evaluation.language_matrix import ranking_matrix
 from st_xling.evaluation.languages import TATOEBA_GROUPS, resolve_languages
 from st_xling.evaluation.nearest import nearest, retrieval_accuracy
+from st_xling.evaluation.precision_at import precision_at, translation_ranks
 from st_xling.evaluation.ranking import (
     RankingScores,
     average_precision,
@@ -46,6 +50,7 @@ from st_xling.evaluation.weighted_f1 import weighted_f1
 if TYPE_CHECKING:
     from st_xling.evaluation.bucc import BuccEvaluator
     from st_xling.evaluation.mining_scores import MiningScores, judge_pairs
+    from st_xling.evaluation.precision import PrecisionEvaluator
     from st_xling.evaluation.reranking import RerankingEvaluator
     from st_xling.evaluation.reranking_report import RerankingReport
     from st_xling.evaluation.tatoeba import TatoebaEvaluator
@@ -55,6 +60,7 @@ __all__ = [
     "TATOEBA_GROUPS",
     "BuccEvaluator",
     "MiningScores",
+    "PrecisionEvaluator",
     "RankingScores",
     "RerankingEvaluator",
     "RerankingReport",
@@ -66,6 +72,7 @@ __all__ = [
     "bucc_table",
     "judge_pairs",
     "nearest",
+    "precision_at",
     "ranking_matrix",
     "ranking_scores",
     "reciprocal_rank",
@@ -74,6 +81,7 @@ __all__ = [
     "retrieval_accuracy",
     "tatoeba_results",
     "tatoeba_table",
+    "translation_ranks",
     "weighted_f1",
     "xsim_by_language",
 ]
@@ -81,6 +89,7 @@ __all__ = [
 _LOADED_ON_USE = {
     "BuccEvaluator": "bucc",
     "MiningScores": "mining_scores",
+    "PrecisionEvaluator": "precision",
     "RerankingEvaluator": "reranking",
     "RerankingReport": "reranking_report",
     "TatoebaEvaluator": "tatoeba",

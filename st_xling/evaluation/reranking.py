@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from st_xling._version import __version__
-from st_xling.cross_encoder.pair_scorer import PairScorer
+from st_xling.cross_encoder.scoring.pair_scorer import PairScorer
 from st_xling.evaluation.bootstrap import check_bootstrap
 from st_xling.evaluation.language_matrix import ranking_matrix
 from st_xling.evaluation.ranking import check_ranking_options, ranking_scores
@@ -20,7 +20,7 @@ from st_xling.evaluation.signed import SignedEvaluator
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
-    from st_xling.cross_encoder.pools import CandidatePool
+    from st_xling.cross_encoder.pools.candidate_pool import CandidatePool
 
 
 class RerankingEvaluator(SignedEvaluator):
@@ -56,7 +56,7 @@ class RerankingEvaluator(SignedEvaluator):
     Source:
         Chen et al. 2020 (XPR), section V-A.
     Example:
-        >>> from st_xling.cross_encoder.pools import CandidatePool
+        >>> from st_xling.cross_encoder.pools.candidate_pool import CandidatePool
         >>> pool = CandidatePool("Wer?", "de", ["He.", "There."], ["en", "en"], [1, 0], "q1", ["p1", "p2"])
         >>> RerankingEvaluator([pool], name="dev").primary_metric
         'dev_acc@1'

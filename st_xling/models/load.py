@@ -87,13 +87,18 @@ def limit_length(model: BaseModel, max_length: int) -> None:
     """Cut what ``model`` reads to ``max_length`` tokens, or ``ValueError`` if its positions do not reach that far."""
     if max_length < 3:
         raise ValueError(f"max_length must leave room for CLS, SEP and a word: got {max_length}; 32 suits sentences.")
-    config = getattr(getattr(model[0], "auto_model", None), "config", None)
-    positions = getattr(config, "max_position_embeddings", None)
-    padding_idx = getattr(getattr(model[0].auto_model, "embeddings", None), "padding_idx", None) if config else None
-    reach = None if positions is None else positions - (0 if padding_idx is None else padding_idx + 1)
+    reach = longest_input(model)
     if reach is not None and max_length > reach:
         raise ValueError(f"max_length must be at most {reach}, this encoder's positions: got {max_length}.")
     model.max_seq_length = max_length
+
+
+def longest_input(model: BaseModel) -> int | None:
+    """Tokens that the encoder's positions reach, special tokens included; ``None`` where they have no end."""
+    config = getattr(getattr(model[0], "auto_model", None), "config", None)
+    positions = getattr(config, "max_position_embeddings", None)
+    padding_idx = getattr(getattr(model[0].auto_model, "embeddings", None), "padding_idx", None) if config else None
+    return None if positions is None else positions - (0 if padding_idx is None else padding_idx + 1)
 
 
 def _first_line(error: Exception) -> str:

@@ -72,7 +72,7 @@ def prepare(data: Mapping[str, Dataset | IterableDataset], options: TrainingOpti
         return Mixture(pairs, whole, pairs, rows, shares, manifest)
     if options.max_steps <= 0:
         raise ValueError("a stream has no end that is known: got no max_steps; set training.max_steps / --max-steps.")
-    streams = {name: _as_stream(name, part) for name, part in data.items()}
+    streams = {name: as_stream(name, part) for name, part in data.items()}
     _check_columns(streams)
     parts = {name: head(part, min(HEAD_ROWS, HEAD_ROWS_OF_ALL // len(streams))) for name, part in streams.items()}
     chosen = sampler_options(options)
@@ -150,7 +150,8 @@ def _check_columns(data: Mapping[str, Any]) -> None:
             raise ValueError(f"data set {name!r} lacks {', '.join(missing)}: it has {', '.join(found)}.")
 
 
-def _as_stream(name: str, part: Any) -> IterableDataset:
+def as_stream(name: str, part: Any) -> IterableDataset:
+    """A data set as a stream that knows how many rows it has; a stream as it is."""
     if is_stream(part):
         return part
     if len(part) == 0:

@@ -121,7 +121,11 @@ def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, A
     Raises:
         ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
     """
-    raw = read_recipe(name_or_path, _HERE)
+    return recipe_of(read_recipe(name_or_path, _HERE), Path(name_or_path).stem, tiny=tiny, overrides=overrides)
+
+
+def recipe_of(raw: dict[str, Any], stem: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None) -> Recipe:
+    """A recipe from the keys of its file, checked; ``stem`` names one that does not name itself."""
     check_keys(raw, ["name", "summary", "losses", "model", "training", "tiny"], "the recipe")
     changes = raw.pop("tiny", None) or {}
     check_keys(changes, ["losses", "model", "training"], "tiny")
@@ -135,7 +139,7 @@ def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, A
         raise ValueError(f"a recipe needs at least one loss under 'losses': got {losses!r}.")
     check_keys(losses, OBJECTIVES, "losses")
     return Recipe(
-        name=str(raw.get("name", Path(name_or_path).stem)),
+        name=str(raw.get("name", stem)),
         summary=str(raw.get("summary", "")),
         losses=_used({loss: _loss_options(loss, options) for loss, options in losses.items()}),
         model=ModelOptions(**read_options(ModelOptions, raw.get("model"), "model")),

@@ -109,7 +109,7 @@ def train(
     job = Job(recipe, mixture, RunFolder(out), model, tiny, evaluator, StderrProgress(recipe.name))
     manifest = _manifest(job, command)
     trainer, texts, checkpoint = _claim(job, manifest, resume=resume, overwrite=overwrite)
-    seconds = _run(trainer, job, checkpoint)
+    seconds = run_trainer(trainer, job.folder, job.progress, checkpoint)
     if recipe.training.lora is not None:
         end_lora(trainer.model, recipe.training.lora, start=model_name(model), base=job.folder.base)
     result = TrainingResult(
@@ -198,15 +198,17 @@ def _claim(
     return trainer, texts, checkpoint
 
 
-def _run(trainer: CrossLingualTrainer, job: Job, checkpoint: Path | None) -> float:
+def run_trainer(
+    trainer: CrossLingualTrainer, folder: RunFolder, progress: StderrProgress, checkpoint: Path | None
+) -> float:
     """Train, from ``checkpoint`` if there is one, and return the seconds that it took."""
     started = time.perf_counter()
     try:
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     except KeyboardInterrupt as stop:
         # Beside others, only the main process tidies up after itself.
-        whole = job.folder.last_checkpoint() if processes.is_main() else None
-        raise TrainingInterrupted(job.folder.path, whole) from stop
+        whole = folder.last_checkpoint() if processes.is_main() else None
+        raise TrainingInterrupted(folder.path, whole) from stop
     finally:
-        job.progress.close()
+        progress.close()
     return time.perf_counter() - started

@@ -86,7 +86,7 @@ def make_pairs(
     size: Size, model: Any, sentences: dict[str, list[str]], languages: tuple[str, ...], sigma: float
 ) -> Pairs:
     """Pools one after another; passages of about so many tokens, whatever their language, spread by ``sigma``."""
-    from st_xling.cross_encoder.pair_template import text_ids
+    from st_xling.cross_encoder.scoring.pair_template import text_ids
 
     chooser = random.Random(0)
     tokens = {

@@ -9,7 +9,7 @@ import pytest
 from sentence_transformers import CrossEncoder
 
 from st_xling.cli import main
-from st_xling.cross_encoder.pair_specs import load_pool_specs
+from st_xling.cross_encoder.reading.pool_specs import load_pool_specs
 from st_xling.evaluation import RerankingEvaluator
 from tests.conftest import PAIRS
 from tests.cross_encoder.tiny_cross_encoder import tiny_cross_encoder

@@ -12,7 +12,8 @@ import pytest
 import torch
 from sentence_transformers import CrossEncoder
 
-from st_xling.cross_encoder.heads import cross_encoder, head_modules, replace_head, tiny_cross_encoder
+from st_xling.cross_encoder import cross_encoder, replace_head, tiny_cross_encoder
+from st_xling.cross_encoder.head_modules import head_modules
 from st_xling.models.backbone import token_encoder
 from tests.conftest import PAIRS
 

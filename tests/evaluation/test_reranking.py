@@ -12,7 +12,7 @@ from datasets import Dataset
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
 from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 
-from st_xling.cross_encoder.pools import CandidatePool, CandidatePools
+from st_xling.cross_encoder.pools.candidate_pool import CandidatePool, CandidatePools
 from st_xling.evaluation import RerankingEvaluator
 from tests.conftest import PAIRS
 from tests.cross_encoder.tiny_cross_encoder import tiny_cross_encoder

@@ -21,4 +21,10 @@ def load_reranker(model: Any, device: str | None = None) -> tuple[CrossEncoder, 
 
     if not isinstance(model, str):
         return model, None
-    return cross_encoder(model, head="keep", device=device), model
+    try:
+        return cross_encoder(model, head="keep", device=device), model
+    except ValueError as error:
+        raise ValueError(
+            f"expected a cross-encoder with a trained head of one score at {model!r}; st-xling train xpr-mixed makes one "
+            f"({error})"
+        ) from error

@@ -12,8 +12,8 @@ from typing import IO, Any
 import numpy as np
 from tqdm import tqdm
 
-from st_xling.cross_encoder.pair_scorer import PairScorer
-from st_xling.cross_encoder.scoring import check_top_k, ranked
+from st_xling.cross_encoder.scoring.pair_scorer import PairScorer
+from st_xling.cross_encoder.scoring.ranking import check_top_k, ranked
 from st_xling.mining.embedding.model_identity import model_identity
 from st_xling.mining.files.deliver import Output, check_outputs, deliver, work_folder
 from st_xling.mining.files.whole_files import append_whole, read_journal

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from st_xling.cross_encoder.pair_scorer import PairScorer
-from st_xling.cross_encoder.scoring import check_top_k, ranked
+from st_xling.cross_encoder.scoring.pair_scorer import PairScorer
+from st_xling.cross_encoder.scoring.ranking import check_top_k, ranked
 from st_xling.mining.embedding.encode_workers import embed
 from st_xling.mining.embedding.model_identity import model_identity
 from st_xling.mining.guards.language import likeliest_language

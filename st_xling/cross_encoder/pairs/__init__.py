@@ -1,0 +1,1 @@
+"""Aligned pairs → what is trained on: negatives, XPI's mixed-language set, the strategies of re-ranking."""

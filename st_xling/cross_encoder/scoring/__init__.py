@@ -1,0 +1,1 @@
+"""Scores of many pairs, and passages in the order of their scores."""

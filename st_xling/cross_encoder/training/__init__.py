@@ -1,0 +1,1 @@
+"""Recipes of cross-encoders and their training in stages."""

@@ -1,0 +1,166 @@
+"""One training run of a cross-encoder, stage by stage, from labelled pairs to a saved model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sentence_transformers import CrossEncoder
+from sentence_transformers.base.evaluation import BaseEvaluator
+
+from st_xling._version import __version__
+from st_xling.cross_encoder.head_modules import replace_head
+from st_xling.cross_encoder.pairs.labelled import PAIR_COLUMNS
+from st_xling.cross_encoder.training.loss_rows import check_pairs
+from st_xling.cross_encoder.training.pool_leaks import check_pool_leaks
+from st_xling.cross_encoder.training.recipe import CrossEncoderRecipe
+from st_xling.cross_encoder.training.result import CrossEncoderResult, save_result
+from st_xling.cross_encoder.training.stage_training import prepare_stage, train_stage
+from st_xling.cross_encoder.training.stages import Stage, StagedRunFolder, plan_stages
+from st_xling.cross_encoder.training.start import Start, start_model
+from st_xling.training import processes
+from st_xling.training.leak_check import OnLeak
+from st_xling.training.lora import require_peft
+from st_xling.training.mixture import fingerprint
+from st_xling.training.prepare import check_tiny, model_name
+from st_xling.training.run import TrainingInterrupted, dev_data
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from st_xling.data.leak import Texts
+    from st_xling.data.leak_report import LeakReport
+
+_TEXT = [name for name in PAIR_COLUMNS if name != "label"]
+
+
+def train_cross_encoder(
+    recipe: CrossEncoderRecipe,
+    stages: Sequence[Dataset],
+    out: str | Path,
+    *,
+    model: Start = "tiny",
+    tiny: Mapping[str, Any] | None = None,
+    evaluator: BaseEvaluator | None = None,
+    xpi: Dataset | None = None,
+    xpi_evaluator: BaseEvaluator | None = None,
+    evaluation: Mapping[str, Texts] | None = None,
+    on_leak: OnLeak = "report",
+    resume: bool = False,
+    overwrite: bool = False,
+    command: str | None = None,
+) -> CrossEncoderResult:
+    """Train a cross-encoder and save it.
+
+    Args:
+        recipe: Loss and options, from :func:`~st_xling.cross_encoder.load_cross_encoder_recipe`.
+        stages: Labelled pairs of each stage, as a strategy gives them.
+        out: Folder of the run, see :mod:`st_xling.cross_encoder.training.stages`.
+        model: Hub id, folder, a loaded model (an encoder or a cross-encoder, see :func:`cross_encoder`), or ``"tiny"``:
+            a small encoder built from the data.
+        tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
+        evaluator: Judges the model during training by its ``primary_metric``; the best checkpoint is kept.
+        xpi: Labelled pairs of the stage before, for a recipe that was loaded with ``xpi=True``: the encoder is kept,
+            the head is new.
+        xpi_evaluator: Judges that stage.
+        evaluation: Texts that will judge the model later; like the evaluators' queries and relevant passages, they are
+            looked for in the pairs of every stage, and what is found is told and kept in ``results.json``.
+        on_leak: What to do about pairs with such text: ``"report"``, ``"drop"`` or ``"fail"``.
+        resume: Go on from the last complete checkpoint in ``out``, in the stage that was interrupted.
+        overwrite: Replace an earlier run in ``out``.
+        command: The command line, kept with the run.
+
+    Raises:
+        ValueError: Empty data, an occupied folder, a model or option that does not fit; several processes;
+            shared text, if it is to fail.
+        TrainingInterrupted: Ctrl-C.
+    """
+    tiny = check_tiny(tiny)
+    if tiny and model != "tiny":
+        raise ValueError(f"tiny options shape the model 'tiny' only: got {', '.join(tiny)} for another model.")
+    if processes.count() > 1:
+        raise ValueError(f"cross-encoders are trained in one process: got {processes.count()}; start one.")
+    plan = plan_stages(recipe, stages, evaluator=evaluator, xpi=xpi, xpi_evaluator=xpi_evaluator)
+    _check(plan)
+    plan, leak = check_pool_leaks(plan, evaluation, on_leak=on_leak)
+    folder = StagedRunFolder(out, stages=len(plan))
+    folder.check_free(resume=resume, overwrite=overwrite)
+    manifest = _manifest(plan, recipe, model, tiny, command)
+    if not (resume and folder.manifest_path.is_file()):
+        start = start_model(plan, model, tiny)
+        for stage in plan:  # faults of any stage before the first is trained
+            prepare_stage(stage, start, tell=False)
+        folder.claim(manifest, overwrite=overwrite)
+        folder.start_over(manifest)
+    else:
+        start = None
+        folder.claim(manifest, resume=True)
+    return _run(plan, folder, manifest, start, model, leak)
+
+
+def _check(plan: list[Stage]) -> None:
+    for stage in plan:
+        check_pairs(stage.pairs)
+        if stage.recipe.training.lora is not None:
+            require_peft()
+
+
+def _run(
+    plan: list[Stage],
+    folder: StagedRunFolder,
+    manifest: dict[str, Any],
+    start: CrossEncoder | None,
+    given: Start,
+    leak: LeakReport | None,
+) -> CrossEncoderResult:
+    """The stages that are not finished yet; ``start`` is what the first of all begins with, where that is known."""
+    first = folder.first_unfinished()
+    reports = [folder.report(number) for number in range(first)]
+    model = start
+    for number in range(first, len(plan)):
+        stage, checkpoint = plan[number], folder.checkpoint(number)
+        if checkpoint is None and model is None:
+            model = (
+                CrossEncoder(str(folder.model(number - 1))) if number else start_model(plan, given, manifest["tiny"])
+            )
+        if checkpoint is None and stage.new_head and model is not None:
+            replace_head(model, stage.recipe.training.seed)
+        last = number == len(plan) - 1
+        started = time.perf_counter()
+        try:
+            model, report = train_stage(
+                stage,
+                model,
+                folder.stage(number),
+                checkpoint=checkpoint,
+                keep_adapters=last,
+                start=None if number else model_name(given),
+            )
+        except KeyboardInterrupt as stop:
+            raise TrainingInterrupted(folder.path, folder.last_checkpoint()) from stop
+        reports.append({**report, "seconds": round(time.perf_counter() - started, 1)})
+        if not last:
+            folder.finish(number, model, reports[-1])
+    assert model is not None
+    return save_result(model, folder, manifest, reports, given, leak)
+
+
+def _manifest(
+    plan: list[Stage],
+    recipe: CrossEncoderRecipe,
+    model: Start,
+    tiny: Mapping[str, Any],
+    command: str | None,
+) -> dict[str, Any]:
+    """What identifies the run; one that is resumed must agree with it."""
+    return {
+        "version": __version__,
+        "command": command,
+        "recipe": recipe.as_dict(),
+        "model": model_name(model),
+        "tiny": dict(tiny),
+        "data": {stage.name: {"rows": len(stage.pairs), "sha8": fingerprint(stage.pairs, _TEXT)} for stage in plan},
+        "dev": {stage.name: dev_data(stage.evaluator) for stage in plan},
+    }

@@ -1,0 +1,139 @@
+"""A run in several stages: what each is trained on, and where its checkpoints and its model are kept.
+
+Beside what :mod:`st_xling.training.run_folder` names, of a run of two stages or more:
+
+================================  ====================================================================
+``training/stage-1/checkpoint-N/``  the host's checkpoint of the first stage
+``training/stage-1/base/``          training by adapters: the model below them
+``training/stage-1/model/``         what the stage ended with: the next one starts from it
+``training/stage-1/report.json``    its figures and log
+================================  ====================================================================
+
+A run of one stage keeps its checkpoints in ``training/``, as an encoder's does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sentence_transformers import CrossEncoder
+
+from st_xling.cross_encoder.training.recipe import CrossEncoderRecipe
+from st_xling.training.run_folder import RunFolder, newest_checkpoint, write_json
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from sentence_transformers.base.evaluation import BaseEvaluator
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One training on one data set.
+
+    Attributes:
+        name: For people, e.g. ``"xpr-cascade 2/2"``.
+        recipe: Its loss and training options.
+        pairs: Labelled pairs.
+        max_steps: Its part of the recipe's; at most 0: as the epochs say.
+        new_head: The head of the stage before is replaced.
+        evaluator: Judges it; the best checkpoint is what it ends with.
+    """
+
+    name: str
+    recipe: CrossEncoderRecipe
+    pairs: Dataset
+    max_steps: int
+    new_head: bool
+    evaluator: BaseEvaluator | None
+
+
+def plan_stages(
+    recipe: CrossEncoderRecipe,
+    pairs: Sequence[Dataset],
+    *,
+    evaluator: BaseEvaluator | None = None,
+    xpi: Dataset | None = None,
+    xpi_evaluator: BaseEvaluator | None = None,
+) -> list[Stage]:
+    """The stages of a recipe in order, XPI first.
+
+    ``max_steps`` is of the whole recipe, so that strategies of one and of several stages cost the same: its stages
+    share it by their rows. Epochs are of each stage's own data.
+
+    Raises:
+        ValueError: No data, data for XPI but no recipe for it or the reverse, or fewer steps than stages.
+    """
+    if not pairs:
+        raise ValueError("training needs at least one data set: got none.")
+    if (recipe.xpi is None) != (xpi is None):
+        given, lacking = ("data", "recipe") if recipe.xpi is None else ("recipe", "data")
+        raise ValueError(
+            f"XPI needs a recipe and data: got its {given} and no {lacking}; load the recipe with xpi=True."
+        )
+    stages = []
+    if recipe.xpi is not None and xpi is not None:
+        stages.append(Stage(recipe.xpi.name, recipe.xpi, xpi, recipe.xpi.training.max_steps, False, xpi_evaluator))
+    steps = _shares(recipe.training.max_steps, [len(part) for part in pairs])
+    for number, part in enumerate(pairs):
+        name = recipe.name if len(pairs) == 1 else f"{recipe.name} {number + 1}/{len(pairs)}"
+        stages.append(Stage(name, recipe, part, steps[number], number == 0 and bool(stages), evaluator))
+    return stages
+
+
+def _shares(total: int, rows: Sequence[int]) -> list[int]:
+    if total <= 0:
+        return [total] * len(rows)
+    if total < len(rows):
+        raise ValueError(f"training.max_steps is shared by {len(rows)} stages: got {total}; give one step to each.")
+    bounds = [round(total * sum(rows[:place]) / max(1, sum(rows))) for place in range(len(rows) + 1)]
+    shares = [max(1, end - start) for start, end in itertools.pairwise(bounds)]
+    shares[shares.index(max(shares))] += total - sum(shares)
+    return shares
+
+
+class StagedRunFolder(RunFolder):
+    """The folder of a run of ``stages`` stages, which are numbered from 0."""
+
+    def __init__(self, path: str | Path, *, stages: int) -> None:
+        super().__init__(path)
+        self.stages = stages
+
+    def stage(self, number: int) -> Path:
+        """Where a stage's checkpoints are."""
+        return self.training if self.stages == 1 else self.training / f"stage-{number + 1}"
+
+    def first_unfinished(self) -> int:
+        """The stage to go on in; the last one is finished by the run itself."""
+        return next((number for number in range(self.stages - 1) if not self.model(number).is_dir()), self.stages - 1)
+
+    def model(self, number: int) -> Path:
+        """The model that a stage before the last ended with."""
+        return self.stage(number) / "model"
+
+    def checkpoint(self, number: int) -> Path | None:
+        """The newest whole checkpoint of a stage."""
+        return newest_checkpoint(self.stage(number))
+
+    def last_checkpoint(self) -> Path | None:
+        """What there is to go on from: a checkpoint of the stage that was interrupted, or the model before it."""
+        number = self.first_unfinished()
+        found = self.checkpoint(number)
+        return self.model(number - 1) if found is None and number > 0 else found
+
+    def finish(self, number: int, model: CrossEncoder, report: dict[str, Any]) -> None:
+        """Keep what a stage before the last ended with; the model stands, or does not, as a whole."""
+        write_json(self.stage(number) / "report.json", report)
+        beside = self.model(number).with_name("model.tmp")
+        shutil.rmtree(beside, ignore_errors=True)
+        model.save_pretrained(str(beside))
+        beside.replace(self.model(number))
+
+    def report(self, number: int) -> dict[str, Any]:
+        """What :meth:`finish` kept."""
+        return json.loads((self.stage(number) / "report.json").read_text(encoding="utf-8"))

@@ -1,0 +1,152 @@
+"""CoNLL-U, the format of Universal Dependencies: words and their part-of-speech tags, trees checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from st_xling.data.conllu_tree import tree_faults
+from st_xling.data.faults import FaultLog
+from st_xling.data.lines import read_lines
+
+UPOS = (
+    "ADJ",
+    "ADP",
+    "ADV",
+    "AUX",
+    "CCONJ",
+    "DET",
+    "INTJ",
+    "NOUN",
+    "NUM",
+    "PART",
+    "PRON",
+    "PROPN",
+    "PUNCT",
+    "SCONJ",
+    "SYM",
+    "VERB",
+    "X",
+)
+"""The universal tags, in alphabetical order. *Source:* universaldependencies.org/u/pos."""
+
+COLUMNS = 10
+_WORD = re.compile(r"[1-9][0-9]*")
+_RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
+_EMPTY_NODE = re.compile(r"(0|[1-9][0-9]*)\.([1-9][0-9]*)")
+
+NumberedLine = tuple[int, list[str]]
+
+
+@dataclass(frozen=True)
+class TaggedSentences:
+    """Sentences of one language in the order of their file.
+
+    Attributes:
+        words: Syntactic words of each sentence.
+        tags: A universal tag for each word.
+        rows: Each sentence's place in the file, counted from 0.
+        total: Sentences in the file.
+        ranges: Multiword tokens (``1-2``) that were passed over: their words are tagged, not they.
+        empty_nodes: Nodes without a word (``1.1``) that were passed over.
+    """
+
+    words: list[list[str]] = field(default_factory=list)
+    tags: list[list[str]] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    total: int = 0
+    ranges: int = 0
+    empty_nodes: int = 0
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+    def select(self, places: Iterable[int]) -> TaggedSentences:
+        """The sentences at ``places``."""
+        chosen = list(places)
+        words, tags = ([column[place] for place in chosen] for column in (self.words, self.tags))
+        return replace(self, words=words, tags=tags, rows=[self.rows[place] for place in chosen])
+
+
+def read_conllu(path: str | Path) -> TaggedSentences:
+    """Words and universal tags of a treebank, plain or gzipped.
+
+    Of a multiword token ``1-2`` the words ``1`` and ``2`` count, as in the shared tasks; empty nodes are passed over.
+    The trees are not returned, but a broken one shows a file that was cut or edited by hand: ids that do not count
+    ``1, 2, 3, …``, ranges and empty nodes out of place, heads that are no word of the sentence, cycles, no root or
+    several. Sentences whose heads are all ``_`` have no tree, which is no fault.
+
+    Raises:
+        ParallelTextError: For faulty lines and trees, all together with their line numbers, or if there is no sentence.
+        FileNotFoundError: If there is no such file.
+    """
+    faults = FaultLog(can_skip=False, what="CoNLL-U")
+    words: list[list[str]] = []
+    tags: list[list[str]] = []
+    ranges = empty_nodes = 0
+    for block in _sentences(path, read_lines(path, faults), faults):
+        before = len(faults.faults)
+        rows = list(_words(path, block, faults))
+        if not rows and len(faults.faults) == before:
+            faults.add(path, block[0][0], "broken id", "expected words, got a sentence without any")
+        ranges += sum("-" in cells[0] for _, cells in block)
+        empty_nodes += sum("." in cells[0] for _, cells in block)
+        if len(faults.faults) == before:  # of misnumbered words no tree can be judged
+            for number, kind, detail in tree_faults([(number, cells[6]) for number, cells in rows]):
+                faults.add(path, number, kind, detail)
+        words.append([cells[1] for _, cells in rows])
+        tags.append([cells[3] for _, cells in rows])
+    if not words and not faults.faults:
+        faults.add_beyond_repair(path, "no rows", "expected sentences")
+    faults.settle()
+    return TaggedSentences(words, tags, list(range(len(words))), len(words), ranges, empty_nodes)
+
+
+def _sentences(path: str | Path, lines: Sequence[str | None], faults: FaultLog) -> Iterator[list[NumberedLine]]:
+    block: list[NumberedLine] = []
+    for number, line in enumerate([*lines, ""], 1):
+        if line is not None and not line.strip():
+            if block:
+                yield block
+            block = []
+        elif line is not None and not line.startswith("#"):
+            cells = line.split("\t")
+            if len(cells) == COLUMNS:
+                block.append((number, cells))
+            else:
+                faults.add(path, number, "bad column count", f"expected {COLUMNS}, got {len(cells)}")
+
+
+def _words(path: str | Path, block: Sequence[NumberedLine], faults: FaultLog) -> Iterator[NumberedLine]:
+    """The lines that are words, once their ids and those between them are in order; tags and forms checked."""
+    last = covered = 0  # the last word, and the last that a range has taken in
+    empty = 0  # empty nodes since that word
+    open_range = 0
+    for number, cells in block:
+        name, expected = cells[0], last + 1
+        if _WORD.fullmatch(name):
+            if int(name) != expected:
+                faults.add(path, number, "broken id", f"expected word {expected}, got {name}")
+            last, empty = int(name), 0
+            if not cells[1].strip() or cells[3] not in UPOS:
+                faults.add(
+                    path, number, "bad word", f"expected a form and a universal tag, got {cells[1]!r} {cells[3]!r}"
+                )
+            yield number, cells
+        elif found := _RANGE.fullmatch(name):
+            start, end = int(found[1]), int(found[2])
+            if start != expected or end <= start or start <= covered:
+                faults.add(
+                    path, number, "broken id", f"expected a range from {expected} on, apart from others, got {name}"
+                )
+            covered, open_range = max(covered, end), number
+        elif found := _EMPTY_NODE.fullmatch(name):
+            empty += 1
+            if (int(found[1]), int(found[2])) != (last, empty):
+                faults.add(path, number, "broken id", f"expected {last}.{empty} or word {expected}, got {name}")
+        else:
+            faults.add(path, number, "broken id", f"expected a word, 1-2 or 1.1, got {name!r}")
+    if covered > last:
+        faults.add(path, open_range, "broken id", f"expected word {covered}, the end of this range, got {last} words")

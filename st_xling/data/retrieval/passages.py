@@ -1,0 +1,112 @@
+"""A corpus of passages that is never in memory as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from st_xling.data.faults import FaultLog
+from st_xling.data.lines import iter_lines
+from st_xling.data.records import json_objects
+
+_IDS = ("_id", "docid", "id")
+_TEXTS = ("text", "contents")
+
+
+class Passages(Sequence[str]):
+    """The texts of a corpus in the order of its files, read again whenever they are asked for.
+
+    A line is JSON: an id (``_id``, ``docid`` or ``id``), a text (``text``, or ``contents`` as in Mr.TyDi's index), and
+    perhaps a ``title``, which is put before the text with a space between, as BEIR does. Slices that follow one
+    another are read in one pass over the files; a slice that goes back starts them again.
+
+    Args:
+        paths: JSON lines, plain or gzipped; one corpus in several files keeps their order.
+        skip_bad_lines: Leave faulty lines out, with a warning, instead of raising.
+    Raises:
+        FileNotFoundError: If a file is missing.
+        ParallelTextError: For all faulty lines together: bad JSON, no id, no text, an id twice.
+        ValueError: For a corpus without passages.
+
+    Attributes:
+        ids: Id → row, in order.
+        sha256: Of ids and texts.
+    """
+
+    def __init__(self, paths: str | Path | Iterable[str | Path], *, skip_bad_lines: bool = False) -> None:
+        self.paths = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
+        faults = FaultLog(skip_bad_lines=skip_bad_lines, what="passages")
+        digest = hashlib.sha256()
+        self.ids: dict[str, int] = {}
+        for path, number, identity, text in self._parsed(faults):
+            if identity in self.ids:
+                faults.add(path, number, "id twice", identity)
+                continue
+            self.ids[identity] = len(self.ids)
+            digest.update(f"{identity}\t{text}\n".encode("utf-8", "surrogatepass"))
+        faults.settle()
+        if not self.ids:
+            raise ValueError(f"expected passages in {', '.join(map(str, self.paths))}: got none.")
+        self.sha256 = digest.hexdigest()
+        self._position, self._reader = 0, iter(())  # type: tuple[int, Iterator[tuple[str, str]]]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, place: Any) -> Any:
+        if not isinstance(place, slice):
+            row = range(len(self))[place]
+            return self[row : row + 1][0]
+        start, stop, step = place.indices(len(self))
+        if step != 1:
+            raise ValueError(f"passages are read in order: got a slice with step {step}; take every row.")
+        if start < self._position or self._position == 0:
+            self._position, self._reader = 0, self.records()
+        while self._position < start:
+            self._next()
+        return [self._next() for _ in range(start, stop)]
+
+    def __iter__(self) -> Iterator[str]:
+        return (text for _, text in self.records())
+
+    def records(self) -> Iterator[tuple[str, str]]:
+        """Ids and texts in order, in one pass over the files."""
+        row = 0
+        for _, _, identity, text in self._parsed(FaultLog(skip_bad_lines=True)):
+            if self.ids.get(identity) == row:  # the second of two equal ids has been reported, and is none of ours
+                row += 1
+                yield identity, text
+        if row != len(self):
+            raise ValueError(
+                f"{', '.join(map(str, self.paths))} changed while they were read: got {row:,} of {len(self):,} "
+                "passages; start again."
+            )
+
+    def _next(self) -> str:
+        self._position += 1
+        return next(self._reader)[1]
+
+    def _parsed(self, faults: FaultLog) -> Iterator[tuple[Path, int, str, str]]:
+        for path in self.paths:
+            for number, line in enumerate(iter_lines(path, faults), 1):
+                for _, row in json_objects(path, [line], faults, number):
+                    found = passage(row)
+                    if found is None:
+                        faults.add(path, number, "no id or text", f"expected {', '.join(_IDS)}; {' or '.join(_TEXTS)}")
+                    else:
+                        yield path, number, *found
+
+
+def passage(row: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Id and text, title included, of one object; ``None`` where either is missing or blank."""
+    identity = next((row[key] for key in _IDS if row.get(key) not in (None, "")), None)
+    text = next((row[key] for key in _TEXTS if key in row), "")
+    title = row.get("title") or ""
+    if isinstance(identity, bool) or not isinstance(identity, (str, int)):
+        return None
+    if not isinstance(text, str) or not isinstance(title, str):
+        return None
+    whole = f"{title.strip()} {text}".strip()
+    return (str(identity), whole) if whole else None

@@ -1,0 +1,141 @@
+"""P@N of translation matching as an evaluator, over any pairs of languages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from st_xling._version import __version__
+from st_xling.evaluation.precision_at import precision_at
+from st_xling.evaluation.signatures import sha8
+from st_xling.evaluation.signed import SignedEvaluator
+from st_xling.evaluation.tatoeba_pairs import Pairs, aligned_pairs
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+DIRECTIONS = ("source_to_target", "target_to_source", "mean")
+
+
+class PrecisionEvaluator(SignedEvaluator):
+    """How often a translation is among the N nearest sentences, by cosine, both ways, with macro averages.
+
+    Args:
+        pairs: Name, such as ``"zh-vi"``, to aligned texts: two lists, or a ``Dataset`` with columns ``source`` and
+            ``target``.
+        at: Values of N.
+        batch_size: Texts encoded at a time.
+        name: Prefix of the metrics and name of the data in the signature.
+        show_progress_bar: Whether to show one while encoding.
+        truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
+        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
+    Returns:
+        From a call, fractions in [0, 1]: ``{name}_{pair}_source_to_target_p@1``, ``..._target_to_source_p@1`` and
+        ``..._mean_p@1``; the same without a pair, averaged over pairs. ``{name}_mean_p@{first N}`` is the primary one.
+    Raises:
+        ValueError: On empty or misaligned pairs (all faults at once), an N below 1, or embeddings that are zero or not
+            finite.
+    Source:
+        Huang et al. 2023 (mBERT-SF), section 4.3.
+    Example:
+        >>> PrecisionEvaluator({"zh-vi": (["你好。"], ["Xin chào."])}).primary_metric
+        'precision_mean_p@1'
+    """
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        *,
+        at: Sequence[int] = (1, 5),
+        batch_size: int = 64,
+        name: str = "precision",
+        show_progress_bar: bool = False,
+        truncate_dim: int | None = None,
+        write_csv: bool = True,
+    ) -> None:
+        if not at or min(at) < 1:
+            raise ValueError(f"at must hold numbers of candidates, 1 or more: got {tuple(at)}.")
+        self.at = tuple(at)
+        self.primary_measure = f"mean_p@{self.at[0]}"
+        super().__init__(
+            name=name,
+            default_name="precision",
+            primary=self.primary_measure,
+            batch_size=batch_size,
+            show_progress_bar=show_progress_bar,
+            truncate_dim=truncate_dim,
+            write_csv=write_csv,
+        )
+        self.pairs = aligned_pairs(pairs)
+
+    @property
+    def signature(self) -> str:
+        """What a figure depends on besides the model; the eight hex digits identify pairs, texts and order."""
+        parts = [
+            "precision",
+            f"at:{','.join(map(str, self.at))}",
+            f"pairs:{','.join(self.pairs)}",
+            "direction:both",
+            "ties:index",
+            *([] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]),
+            f"data:{self.name}@{sha8(self.pairs)}",
+            f"st-xling:{__version__}",
+        ]
+        return "|".join(parts)
+
+    def judge(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
+        """Figures of vectors that are there already, without the name before them.
+
+        Args:
+            vectors: Of each of ``pairs``, source and target. *Shape of each:* ``(pairs, dim)``
+        """
+        metrics: dict[str, float] = {}
+        for pair in self.pairs:
+            try:
+                forward, backward = precision_at(*vectors[pair], at=self.at)
+            except ValueError as error:
+                raise ValueError(f"{pair}: {error}") from error
+            for n in self.at:
+                both = (forward[n], backward[n], (forward[n] + backward[n]) / 2)
+                metrics |= {f"{pair}_{way}_p@{n}": value for way, value in zip(DIRECTIONS, both)}
+        for n in self.at:
+            for way in DIRECTIONS:
+                metrics[f"{way}_p@{n}"] = sum(metrics[f"{pair}_{way}_p@{n}"] for pair in self.pairs) / len(self.pairs)
+        return metrics
+
+    def __call__(  # type: ignore[override]  # the host's base class names its argument's type more widely
+        self, model: SentenceTransformer, output_path: str | None = None, epoch: int = -1, steps: int = -1
+    ) -> dict[str, float]:
+        """Encode, match both ways and average; see the class for the keys.
+
+        Args:
+            model: Anything with the host's ``encode`` and ``model_card_data``.
+            output_path: Folder for the CSV; none is written without it.
+            epoch: Epoch for the CSV and the card; -1 outside training.
+            steps: Steps within the epoch; -1 at its end.
+        """
+        columns = iter(self.encode_columns(model, [side for sides in self.pairs.values() for side in sides]))
+        metrics = self.judge({pair: (next(columns), next(columns)) for pair in self.pairs})
+        if output_path is not None and self.write_csv:
+            rows = [[epoch, steps, measure, value] for measure, value in metrics.items()]
+            self.append_csv(output_path, ["epoch", "steps", "measure", "value"], rows)
+        return self.keep(metrics, model, epoch, steps)
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Settings for the model card."""
+        return {"pairs": list(self.pairs), "at": list(self.at), **super().get_config_dict()}
+
+    def table(self, metrics: Mapping[str, float]) -> str:
+        """The figures of a call as plain text: one row a pair, then their average; percent with one decimal."""
+        prefix = f"{self.name}_" if self.name else ""
+        heads = [f"P@{n} {way}" for n in self.at for way in ("->", "<-")]
+        labels = [*self.pairs, *(["all"] if len(self.pairs) > 1 else [])]
+        width = max(len("pair"), *map(len, labels))
+        lines = [f"{'pair':<{width}}  " + "  ".join(heads)]
+        for label in labels:
+            stem = prefix if label == "all" else f"{prefix}{label}_"
+            values = [100 * metrics[f"{stem}{way}_p@{n}"] for n in self.at for way in DIRECTIONS[:2]]
+            lines.append(f"{label:<{width}}  " + "  ".join(f"{v:{len(h)}.1f}" for h, v in zip(heads, values)))
+        return "\n".join(lines)

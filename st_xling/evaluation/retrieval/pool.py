@@ -1,0 +1,148 @@
+"""Queries, and the passages that each of them is searched in."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from st_xling.data.retrieval import RetrievalSet
+
+
+class PoolQuery(NamedTuple):
+    """One query.
+
+    Attributes:
+        id: Unique in its pool.
+        text: What is asked.
+        language: Of the text.
+        label: Under which its figures are averaged: its language, or ``en-fi`` for English over Finnish passages.
+        relevant: Passage id → grade above 0.
+    """
+
+    id: str
+    text: str
+    language: str
+    label: str
+    relevant: dict[str, int]
+
+
+@dataclass(frozen=True)
+class RetrievalPool:
+    """Passages of one set or of several, and the queries over all of them.
+
+    Attributes:
+        name: The passages' languages.
+        queries: Grouped by label.
+        passages: Texts in order; slices are read from the disk, in one pass if they follow one another.
+        passage_ids: Unique in the pool: ``fi:12`` where languages are mixed.
+        languages: Passage id → language.
+        sha256: Of queries, passages and judgements.
+    """
+
+    name: str
+    queries: tuple[PoolQuery, ...] = field(repr=False)
+    passages: Sequence[str] = field(repr=False)
+    passage_ids: list[str] = field(repr=False)
+    languages: dict[str, str] = field(repr=False)
+    sha256: str
+
+
+def separate_pools(sets: Sequence[RetrievalSet]) -> list[RetrievalPool]:
+    """A pool for each set: its queries, over its passages.
+
+    Raises:
+        ValueError: No set, or two of one language, whose figures would have the same label.
+    """
+    _check_languages(sets)
+    pools = []
+    for found in sets:
+        queries = tuple(
+            PoolQuery(f"{code}:{name}", text, code, _label(code, found.language), found.relevant[name])
+            for code, asked in found.queries.items()
+            for name, text in asked.items()
+        )
+        names = list(found.passages.ids)
+        languages = dict.fromkeys(names, found.language)
+        pools.append(RetrievalPool(found.language, queries, found.passages, names, languages, found.sha256))
+    return pools
+
+
+def mixed_pool(sets: Sequence[RetrievalSet]) -> RetrievalPool:
+    """One pool of all passages of all sets, in which every query is searched.
+
+    A query that several sets have in the same language, under the same id, is one query: what is relevant in any of
+    them is relevant.
+
+    Raises:
+        ValueError: No set, or two of one language; a query id that two sets use for different texts of one language.
+    """
+    _check_languages(sets)
+    texts: dict[tuple[str, str], str] = {}
+    relevant: dict[tuple[str, str], dict[str, int]] = {}
+    unlike = []
+    for found in sets:
+        for code, asked in found.queries.items():
+            for name, text in asked.items():
+                if texts.setdefault((code, name), text) != text:
+                    unlike.append(f"{code} {name}")
+                grades = {f"{found.language}:{passage}": grade for passage, grade in found.relevant[name].items()}
+                relevant.setdefault((code, name), {}).update(grades)
+    if unlike:
+        shown = ", ".join(unlike[:5])
+        raise ValueError(
+            f"an id must mean one query in all sets of a mixed pool: {len(unlike)} differ in their text, such as "
+            f"{shown}; give them other ids, or keep the sets apart."
+        )
+    ordered = sorted(texts, key=lambda key: key[0])
+    queries = tuple(PoolQuery(f"{code}:{name}", texts[code, name], code, code, relevant[code, name])
+                    for code, name in ordered)  # fmt: skip
+    names = [f"{found.language}:{name}" for found in sets for name in found.passages.ids]
+    languages = {f"{found.language}:{name}": found.language for found in sets for name in found.passages.ids}
+    digest = hashlib.sha256("\n".join(found.sha256 for found in sets).encode()).hexdigest()
+    passages = _Joined([found.passages for found in sets])
+    return RetrievalPool("+".join(found.language for found in sets), queries, passages, names, languages, digest)
+
+
+def _label(query_language: str, passage_language: str) -> str:
+    return query_language if query_language == passage_language else f"{query_language}-{passage_language}"
+
+
+def _check_languages(sets: Sequence[RetrievalSet]) -> None:
+    codes = [found.language for found in sets]
+    twice = sorted({code for code in codes if codes.count(code) > 1})
+    if not sets:
+        raise ValueError("retrieval needs at least one set of queries, passages and qrels: got none.")
+    if twice:
+        raise ValueError(f"sets must have passages of different languages: got {', '.join(twice)} twice; judge one.")
+
+
+class _Joined(Sequence[str]):
+    """Several sequences as one; slices go through them in order."""
+
+    def __init__(self, parts: Sequence[Sequence[str]]) -> None:
+        self.parts = parts
+        self.starts = [0, *accumulate(map(len, parts))]
+
+    def __len__(self) -> int:
+        return self.starts[-1]
+
+    def __iter__(self) -> Iterator[str]:
+        for part in self.parts:
+            yield from part
+
+    def __getitem__(self, place: Any) -> Any:
+        if not isinstance(place, slice):
+            row = range(len(self))[place]
+            number = bisect_right(self.starts, row) - 1
+            return self.parts[number][row - self.starts[number]]
+        start, stop, step = place.indices(len(self))
+        texts: list[str] = []
+        for begin, part in zip(self.starts, self.parts):
+            first, last = max(start - begin, 0), min(stop - begin, len(part))
+            if first < last:
+                texts += part[first:last]
+        return texts if step == 1 else texts[::step]

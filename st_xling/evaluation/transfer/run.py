@@ -1,0 +1,184 @@
+"""One transfer run: an encoder, fine-tuned on English, judged in every language.
+
+=================================  ==============================================================================
+``model.safetensors``, …           the fine-tuned model, a stock ``CrossEncoder`` or ``AutoModelForTokenClassification``
+``results.json``                   figures with their signature
+``predictions/xx.tsv``             true and predicted labels of each language
+``training/``                      what is needed to go on, see :class:`~st_xling.training.run_folder.RunFolder`
+=================================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from sentence_transformers import CrossEncoder
+from tqdm.auto import tqdm
+
+from st_xling._version import __version__
+from st_xling.data.classified_pairs import ClassifiedPairs
+from st_xling.data.conllu import TaggedSentences
+from st_xling.evaluation.transfer.fine_tune import fine_tune
+from st_xling.evaluation.transfer.heads import WordTagger, pair_classifier, word_tagger
+from st_xling.evaluation.transfer.label_sets import label_rows
+from st_xling.evaluation.transfer.predict import cut_pairs, predict_pairs, predict_tags
+from st_xling.evaluation.transfer.prediction_files import read_predictions, write_predictions
+from st_xling.evaluation.transfer.report import TransferReport, transfer_signature
+from st_xling.evaluation.transfer.scores import label_scores
+from st_xling.evaluation.transfer.tagging_rows import tagging_rows
+from st_xling.evaluation.transfer.tasks import FineTuning
+from st_xling.evaluation.transfer.transfer_data import TransferData
+from st_xling.training.run import TrainingInterrupted
+from st_xling.training.run_folder import RunFolder, write_json
+from st_xling.training.saving import save_model
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+Model = CrossEncoder | WordTagger
+
+
+def transfer(
+    encoder: str,
+    data: TransferData,
+    out: str | Path,
+    *,
+    options: FineTuning | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    command: str | None = None,
+) -> TransferReport:
+    """Fine-tune ``encoder`` on the training rows and judge it by each language's test rows.
+
+    Args:
+        encoder: Hub id or folder: a ``SentenceTransformer``, of which the transformer is taken, or a bare transformer.
+        data: From :func:`load_transfer_data`.
+        out: Folder of the run.
+        options: How to fine-tune; ``None``: as the papers do, see :data:`TASKS`.
+        resume: Go on where a run in ``out`` was stopped, in training or among the languages.
+        overwrite: Replace an earlier run in ``out``.
+        command: The command line, kept with the run.
+    Raises:
+        ValueError: An occupied folder, another run to resume, no such encoder, a length that it does not reach.
+        NotFiniteError: A loss that is no longer a number.
+        TrainingInterrupted: Ctrl-C.
+    """
+    options = options or data.task.options
+    folder = RunFolder(out)
+    folder.check_free(resume=resume, overwrite=overwrite)
+    make = pair_classifier if data.task.kind == "pairs" else word_tagger
+    model: Model = make(encoder, data.task.labels, max_length=options.max_length, seed=options.seed)
+    signature = transfer_signature(data, options, _max_length(model))
+    manifest = _manifest(encoder, data, options, command)
+    checkpoint = folder.claim(manifest, resume=resume, overwrite=overwrite)
+    if overwrite and not resume:
+        folder.start_over(manifest)
+    try:
+        trained = folder.read_manifest().get("trained")
+        if trained is None:
+            trained = _train(model, data, options, folder, checkpoint)
+            folder.write_manifest({**manifest, "finished": False, "trained": trained})
+        else:
+            model = CrossEncoder(str(folder.path)) if data.task.kind == "pairs" else WordTagger.load(folder.path)
+        languages = {language: _judge(model, data, language, folder.path) for language in data.test}
+    except KeyboardInterrupt as stop:
+        raise TrainingInterrupted(folder.path, folder.last_checkpoint()) from stop
+    report = TransferReport(data.task, languages, tuple(data.train), signature, trained)
+    write_json(folder.path / "results.json", {"transfer": report.as_dict()})
+    folder.write_manifest({**manifest, "finished": True, "trained": trained})
+    return report
+
+
+def _train(
+    model: Model, data: TransferData, options: FineTuning, folder: RunFolder, checkpoint: Path | None
+) -> dict[str, Any]:
+    rows, cut = _training_rows(model, data)
+    started = time.perf_counter()
+    figures = fine_tune(model, rows, options, folder.training, checkpoint=checkpoint, name=data.task.name)
+    seconds = round(time.perf_counter() - started, 1)
+    lines = [json.dumps(entry, ensure_ascii=False) for entry in figures["history"]]
+    (folder.training / "log.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    save_model(cast(Any, model), folder.path)
+    return {"rows": sum(map(len, data.train.values())), "steps": figures["steps"], "seconds": seconds, **cut}
+
+
+def _training_rows(model: Model, data: TransferData) -> tuple[Dataset, dict[str, int]]:
+    """What the trainer reads, and how many rows are longer than the model reads."""
+    from datasets import Dataset, concatenate_datasets
+
+    parts, count = [], 0
+    ids = {label: number for number, label in enumerate(data.task.labels)}
+    for rows in data.train.values():
+        if isinstance(rows, ClassifiedPairs):
+            assert isinstance(model, CrossEncoder)
+            labels = [ids[label] for label in rows.labels]
+            parts.append(Dataset.from_dict({"first": rows.first, "second": rows.second, "label": labels}))
+            count += cut_pairs(model, rows)
+        else:
+            assert isinstance(model, WordTagger)
+            tokens = tagging_rows(model.tokenizer, rows.words)
+            parts.append(tokens.dataset(rows.tags, ids))
+            count += tokens.split
+    name = _longer(data)
+    _tell(f"train {','.join(data.train)}", name, count, sum(map(len, data.train.values())), _max_length(model))
+    return concatenate_datasets(parts), {name: count}
+
+
+def _judge(model: Model, data: TransferData, language: str, folder: Path) -> dict[str, Any]:
+    """Figures of one language, from its predictions where they were already made."""
+    rows, path = data.test[language], folder / "predictions" / f"{language}.tsv"
+    gold, name = label_rows(rows), _longer(data)
+    if isinstance(rows, ClassifiedPairs):
+        assert isinstance(model, CrossEncoder)
+        count = cut_pairs(model, rows)
+        predicted = None if path.is_file() else predict_pairs(model, rows, data.task.labels, language)
+    else:
+        assert isinstance(model, WordTagger)
+        tokens = tagging_rows(model.tokenizer, rows.words, name=language)
+        count, predicted = tokens.split, None if path.is_file() else predict_tags(model, tokens, language)
+    if predicted is None:
+        predicted = read_predictions(path, rows)
+    else:
+        write_predictions(path, rows, predicted)
+    _tell(language, name, count, len(rows), _max_length(model))
+    scores = label_scores(gold, predicted)
+    figures: dict[str, Any] = {measure: scores[measure] for measure in data.task.measures}
+    figures |= {"rows": len(rows), "labels": sum(map(len, gold)), name: count}
+    if isinstance(rows, TaggedSentences):
+        figures["unseen_tags"] = data.unseen.get(language, {})
+    return {**figures, "in_training": data.in_training[language]}
+
+
+def _longer(data: TransferData) -> str:
+    return "cut" if data.task.kind == "pairs" else "read_in_pieces"
+
+
+def _tell(side: str, what: str, count: int, rows: int, max_length: int) -> None:
+    if count:
+        share = 100 * count / rows
+        done = "cut" if what == "cut" else "read in pieces"
+        tqdm.write(
+            f"{side}: {count:,} of {rows:,} rows ({share:.1f} %) are longer than {max_length} tokens and are {done}.",
+            file=sys.stderr,
+        )
+
+
+def _max_length(model: Model) -> int:
+    return int(model.tokenizer.model_max_length) if isinstance(model, WordTagger) else int(model.max_seq_length or 0)
+
+
+def _manifest(encoder: str, data: TransferData, options: FineTuning, command: str | None) -> dict[str, Any]:
+    return {
+        "task": data.task.name,
+        "encoder": encoder,
+        "data": data.as_dict(),
+        "hold_out": None if data.hold_out is None else [data.hold_out, data.hold_out_seed],
+        "options": dataclasses.asdict(options),
+        "version": __version__,
+        "command": command,
+    }

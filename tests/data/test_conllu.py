@@ -1,0 +1,113 @@
+"""CoNLL-U: words and tags, ranges and empty nodes; broken ids, words and trees by file and line."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from st_xling.data import ParallelTextError
+from st_xling.data.conllu import UPOS, read_conllu
+
+
+def word(number: str, form: str, tag: str = "NOUN", head: str = "_") -> str:
+    return "\t".join([number, form, "_", tag, "_", "_", head, "_", "_", "_"])
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    data = "\n".join(lines).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+FRENCH = [
+    "# text = Accès aux États-Unis",
+    word("1", "Accès", "NOUN", "0"),
+    word("2-3", "aux", "_"),
+    word("2", "à", "ADP", "4"),
+    word("3", "les", "DET", "4"),
+    word("3.1", "tous", "_"),
+    word("4", "États-Unis", "PROPN", "1"),
+]
+CHINESE = [word("1", "猫", "NOUN", "2"), word("2", "睡觉", "VERB", "0"), word("3", "。", "PUNCT", "2")]
+
+
+def test_ranges_and_empty_nodes_are_passed_over(tmp_path: Path) -> None:
+    for name in ("fr.conllu", "fr.conllu.gz"):
+        found = read_conllu(write(tmp_path / name, [*FRENCH, "", *CHINESE]))  # no line end at the end
+        assert found.words == [["Accès", "à", "les", "États-Unis"], ["猫", "睡觉", "。"]]
+        assert found.tags == [["NOUN", "ADP", "DET", "PROPN"], ["NOUN", "VERB", "PUNCT"]]
+        assert (found.rows, found.total, found.ranges, found.empty_nodes) == ([0, 1], 2, 1, 1)
+        assert found.select([1]).words == [["猫", "睡觉", "。"]] and found.select([1]).rows == [1]
+
+
+def test_windows_lines_comments_and_no_trees(tmp_path: Path) -> None:
+    path = tmp_path / "ar.conllu"
+    lines = ["# newdoc", "", "", word("0.1", "_", "_"), word("1", "كتبت", "VERB"), word("2", "10 000", "NUM"), "", ""]
+    path.write_bytes("\r\n".join(lines).encode())
+    assert read_conllu(path).words == [["كتبت", "10 000"]]
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "kind"),
+    [
+        ([word("1", "a"), word("3", "b")], 2, "broken id: expected word 2, got 3"),
+        ([word("1", "a"), word("1", "b")], 2, "broken id: expected word 2, got 1"),
+        ([word("1-2", "ab", "_"), word("1", "a")], 1, "broken id: expected word 2, the end of this range"),
+        ([word("2-3", "ab", "_"), word("1", "a")], 1, "broken id: expected a range from 1"),
+        ([word("1-1", "ab", "_"), word("1", "a")], 1, "broken id: expected a range from 1"),
+        (
+            [word("1-3", "abc", "_"), word("1", "a"), word("2-3", "bc", "_"), word("2", "b"), word("3", "c")],
+            3,
+            "broken id: expected a range from 2 on, apart",
+        ),
+        ([word("1", "a"), word("2.1", "b", "_")], 2, "broken id: expected 1.1 or word 2"),
+        ([word("1", "a"), word("1.2", "b", "_")], 2, "broken id: expected 1.1 or word 2"),
+        ([word("one", "a")], 1, "broken id: expected a word, 1-2 or 1.1, got 'one'"),
+        ([word("0.1", "a", "_")], 1, "broken id: expected words"),
+        ([word("1", "a", "NN")], 1, "bad word: expected a form and a universal tag, got 'a' 'NN'"),
+        ([word("1", "a", "_")], 1, "bad word"),
+        ([word("1", " ")], 1, "bad word"),
+        (["1\ta\t_\tNOUN"], 1, "bad column count: expected 10, got 4"),
+        ([word("1", "a", head="0"), word("2", "b", head="3")], 2, "broken tree: expected a head from 0 to 2"),
+        ([word("1", "a", head="0"), word("2", "b", head="_")], 2, "broken tree: expected a head from 0 to 2"),
+        ([word("1", "a", head="0"), word("2", "b", head="0")], 2, "broken tree: expected one root, got 2"),
+        (
+            [word("1", "a", head="0"), word("2", "b", head="3"), word("3", "c", head="2")],
+            2,
+            "broken tree: expected a way to the root, got a cycle of heads 2 → 3 → 2",
+        ),
+        (
+            [word("1", "a", head="0"), word("2", "b", head="2")],
+            2,
+            "broken tree: expected a way to the root, got a cycle of heads 2 → 2",
+        ),
+    ],
+)
+def test_broken_sentences(lines: list[str], line: int, kind: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "xx.conllu", [*FRENCH, "", *lines, "", *CHINESE, ""])
+    with pytest.raises(ParallelTextError) as error:
+        read_conllu(path)
+    [fault] = [fault for fault in error.value.faults if f"{fault.kind}: {fault.detail}".startswith(kind)]
+    assert (fault.path, fault.line) == (str(path), len(FRENCH) + 1 + line)
+
+
+def test_no_root_and_nothing_at_all(tmp_path: Path) -> None:
+    path = write(tmp_path / "xx.conllu", [word("1", "a", head="2"), word("2", "b", head="1")])
+    with pytest.raises(ParallelTextError) as error:
+        read_conllu(path)
+    assert [fault.detail.split(",")[0] for fault in error.value.faults] == [
+        "expected one root",
+        "expected a way to the root",
+    ]
+    with pytest.raises(ParallelTextError, match="expected sentences"):
+        read_conllu(write(tmp_path / "none.conllu", ["# nothing"]))
+
+
+def test_real_treebanks(real_data: Path) -> None:
+    """Counts of lines by ``zcat fr.conllu.gz | grep -v '^#' | cut -f1 | grep -c -``, and ``\\.``."""
+    french, english = (read_conllu(real_data / "ud_pud" / f"{code}.conllu.gz") for code in ("fr", "en"))
+    assert (len(french), french.ranges, french.empty_nodes) == (1000, 595, 0)
+    assert (len(english), english.ranges, english.empty_nodes) == (1000, 129, 7)
+    assert {tag for tags in english.tags for tag in tags} == set(UPOS)

@@ -1,0 +1,243 @@
+"""The retrieval evaluator: figures by plain loops and by the host, mixed pools, bias, BM25, streaming, bad input."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from st_xling.data.retrieval import RetrievalSet, read_retrieval_set
+from st_xling.evaluation.retrieval import (
+    Bm25,
+    PoolQuery,
+    RetrievalEvaluator,
+    language_bias,
+    mixed_pool,
+    separate_pools,
+    write_run,
+)
+from st_xling.evaluation.retrieval.dense import DenseSearch
+from st_xling.evaluation.retrieval.measures import Measures
+from st_xling.evaluation.retrieval.words import words
+from st_xling.mining.two_stage.candidates import FirstStage
+from st_xling.mining.two_stage.text_records import TextRecords
+from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, translated
+
+
+@pytest.fixture(scope="module")
+def model(make_model: Any) -> Any:
+    return make_model()
+
+
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory: pytest.TempPathFactory) -> list[RetrievalSet]:
+    root = tmp_path_factory.mktemp("sets")
+    folders = {"xx": translated(root / "xx"), "en": translated(root / "en", texts=ENGLISH)}
+    return [read_retrieval_set(folder, language=code) for code, folder in folders.items()]
+
+
+def ranked(model: Any, query: str, passages: dict[str, str]) -> list[str]:
+    """Ids by cosine, one product at a time, equal ones by id."""
+    asked = model.encode([query])[0].astype(np.float64)
+    scores = {}
+    for name, text in passages.items():
+        found = model.encode([text])[0].astype(np.float64)
+        scores[name] = float(asked @ found / math.sqrt(float(asked @ asked) * float(found @ found)))
+    return sorted(passages, key=lambda name: (-round(scores[name], 6), name))
+
+
+def test_figures_by_plain_loops(model: Any, sets: list[RetrievalSet]) -> None:
+    metrics = RetrievalEvaluator(sets, measures=["MRR@3", "Recall@5"], name="t")(model)
+    labels = {"en-xx": (ENGLISH, OTHERS), "xx": (OTHERS, OTHERS), "en": (ENGLISH, ENGLISH), "xx-en": (OTHERS, ENGLISH)}
+    means = []
+    for label, (asked, texts) in labels.items():
+        passages = {f"p{row}": text for row, text in enumerate(texts)}
+        ranks = [ranked(model, query, passages).index(f"p{row}") + 1 for row, query in enumerate(asked)]
+        means.append(sum(1 / rank for rank in ranks if rank <= 3) / 8)
+        assert metrics[f"t_{label}_MRR@3"] == pytest.approx(means[-1], rel=1e-9)
+        assert metrics[f"t_{label}_Recall@5"] == pytest.approx(sum(rank <= 5 for rank in ranks) / 8, rel=1e-9)
+    assert metrics["t_mean_MRR@3"] == pytest.approx(sum(means) / 4, rel=1e-9)
+    assert metrics["t_xx_MRR@3"] == 1 and 0 < metrics["t_en-xx_MRR@3"] < 1
+
+
+def test_figures_are_the_hosts(model: Any, sets: list[RetrievalSet]) -> None:
+    """ir_measures and the host's evaluator agree on what the host counts over all queries of a pool."""
+    [pool] = separate_pools(sets[:1])
+    search = DenseSearch(pool, k=4)
+    search.search(model)
+    [host] = search.compute_all_metrics(model).values()
+    values = Measures(["RR@4", "R@4", "P@4", "Success@4"]).per_query(pool.queries, search.rankings)
+    mean = {name: sum(row.values()) / len(row) for name, row in values.items()}
+    assert mean["MRR@4"] == pytest.approx(host["mrr@k"][4], rel=1e-9)
+    assert mean["Recall@4"] == pytest.approx(host["recall@k"][4], rel=1e-9)
+    assert mean["Precision@4"] == pytest.approx(host["precision@k"][4], rel=1e-9)
+    assert mean["Success@4"] == pytest.approx(host["accuracy@k"][4], rel=1e-9)
+
+
+def test_ties_keep_the_order_of_the_ranking(make_model: Any, tmp_path: Path) -> None:
+    """Equal passages score alike; ir_measures alone would put the later id first."""
+    folder = beir(tmp_path / "set", dict.fromkeys(["a", "b", "c"], "same"), {"en": {"q": "?"}}, [("q", "a", 1)])
+    metrics = RetrievalEvaluator([read_retrieval_set(folder, language="en")], name="")(make_model())
+    assert metrics["en_MRR@100"] == 1
+
+
+def test_a_mixed_pool_unites_what_is_relevant(model: Any, sets: list[RetrievalSet]) -> None:
+    evaluator = RetrievalEvaluator(sets, pool="mixed", measures=["MRR@100", "R@2"])
+    report = evaluator.report(model)
+    passages = {
+        f"{code}:p{row}": text for code, side in (("xx", OTHERS), ("en", ENGLISH)) for row, text in enumerate(side)
+    }
+    for code, side in (("xx", OTHERS), ("en", ENGLISH)):
+        orders = [ranked(model, query, passages) for query in side]
+        gold = [{f"xx:p{row}", f"en:p{row}"} for row in range(8)]
+        first = [min(order.index(name) for name in names) + 1 for order, names in zip(orders, gold)]
+        assert report.figures[code]["MRR@100"] == pytest.approx(sum(1 / rank for rank in first) / 8, rel=1e-9)
+        found = [len(names & set(order[:2])) / 2 for order, names in zip(orders, gold)]
+        assert report.figures[code]["Recall@2"] == pytest.approx(sum(found) / 8, rel=1e-9)
+    assert report.bias is not None and report.bias.n_queries == 16
+    assert report.bias.own_first == report.bias.own_share == 1  # a query that is its passage finds itself first
+    assert report.bias.expected == 0.5 and evaluator(model)["retrieval_bias_own_share"] == 1
+
+
+def test_bias_by_hand() -> None:
+    languages = {"de1": "de", "de2": "de", "en1": "en", "en2": "en", "en3": "en", "zh1": "zh"}
+    both = dict.fromkeys(["de1", "de2", "en1", "en2"], 1)
+    queries = [
+        PoolQuery("a", "", "de", "de", both),  # two German hits are due: found de1, en1 before de2
+        PoolQuery("b", "", "en", "en", {**both, "zh1": 2, "en3": 2}),  # the highest grade alone: en3, zh1
+        PoolQuery("c", "", "de", "de", {"de1": 1}),  # nothing to choose between
+        PoolQuery("d", "", "zh", "zh", both),  # none in its language
+        PoolQuery("e", "", "de", "de", both),  # nothing found
+    ]
+    rankings = {
+        "a": [("zh1", 9.0), ("de1", 8.0), ("en1", 7.0), ("de2", 6.0)],
+        "b": [("de1", 9.0), ("zh1", 8.0), ("en3", 7.0)],
+        "c": [("de1", 1.0)],
+        "d": [("de1", 1.0)],
+        "e": [("zh1", 1.0)],
+    }
+    bias = language_bias(queries, rankings, languages)
+    assert bias is not None and (bias.n_queries, bias.n_not_found) == (3, 1)
+    assert bias.own_share == (1 / 2 + 0) / 2 and bias.own_first == (1 + 0) / 2 and bias.expected == 0.5
+    assert language_bias(queries[2:4], rankings, languages) is None
+
+
+def test_bm25_by_definition(tmp_path: Path) -> None:
+    """Lucene's BM25, written out: idf = ln(1 + (N - n + 0.5) / (n + 0.5)), tf / (tf + k1 (1 - b + b len / mean))."""
+    texts = {
+        "p1": "der Hund, der Hund",
+        "p2": "die Katze und der Hund schlafen",
+        "p3": "我买了三本旧书",
+        "p4": "ganz anders",
+    }
+    asked = {"q1": "Wo ist der Hund?", "q2": "三本书", "q3": "nichts davon"}
+    folder = beir(tmp_path / "set", texts, {"de": asked}, [(name, "p1", 1) for name in asked])
+    [pool] = separate_pools([read_retrieval_set(folder, language="de")])
+    rankings = Bm25(pool, k1=1.2, b=0.75).search(2)
+    terms = {name: words(text) for name, text in texts.items()}
+    average = sum(map(len, terms.values())) / 4
+    for name, query in asked.items():
+        expected = {}
+        for passage, found in terms.items():
+            score = 0.0
+            for term in words(query):
+                held = sum(term in each for each in terms.values())
+                count = Counter(found)[term]
+                norm = 1.2 * (1 - 0.75 + 0.75 * len(found) / average)
+                score += math.log(1 + (4 - held + 0.5) / (held + 0.5)) * count / (count + norm)
+            if score > 0:
+                expected[passage] = score
+        best = sorted(expected, key=lambda passage: -expected[passage])[:2]
+        assert [passage for passage, _ in rankings[f"de:{name}"]] == best
+        for passage, value in rankings[f"de:{name}"]:
+            assert value == pytest.approx(expected[passage], rel=1e-5)
+    assert rankings["de:q3"] == [] and [name for name, _ in rankings["de:q2"]] == ["p3"]
+
+
+def test_words_of_every_script() -> None:
+    assert words("Straße Nr. １２!") == ["strasse", "nr", "12"]
+    assert words("แมวดี") == ["แม", "มว", "วด", "ดี"] and words("我 ABC我们") == ["我", "abc", "我们"]
+    assert words("हिन्दी भाषा") == ["हिन्दी", "भाषा"] and words("🙂 — …") == []
+
+
+def test_a_large_corpus_streams(make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks smaller than the corpus give the same figures, and no more than a chunk of text is asked for at once."""
+    rows = [{"_id": f"{row:04d}", "text": f"{ENGLISH[row % 8]} {row}"} for row in range(700)]
+    json_lines(tmp_path / "corpus.jsonl", rows)
+    json_lines(tmp_path / "queries.en.jsonl", [{"_id": "q", "text": f"{ENGLISH[3]} 603"}])
+    (tmp_path / "qrels.tsv").write_text("q\t0603\t1\n", encoding="utf-8")
+    found = read_retrieval_set(tmp_path, language="en")
+    asked: list[int] = []
+    read = type(found.passages).__getitem__
+    monkeypatch.setattr(
+        type(found.passages), "__getitem__", lambda self, place: asked.append(place) or read(self, place)
+    )
+    model = make_model()
+    [pool] = separate_pools([found])
+    small = DenseSearch(pool, k=9)
+    small.corpus_chunk_size = 256
+    chunked = small.search(model)
+    assert asked == [slice(0, 256), slice(256, 512), slice(512, 700)]
+    whole = DenseSearch(pool, k=9).search(model)
+    assert [name for name, _ in chunked["en:q"]] == [name for name, _ in whole["en:q"]]
+
+
+def test_runs_are_read_again(model: Any, sets: list[RetrievalSet], tmp_path: Path) -> None:
+    report = RetrievalEvaluator(sets[:1], write_csv=False).report(model)
+    names = {f"en:q{row}": f"q{row}" for row in range(8)}
+    found = {query: report.rankings["xx"][query] for query in names}
+    write_run(tmp_path / "runs" / "en.trec", found, tag="ours", names=names)
+    queries = TextRecords(
+        json_lines(tmp_path / "q.jsonl", [{"id": f"q{row}", "text": "x"} for row in range(8)]), "queries"
+    )
+    passages = TextRecords(json_lines(tmp_path / "p.jsonl", [{"id": f"p{row}", "text": "x"} for row in range(8)]), "p")
+    first = FirstStage(tmp_path / "runs" / "en.trec", queries, passages)
+    assert [f"p{place}" for place in first.of(3)] == [name for name, _ in found["en:q3"]]
+    with pytest.raises(ValueError, match="columns by spaces"):
+        write_run(tmp_path / "bad.trec", {"a b": [("p", 1.0)]}, tag="x")
+
+
+def test_csv_signature_and_card(model: Any, sets: list[RetrievalSet], tmp_path: Path) -> None:
+    evaluator = RetrievalEvaluator(sets, name="dev")
+    assert evaluator.primary_metric == "dev_mean_MRR@100"
+    pattern = (
+        r"retrieval\|passages:xx,en\|pool:separate\|measures:MRR@100,Recall@100\|ties:id\|data:dev@[0-9a-f]{8}\|.*"
+    )
+    assert re.fullmatch(pattern, evaluator.signature)
+    assert evaluator.signature != RetrievalEvaluator(sets[::-1], name="dev").signature
+    metrics = evaluator(model, str(tmp_path), 1, 2)
+    with (tmp_path / "dev_results.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["label"] for row in rows] == ["en-xx", "xx", "en", "xx-en", "mean"]
+    assert float(rows[-1]["MRR@100"]) == metrics["dev_mean_MRR@100"]
+
+
+def test_bad_input(make_model: Any, sets: list[RetrievalSet], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for options, message in (
+        ({"pool": "one"}, "pool must be one of separate, mixed"),
+        ({"measures": ["Foo@3"]}, "no measure is called 'Foo@3'"),
+        ({"measures": ["MRR@10", "RR@10"]}, "one or more different ones"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            RetrievalEvaluator(sets, **options)
+    with pytest.raises(ValueError, match="at least one set"):
+        RetrievalEvaluator([])
+    with pytest.raises(ValueError, match="different languages: got en twice"):
+        mixed_pool([sets[1], sets[1]])
+    other = beir(tmp_path / "zz", {"p": "x"}, {"en": {"q1": "another question"}}, [("q1", "p", 1)])
+    with pytest.raises(ValueError, match="1 differ in their text, such as en q1"):
+        mixed_pool([*sets, read_retrieval_set(other, language="zz")])
+    broken = make_model()
+    broken[0].auto_model.embeddings.LayerNorm.weight.data.fill_(float("nan"))
+    with pytest.raises(ValueError, match="embeddings of queries must be finite"):
+        RetrievalEvaluator(sets)(broken)
+    monkeypatch.setitem(sys.modules, "ir_measures", None)
+    with pytest.raises(ValueError, match=r'ir_measures, which is not installed: pip install "st-xling\[retrieval\]"'):
+        RetrievalEvaluator(sets)

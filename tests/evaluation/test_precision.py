@@ -1,0 +1,81 @@
+"""P@N: equal to the loops, ties by index, blind to blocks; as an evaluator over pairs of languages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from st_xling.evaluation import PrecisionEvaluator, nearest, precision_at, retrieval_accuracy, translation_ranks
+from tests import reference_mining as reference
+
+PAIRS = {"zh-vi": (["你好。", "谢谢。", "再见。"], ["Xin chào.", "Cảm ơn.", "Tạm biệt."])}
+
+
+def test_ranks_equal_loops() -> None:
+    random = np.random.default_rng(0)
+    source, target = random.standard_normal((9, 4)), random.standard_normal((9, 4))
+    expected = []
+    for row, query in enumerate(source):
+        cosines = [reference.cosine(query, other) for other in target]
+        expected.append(sorted(range(9), key=lambda place: (-cosines[place], place)).index(row))
+    assert translation_ranks(source, target).tolist() == expected
+    forward, backward = precision_at(source, target, at=(1, 3, 9))
+    assert forward == {n: sum(rank < n for rank in expected) / 9 for n in (1, 3, 9)}
+    assert backward == precision_at(target, source, at=(1, 3, 9))[0]
+    assert forward[9] == backward[9] == 1.0
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**31), st.integers(1, 12))
+def test_ties_take_the_lowest_index_and_blocks_do_not_matter(seed: int, block: int) -> None:
+    random = np.random.default_rng(seed)
+    target = random.standard_normal((4, 17))[random.integers(0, 4, 9)].astype(np.float32)
+    source = target + random.standard_normal((9, 17)).astype(np.float32)
+    ranks = translation_ranks(source, target, block=block)
+    assert ranks.tolist() == translation_ranks(source, target).tolist()
+    assert ((ranks == 0) == (nearest(source, target) == np.arange(9))).all()
+    forward, backward = precision_at(source, target, at=(1,))
+    assert (forward[1], backward[1]) == retrieval_accuracy(source, target)
+
+
+def test_faults() -> None:
+    with pytest.raises(ValueError, match="row-aligned: got 3 and 2 rows"):
+        precision_at(np.eye(3), np.eye(3)[:2])
+    with pytest.raises(ValueError, match="at must hold numbers of candidates, 1 or more: got \\(0, 5\\)"):
+        precision_at(np.eye(3), np.eye(3), at=(0, 5))
+    with pytest.raises(ValueError, match="1 or more: got \\(\\)"):
+        PrecisionEvaluator(PAIRS, at=())
+    with pytest.raises(ValueError, match="zh-vi has 2 and 3 texts; align them"):
+        PrecisionEvaluator({"zh-vi": (PAIRS["zh-vi"][0][:2], PAIRS["zh-vi"][1])})
+    with pytest.raises(ValueError, match="zh-vi: queries must hold finite vectors .* only zeros in row 1"):
+        PrecisionEvaluator(PAIRS).judge({"zh-vi": (np.diag([1.0, 0, 1]), np.eye(3))})
+
+
+def test_judged_vectors_by_hand() -> None:
+    """Source 0 and 1 are swapped, 2 is right: P@1 is 1/3 both ways, P@2 is 1."""
+    source = np.array([[0.5, 1, 0], [1, 0.5, 0], [0, 0, 1]])
+    evaluator = PrecisionEvaluator({**PAIRS, "zh-en": PAIRS["zh-vi"]}, at=(1, 2))
+    metrics = evaluator.judge({"zh-vi": (source, np.eye(3)), "zh-en": (np.eye(3), np.eye(3))})
+    assert metrics["zh-vi_source_to_target_p@1"] == metrics["zh-vi_mean_p@1"] == pytest.approx(1 / 3)
+    assert metrics["zh-vi_mean_p@2"] == 1.0
+    assert metrics["mean_p@1"] == metrics["target_to_source_p@1"] == pytest.approx(2 / 3)
+    table = evaluator.table({f"precision_{name}": value for name, value in metrics.items()}).splitlines()
+    assert [line.split()[0] for line in table] == ["pair", "zh-en", "zh-vi", "all"]
+    assert table[2].split()[1:] == ["33.3", "33.3", "100.0", "100.0"]
+
+
+def test_evaluates_a_model(make_model, tmp_path: Path) -> None:
+    evaluator = PrecisionEvaluator(PAIRS, name="dev")
+    model = make_model()
+    metrics = evaluator(model, str(tmp_path), epoch=1)
+    assert evaluator.primary_metric == "dev_mean_p@1" and 0 <= metrics["dev_mean_p@1"] <= metrics["dev_mean_p@5"] == 1
+    source, target = (model.encode(side) for side in PAIRS["zh-vi"])
+    assert metrics["dev_zh-vi_source_to_target_p@1"] == precision_at(source, target)[0][1]
+    assert "1,-1,mean_p@1," in (tmp_path / "dev_results.csv").read_text(encoding="utf-8")
+    assert evaluator.signature.startswith("precision|at:1,5|pairs:zh-vi|direction:both|ties:index|data:dev@")
+    other = PrecisionEvaluator({"zh-vi": (PAIRS["zh-vi"][1], PAIRS["zh-vi"][0])}, name="dev")
+    assert other.signature != evaluator.signature

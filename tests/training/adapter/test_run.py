@@ -1,0 +1,131 @@
+"""A run of sf on the phrasebook: cached, exported as stock modules, swept over layers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.evaluation import PrecisionEvaluator
+from st_xling.models import tiny_encoder
+from st_xling.training.adapter import VectorCache, layer_table, load_adapter_recipe, train_adapter
+from tests.models.test_stock import SCRIPT, TEXTS
+
+FAST = {"training.epochs": 20, "training.learning_rate": 1e-3, "training.batch_size": 32, "loss.negatives": "hardest"}
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Any]:
+    return {"zh-vi": parallel_phrases("zh", "vi", size=160)}
+
+
+@pytest.fixture(scope="module")
+def evaluator() -> PrecisionEvaluator:
+    dev = parallel_phrases("zh", "vi", split="test", size=40)
+    return PrecisionEvaluator({"zh-vi": dev}, name="dev", write_csv=False)
+
+
+@pytest.fixture(scope="module")
+def encoder(data: dict[str, Any]) -> Any:
+    texts = [text for side in ("source", "target") for text in data["zh-vi"][side][:]]
+    return tiny_encoder(texts, vocabulary=400, hidden_size=64, layers=3, dropout=0.0).to("cpu").eval()
+
+
+@pytest.mark.parametrize("network", ["linear", "tanh", "relu", "two-layer"])
+def test_the_saved_model_is_stock_and_says_what_the_adapter_says(
+    network: str, data: dict[str, Any], encoder: Any, evaluator: PrecisionEvaluator, tmp_path: Path
+) -> None:
+    recipe = load_adapter_recipe("sf", overrides={**FAST, "adapter.layer": 2, "adapter.network": network})
+    out = tmp_path / "run"
+    result = train_adapter(recipe, data, out, model=encoder, evaluator=evaluator, cache=tmp_path / "cache")
+    cache = VectorCache(encoder, tmp_path / "cache")
+    columns = result.chosen.row.columns
+    cache.fill(TEXTS, columns)
+    expected = result.chosen.fit.fitted(torch.from_numpy(cache.read(TEXTS, columns[0]))).numpy()
+    np.testing.assert_allclose(result.model.encode(TEXTS), expected, rtol=0, atol=1e-5)
+
+    if network == "two-layer":  # in a process without this package
+        goal = tmp_path / "embeddings.npy"
+        words = [sys.executable, "-c", SCRIPT, str(out), *TEXTS, str(goal)]
+        ran = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+        assert ran.returncode == 0, ran.stderr
+        np.testing.assert_allclose(np.load(goal), expected, rtol=0, atol=1e-5)
+    assert json.loads((out / "config.json").read_text(encoding="utf-8"))["num_hidden_layers"] == 2
+    kinds = [entry["type"].rsplit(".", 1)[1] for entry in json.loads((out / "modules.json").read_text("utf-8"))]
+    dense = ["Dense"] * (2 if network == "two-layer" else 1)
+    assert kinds == ["Transformer", "Pooling", *dense, "Normalize", "Dense", "Normalize"]
+    assert str(tmp_path) not in (out / "README.md").read_text(encoding="utf-8")
+
+    figures = json.loads((out / "results.json").read_text(encoding="utf-8"))["training"]
+    judged = evaluator(result.model)
+    assert figures["layers"][0]["trained"]["mean_p@1"] == pytest.approx(judged["dev_mean_p@1"])
+    assert figures["best_dev"] == figures["layers"][0]["trained"]["mean_p@1"]
+    assert figures["layer"] == 2 and figures["signature"] == evaluator.signature
+    if network == "linear":
+        assert figures["best_dev"] > figures["layers"][0]["untrained"]["mean_p@1"]
+
+
+def test_the_sweep_is_one_pass_and_a_second_run_none(
+    data: dict[str, Any], encoder: Any, evaluator: PrecisionEvaluator, tmp_path: Path
+) -> None:
+    recipe = load_adapter_recipe("sf", overrides=FAST)  # layer 7, which is not asked for
+    passed: list[int] = []
+    hook = encoder[0].auto_model.encoder.layer[0].register_forward_hook(lambda *a: passed.append(len(a[2][0])))
+    options: dict[str, Any] = {"model": encoder, "evaluator": evaluator, "sweep": True, "cache": tmp_path / "cache"}
+    try:
+        result = train_adapter(recipe, data, tmp_path / "first", **options)
+        texts = {text for side in ("source", "target") for text in data["zh-vi"][side][:]}
+        texts |= {text for side in evaluator.pairs["zh-vi"] for text in side}
+        assert result.encoded == len(texts)
+        assert len(passed) <= -(-len(texts) // 32) + 4  # batches, and one text to check a cut
+        again = train_adapter(recipe, data, tmp_path / "second", **options)
+    finally:
+        hook.remove()
+    assert again.encoded == 0
+    assert [row.figures for row in again.layers] == [row.figures for row in result.layers]
+    assert [row.row.label for row in result.layers] == ["1", "2", "3", "all", "cls"]
+    table = layer_table(result.layers).splitlines()
+    assert table[0].split()[:5] == ["layer", "untrained", "P@1", "untrained", "P@5"] and len(table) == 6
+    assert all(len(line.split()) == 7 for line in table[1:])
+    single = {row.row.label: row.figures["trained"]["mean_p@1"] for row in result.layers[:3]}
+    assert single[result.chosen.row.label] == max(single.values())
+
+    own = load_adapter_recipe("sf", overrides={**FAST, "adapter.layer": 2})
+    alone = train_adapter(own, data, tmp_path / "third", model=encoder, evaluator=evaluator, cache=tmp_path / "cache")
+    assert alone.encoded == 0 and alone.layers[0].figures == result.layers[1].figures
+
+
+def test_faults(
+    data: dict[str, Any], encoder: Any, evaluator: PrecisionEvaluator, make_model: Callable[..., Any], tmp_path: Path
+) -> None:
+    out, cache = tmp_path / "run", tmp_path / "cache"
+    recipe = load_adapter_recipe("sf", overrides={**FAST, "training.max_steps": 2})
+    with pytest.raises(ValueError, match="layer must be from 1 to 3: got 7; BertModel has 3 layers"):
+        train_adapter(recipe, data, out, model=encoder, cache=cache)
+    recipe = load_adapter_recipe("sf", overrides={"adapter.layer": 1, "training.max_steps": 2})
+    one = {"zh-vi": data["zh-vi"].select([0])}
+    with pytest.raises(ValueError, match="at least 2 pairs, each other's negatives: got 1"):
+        train_adapter(recipe, one, out, model=encoder, cache=cache)
+    with pytest.raises(ValueError, match="a sweep compares layers on development pairs"):
+        train_adapter(recipe, data, out, model=encoder, sweep=True, cache=cache)
+    with pytest.raises(ValueError, match="float32 weights, .* got torch.float16"):
+        train_adapter(recipe, data, out, model=make_model().half(), cache=cache)
+    assert not out.exists()
+    train_adapter(recipe, data, out, model=encoder, cache=cache)
+    with pytest.raises(ValueError, match="holds vectors of another model"):
+        train_adapter(recipe, data, tmp_path / "other", model=make_model(), cache=cache)
+    assert not (tmp_path / "other").exists()
+    with pytest.raises(ValueError, match="holds an earlier run"):
+        train_adapter(recipe, data, out, model=encoder, cache=cache)
+    longer = load_adapter_recipe("sf", overrides={"adapter.layer": 1, "training.max_steps": 3})
+    with pytest.raises(ValueError, match="--resume must repeat the run .* recipe.training.max_steps differ"):
+        train_adapter(longer, data, out, model=encoder, cache=cache, resume=True)
+    assert train_adapter(longer, data, out, model=encoder, cache=cache, overwrite=True).chosen.fit.steps == 3

@@ -1,0 +1,94 @@
+"""Cached vectors: nothing encoded twice, whole files only, one model a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from st_xling.training.adapter import Column, VectorCache, layer_vectors, vector_cache
+
+TEXTS = ["我买了三本旧书。", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂", "I met her yesterday."]
+COLUMNS = [Column(1), Column(2)]
+
+
+@pytest.fixture(scope="module")
+def model(make_model: Callable[..., Any]) -> Any:
+    return make_model().eval()
+
+
+def test_a_second_run_encodes_what_is_new(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = VectorCache(model, tmp_path / "cache")
+    assert first.fill([*TEXTS[:3], TEXTS[0]], COLUMNS) == 3
+    found = first.read([TEXTS[2], TEXTS[0], TEXTS[0]], Column(2))
+    expected = layer_vectors(model, TEXTS[:3], COLUMNS)[Column(2)]
+    np.testing.assert_array_equal(found, expected[[2, 0, 0]])
+
+    again = VectorCache(model, tmp_path / "cache")
+    assert again.fill(TEXTS, [Column(2)]) == 1
+    assert again.fill(TEXTS[:3], COLUMNS) == 0
+    assert again.fill(TEXTS, [Column(2, "cls")]) == 4, "another pooling is another column"
+    monkeypatch.setattr(vector_cache, "layer_vectors", None)  # whatever would encode now, fails
+    third = VectorCache(model, tmp_path / "cache")
+    assert third.fill(TEXTS, [Column(2)]) == 0
+    np.testing.assert_array_equal(third.read(TEXTS, Column(2))[:3], expected)
+
+
+def test_many_texts_are_written_file_by_file(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was written before a stop is kept; what was not, is encoded."""
+    monkeypatch.setattr(vector_cache, "TEXTS_A_FILE", 2)
+    calls: list[int] = []
+
+    def stops(*arguments: Any, **options: Any) -> Any:
+        calls.append(len(arguments[1]))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return layer_vectors(*arguments, **options)
+
+    monkeypatch.setattr(vector_cache, "layer_vectors", stops)
+    cache = VectorCache(model, tmp_path / "cache")
+    with pytest.raises(KeyboardInterrupt):
+        cache.fill(TEXTS, COLUMNS)
+    assert {path.suffix for path in cache.folder.iterdir()} == {".json", ".safetensors"}
+    assert cache.fill(TEXTS, COLUMNS) == 2 and calls == [2, 2, 2]
+    whole = layer_vectors(model, TEXTS, COLUMNS)
+    for column in COLUMNS:
+        np.testing.assert_allclose(cache.read(TEXTS, column), whole[column], rtol=0, atol=1e-6)
+
+
+def test_another_model(model: Any, make_model: Callable[..., Any], tmp_path: Path) -> None:
+    VectorCache(model, tmp_path / "cache", name="first")
+    with pytest.raises(ValueError, match=r"holds vectors of another model: of first \(\w{16}\), not of second"):
+        VectorCache(make_model(seed=1), tmp_path / "cache", name="second")
+    shorter = make_model()
+    shorter.max_seq_length = 8
+    with pytest.raises(ValueError, match="weights, vocabulary and length must agree"):
+        VectorCache(shorter, tmp_path / "cache")
+
+
+def test_each_model_has_a_default_of_its_own(
+    model: Any, make_model: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HOME", str(tmp_path))
+    folders = {VectorCache(each).folder for each in (model, make_model(seed=1))}
+    assert len(folders) == 2 and {folder.parent for folder in folders} == {tmp_path / "st-xling" / "sentence-vectors"}
+
+
+def test_what_is_no_cache(model: Any, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(ValueError, match="--cache must be a folder of sentence vectors, or new"):
+        VectorCache(model, tmp_path)
+    with pytest.raises(ValueError, match="--cache must be a folder"):
+        VectorCache(model, tmp_path / "notes.txt")
+    cache = VectorCache(model, tmp_path / "cache")
+    cache.fill(TEXTS, COLUMNS)
+    [path] = cache.folder.glob("*.safetensors")
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(ValueError, match=r"safetensors is damaged .* remove it, and its texts are encoded again"):
+        cache.fill(TEXTS, COLUMNS)
+    path.unlink()
+    with pytest.raises(ValueError, match="lacks 4 texts in mean-1"):
+        cache.read(TEXTS, Column(1))
