@@ -15,6 +15,9 @@ from st_xling.commands.figures import write_figures
 if TYPE_CHECKING:
     from st_xling.training.leak_check import OnLeak
 
+# What recipes other than encoders' make; the last one also refuses a name that no recipe has.
+_KINDS = (train_adapter, train_retrieval, train_cross_encoder)
+
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command to the parsers of ``st-xling``."""
@@ -78,37 +81,30 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train in this process, or with those that the launcher started, and say where the model is."""
-    from st_xling.cross_encoder import CrossEncoderResult
-    from st_xling.training import TrainingResult, processes, train
+    from st_xling.training import processes, train
     from st_xling.training.prepare import check_tiny
 
     processes.meet()
-    if not train_retrieval.takes(arguments.recipe):
-        train_retrieval.refuse(arguments)
-    if train_adapter.takes(arguments.recipe):
-        train_cross_encoder.refuse(arguments)
-        tiny = check_tiny(_pairs(arguments.tiny, "--tiny"))
-        train_adapter.run(
-            arguments, overrides(arguments), tiny, lambda: _read_data(arguments), on_leak=_on_leak(arguments)
-        )
-        return
-    train_adapter.refuse(arguments)
-    result: TrainingResult | CrossEncoderResult
-    if train_retrieval.takes(arguments.recipe):
-        train_cross_encoder.refuse(arguments)
-        tiny = check_tiny(_pairs(arguments.tiny, "--tiny"))
-        result = train_retrieval.run(arguments, overrides(arguments), tiny)
-    elif train_cross_encoder.takes(arguments.recipe):
-        tiny = check_tiny(_pairs(arguments.tiny, "--tiny"))
-        result = train_cross_encoder.run(arguments, overrides(arguments), tiny, on_leak=_on_leak(arguments))
-    else:
+    kind = next((kind for kind in _KINDS if kind.takes(arguments.recipe)), None)
+    for other in _KINDS:
+        if other is not kind:
+            other.refuse(arguments)
+    if kind is None:
         options = processes.together(lambda: _training_options(arguments))
-        result = train(**options, command=arguments.command_line)
+        result: Any = train(**options, command=arguments.command_line)
+    else:
+        given = arguments, overrides(arguments), check_tiny(_pairs(arguments.tiny, "--tiny"))
+        if kind is train_adapter:
+            train_adapter.run(*given, lambda: _read_data(arguments), on_leak=_on_leak(arguments))
+            return
+        if kind is train_retrieval:
+            result = train_retrieval.run(*given)
+        else:
+            result = train_cross_encoder.run(*given, on_leak=_on_leak(arguments))
     if not processes.is_main():
         return
     figures = json.loads((arguments.out / "results.json").read_text(encoding="utf-8"))
-    measure = "acc@1" if isinstance(result, CrossEncoderResult) else "accuracy"
-    measure = "MRR@100" if train_retrieval.takes(arguments.recipe) else measure
+    measure = "acc@1" if kind is train_cross_encoder else "MRR@100" if kind is train_retrieval else "accuracy"
     best = "" if result.best is None else f", best development {measure} {100 * result.best:.1f} %"
     print(f"{result.steps} steps in {result.seconds:.0f} s{best}; the model is in {result.folder}")
     write_figures(arguments.json, figures)
@@ -122,7 +118,6 @@ def _training_options(arguments: argparse.Namespace) -> dict[str, Any]:
     from st_xling.training.prepare import check_tiny
     from st_xling.training.run_folder import RunFolder
 
-    train_cross_encoder.refuse(arguments)
     RunFolder(arguments.out).check_free(resume=arguments.resume, overwrite=arguments.overwrite)
     tiny = check_tiny(_pairs(arguments.tiny, "--tiny"))
     recipe = load_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))

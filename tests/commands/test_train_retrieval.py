@@ -53,7 +53,7 @@ def test_train_then_evaluate(root: Path, tmp_path: Path, capsys: pytest.CaptureF
     heads = [f"{system} {measure}" for system in ("retriever", "BM25") for measure in ("MRR@10", "Recall@2")]
     assert table[0].split() == ["language", "queries", *" ".join(heads).split()]
     assert [line.split()[0] for line in table[1:3]] == ["en", "xx"] and table[4].startswith("mean")
-    assert table[-1].startswith("retrieval|passages:xx,en|pool:mixed|measures:MRR@10,Recall@2|ties:id|")
+    assert table[-1].startswith("retrieval|passages:xx,en|pool:mixed|measures:MRR@10,Recall@2|depth:100|ties:id|")
     assert any("BM25, of equally relevant hits in the query's language: 100.0 %" in line for line in table)
     written = json.loads(figures.read_text(encoding="utf-8"))
     assert written["retrieval"]["BM25"]["figures"]["en"]["MRR@10"] == 1

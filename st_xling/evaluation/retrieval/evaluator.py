@@ -33,7 +33,8 @@ class RetrievalEvaluator(SignedEvaluator):
         pool: ``"separate"``: queries are searched in the passages of their set, and figures are labelled ``fi`` or, for
             queries of another language, ``en-fi``. ``"mixed"``: in the passages of all sets, labelled by the query's
             language, with a figure of language bias (:func:`language_bias`).
-        measures: As ir_measures types them, or ``MRR@100`` and ``Recall@100`` as papers print them.
+        measures: As ir_measures types them, or ``MRR@100`` and ``Recall@100`` as papers print them. One without a
+            cutoff sees as many hits as the deepest of the others, at least 100: the signature's ``depth``.
         batch_size: Texts embedded at a time.
         name: Prefix of the metrics and name of the data in the signature.
         show_progress_bar: Whether to show one.
@@ -86,6 +87,7 @@ class RetrievalEvaluator(SignedEvaluator):
             f"passages:{','.join(found.language for found in self.sets)}",
             f"pool:{self.pool}",
             f"measures:{','.join(self.measures.names)}",
+            f"depth:{self.measures.cutoff}",
             "ties:id",
             *([] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]),
             f"data:{self.name}@{digest}",

@@ -25,6 +25,6 @@ def load_reranker(model: Any, device: str | None = None) -> tuple[CrossEncoder, 
         return cross_encoder(model, head="keep", device=device), model
     except ValueError as error:
         raise ValueError(
-            f"expected a cross-encoder with a trained head of one score at {model!r}; st-xling train xpr-mixed makes one "
-            f"({error})"
+            f"expected a cross-encoder with a trained head of one score at {model!r}; st-xling train xpr-mixed makes "
+            f"one ({error})"
         ) from error

@@ -207,9 +207,8 @@ def test_runs_are_read_again(model: Any, sets: list[RetrievalSet], tmp_path: Pat
 def test_csv_signature_and_card(model: Any, sets: list[RetrievalSet], tmp_path: Path) -> None:
     evaluator = RetrievalEvaluator(sets, name="dev")
     assert evaluator.primary_metric == "dev_mean_MRR@100"
-    pattern = (
-        r"retrieval\|passages:xx,en\|pool:separate\|measures:MRR@100,Recall@100\|ties:id\|data:dev@[0-9a-f]{8}\|.*"
-    )
+    start = "retrieval|passages:xx,en|pool:separate|measures:MRR@100,Recall@100|depth:100|ties:id|"
+    pattern = re.escape(start) + r"data:dev@[0-9a-f]{8}\|.*"
     assert re.fullmatch(pattern, evaluator.signature)
     assert evaluator.signature != RetrievalEvaluator(sets[::-1], name="dev").signature
     metrics = evaluator(model, str(tmp_path), 1, 2)
