@@ -1,10 +1,11 @@
-"""Shared fixtures: no network, real sentences in several scripts, tiny encoders, and the real data where it is."""
+"""Shared fixtures: no network, one thread, real sentences in several scripts, tiny encoders, and the real data where it is."""
 
 from __future__ import annotations
 
 import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
 os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
 
 from collections.abc import Callable
@@ -24,6 +25,12 @@ PAIRS = [
     ("Mañana iré al mercado 🙂", "Tomorrow I will go to the market 🙂"),
     ("Él cree que la cafe\u0301 está fría.", "He believes that the coffee is cold."),
 ]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """As small models want it, most of all where other work waits for the same cores; and as equal bytes need it."""
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

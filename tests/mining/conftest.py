@@ -1,4 +1,4 @@
-"""Measuring memory; one thread, as small models want it and as equal bytes need it."""
+"""Measuring memory; searches in either precision."""
 
 from __future__ import annotations
 
@@ -7,17 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import torch
 
 from st_xling.mining.search import precision
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["float32", "bfloat16"])
