@@ -1,4 +1,4 @@
-"""Shared fixtures: no network, one thread, sentences in several scripts, tiny encoders, and the real data where it is."""
+"""Shared fixtures: no network, one thread, text in several scripts, tiny encoders, and the real data where it is."""
 
 from __future__ import annotations
 
