@@ -67,6 +67,8 @@ def _run(arguments: list[str], streams: list[str], death: Death | None) -> None:
     from st_xling.cli import main
 
     torch.set_num_threads(1)
+    # As in a terminal, also where the tests run in the background, which makes children deaf to Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if death is not None:
         _arm(death)
     status = main(arguments)
