@@ -17,6 +17,8 @@ from st_xling.mining.search.side import Side, filter_error
 
 pytestmark = pytest.mark.usefixtures("each_precision")
 
+MEASURED = precision.bfloat16_pays  # which the fixture replaces
+
 KINDS = ("random", "equal", "clusters", "few", "tiny", "huge", "mixed", "opposite")
 
 
@@ -185,8 +187,22 @@ def test_crowded_bfloat16_blocks_are_multiplied_again(monkeypatch):
     assert_exact(found, by_definition(source, target, 1))
 
 
-def test_whether_bfloat16_pays_is_measured():
-    assert precision.bfloat16_pays() in (True, False)
+@pytest.mark.parametrize(
+    ("single_s", "half_s", "pays"), [([3.0, 9.0], [2.0, 8.0], True), ([2.0, 2.0], [1.5, 9.0], False)]
+)
+def test_bfloat16_pays_by_the_best_of_either(single_s, half_s, pays, monkeypatch):
+    """Each pair of products is timed in turns; a delay of one of them does not decide."""
+    measured = iter([second for pair in zip(2 * single_s, 2 * half_s) for second in pair])
+    ran = []
+
+    def timed(run):
+        ran.append(run().dtype)
+        return next(measured)
+
+    monkeypatch.setattr(precision, "_seconds", timed)
+    decide = MEASURED.__wrapped__
+    assert decide() is pays
+    assert ran == 4 * [torch.float32, torch.bfloat16]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
