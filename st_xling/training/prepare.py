@@ -113,9 +113,17 @@ def prepare_trainer(
     return trainer, (sides[0], sides[1])
 
 
-def check_tiny(options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Options of :func:`tiny_encoder`, or ``ValueError`` with the nearest valid name or the type that was expected."""
-    return read_options(tiny_encoder, dict(options or {}), "tiny")
+def check_tiny(options: Mapping[str, Any] | None, model: Any = "tiny") -> dict[str, Any]:
+    """Options of :func:`tiny_encoder`, or ``ValueError`` with the nearest valid name or the type that was expected.
+
+    Args:
+        options: As given.
+        model: What a run starts from; only ``"tiny"`` takes any.
+    """
+    tiny = read_options(tiny_encoder, dict(options or {}), "tiny")
+    if tiny and model != "tiny":
+        raise ValueError(f"tiny options shape the model 'tiny' only: got {', '.join(tiny)} for another model.")
+    return tiny
 
 
 def same_start(job: Job) -> str | SentenceTransformer:

@@ -45,6 +45,12 @@ def count() -> int:
     return get_world_size()
 
 
+def require_one(what: str) -> None:
+    """Raise ``ValueError`` beside other processes; ``what`` is trained here, such as ``"adapters"``."""
+    if count() > 1:
+        raise ValueError(f"{what} are trained in one process: got {count()}; start one.")
+
+
 def is_main() -> bool:
     """Whether this process speaks and writes; known from the environment before the processes have met."""
     return (get_rank() if get_world_size() > 1 else _environment("RANK", MAIN)) == MAIN

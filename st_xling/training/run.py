@@ -99,9 +99,7 @@ def train(
         ValueError: Empty data, an occupied folder, a model or option that does not fit; shared text, if it is to fail.
         TrainingInterrupted: Ctrl-C.
     """
-    tiny = check_tiny(tiny)
-    if tiny and model != "tiny":
-        raise ValueError(f"tiny options shape the model 'tiny' only: got {', '.join(tiny)} for another model.")
+    tiny = check_tiny(tiny, model)
     if recipe.training.lora is not None:
         require_peft()
     processes.meet()

@@ -12,6 +12,7 @@ from st_xling.cross_encoder.pools.candidate_pools import WithoutRelevant, candid
 from st_xling.data.faults import FaultLog
 from st_xling.data.lines import describe_missing, read_lines
 from st_xling.data.records import json_objects
+from st_xling.data.retrieval import read_qrels
 
 _QUERIES = re.compile(r"queries\.([A-Za-z]{2,3}(?:[-_][A-Za-z]{2,4})?)\.jsonl(?:\.gz)?")
 
@@ -28,8 +29,8 @@ def read_retrieval(
     """Every passage a candidate for every query, in every language in which the queries are there.
 
     The folder holds ``corpus.jsonl`` (``_id``, ``text``), ``queries.xx.jsonl`` for each language (the same keys) and
-    ``qrels.tsv`` (query id, passage id, score; a header or none; relevant is a score above 0), the first two perhaps
-    gzipped. Nothing is tossed: a query that is there in three languages makes three pools.
+    ``qrels.tsv`` (as :func:`~st_xling.data.retrieval.read_qrels` reads it), each perhaps gzipped. Nothing is tossed: a
+    query that is there in three languages makes three pools.
 
     Args:
         folder: Where the files are.
@@ -49,7 +50,9 @@ def read_retrieval(
     if not found:
         raise FileNotFoundError(f"expected queries.xx.jsonl files in {folder}, xx a language code; got none.")
     languages = known_languages(query_languages or found, list(found))
-    relevant = _relevant(_find(folder, "qrels.tsv"), {name: row for row, name in enumerate(ids)})
+    rows = {name: row for row, name in enumerate(ids)}
+    judged = read_qrels(_find(folder, "qrels.tsv"), passages=rows)
+    relevant = {query: sorted(rows[name] for name in found) for query, found in judged.items()}
     pools: list[CandidatePool] = []
     empty = unanswered = 0
     for asked in languages:
@@ -92,23 +95,3 @@ def _texts(path: Path) -> tuple[list[str], list[str]]:
             texts[identity] = text
     faults.settle()
     return list(texts), list(texts.values())
-
-
-def _relevant(path: Path, passages: dict[str, int]) -> dict[str, list[int]]:
-    faults = FaultLog(can_skip=False)
-    relevant: dict[str, set[int]] = {}
-    for number, line in enumerate(read_lines(path, faults), 1):
-        cells = [] if line is None else line.split("\t")
-        if line is None or (number == 1 and cells[-1] == "score"):
-            continue
-        try:
-            query, passage, score = cells[0], cells[1], float(cells[2])
-        except (IndexError, ValueError):
-            faults.add(path, number, "wrong columns", f"expected query id, passage id, number; got {line!r:.80}")
-            continue
-        if score > 0 and passage not in passages:
-            faults.add(path, number, "unknown passage", f"{passage} is not in the corpus")
-        elif score > 0:
-            relevant.setdefault(query, set()).add(passages[passage])
-    faults.settle()
-    return {query: sorted(numbers) for query, numbers in relevant.items()}

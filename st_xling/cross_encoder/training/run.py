@@ -77,11 +77,8 @@ def train_cross_encoder(
             shared text, if it is to fail.
         TrainingInterrupted: Ctrl-C.
     """
-    tiny = check_tiny(tiny)
-    if tiny and model != "tiny":
-        raise ValueError(f"tiny options shape the model 'tiny' only: got {', '.join(tiny)} for another model.")
-    if processes.count() > 1:
-        raise ValueError(f"cross-encoders are trained in one process: got {processes.count()}; start one.")
+    tiny = check_tiny(tiny, model)
+    processes.require_one("cross-encoders")
     plan = plan_stages(recipe, stages, evaluator=evaluator, xpi=xpi, xpi_evaluator=xpi_evaluator)
     _check(plan)
     plan, leak = check_pool_leaks(plan, evaluation, on_leak=on_leak)

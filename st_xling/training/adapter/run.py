@@ -94,11 +94,8 @@ def train_adapter(
             folder; a sweep without an evaluator.
         TrainingInterrupted: Ctrl-C while training.
     """
-    tiny = check_tiny(tiny)
-    if tiny and model != "tiny":
-        raise ValueError(f"tiny options shape the model 'tiny' only: got {', '.join(tiny)} for another model.")
-    if processes.count() > 1:
-        raise ValueError(f"adapters are trained in one process: got {processes.count()}; start one.")
+    tiny = check_tiny(tiny, model)
+    processes.require_one("adapters")
     if sweep and evaluator is None:
         raise ValueError("a sweep compares layers on development pairs: got none; pass some.")
     folder = RunFolder(out)

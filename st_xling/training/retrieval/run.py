@@ -65,11 +65,8 @@ def train_retrieval(
             processes.
         TrainingInterrupted: Ctrl-C.
     """
-    tiny = check_tiny(tiny)
-    if tiny and model != "tiny":
-        raise ValueError(f"tiny options shape the model 'tiny' only: got {', '.join(tiny)} for another model.")
-    if processes.count() > 1:
-        raise ValueError(f"retrievers are trained in one process: got {processes.count()}; start one.")
+    tiny = check_tiny(tiny, model)
+    processes.require_one("retrievers")
     sources.check(recipe)
     folder = RunFolder(out)
     manifest = {
