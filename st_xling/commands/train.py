@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> None:
             train_adapter.run(*given, lambda: _read_data(arguments), on_leak=_on_leak(arguments))
             return
         if kind is train_retrieval:
-            result = train_retrieval.run(*given)
+            result = train_retrieval.run(*given, on_leak=_on_leak(arguments))
         else:
             result = train_cross_encoder.run(*given, on_leak=_on_leak(arguments))
     if not processes.is_main():

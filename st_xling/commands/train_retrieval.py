@@ -11,12 +11,10 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
     from st_xling.training import TrainingResult
+    from st_xling.training.leak_check import OnLeak
 
 _OF_OTHERS = (
     "stream",
-    "check_leak",
-    "fail_on_leak",
-    "drop_leaks",
     "lora",
     "lora_keep",
     "mini_batch_size",
@@ -53,15 +51,18 @@ def refuse(arguments: argparse.Namespace) -> None:
     _refuse(arguments, _OWN, "is for the recipes of retrievers (ir, …): got")
 
 
-def run(arguments: argparse.Namespace, overrides: dict[str, Any], tiny: dict[str, Any]) -> TrainingResult:
+def run(
+    arguments: argparse.Namespace, overrides: dict[str, Any], tiny: dict[str, Any], *, on_leak: OnLeak
+) -> TrainingResult:
     """Train, in this process.
 
     Args:
         arguments: Of ``st-xling train``.
         overrides: The recipe's keys that the flags set, dotted.
         tiny: Options of ``--tiny``, checked.
+        on_leak: What to do about text that judges the model.
     """
-    from st_xling.data import load_data_specs
+    from st_xling.data import load_data_specs, load_evaluation_specs
     from st_xling.data.retrieval import load_query_passage_specs
     from st_xling.training.retrieval import RetrievalSources, load_retrieval_recipe, train_retrieval
     from st_xling.training.run_folder import RunFolder
@@ -86,6 +87,8 @@ def run(arguments: argparse.Namespace, overrides: dict[str, Any], tiny: dict[str
         model=arguments.model,
         tiny=tiny,
         evaluator=_evaluator(arguments),
+        evaluation=load_evaluation_specs(arguments.check_leak, **skip),
+        on_leak=on_leak,
         resume=arguments.resume,
         overwrite=arguments.overwrite,
         command=arguments.command_line,

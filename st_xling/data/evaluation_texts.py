@@ -10,13 +10,14 @@ from st_xling.data.bucc import read_bucc
 from st_xling.data.faults import FaultLog
 from st_xling.data.lines import read_lines
 from st_xling.data.readers import file_ending
+from st_xling.data.retrieval.specs import load_retrieval_specs, parse_retrieval_spec
 from st_xling.data.specs import load_data_specs
 from st_xling.data.tatoeba import read_tatoeba
 
 if TYPE_CHECKING:
     from st_xling.data.leak import Texts
 
-EVALUATION_FORMS = "a data spec, a Tatoeba folder, a BUCC folder or prefix (with .gold), or a .txt file of sentences"
+EVALUATION_FORMS = "a data spec, a Tatoeba folder, a BUCC folder or prefix, xx=DIR of queries, or a .txt file"
 """What :func:`load_evaluation_specs` takes, for help and messages."""
 
 _PLAIN = (".txt", ".txt.gz")
@@ -27,8 +28,8 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
 
     Args:
         specs: Each a folder of ``tatoeba.xxx-eng.xxx`` files; a prefix of BUCC files (``zh-en.test``, beside which lies
-            ``zh-en.test.gold``), or a folder of such; a ``.txt`` file (also ``.gz``), one sentence a line; or what
-            ``--data`` takes.
+            ``zh-en.test.gold``), or a folder of such; ``xx=DIR``, a retrieval set, of which the queries are read; a
+            ``.txt`` file (also ``.gz``), one sentence a line; or what ``--data`` takes.
         skip_bad_lines: Drop faulty lines of pair files, with a warning, instead of raising.
 
     Returns:
@@ -45,6 +46,8 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
             found: dict[str, Any] = {f"tatoeba {code}": pairs for code, pairs in read_tatoeba(path).items()}
         elif golds := _gold_files(path):
             found = {name: texts for gold in golds for name, texts in _bucc(gold).items()}
+        elif _is_retrieval_folder(spec):
+            found = _queries(spec)
         elif file_ending(path) in _PLAIN and "," not in spec:
             found = {path.name.removesuffix(file_ending(path)): _sentences(path)}
         else:
@@ -77,6 +80,18 @@ def _bucc(gold: Path) -> dict[str, Texts]:
     if pairs:
         piles[f"{prefix} gold"] = ([source[s] for s, _ in pairs], [target[t] for _, t in pairs])
     return piles
+
+
+def _is_retrieval_folder(spec: str) -> bool:
+    try:
+        return Path(parse_retrieval_spec(spec)[1]).is_dir()
+    except ValueError:
+        return False
+
+
+def _queries(spec: str) -> dict[str, Texts]:
+    (found,) = load_retrieval_specs([spec])
+    return {f"{found.language}, queries {code}": list(asked.values()) for code, asked in found.queries.items()}
 
 
 def _sentences(path: Path) -> list[str]:

@@ -5,6 +5,7 @@
 ``encoders``  one encoder for queries and passages, or the host's ``Router`` over two
 ``terms``     each term over its own columns, together or one after the other
 ``trainer``   the gradients of both ways add up in one step
+``leaks``     do the sources hold the queries that judge the run?
 ``run``       a training run
 """
 

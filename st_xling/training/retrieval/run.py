@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.evaluation import BaseEvaluator
@@ -20,10 +20,12 @@ from st_xling.models import load_encoder, tiny_encoder
 from st_xling.training import processes
 from st_xling.training.arguments import total_steps, training_arguments
 from st_xling.training.build import build_loss, scheduled_weights
+from st_xling.training.leak_check import OnLeak
 from st_xling.training.mixture import mix
 from st_xling.training.prepare import check_tiny, model_name
 from st_xling.training.progress import StderrProgress
 from st_xling.training.retrieval.encoders import ROUTES, has_routes, separate_encoders
+from st_xling.training.retrieval.leaks import check_query_leaks
 from st_xling.training.retrieval.recipe import RetrievalRecipe
 from st_xling.training.retrieval.sources import RetrievalSources, join_sources
 from st_xling.training.retrieval.terms import TermByTermLoss
@@ -32,6 +34,9 @@ from st_xling.training.run import TrainingResult, dev_data, run_trainer
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.saving import save_run
 from st_xling.training.texts import TextReport, report_texts
+
+if TYPE_CHECKING:
+    from st_xling.data.leak import Texts
 
 
 def train_retrieval(
@@ -42,6 +47,8 @@ def train_retrieval(
     model: str | SentenceTransformer = "tiny",
     tiny: Mapping[str, Any] | None = None,
     evaluator: BaseEvaluator | None = None,
+    evaluation: Mapping[str, Texts] | None = None,
+    on_leak: OnLeak = "report",
     resume: bool = False,
     overwrite: bool = False,
     command: str | None = None,
@@ -56,19 +63,23 @@ def train_retrieval(
         model: Hub id, folder, a loaded model, or ``"tiny"``: a small encoder built from the data.
         tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
         evaluator: Judges the model during training by its ``primary_metric``; the best checkpoint is kept.
+        evaluation: Texts that will judge the model later; like the evaluator's queries, they are looked for.
+        on_leak: What to do about training rows with such text: ``"report"``, ``"drop"`` or ``"fail"``.
         resume: Go on from the last complete checkpoint in ``out``.
         overwrite: Replace an earlier run in ``out``.
         command: The command line, kept with the run.
 
     Raises:
-        ValueError: Data that do not fit the recipe, an occupied folder, a model or option that does not fit; several
-            processes.
+        ValueError: Data that do not fit the recipe, an occupied folder, a model or option that does not fit; shared
+            text, if it is to fail; several processes.
         TrainingInterrupted: Ctrl-C.
     """
     tiny = check_tiny(tiny, model)
     processes.require_one("retrievers")
     sources.check(recipe)
     folder = RunFolder(out)
+    folder.check_free(resume=resume, overwrite=overwrite)
+    sources, leak = check_query_leaks(sources, evaluator, evaluation, on_leak=on_leak)
     manifest = {
         "version": __version__,
         "command": command,
@@ -103,7 +114,7 @@ def train_retrieval(
         best=trainer.state.best_metric,
     )
     figures = {"seconds": round(seconds, 1), "steps": result.steps, "best_dev": result.best}
-    save_run(result.model, folder, manifest, history=result.history, figures=figures, leak=None)
+    save_run(result.model, folder, manifest, history=result.history, figures=figures, leak=leak)
     return result
 
 
