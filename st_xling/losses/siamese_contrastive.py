@@ -22,6 +22,9 @@ _HOST_METRICS = {
     "manhattan": SiameseDistanceMetric.MANHATTAN,
 }
 
+PAIRWISE_EPS = 1e-6
+"""What ``torch.nn.functional.pairwise_distance``, the host's metric, adds to each difference."""
+
 
 def siamese_contrastive(
     source: Tensor,
@@ -76,34 +79,43 @@ def _mean(
     if shared.total == 1:
         return positive.mean()
     everyone, rows = shared.everyone(target), shared.rows(source.device)
-    if negatives in ("worst", "hardest"):
+    if negatives == "average":
+        distances = _distances(source, everyone, distance)
+        own = rows[:, None] == torch.arange(shared.total, device=source.device)
+        pushed = F.relu(margin - distances).square().masked_fill(own, 0)
+        negative = pushed.sum(dim=1) / (shared.total - 1) / 2
+        return shared.mean(torch.cat([positive, negative]).sum(), 2 * shared.total)
+    if negatives == "random":  # 1, 2, … targets on, so never the own translation
+        other = (rows + torch.randint(1, shared.total, (len(source),), device=source.device)) % shared.total
+    else:
         other = _extreme(source, everyone, rows, distance, nearest=negatives == "hardest")
-    else:  # row i against targets i+1, i+2, …: all but its own translation
-        other = (rows[:, None] + torch.arange(1, shared.total, device=source.device)) % shared.total
-    if negatives == "random":
-        other = other.gather(1, torch.randint(shared.total - 1, (len(source), 1), device=source.device))
-    candidates = everyone[other.flatten()]
-    distances = metric(source.repeat_interleave(other.shape[1], dim=0), candidates).unflatten(0, other.shape)
-    negative = F.relu(margin - distances).square().mean(dim=1) / 2
+    negative = F.relu(margin - metric(source, everyone[other])).square() / 2
     return shared.mean(torch.cat([positive, negative]).sum(), 2 * shared.total)
 
 
 @torch.no_grad()
 def _extreme(source: Tensor, targets: Tensor, own: Tensor, distance: Distance, *, nearest: bool) -> Tensor:
-    """The farthest (or nearest) target of each row but its own translation. *Shape:* ``(rows, 1)``
+    """The farthest (or nearest) target of each row but its own translation; its distance alone needs a gradient.
 
-    Only the chosen pair's distance needs a gradient: that of all pairs would hold ``rows x targets x dim`` numbers.
+    *Shape:* ``(rows,)``
     """
-    if distance == "cosine":
-        distances = 1 - similarity_matrix(source, targets)
-    else:
-        exact = torch.promote_types(source.dtype, torch.float32)
-        options: dict[str, Any] = {"p": 2.0 if distance == "euclidean" else 1.0}
-        # Not by products of matrices, which cannot tell near neighbours apart.
-        options["compute_mode"] = "donot_use_mm_for_euclid_dist"
-        distances = torch.cdist(source.to(exact), targets.to(exact), **options)
+    distances = _distances(source, targets, distance)
     distances = distances.scatter(1, own[:, None], torch.inf if nearest else -torch.inf)
-    return distances.argmin(dim=1, keepdim=True) if nearest else distances.argmax(dim=1, keepdim=True)
+    return distances.argmin(dim=1) if nearest else distances.argmax(dim=1)
+
+
+def _distances(source: Tensor, targets: Tensor, distance: Distance) -> Tensor:
+    """Of every row to every target, as the host's metrics measure them. *Shape:* ``(rows, targets)``"""
+    if distance == "cosine":
+        return 1 - similarity_matrix(source, targets)
+    exact = torch.promote_types(source.dtype, torch.float32)
+    return torch.cdist(
+        source.to(exact) + PAIRWISE_EPS,
+        targets.to(exact),
+        p=2.0 if distance == "euclidean" else 1.0,
+        # Not by products of matrices, which cannot tell near neighbours apart.
+        compute_mode="donot_use_mm_for_euclid_dist",
+    )
 
 
 def check_options(margin: float, distance: str, negatives: str) -> None:
