@@ -10,7 +10,21 @@ import sys
 from collections.abc import Sequence
 
 from st_xling._version import __version__
-from st_xling.commands import demo, encode, evaluate, leak, mine, rerank, score, search, train, transfer
+from st_xling.commands import (
+    card,
+    demo,
+    encode,
+    evaluate,
+    leak,
+    mine,
+    push,
+    rerank,
+    score,
+    search,
+    slim,
+    train,
+    transfer,
+)
 
 PIPELINE = """\
 examples:
@@ -75,7 +89,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"st-xling {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (demo, train, evaluate, transfer, leak, encode, mine, score, rerank, search):
+    for command in (demo, train, evaluate, transfer, card, leak, encode, mine, score, rerank, search, slim, push):
         command.add_parser(commands)
     return parser
 

@@ -1,0 +1,128 @@
+"""Text of several languages, row by row, from files that may be larger than memory.
+
+======================================  ===========================================================================
+``de=news.de.txt.gz``                   a text a line, plain or gzipped; blank lines are passed over
+``de=passages.jsonl``                   JSON lines with ``text``; plain or gzipped
+``de=phrasebook?size=2000``             the embedded corpus, one language
+``de-en=pairs.tsv``, ``phrasebook:de``  parallel text, as :func:`~st_xling.data.specs.parse_data_spec` takes it
+======================================  ===========================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from st_xling.data.faults import FaultLog
+from st_xling.data.languages import UNKNOWN
+from st_xling.data.lines import describe_missing, iter_lines
+from st_xling.data.phrasebook_spec import is_phrasebook
+from st_xling.data.readers import file_ending
+from st_xling.data.records import json_objects
+from st_xling.data.specs import load_data_specs
+from st_xling.data.streams import estimate_lines, stream_rows
+
+Row = tuple[tuple[str, str], ...]
+"""Language and text, once or, in parallel text, twice."""
+
+_ONE_LANGUAGE = re.compile(r"([a-z]{2,3})=(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class LanguageTexts:
+    """One source of text; reading starts anew with every loop over it.
+
+    Attributes:
+        name: Of the language or languages, for tables.
+        languages: Those that are known beforehand; empty where rows alone say it.
+        rows: How many rows there are, where that is known or can be estimated.
+        source: What is read: a data set with the columns of parallel text, or the path of a file.
+        skip_bad_lines: Leave faulty lines out, with a warning.
+    """
+
+    name: str
+    languages: tuple[str, ...]
+    rows: int | None
+    source: Any
+    skip_bad_lines: bool = False
+
+    def __iter__(self) -> Iterator[Row]:
+        if not isinstance(self.source, Path):
+            sides = ("source", "target") if len(self.languages) != 1 else ("source",)
+            for row in self.source:
+                yield tuple((row[f"{side}_language"], row[side]) for side in sides)
+            return
+        for text in _texts(self.source, self.skip_bad_lines):
+            yield ((self.languages[0], text),)
+
+
+def language_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) -> list[LanguageTexts]:
+    """The sources that specs name, nothing of them read yet but what tells their languages and size.
+
+    Args:
+        specs: See the top of this file.
+        skip_bad_lines: Leave faulty lines out, with a warning, instead of raising.
+
+    Raises:
+        ValueError: A spec of another form, languages that are not told.
+        FileNotFoundError: A file that is not there.
+    """
+    found = []
+    for spec in specs:
+        match = _ONE_LANGUAGE.fullmatch(spec)
+        if match:
+            found.append(_one_language(match[1], match[2], skip_bad_lines))
+        else:
+            found += _parallel(spec, skip_bad_lines)
+    return found
+
+
+def _one_language(language: str, location: str, skip_bad_lines: bool) -> LanguageTexts:
+    if is_phrasebook(location):
+        from st_xling.data.retrieval.others import read_others
+
+        book = read_others(location, language=language)
+        return LanguageTexts(language, (language,), len(book), book)
+    path = Path(location).expanduser()
+    if not path.is_file():
+        raise FileNotFoundError(describe_missing(path))
+    if file_ending(path) in (".tsv", ".tsv.gz", ".csv", ".csv.gz", ".parquet"):
+        raise ValueError(
+            f"expected a text a line after {language}=, got {path}: it has columns; for parallel text name both "
+            f"languages, as in {language}-en={path}"
+        )
+    return LanguageTexts(language, (language,), estimate_lines(path), path, skip_bad_lines)
+
+
+def _parallel(spec: str, skip_bad_lines: bool) -> list[LanguageTexts]:
+    found = []
+    for name, rows in load_data_specs([spec], skip_bad_lines=skip_bad_lines, stream=True).items():
+        size = len(rows) if hasattr(rows, "__len__") else stream_rows(rows)
+        first = next(iter(rows))
+        codes = (first["source_language"], first["target_language"])
+        if UNKNOWN in codes:
+            raise ValueError(f"the languages of {spec!r} are not told; put them before it, as in de-en={spec}")
+        # Only a name that was made of the languages says that they are those of every row.
+        known = codes if name.startswith("-".join(codes)) else ()
+        found.append(LanguageTexts(name, known, size, rows))
+    return found
+
+
+def _texts(path: Path, skip_bad_lines: bool) -> Iterator[str]:
+    faults = FaultLog(skip_bad_lines=skip_bad_lines, what="text")
+    is_json = file_ending(path) in (".jsonl", ".jsonl.gz")
+    for number, line in enumerate(iter_lines(path, faults), 1):
+        if not is_json:
+            if line is not None and line.strip():
+                yield line
+            continue
+        for _, row in json_objects(path, [line], faults, number):
+            text = row.get("text")
+            if isinstance(text, str) and text.strip():
+                yield text
+            else:
+                faults.add(path, number, "no text", "expected a key text with words in it")
+    faults.settle()

@@ -1,0 +1,128 @@
+"""``st-xling slim``: the folder it leaves, what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from st_xling.cli import main
+from st_xling.data.phrasebook import parallel_phrases
+from tests.models.slim.encoders import encoder
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("slim") / "big"
+    encoder("tiny").save_pretrained(str(folder))
+    (folder / "training").mkdir()
+    manifest = {"recipe": {"name": "tr"}, "command": "st-xling train tr", "finished": True}
+    (folder / "training" / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (folder / "results.json").write_text('{"training": {"steps": 3}, "evaluations": []}', encoding="utf-8")
+    return folder
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def fails(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["slim", *words]) == 2
+    return capsys.readouterr().err
+
+
+def test_a_slim_model_with_its_report(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    untouched, out = files(source), tmp_path / "deep" / "small"
+    words = ["slim", str(source), "--langs", "de,en", "--text", "phrasebook:de?size=300", "--hold-out", "0.2"]
+    assert main([*words, "--out", str(out), "--json", str(tmp_path / "f.json")]) == 0
+    printed = capsys.readouterr().out
+    assert files(source) == untouched
+    results = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    assert list(results) == ["slim"] and json.loads((tmp_path / "f.json").read_text(encoding="utf-8")) == results
+    found = results["slim"]
+    assert (found["source"], found["langs"], found["relation"]) == ("big", ["de", "en"], "quantized")
+    assert "--json" not in found["command"] and found["command"].startswith("st-xling slim ")
+    assert printed.splitlines()[-1] == found["signature"]
+    report = found["report"]
+    held_out, counted = report["parity"]["held_out"], report["parity"]["counted"]
+    assert report["texts"]["de"] == report["texts"]["en"] < 300
+    assert counted["same_tokens_share"] == counted["same_share"] == 1 and counted["largest_difference"] <= 1e-6
+    assert held_out["texts"] > 50 and set(held_out["retrieval"]) == {"de-en"}
+    assert set(held_out["retrieval"]["de-en"]["back"]) == {"before", "after"}
+    for label in ("vocabulary", "retrieval de to en, held out, %", "unknown tokens, counted, %", "held-out text"):
+        assert label in printed
+    assert json.loads((out / "training" / "run.json").read_text(encoding="utf-8"))["recipe"] == {"name": "tr"}
+    model = SentenceTransformer(str(out), device="cpu")
+    assert len(model.tokenizer) == report["size"]["tokens"]["after"] < report["size"]["tokens"]["before"]
+    # The rows of the phrasebook that the held-out rows were drawn from.
+    texts = list(parallel_phrases("de", "en", size=300)["source"])
+    before = SentenceTransformer(str(source), device="cpu")
+    same = np.abs(model.encode(texts) - before.encode(texts)).max(axis=1) <= 1e-6
+    assert same.mean() > 0.9
+    assert not [path for path in out.parent.iterdir() if path != out]
+
+
+def test_text_of_other_languages_is_left_out(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["slim", str(source), "--langs", "deu", "--plan", "--hold-out", "0", "--json", str(tmp_path / "f.json")]
+    assert main([*words, "--text", "phrasebook:de?size=100"]) == 0
+    german = json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))["slim"]
+    assert german["report"]["texts"] == {"deu": 100} and german["report"]["parity"] == {}
+    (tmp_path / "de.txt").write_text("\n".join(parallel_phrases("de", "en", size=100)["source"]), encoding="utf-8")
+    assert main([*words, "--text", f"de={tmp_path / 'de.txt'}"]) == 0
+    plain = json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))["slim"]
+    assert plain["report"]["size"] == german["report"]["size"]
+    assert "after" in capsys.readouterr().out
+
+
+def test_parity_on_other_text_and_kept_words(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("Zürich\nBün\n", encoding="utf-8")
+    words = ["slim", str(source), "--langs", "en,fr", "--text", "phrasebook:fr?size=120", "--min-count", "3"]
+    words += ["--parity", "phrasebook:fr?size=30&split=test", "--keep", str(tmp_path / "words.txt"), "--keep", "XY"]
+    assert main([*words, "--out", str(tmp_path / "small")]) == 0
+    found = json.loads((tmp_path / "small" / "results.json").read_text(encoding="utf-8"))["slim"]
+    assert found["report"]["texts"] == {"fr": 120, "en": 120} and "|parity:" in found["signature"]
+    assert found["report"]["parity"]["held_out"]["texts"] <= 60 and found["report"]["rare"] > 0
+    tokenizer: Any = SentenceTransformer(str(tmp_path / "small"), device="cpu").tokenizer
+    big: Any = SentenceTransformer(str(source), device="cpu").tokenizer
+    assert all(tokenizer.tokenize(word) == big.tokenize(word) for word in ("Zürich", "Bün", "XY"))
+
+
+def test_folders_that_may_not_be_written_to(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [str(source), "--langs", "de,en", "--text", "phrasebook:de?size=60"]
+    for goal in (source, source.parent, source / "small"):
+        assert "must lie apart from the model" in fails([*words, "--out", str(goal)], capsys)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years", encoding="utf-8")
+    assert "holds something else" in fails([*words, "--out", str(tmp_path / "mine"), "--overwrite"], capsys)
+    assert "is a file" in fails([*words, "--out", str(tmp_path / "mine" / "thesis.txt")], capsys)
+    out = tmp_path / "small"
+    out.mkdir()
+    assert main(["slim", *words, "--out", str(out)]) == 0
+    (out / "old.txt").write_text("stays behind", encoding="utf-8")
+    kept = files(out)
+    capsys.readouterr()
+    assert "use --overwrite to replace it" in fails([*words, "--out", str(out)], capsys)
+    bad = [*words, "--keep", "x", "--langs", "de,en,fr", "--out", str(out), "--overwrite"]
+    assert "got none of fr" in fails(bad, capsys)
+    assert files(out) == kept
+    assert main(["slim", *words, "--out", str(out), "--overwrite"]) == 0
+    assert not (out / "old.txt").exists() and (out / "model.safetensors").is_file()
+
+
+def test_text_that_does_not_do(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    book, out = ["--text", "phrasebook:de?size=60"], ["--out", str(tmp_path / "small")]
+    (tmp_path / "empty.txt").write_text("\n \n", encoding="utf-8")
+    empty = ["--text", f"fr={tmp_path / 'empty.txt'}"]
+    assert "got none of fr (there is text of: de, en)" in fails([str(source), "--langs", "de,fr", *book, *out], capsys)
+    assert "got none of fr" in fails([str(source), "--langs", "de,fr", *book, *empty, *out], capsys)
+    assert "got none of de" in fails([str(source), "--langs", "de", *book, "--hold-out", "60", *out], capsys)
+    assert "languages are needed" in fails([str(source), "--langs", ",", *book, *out], capsys)
+    assert "min_count must be 1 or more" in fails(
+        [str(source), "--langs", "de", *book, *out, "--min-count", "0"], capsys
+    )
+    assert "a share in [0, 1)" in fails([str(source), "--langs", "de", *book, *out, "--hold-out", "1.5"], capsys)
+    assert not (tmp_path / "small").exists()

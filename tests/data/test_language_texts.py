@@ -1,0 +1,54 @@
+"""Text by language: plain files, JSON lines, parallel text and the phrasebook, as rows."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from st_xling.data.language_texts import language_texts
+
+
+def test_files_of_one_language(tmp_path: Path) -> None:
+    (tmp_path / "de.txt.gz").write_bytes(gzip.compress("Der Hund schläft.\n\n  \r\nMöwen fliegen 🙂\n".encode()))
+    (tmp_path / "zh.jsonl").write_text('{"text": "我买了三本旧书。"}\n{"text": "好", "id": 7}\n', encoding="utf-8")
+    german, chinese = language_texts([f"de={tmp_path / 'de.txt.gz'}", f"zh={tmp_path / 'zh.jsonl'}"])
+    assert german.languages == ("de",) and german.rows == 4
+    assert list(german) == list(german) == [(("de", "Der Hund schläft."),), (("de", "Möwen fliegen 🙂"),)]
+    assert [text for ((_, text),) in chinese] == ["我买了三本旧书。", "好"]
+
+
+def test_parallel_text_has_two_texts_a_row(tmp_path: Path) -> None:
+    path = tmp_path / "de-en.tsv"
+    path.write_text("Der Hund.\tThe dog.\nDie Katze.\tThe cat.\n", encoding="utf-8")
+    (pairs,) = language_texts([str(path)])
+    assert (pairs.name, pairs.languages, pairs.rows) == ("de-en", ("de", "en"), 2)
+    assert list(pairs) == [
+        (("de", "Der Hund."), ("en", "The dog.")),
+        (("de", "Die Katze."), ("en", "The cat.")),
+    ]
+
+
+def test_the_phrasebook() -> None:
+    book, english = language_texts(["phrasebook:vi?size=5", "en=phrasebook?size=3"])
+    assert book.languages == ("vi", "en") and len(list(book)) == book.rows == 5
+    assert english.languages == ("en",) and all(len(row) == 1 for row in english) and english.rows == 3
+
+
+def test_faults_are_named(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("Der Hund.\tThe dog.\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="the languages of .* are not told; put them before it"):
+        language_texts([str(tmp_path / "pairs.tsv")])
+    with pytest.raises(ValueError, match="it has columns; for parallel text name both languages"):
+        language_texts([f"de={tmp_path / 'pairs.tsv'}"])
+    with pytest.raises(FileNotFoundError, match="the nearest name there is pairs.tsv"):
+        language_texts([f"de={tmp_path / 'pair.tsv'}"])
+    (tmp_path / "bad.txt").write_bytes(b"gut\n\xff\xfe\n")
+    (tmp_path / "bad.jsonl").write_text('{"text": ""}\n{"texts": "a"}\n{"text": "gut"}\n', encoding="utf-8")
+    for name, fault in (("bad.txt", "invalid UTF-8"), ("bad.jsonl", "no text")):
+        (source,) = language_texts([f"de={tmp_path / name}"])
+        with pytest.raises(ValueError, match=fault):
+            list(source)
+        (source,) = language_texts([f"de={tmp_path / name}"], skip_bad_lines=True)
+        assert list(source) == [(("de", "gut"),)]
