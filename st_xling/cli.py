@@ -33,6 +33,7 @@ examples:
   st-xling evaluate tatoeba my-encoder --data tatoeba/v1 --languages deu,fra --json figures.json
   st-xling evaluate bucc my-encoder --data bucc2018 --pairs de-en fr-en
   st-xling rerank my-reranker --queries q.jsonl --passages p.jsonl --out ranked.jsonl
+  st-xling push my-encoder user/my-encoder --dry-run
   st-xling leak --train de-en=pairs.tsv --eval tatoeba/v1 --eval bucc2018/de-en/de-en.test
 """
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     """Train a tiny DAP encoder on the phrasebook and judge it before and after.
 
     Args:
-        out: Folder for the model, ``results.json`` and ``token_states.png``.
+        out: Folder for the model, ``results.json`` and ``pictures/token_states.png``.
         size: How much text.
         seed: Of text, weights and training.
         overwrite: Replace an earlier demo in ``out``.
@@ -53,6 +54,8 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     from st_xling.data import load_data_specs
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.token_picture import draw_token_states
+    from st_xling.hub.card import CardOptions, write_card
+    from st_xling.hub.card.sources import PHRASEBOOK_LICENCE
     from st_xling.training import load_recipe, train
     from st_xling.training.run_folder import write_json
 
@@ -70,23 +73,48 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
         model=model,
         evaluator=TatoebaEvaluator(_pairs("dev", min(100, size.test), seed), name="dev", write_csv=False),
         overwrite=overwrite,
-        command="st-xling demo",
+        command=_command(seed),
     )
     panels["after DAP"] = _token_states(result.model, test["de"])
-    picture = draw_token_states(panels, out / "token_states.png", languages=("German", "English"))
+    picture = draw_token_states(panels, out / "pictures" / "token_states.png", languages=("German", "English"))
+    after, mining = evaluator(result.model), mine_phrases(result.model, size, seed=seed)
     results = {
         "tatoeba": {
             "before": _by_language(before, evaluator.name),
-            "after": _by_language(evaluator(result.model), evaluator.name),
+            "after": _by_language(after, evaluator.name),
             "signature": evaluator.signature,
         },
-        "mining": mine_phrases(result.model, size, seed=seed),
-        "training": {"seconds": round(result.seconds, 1), "steps": result.steps, "best_dev": result.best},
-        "picture": picture.name,
+        "mining": mining,
+        **json.loads((out / "results.json").read_text(encoding="utf-8")),
+        "evaluations": [
+            _kept("tatoeba", after, evaluator.signature, seed),
+            _kept("bucc", _mining_figures(mining), mining["signature"], seed),
+        ],
+        "picture": picture.relative_to(out).as_posix(),
         "example": [test["de"][0]["source"], test["de"][0]["target"]],
     }
     write_json(out / "results.json", results)
+    write_card(out, options=CardOptions(data_licenses=dict.fromkeys(data, PHRASEBOOK_LICENCE)))
     return results
+
+
+def _command(seed: int) -> str:
+    return f"st-xling demo --seed {seed}" if seed else "st-xling demo"
+
+
+def _kept(task: str, figures: dict[str, Any], signature: str, seed: int) -> dict[str, Any]:
+    from st_xling.evaluation.kept_figures import KeptFigures
+
+    return asdict(KeptFigures(task, figures, signature, _command(seed)))
+
+
+def _mining_figures(mining: dict[str, Any]) -> dict[str, Any]:
+    """As an evaluation in BUCC's manner has them; the threshold is one for all languages."""
+    flat: dict[str, Any] = {f"mining_{figure}": mining[figure] for figure in ("precision", "recall", "f1")}
+    for language, figures in mining["languages"].items():
+        found = {**figures, "threshold": mining["threshold"]}
+        flat |= {f"mining_{language}-en_{figure}": value for figure, value in found.items()}
+    return flat
 
 
 def _pairs(split: str, size: int, seed: int) -> dict[str, Dataset]:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from st_xling.commands.figures import write_figures
+from st_xling.commands.keep import add_keep, check_keep, keep, publish
+
+if TYPE_CHECKING:
+    from st_xling.evaluation import BuccEvaluator
 
 EXAMPLE = """\
 examples:
+  st-xling evaluate bucc my-encoder --data phrasebook --pairs de-en fr-en
   st-xling evaluate bucc my-encoder --data bucc2018 --pairs de-en fr-en --json figures.json
   st-xling evaluate bucc my-encoder --data bucc2018 --pairs zh-en --split sample --threshold 1.06
+
+The phrasebook needs no files: phrasebook:de,fr?size=600&gold=100&seed=0 hides 100 translations among 600 sentences a
+side, for each language with English or for --pairs; the development split gives the threshold.
 """
 
 
@@ -28,10 +37,20 @@ def add_parser(tasks: Any) -> None:
         argument_default=argparse.SUPPRESS,  # what is not said keeps the library's default
     )
     bucc.add_argument("model", metavar="MODEL", help="Hub id or folder")
-    bucc.add_argument("--data", required=True, type=Path, metavar="DIR", help="files xx-yy.SPLIT.{xx,yy,gold}")
-    bucc.add_argument("--pairs", required=True, nargs="+", metavar="XX-YY", help="language pairs, as in the file names")
+    bucc.add_argument(
+        "--data", required=True, metavar="DIR", help="files xx-yy.SPLIT.{xx,yy,gold}, or phrasebook?size=600&gold=100"
+    )
+    bucc.add_argument(
+        "--pairs",
+        nargs="+",
+        metavar="XX-YY",
+        default=None,
+        help="language pairs, as in the file names (phrasebook, default: its languages with English)",
+    )
     bucc.add_argument("--split", help="the part that is judged (default: test)")
-    bucc.add_argument("--train-split", help="the part that gives the threshold (default: training)")
+    bucc.add_argument(
+        "--train-split", help="the part that gives the threshold (default: training; of the phrasebook: dev)"
+    )
     bucc.add_argument(
         "--threshold", type=_threshold, help="a number instead; or tune: the best on the gold it is then judged by"
     )
@@ -40,24 +59,44 @@ def add_parser(tasks: Any) -> None:
     bucc.add_argument("--retrieval", help="max (default), intersect, forward or backward")
     bucc.add_argument("--batch-size", type=int, default=128)
     bucc.add_argument("--json", type=Path, default=None, metavar="PATH", help="also write the figures here")
+    add_keep(bucc)
     bucc.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Judge, print the table and the signature."""
+    from st_xling.data.phrasebook_spec import is_phrasebook
     from st_xling.evaluation import BuccEvaluator, bucc_table
     from st_xling.models import load_encoder
 
+    check_keep(arguments, publishes=True)
     names = ("split", "train_split", "threshold", "k", "margin", "retrieval", "batch_size")
     options = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
-    pairs = [pair for words in arguments.pairs for pair in words.split(",")]
-    evaluator = BuccEvaluator.from_folder(arguments.data, pairs, show_progress_bar=True, write_csv=False, **options)
+    pairs = None if arguments.pairs is None else [pair for words in arguments.pairs for pair in words.split(",")]
+    if pairs is None and not is_phrasebook(arguments.data):
+        raise ValueError(f"--pairs says which files of {arguments.data} to read: got none; give e.g. --pairs de-en.")
+    make: Any = BuccEvaluator.from_phrasebook if is_phrasebook(arguments.data) else BuccEvaluator.from_folder
+    evaluator = make(arguments.data, pairs, show_progress_bar=True, write_csv=False, **options)
     metrics = evaluator(load_encoder(arguments.model))
     print(bucc_table(metrics, name=evaluator.name))
     print(evaluator.signature)
     # JSON knows no infinity, the threshold where nothing is correct.
     finite = {key: value if math.isfinite(value) else None for key, value in metrics.items()}
     write_figures(arguments.json, {"bucc": finite, "signature": evaluator.signature})
+    if arguments.keep:
+        _publish(arguments.model, evaluator, metrics)
+    scores = {pair: found.as_dict() for pair, found in evaluator.histograms.items()}  # for the card's picture
+    keep(arguments, "bucc", {**finite, "histograms": scores}, evaluator.signature)
+
+
+def _publish(model: str, evaluator: BuccEvaluator, metrics: dict[str, float]) -> None:
+    """The thresholds that mean something elsewhere, into the model's ``mining.json``."""
+    from st_xling.evaluation.bucc_thresholds import publishable_thresholds
+
+    thresholds, left_out = publishable_thresholds(evaluator, metrics)
+    for pair, why in left_out.items():
+        print(f"the threshold of {pair} is not published: {why}", file=sys.stderr)
+    publish(Path(model), thresholds)
 
 
 def _threshold(word: str) -> float | str:

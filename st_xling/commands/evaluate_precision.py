@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.commands.figures import write_figures
+from st_xling.commands.keep import add_keep, check_keep, keep
 
 
 def add_parser(tasks: Any) -> None:
@@ -14,30 +15,40 @@ def add_parser(tasks: Any) -> None:
     precision = tasks.add_parser(
         "precision",
         help="translations among the N nearest (P@1, P@5), both directions",
-        epilog="example:\n  st-xling evaluate precision my-encoder --data zh-vi=test.tsv --at 1,5",
+        description="How often is a translation among the N nearest sentences, by cosine? Any language pair.",
+        epilog="examples:\n  st-xling evaluate precision my-encoder --data 'zh-vi=phrasebook?split=test&size=500'\n"
+        "  st-xling evaluate precision my-encoder --data zh-vi=test.tsv --at 1,5",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     precision.add_argument("model", metavar="MODEL", help="Hub id or folder")
     precision.add_argument(
-        "--data", action="append", required=True, metavar="SPEC", help="xx-yy=PATH, Hub id, phrasebook:…"
+        "--data",
+        action="append",
+        required=True,
+        metavar="SPEC",
+        help="xx-yy=PATH, Hub id, phrasebook:… (its test split)",
     )
     precision.add_argument("--at", default="1,5", metavar="LIST", help="numbers of candidates (default: %(default)s)")
     precision.add_argument("--skip-bad-lines", action="store_true", help="drop unreadable lines and say how many")
     precision.add_argument("--batch-size", type=int, default=128)
     precision.add_argument("--json", type=Path, metavar="PATH", help="also write the figures here")
+    add_keep(precision)
     precision.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Judge, print the table and the signature."""
     from st_xling.data import load_data_specs
+    from st_xling.data.phrasebook_spec import phrasebook_name
     from st_xling.evaluation import PrecisionEvaluator
     from st_xling.models import load_encoder
 
+    check_keep(arguments)
     if not all(part.strip().isdecimal() for part in arguments.at.split(",")):
         raise ValueError(f"--at takes whole numbers joined by commas, such as 1,5: got {arguments.at!r}.")
     evaluator = PrecisionEvaluator(
-        load_data_specs(arguments.data, skip_bad_lines=arguments.skip_bad_lines),
+        load_data_specs(arguments.data, split="test", skip_bad_lines=arguments.skip_bad_lines),
+        data_name=phrasebook_name(arguments.data, split="test"),
         at=[int(part) for part in arguments.at.split(",")],
         batch_size=arguments.batch_size,
         show_progress_bar=True,
@@ -47,3 +58,4 @@ def run(arguments: argparse.Namespace) -> None:
     print(evaluator.table(metrics))
     print(evaluator.signature)
     write_figures(arguments.json, {"precision": metrics, "signature": evaluator.signature})
+    keep(arguments, "precision", metrics, evaluator.signature)

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.commands.figures import write_figures
+from st_xling.commands.keep import add_keep, check_keep, keep
 
 EXAMPLE = """\
 examples:
+  st-xling evaluate reranking my-reranker --data en=phrasebook --data zh=phrasebook
   st-xling evaluate reranking my-reranker --data en=xquad.en.json --data zh=xquad.zh.json --json figures.json
   st-xling evaluate reranking my-reranker --data zh=mlqa-dev-zh --query-languages en zh --max-candidates 100
 
 Files in SQuAD's form, labelled pairs, or one folder in BEIR's layout (corpus.jsonl, queries.xx.jsonl, qrels.tsv) whose
-passages are in the language before the equals sign.
+passages are in the language before the equals sign. The phrasebook needs no files: xx=phrasebook?split=test&size=300,
+the same in each language; its test split is read unless --split or ?split= says otherwise.
 """
 
 _POOLS = ("split", "query_languages", "passage_languages", "max_candidates", "without_relevant", "seed")
@@ -33,8 +36,14 @@ def add_parser(tasks: Any) -> None:
         argument_default=argparse.SUPPRESS,  # what is not said keeps the library's default
     )
     reranking.add_argument("model", metavar="MODEL", help="cross-encoder: Hub id or folder")
-    reranking.add_argument("--data", required=True, action="append", metavar="XX=PATH", help="may be repeated")
-    reranking.add_argument("--split", choices=("train", "dev", "test"), help="a part of the articles (default: all)")
+    reranking.add_argument(
+        "--data", required=True, action="append", metavar="XX=PATH", help="or xx=phrasebook; may be repeated"
+    )
+    reranking.add_argument(
+        "--split",
+        choices=("train", "dev", "test"),
+        help="a part of the articles (default: all), or of the phrasebook (default: test)",
+    )
     reranking.add_argument("--query-languages", nargs="+", metavar="XX", help="default: all")
     reranking.add_argument("--passage-languages", nargs="+", metavar="XX", help="default: all")
     reranking.add_argument("--max-candidates", type=int, metavar="N", help="drawn for a query (default: all)")
@@ -52,6 +61,7 @@ def add_parser(tasks: Any) -> None:
     reranking.add_argument("--autocast", choices=("bfloat16", "float16"), help="type to compute in")
     reranking.add_argument("--device", default=None, help="cpu, cuda, … (default: a GPU if there is one)")
     reranking.add_argument("--json", type=Path, default=None, metavar="PATH", help="also write the figures here")
+    add_keep(reranking)
     reranking.set_defaults(run=run)
 
 
@@ -59,14 +69,19 @@ def run(arguments: argparse.Namespace) -> None:
     """Judge, print the table and the signature."""
     from st_xling.cross_encoder.heads import cross_encoder
     from st_xling.cross_encoder.reading.pool_specs import load_pool_specs
+    from st_xling.data.phrasebook_spec import phrasebook_name
     from st_xling.evaluation.reranking import RerankingEvaluator
 
+    check_keep(arguments)
     asked, judged = (
         {name: getattr(arguments, name) for name in names if hasattr(arguments, name)} for names in (_POOLS, _EVALUATOR)
     )
     pools = load_pool_specs(arguments.data, **asked)
+    if (name := phrasebook_name(arguments.data, split=asked.get("split", "test"))) is not None:
+        judged.setdefault("name", name)
     evaluator = RerankingEvaluator(pools, show_progress_bar=True, write_csv=False, **judged)
     report = evaluator.report(cross_encoder(arguments.model, head="keep", device=arguments.device))
     print(report.table())
     print(evaluator.signature)
     write_figures(arguments.json, {"reranking": report.as_dict(), "signature": evaluator.signature})
+    keep(arguments, "reranking", report.as_dict(), evaluator.signature)

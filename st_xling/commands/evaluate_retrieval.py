@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.commands.figures import write_figures
+from st_xling.commands.keep import add_keep, check_keep, keep
 
 if TYPE_CHECKING:
     from st_xling.evaluation.retrieval import RetrievalEvaluator, RetrievalReport
 
 EXAMPLE = """\
 examples:
+  st-xling evaluate retrieval my-encoder --data 'de=phrasebook?size=300&queries=de,en' --bm25
   st-xling evaluate retrieval my-encoder --data ar=mrtydi-v1.1-arabic --data fi=mrtydi-v1.1-finnish --bm25
   st-xling evaluate retrieval my-encoder --data de=mlqa-de --data zh=mlqa-zh --pool mixed --json figures.json
   st-xling evaluate retrieval bm25 --data 'fi=miracl?split=dev' --runs runs
 
 A folder in the layout of BEIR, Mr.TyDi or MIRACL, whose passages are in the language before the equals sign. MODEL may
-be bm25. Needs the extra: pip install "st-xling[retrieval]".
+be bm25. The phrasebook needs no files: xx=phrasebook?split=test&size=300&seed=0&queries=xx,yy, of which the test split
+is read unless --split or ?split= says otherwise. Needs the extra: pip install "st-xling[retrieval]".
 """
 
 BM25 = "bm25"
@@ -38,9 +41,13 @@ def add_parser(tasks: Any) -> None:
         argument_default=argparse.SUPPRESS,  # what is not said keeps the library's default
     )
     retrieval.add_argument("model", metavar="MODEL", help="Hub id or folder, or bm25")
-    retrieval.add_argument("--data", required=True, action="append", metavar="XX=DIR", help="may be repeated")
+    retrieval.add_argument(
+        "--data", required=True, action="append", metavar="XX=DIR", help="or xx=phrasebook; may be repeated"
+    )
     retrieval.add_argument("--split", help="of queries and qrels (default: test)")
-    retrieval.add_argument("--query-languages", nargs="+", metavar="XX", help="default: all that a folder has")
+    retrieval.add_argument(
+        "--query-languages", nargs="+", metavar="XX", help="default: all that a folder has (phrasebook: the passages')"
+    )
     retrieval.add_argument(
         "--pool", choices=("separate", "mixed"), help="passages of each set alone (default), or of all languages mixed"
     )
@@ -55,18 +62,25 @@ def add_parser(tasks: Any) -> None:
     retrieval.add_argument("--name", help="of the data, for the signature")
     retrieval.add_argument("--device", default=None, help="cpu, cuda, … (default: a GPU if there is one)")
     retrieval.add_argument("--json", type=Path, default=None, metavar="PATH", help="also write the figures here")
+    add_keep(retrieval)
     retrieval.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Judge, print the table and the signature."""
+    from st_xling.data.phrasebook_spec import phrasebook_name
     from st_xling.data.retrieval import load_retrieval_specs
     from st_xling.evaluation.retrieval import RetrievalEvaluator, retrieval_table
 
+    if arguments.keep and arguments.model == BM25:
+        raise ValueError("--keep keeps figures with a model's folder: got bm25, which has none; leave --keep out.")
+    check_keep(arguments)
     asked, judged = (
         {name: getattr(arguments, name) for name in names if hasattr(arguments, name)} for names in (_SETS, _EVALUATOR)
     )
     sets = load_retrieval_specs(arguments.data, skip_bad_lines=arguments.skip_bad_lines, **asked)
+    if (name := phrasebook_name(arguments.data, split=asked.get("split", "test"))) is not None:
+        judged.setdefault("name", name)
     _tell(sets)
     evaluator = RetrievalEvaluator(sets, show_progress_bar=True, write_csv=False, **judged)
     reports: dict[str, RetrievalReport] = {}
@@ -82,6 +96,7 @@ def run(arguments: argparse.Namespace) -> None:
         _write_runs(arguments.runs, evaluator, reports)
     figures = {name: report.as_dict() for name, report in reports.items()}
     write_figures(arguments.json, {"retrieval": figures, "signature": evaluator.signature})
+    keep(arguments, "retrieval", figures, evaluator.signature)
 
 
 def _tell(sets: Any) -> None:

@@ -7,6 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.commands.figures import write_figures
+from st_xling.commands.keep import add_keep, check_keep, keep
+
+EXAMPLE = """\
+examples:
+  st-xling evaluate tatoeba my-encoder --data 'phrasebook:de,fr?split=test&size=500'
+  st-xling evaluate tatoeba my-encoder --data tatoeba/v1 --languages xtreme36
+  st-xling evaluate tatoeba my-encoder --data de-en=test.tsv --data fr-en=test.fr,test.en
+
+The phrasebook needs no files; its test split is read unless ?split= says otherwise.
+"""
 
 
 def add_parser(tasks: Any) -> None:
@@ -14,27 +24,40 @@ def add_parser(tasks: Any) -> None:
     tatoeba = tasks.add_parser(
         "tatoeba",
         help="translation retrieval accuracy, both directions",
-        epilog="example:\n  st-xling evaluate tatoeba my-encoder --data tatoeba/v1 --languages xtreme36",
+        description="Does a sentence find its translation among all of the other language, by cosine? Each language "
+        "with English.",
+        epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     tatoeba.add_argument("model", metavar="MODEL", help="Hub id or folder")
-    tatoeba.add_argument("--data", required=True, type=Path, metavar="DIR", help="tatoeba.{l3}-eng.{l3,eng} files")
+    tatoeba.add_argument(
+        "--data",
+        required=True,
+        action="append",
+        metavar="DIR",
+        help="folder of tatoeba.{l3}-eng.{l3,eng} files; or phrasebook:…, or xx-en=PATH, repeated for more languages",
+    )
     tatoeba.add_argument("--languages", metavar="LIST", help="codes or a group: xnli14, full28, xtreme36, laser112")
+    tatoeba.add_argument("--skip-bad-lines", action="store_true", help="drop unreadable lines of xx-en=PATH")
     tatoeba.add_argument("--batch-size", type=int, default=128)
     tatoeba.add_argument("--json", type=Path, metavar="PATH", help="also write the figures here")
+    add_keep(tatoeba)
     tatoeba.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Judge, print the table and the signature."""
     from st_xling.evaluation import TatoebaEvaluator, tatoeba_table
+    from st_xling.evaluation.english_pairs import load_english_pairs
     from st_xling.models import load_encoder
 
-    languages = arguments.languages.split(",") if arguments.languages else None
-    evaluator = TatoebaEvaluator.from_folder(
-        arguments.data, languages, batch_size=arguments.batch_size, show_progress_bar=True, write_csv=False
+    check_keep(arguments)
+    text = load_english_pairs(arguments.data, arguments.languages, skip_bad_lines=arguments.skip_bad_lines)
+    evaluator = TatoebaEvaluator(
+        text.pairs, data_name=text.name, batch_size=arguments.batch_size, show_progress_bar=True, write_csv=False
     )
     metrics = evaluator(load_encoder(arguments.model))
     print(tatoeba_table(metrics, name=evaluator.name))
     print(evaluator.signature)
     write_figures(arguments.json, {"tatoeba": metrics, "signature": evaluator.signature})
+    keep(arguments, "tatoeba", metrics, evaluator.signature)

@@ -16,7 +16,8 @@ def add_parser(commands: Any) -> None:
         help="look for evaluation text in training data",
         description="Count the evaluation sentences that training data hold on either side. Texts are compared by "
         "their letters, marks and numbers, case folded; near duplicates are not found.",
-        epilog="example:\n  st-xling leak --train de-en=pairs.tsv --eval tatoeba/v1 --eval bucc2018/de-en/de-en.test",
+        epilog="examples:\n  st-xling leak --train phrasebook:de --eval phrasebook:de\n"
+        "  st-xling leak --train de-en=pairs.tsv --eval tatoeba/v1 --eval bucc2018/de-en/de-en.test",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     leak.add_argument("--train", action="append", required=True, metavar="SPEC", help="as train's --data")
@@ -25,7 +26,8 @@ def add_parser(commands: Any) -> None:
         action="append",
         required=True,
         metavar="EVAL",
-        help="a SPEC, a Tatoeba folder, a BUCC folder or prefix, or a .txt file of sentences",
+        help="a SPEC, a Tatoeba folder, a BUCC folder or prefix, a .txt file of sentences, or phrasebook:… (its test "
+        "split)",
     )
     leak.add_argument("--skip-bad-lines", action="store_true", help="drop unreadable lines and say how many")
     leak.add_argument("--stream", action="store_true", help="read --train as needed: for more than memory holds")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
+from st_xling.commands.keep import check_folder, publish, renew_card
 from st_xling.commands.mining_options import (
     add_command,
     add_embedding_options,
@@ -22,6 +24,7 @@ EXAMPLE = """\
 examples:
   st-xling mine news.de news.en --model my-encoder --out pairs.tsv --threshold 1.06 --rejects rejects.jsonl
   st-xling mine news.de.gz news.en.gz --source-embeddings de.store --target-embeddings en.store --out - | head
+  st-xling mine news.de news.en --model my-encoder --source-language de --target-language en --out pairs.tsv
   st-xling mine news.de news.en --model my-encoder --out pairs.jsonl --format jsonl --calibrate gold.tsv
   st-xling mine news.de news.en --model my-encoder --out pairs.tsv --rescore my-reranker --rescore-threshold 0.5
   st-xling mine news.de news.en --model my-encoder --out pairs.tsv --plan
@@ -73,7 +76,12 @@ def add_parser(commands: Any) -> None:
     )
     mine.add_argument("--errors", choices=("strict", "replace"), help="bytes that are not UTF-8 (default: strict)")
     add_embedding_options(mine)
-    add_search_options(mine)
+    add_search_options(
+        mine,
+        threshold=_threshold,
+        more="; auto (default): the model's own for these two languages, if its mining.json has one that fits; "
+        "published: that one or an error; none: keep all",
+    )
     choice = mine.add_argument_group("choice of pairs")
     choice.add_argument("--retrieval", help="max (default), intersect, forward or backward")
     choice.add_argument(
@@ -84,6 +92,12 @@ def add_parser(commands: Any) -> None:
     )
     choice.add_argument(
         "--target-precision", type=float, metavar="P", help="with --calibrate: in (0, 1] (default: the best F1)"
+    )
+    choice.add_argument(
+        "--keep-threshold",
+        action="store_true",
+        default=False,
+        help="with --calibrate: also put the threshold into the model's mining.json; MODEL must be a folder",
     )
     choice.add_argument("--rescore", metavar="MODEL", help="cross-encoder that scores the mined pairs again")
     choice.add_argument(
@@ -102,15 +116,45 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Mine, say what was found, print the signature: on stderr where stdout holds the pairs."""
     from st_xling.mining import mine_texts
+    from st_xling.mining.thresholds.language_pairs import pair_of
 
     if arguments.plan:
         return _plan(arguments)
     guards = guard_options(arguments, all_off=arguments.no_guards)
+    if arguments.keep_threshold:
+        _check_keep_threshold(arguments)
+    options = {"threshold": "auto", **given(arguments, _OPTIONS)}
     with output(arguments) as out:
-        report = mine_texts(
-            arguments.source, arguments.target, out, guards=guards, progress=True, **given(arguments, _OPTIONS)
-        )
+        report = mine_texts(arguments.source, arguments.target, out, guards=guards, progress=True, **options)
     tell(arguments, "mine", report, report.pairs)
+    if arguments.keep_threshold:
+        assert report.calibration is not None
+        pair = pair_of(arguments.source_language, arguments.target_language)
+        publish(Path(arguments.model), {pair: report.calibration.as_published(report.signature)})
+        renew_card(Path(arguments.model))
+
+
+def _threshold(word: str) -> float | str | None:
+    if word in ("auto", "published"):
+        return word
+    try:
+        return None if word == "none" else float(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number, auto, published or none, got {word!r}") from None
+
+
+def _check_keep_threshold(arguments: argparse.Namespace) -> None:
+    """Raise where the threshold could not be published, before anything is mined."""
+    from st_xling.mining.thresholds.language_pairs import languages_of, pair_of
+    from st_xling.mining.thresholds.published import published_thresholds
+
+    needed = ("calibrate_with", "model", "source_language", "target_language")
+    if missing := [name for name in needed if not hasattr(arguments, name)]:
+        flags = ", ".join(f"--{name.removesuffix('_with').replace('_', '-')}" for name in missing)
+        raise ValueError(f"--keep-threshold publishes the model's threshold for two languages: give {flags} as well.")
+    languages_of(pair_of(arguments.source_language, arguments.target_language))
+    check_folder(Path(arguments.model), "--keep-threshold")
+    published_thresholds(arguments.model)
 
 
 def _plan(arguments: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,20 @@ def add_embedding_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--prompt", metavar="WORDS", help="put before every sentence that is embedded")
 
 
-def add_search_options(parser: argparse.ArgumentParser) -> None:
-    """How neighbours are found and scored."""
+def add_search_options(
+    parser: argparse.ArgumentParser, *, threshold: Callable[[str], Any] = float, more: str = ""
+) -> None:
+    """How neighbours are found and scored.
+
+    Args:
+        parser: Of the command.
+        threshold: Reads the threshold's word.
+        more: For its help: what it may be besides a number.
+    """
     group = parser.add_argument_group("search")
     group.add_argument("--k", type=int, help="neighbours that make up a sentence's neighbourhood (default: 4)")
     group.add_argument("--margin", help="ratio (default), distance or absolute")
-    group.add_argument("--threshold", type=float, metavar="X", help="keep pairs that score at least this")
+    group.add_argument("--threshold", type=threshold, metavar="X", help=f"keep pairs that score at least this{more}")
     group.add_argument("--method", help="exact (default), approximate, or auto: by size")
     group.add_argument("--engine", help="local (default), or ray: a cluster, the same result")
     group.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")

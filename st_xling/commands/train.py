@@ -11,12 +11,29 @@ from typing import TYPE_CHECKING, Any
 
 from st_xling.commands import train_adapter, train_cross_encoder, train_retrieval
 from st_xling.commands.figures import write_figures
+from st_xling.commands.keep import renew_card
 
 if TYPE_CHECKING:
+    from st_xling.evaluation.training_picture import TrainingPicture
     from st_xling.training.leak_check import OnLeak
 
 # What recipes other than encoders' make; the last one also refuses a name that no recipe has.
 _KINDS = (train_adapter, train_retrieval, train_cross_encoder)
+
+
+EXAMPLE = """\
+examples:
+  st-xling train dap --model tiny --data phrasebook:de,fr --out my-encoder --epochs 2
+  st-xling train xpr-mixed --model tiny --data en=phrasebook --data zh=phrasebook --out my-reranker
+  st-xling train ir-semacl --model tiny --data queries=phrasebook --parallel phrasebook:de --out my-retriever
+  st-xling train sf --model tiny --data 'zh-vi=phrasebook?size=2000' --out my-adapter
+  st-xling train dap --model xlm-roberta-base --data de-en=pairs.tsv --out my-encoder
+  st-xling train xpr-mixed --model bert-base-multilingual-cased --data en=xquad.en.json --data zh=xquad.zh.json \\
+      --out my-reranker
+
+The phrasebook needs no files: phrasebook:de,fr?size=8000&split=train&seed=0 pairs each language with English. Of --dev
+its development split is read, of --check-leak its test split, unless ?split= says otherwise. Quote what holds ? or &.
+"""
 
 
 def add_parser(commands: Any) -> None:
@@ -26,8 +43,7 @@ def add_parser(commands: Any) -> None:
         help="train an encoder or a cross-encoder by a recipe",
         description="Train an encoder by a recipe (dap, tr, or a YAML file) on parallel text and save it; or a "
         "cross-encoder (xpi, xpr-merged, xpr-cascade, xpr-mixed) on translated queries and passages.",
-        epilog="examples:\n  st-xling train dap --model tiny --data phrasebook:de,fr --out my-encoder --epochs 2\n"
-        "  st-xling train xpr-mixed --model tiny --data en=xquad.en.json --data zh=xquad.zh.json --out my-reranker",
+        epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     train.add_argument("recipe", metavar="RECIPE", help="name of a recipe, or path of a YAML file")
@@ -90,8 +106,10 @@ def run(arguments: argparse.Namespace) -> None:
         if other is not kind:
             other.refuse(arguments)
     if kind is None:
-        options = processes.together(lambda: _training_options(arguments))
-        result: Any = train(**options, command=arguments.command_line)
+        options, picture = processes.together(lambda: _training_options(arguments))
+        result: Any = train(**options, command=arguments.command_line, begin=picture.begin)
+        if processes.is_main():
+            picture.end(result.model, result.folder)
     else:
         given = arguments, overrides(arguments), check_tiny(_pairs(arguments.tiny, "--tiny"))
         if kind is train_adapter:
@@ -103,6 +121,7 @@ def run(arguments: argparse.Namespace) -> None:
             result = train_cross_encoder.run(*given, on_leak=_on_leak(arguments))
     if not processes.is_main():
         return
+    renew_card(arguments.out)
     figures = json.loads((arguments.out / "results.json").read_text(encoding="utf-8"))
     measure = "acc@1" if kind is train_cross_encoder else "MRR@100" if kind is train_retrieval else "accuracy"
     best = "" if result.best is None else f", best development {measure} {100 * result.best:.1f} %"
@@ -110,10 +129,11 @@ def run(arguments: argparse.Namespace) -> None:
     write_figures(arguments.json, figures)
 
 
-def _training_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of :func:`st_xling.training.train`, data sets read."""
+def _training_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], TrainingPicture]:
+    """The arguments of :func:`st_xling.training.train`, data sets read, and what draws before and after."""
     from st_xling.data import load_evaluation_specs
     from st_xling.evaluation import TatoebaEvaluator
+    from st_xling.evaluation.training_picture import TrainingPicture
     from st_xling.training import load_recipe
     from st_xling.training.prepare import check_tiny
     from st_xling.training.run_folder import RunFolder
@@ -124,7 +144,7 @@ def _training_options(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.stream and recipe.training.max_steps <= 0:
         raise ValueError("--stream needs --max-steps: the end of a stream is not known before it is reached.")
     data, dev = _read_data(arguments)
-    return {
+    options = {
         "recipe": recipe,
         "data": data,
         "out": arguments.out,
@@ -136,6 +156,7 @@ def _training_options(arguments: argparse.Namespace) -> dict[str, Any]:
         "resume": arguments.resume,
         "overwrite": arguments.overwrite,
     }
+    return options, TrainingPicture(dev or ({} if arguments.stream else data), recipe.name)
 
 
 def _read_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -150,7 +171,7 @@ def _read_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str,
     elif "none" in (arguments.dev or []):
         raise ValueError(f"--dev none means no development pairs: got {', '.join(arguments.dev)}; leave one out.")
     elif arguments.dev:
-        dev = load_data_specs(arguments.dev, skip_bad_lines=arguments.skip_bad_lines)
+        dev = load_data_specs(arguments.dev, split="dev", skip_bad_lines=arguments.skip_bad_lines)
     else:
         data, dev = hold_out_streams(data) if arguments.stream else hold_out(data)
     for name, part in data.items():

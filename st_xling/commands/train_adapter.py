@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.commands.figures import write_figures
+from st_xling.commands.keep import renew_card
 
 if TYPE_CHECKING:
     from st_xling.training.leak_check import OnLeak
@@ -92,4 +93,5 @@ def run(
         f"{result.encoded:,} texts encoded in {took['encoding']:.1f} s, {len(result.layers)} x {chosen.fit.steps} "
         f"steps in {took['training']:.1f} s; the model of layer {chosen.row.label} is in {result.folder}"
     )
+    renew_card(arguments.out)
     write_figures(arguments.json, json.loads((arguments.out / "results.json").read_text(encoding="utf-8")))

@@ -27,12 +27,15 @@ def add_arguments(train: argparse.ArgumentParser) -> None:
     """Add what only retrievers' recipes take."""
     group = train.add_argument_group(
         "recipes of retrievers (ir, ir-semacl, ir-langcl, ir-semacl-langcl)",
-        "--data queries=PATH: queries with passages, or a folder in the layout of BEIR, Mr.TyDi or MIRACL; "
-        "--dev xx=DIR: such folders to choose the best checkpoint by",
+        "--data queries=PATH: queries with passages, or a folder in the layout of BEIR, Mr.TyDi or MIRACL, or "
+        "queries=phrasebook?size=2000; --dev xx=DIR: such folders, or xx=phrasebook, to choose the best checkpoint by",
     )
     group.add_argument("--parallel", action="append", metavar="SPEC", help="parallel text, as --data of other recipes")
     group.add_argument(
-        "--others", action="append", metavar="XX=PATH", help="text without translations: lines, or passages (.jsonl)"
+        "--others",
+        action="append",
+        metavar="XX=PATH",
+        help="text without translations: lines, passages (.jsonl) or phrasebook",
     )
     group.add_argument(
         "--encoders", choices=("shared", "separate"), help="one encoder (default), or one for queries, one for passages"

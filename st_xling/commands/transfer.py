@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.commands.figures import write_figures
+from st_xling.commands.keep import add_keep, check_keep, keep
 
 EXAMPLE = """\
 examples:
@@ -60,6 +61,7 @@ def add_parser(commands: Any) -> None:
     transfer.add_argument("--resume", action="store_true", help="go on where the run in --out was stopped")
     transfer.add_argument("--overwrite", action="store_true", help="replace an earlier run in --out")
     transfer.add_argument("--json", type=Path, metavar="PATH", help="also write the figures here")
+    add_keep(transfer, model="encoder")
     transfer.set_defaults(run=run)
 
 
@@ -68,6 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
     from st_xling.evaluation.transfer import TASKS, load_transfer_data, transfer
     from st_xling.training.run_folder import RunFolder
 
+    check_keep(arguments)
     RunFolder(arguments.out).check_free(resume=arguments.resume, overwrite=arguments.overwrite)
     names = [name.replace("-", "_") for name, _, _ in _OPTIONS]
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
@@ -101,3 +104,4 @@ def run(arguments: argparse.Namespace) -> None:
     print(report.table())
     print(report.signature)
     write_figures(arguments.json, {"transfer": report.as_dict(), "signature": report.signature})
+    keep(arguments, f"transfer-{arguments.task}", report.as_dict(), report.signature)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from st_xling.data.bucc import read_bucc
 from st_xling.data.faults import FaultLog
 from st_xling.data.lines import read_lines
+from st_xling.data.phrasebook_spec import is_phrasebook
 from st_xling.data.readers import file_ending
 from st_xling.data.retrieval.specs import load_retrieval_specs, parse_retrieval_spec
 from st_xling.data.specs import load_data_specs
@@ -17,7 +18,9 @@ from st_xling.data.tatoeba import read_tatoeba
 if TYPE_CHECKING:
     from st_xling.data.leak import Texts
 
-EVALUATION_FORMS = "a data spec, a Tatoeba folder, a BUCC folder or prefix, xx=DIR of queries, or a .txt file"
+EVALUATION_FORMS = (
+    "a data spec, a Tatoeba folder, a BUCC folder or prefix, xx=DIR of queries, xx=phrasebook, or a .txt file"
+)
 """What :func:`load_evaluation_specs` takes, for help and messages."""
 
 _PLAIN = (".txt", ".txt.gz")
@@ -28,8 +31,9 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
 
     Args:
         specs: Each a folder of ``tatoeba.xxx-eng.xxx`` files; a prefix of BUCC files (``zh-en.test``, beside which lies
-            ``zh-en.test.gold``), or a folder of such; ``xx=DIR``, a retrieval set, of which the queries are read; a
-            ``.txt`` file (also ``.gz``), one sentence a line; or what ``--data`` takes.
+            ``zh-en.test.gold``), or a folder of such; ``xx=DIR`` or ``xx=phrasebook``, a retrieval set, of which the
+            queries are read; a ``.txt`` file (also ``.gz``), one sentence a line; or what ``--data`` takes. Of a
+            phrasebook the test split is read where the spec names none.
         skip_bad_lines: Drop faulty lines of pair files, with a warning, instead of raising.
 
     Returns:
@@ -46,12 +50,12 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
             found: dict[str, Any] = {f"tatoeba {code}": pairs for code, pairs in read_tatoeba(path).items()}
         elif golds := _gold_files(path):
             found = {name: texts for gold in golds for name, texts in _bucc(gold).items()}
-        elif _is_retrieval_folder(spec):
+        elif _is_retrieval_set(spec):
             found = _queries(spec)
         elif file_ending(path) in _PLAIN and "," not in spec:
             found = {path.name.removesuffix(file_ending(path)): _sentences(path)}
         else:
-            found = load_data_specs([spec], skip_bad_lines=skip_bad_lines)
+            found = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
         for name, texts in found.items():
             number, free = 1, name
             while free in loaded:
@@ -82,9 +86,12 @@ def _bucc(gold: Path) -> dict[str, Texts]:
     return piles
 
 
-def _is_retrieval_folder(spec: str) -> bool:
+def _is_retrieval_set(spec: str) -> bool:
+    language, _, place = spec.partition("=")
+    if is_phrasebook(place):
+        return "-" not in language  # of two languages it is parallel text
     try:
-        return Path(parse_retrieval_spec(spec)[1]).is_dir()
+        return Path(str(parse_retrieval_spec(spec)[1])).is_dir()
     except ValueError:
         return False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from st_xling.data.columns import ColumnPair
 from st_xling.data.languages import UNKNOWN
 from st_xling.data.pairs import COLUMNS, require_rows
+from st_xling.data.phrasebook_spec import PhrasebookSpec, is_phrasebook, parse_phrasebook
 from st_xling.data.readers import file_ending, read_parallel
+from st_xling.data.spec_options import SpecOption, read_options
 from st_xling.data.stream_parallel import stream_parallel
 from st_xling.data.streams import head
 
@@ -29,7 +31,6 @@ FORMS = "PATH, xx-yy=PATH, PATH_SRC,PATH_TGT, HUB_ID?name=CONFIG&split=SPLIT or 
 
 _PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})=(.*)", re.DOTALL)
 _QUERY = re.compile(r"(.*)\?(\w+=[^&?]*(?:&\w+=[^&?]*)*)", re.DOTALL)
-_PHRASEBOOK = re.compile(r"phrasebook(?::(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -69,20 +70,17 @@ def parse_data_spec(spec: str) -> DataSpec:
     source_language, target_language, rest = None, None, spec
     if match := _PAIR.fullmatch(rest):
         source_language, target_language, rest = match.groups()
+    if is_phrasebook(rest):
+        book = parse_phrasebook(rest, spec=spec)
+        if book.languages and source_language:
+            raise ValueError(f"expected phrasebook:de,fr or de-en=phrasebook, got {spec!r}; list languages by code")
+        return DataSpec(spec, "phrasebook", source_language, target_language, book.languages, book.options)
     query = ""
     if match := _QUERY.fullmatch(rest):
         rest, query = match.groups()
     if not rest.strip():
         raise ValueError(f"expected {FORMS}, got {spec!r}; name what to read")
-
-    if match := _PHRASEBOOK.fullmatch(rest):
-        options = _options(spec, query, {"size": _positive, "split": str, "seed": int})
-        languages = tuple(match[1].split(",")) if match[1] is not None else ()
-        if any(not re.fullmatch(r"[a-z]{2,3}", language) for language in languages) or (languages and source_language):
-            raise ValueError(f"expected phrasebook:de,fr or de-en=phrasebook, got {spec!r}; list languages by code")
-        return DataSpec(spec, "phrasebook", source_language, target_language, languages, options)
-
-    options = _options(spec, query, {"columns": _columns, "name": str, "split": str})
+    options = read_options(query, _OPTIONS, spec=spec)
     paths = rest.split(",")
     if len(paths) > 2 or not all(path.strip() for path in paths):
         raise ValueError(f"expected one path, or two joined by a comma, got {spec!r}; repeat --data for each corpus")
@@ -90,11 +88,14 @@ def parse_data_spec(spec: str) -> DataSpec:
     return DataSpec(spec, location, source_language, target_language, options=options)
 
 
-def load_data_specs(specs: Iterable[str], *, skip_bad_lines: bool = False, stream: bool = False) -> dict[str, Any]:
+def load_data_specs(
+    specs: Iterable[str], *, split: str = "train", skip_bad_lines: bool = False, stream: bool = False
+) -> dict[str, Any]:
     """Reads all that the specs ask for.
 
     Args:
         specs: As ``parse_data_spec`` takes them; all are parsed before the first is read.
+        split: Of a phrasebook whose spec names none; files have none.
         skip_bad_lines: Drop faulty lines, with a warning, instead of raising.
         stream: Read no further than the first rows; the rest comes when it is asked for, see ``stream_parallel``.
     Returns:
@@ -109,7 +110,7 @@ def load_data_specs(specs: Iterable[str], *, skip_bad_lines: bool = False, strea
     loaded: dict[str, Any] = {}
     for spec in parsed:
         if spec.location == "phrasebook":
-            for dataset in _read_phrasebook(spec):
+            for dataset in _read_phrasebook(spec, split):
                 loaded[_free_name(_name(dataset, spec), loaded)] = dataset
         else:
             dataset = (stream_parallel if stream else read_parallel)(
@@ -123,7 +124,7 @@ def load_data_specs(specs: Iterable[str], *, skip_bad_lines: bool = False, strea
     return loaded
 
 
-def _read_phrasebook(spec: DataSpec) -> list[Dataset]:
+def _read_phrasebook(spec: DataSpec, split: str) -> list[Dataset]:
     from st_xling.data import phrasebook
 
     if spec.source_language and spec.target_language:
@@ -131,10 +132,11 @@ def _read_phrasebook(spec: DataSpec) -> list[Dataset]:
     else:
         languages = spec.languages or tuple(code for code in phrasebook.LANGUAGES if code != "en")
         pairs = [(language, "en") for language in languages]
-    options = {"split": "train", "seed": 0, **spec.options}
-    options.setdefault("size", PHRASES_PER_LANGUAGE if options["split"] == "train" else HELD_OUT_PHRASES)
+    sample = PhrasebookSpec(spec.languages, spec.options).sample(
+        split=split, train_size=PHRASES_PER_LANGUAGE, held_out_size=HELD_OUT_PHRASES
+    )
     return [
-        require_rows(phrasebook.parallel_phrases(*pair, **options).select_columns(list(COLUMNS)), spec.text)
+        require_rows(phrasebook.parallel_phrases(*pair, **sample).select_columns(list(COLUMNS)), spec.text)
         for pair in pairs
     ]
 
@@ -156,31 +158,15 @@ def _free_name(name: str, taken: Mapping[str, Any]) -> str:
     return free
 
 
-def _options(spec: str, query: str, known: dict[str, Callable[[str], Any]]) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    for item in filter(None, query.split("&")):
-        key, _, value = item.partition("=")
-        if key not in known or key in options or not value:
-            raise ValueError(f"expected the options {', '.join(known)}, once each, got {item!r} in {spec!r}")
-        try:
-            options[key] = known[key](value)
-        except ValueError as error:
-            raise ValueError(f"expected {key}={_EXAMPLES[key]}, got {item!r} in {spec!r}") from error
-    return options
-
-
-_EXAMPLES = {"size": "8000, a number above 0", "seed": "0, a whole number", "columns": "0,2 or de,en", "split": "train"}
-
-
-def _positive(value: str) -> int:
-    number = int(value)
-    if number < 1:
-        raise ValueError(value)
-    return number
-
-
 def _columns(value: str) -> ColumnPair:
     first, second = value.split(",")
     if first.isdecimal() and second.isdecimal():
         return int(first), int(second)
     return first, second
+
+
+_OPTIONS = {
+    "columns": SpecOption(_columns, "0,2 or de,en"),
+    "name": SpecOption(str, "de-en"),
+    "split": SpecOption(str, "train"),
+}

@@ -18,6 +18,7 @@
 ``reranking_report``  its figures, their intervals and its table
 ``transfer``       zero-shot transfer: XNLI, PAWS-X, POS after English fine-tuning
 ``retrieval``      MRR and Recall of retrievers by language, BM25, mixed pools and their language bias
+``kept_figures``   figures kept in a model's folder; ``bucc_thresholds``: thresholds to be published with it
 ``signed``         what evaluators share: encoding, signature, CSV, card
 ``encode_once``    embeddings, each distinct text encoded once
 ``signatures``     short names for data in signatures
@@ -33,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 from st_xling.evaluation.bootstrap import bootstrap_interval
 from st_xling.evaluation.bucc_table import bucc_table
+from st_xling.evaluation.kept_figures import KeptFigures, keep_figures, read_kept_figures
 from st_xling.evaluation.language_matrix import ranking_matrix
 from st_xling.evaluation.languages import TATOEBA_GROUPS, resolve_languages
 from st_xling.evaluation.nearest import nearest, retrieval_accuracy
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TATOEBA_GROUPS",
     "BuccEvaluator",
+    "KeptFigures",
     "MiningScores",
     "PrecisionEvaluator",
     "RankingScores",
@@ -71,10 +74,12 @@ __all__ = [
     "bootstrap_interval",
     "bucc_table",
     "judge_pairs",
+    "keep_figures",
     "nearest",
     "precision_at",
     "ranking_matrix",
     "ranking_scores",
+    "read_kept_figures",
     "reciprocal_rank",
     "relevant_ranks",
     "resolve_languages",

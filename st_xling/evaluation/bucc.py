@@ -13,6 +13,7 @@ from st_xling.evaluation.bucc_corpora import Corpora, IndexedCorpus, indexed_cor
 from st_xling.evaluation.bucc_table import FIGURES
 from st_xling.evaluation.mining_scores import JudgedPairs, MiningScores
 from st_xling.evaluation.mining_thresholds import row_thresholds
+from st_xling.evaluation.score_histogram import ScoreHistogram
 from st_xling.evaluation.signatures import sha8
 from st_xling.evaluation.signed import SignedEvaluator
 from st_xling.mining.mine import mine
@@ -34,12 +35,14 @@ class BuccEvaluator(SignedEvaluator):
         corpora: Language pair to corpus with gold: a :class:`~st_xling.data.BuccCorpus`, or source sentences, target
             sentences and gold pairs of their indices.
         train: Corpora of the same language pairs for the threshold.
+        train_split: Name of the part that ``train`` is, for the signature.
         threshold: One number, one for each language pair, or ``"tune"``. Instead of ``train``.
         k: Neighbours that make up a sentence's neighbourhood.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         retrieval: ``"forward"``, ``"backward"``, ``"intersect"`` or ``"max"``.
         batch_size: Texts encoded at a time.
-        name: Prefix of the metrics and name of the data in the signature.
+        name: Prefix of the metrics.
+        data_name: Of the data in the signature; by default ``name``.
         split: Name of the part that is judged, for the signature.
         show_progress_bar: Whether to show one while encoding.
         truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
@@ -66,12 +69,14 @@ class BuccEvaluator(SignedEvaluator):
         corpora: Corpora,
         *,
         train: Corpora | None = None,
+        train_split: str = "train",
         threshold: float | Mapping[str, float] | str | None = None,
         k: int = 4,
         margin: str = "ratio",
         retrieval: str = "max",
         batch_size: int = 64,
         name: str = "bucc",
+        data_name: str | None = None,
         split: str = "test",
         show_progress_bar: bool = False,
         truncate_dim: int | None = None,
@@ -79,6 +84,7 @@ class BuccEvaluator(SignedEvaluator):
     ) -> None:
         super().__init__(
             name=name,
+            data_name=data_name,
             default_name="bucc",
             primary="f1",
             batch_size=batch_size,
@@ -94,9 +100,12 @@ class BuccEvaluator(SignedEvaluator):
                 f"expected either train corpora or a threshold: got {'neither' if train is None else 'both'}; "
                 "threshold='tune' takes the best one on the gold that is then judged by."
             )
+        self.train_split = train_split
         self.k, self.margin, self.retrieval = k, margin, retrieval
         self._check_options()
         self.split = split
+        #: Of the last call: language pair → how its candidate pairs scored.
+        self.histograms: dict[str, ScoreHistogram] = {}
 
     @classmethod
     def from_folder(
@@ -125,6 +134,31 @@ class BuccEvaluator(SignedEvaluator):
             options["train"] = {pair: read_bucc(folder, pair, train_split) for pair in wanted}
         return cls(test, split=split, **options)
 
+    @classmethod
+    def from_phrasebook(
+        cls,
+        spec: str = "phrasebook",
+        pairs: Iterable[str] | None = None,
+        *,
+        split: str = "test",
+        train_split: str = "dev",
+        **options: Any,
+    ) -> BuccEvaluator:
+        """Evaluator over generated text, see :func:`~st_xling.evaluation.bucc_phrases.mining_sets`.
+
+        Args:
+            spec: ``phrasebook``, perhaps with ``:de,fr`` and ``?size=600&gold=100&seed=0``.
+            pairs: Language pairs such as ``"de-en"``; by default each language of the spec with English.
+            split: Judged.
+            train_split: Gives the thresholds; unused when ``threshold`` is among the options.
+            options: Passed to the constructor.
+        """
+        from st_xling.evaluation.bucc_phrases import mining_sets
+
+        given = options.get("threshold") is not None
+        sets = mining_sets(spec, pairs, split=split, train_split=None if given else train_split)
+        return cls(sets.test, train=sets.train, train_split=train_split, split=split, data_name=sets.name, **options)
+
     def _check_options(self) -> None:
         # What cannot be should not wait for the encoder.
         if isinstance(self.threshold, str) and self.threshold != "tune":
@@ -140,9 +174,9 @@ class BuccEvaluator(SignedEvaluator):
 
     @property
     def threshold_source(self) -> str:
-        """``"train"``, ``"given"`` or ``"tuned on this gold"``."""
+        """``"train"``, or what else the training part is called, ``"given"`` or ``"tuned on this gold"``."""
         if self.train is not None:
-            return "train"
+            return self.train_split
         return "tuned on this gold" if isinstance(self.threshold, str) else "given"
 
     @property
@@ -159,7 +193,7 @@ class BuccEvaluator(SignedEvaluator):
             f"split:{self.split}",
             "duplicates:kept",
             *([] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]),
-            f"data:{self.name}@{sha8(content)}",
+            f"data:{self.data_name}@{sha8(content)}",
             f"st-xling:{__version__}",
         ]
         return "|".join(parts)
@@ -192,6 +226,8 @@ class BuccEvaluator(SignedEvaluator):
     def scores(self, model: SentenceTransformer) -> dict[str, MiningScores]:
         """The figures of each language pair, without storing them anywhere."""
         judged = [self._mine(model, corpus, pair) for pair, corpus in self.corpora.items()]
+        found = {pair: ScoreHistogram.of(row) for pair, row in zip(self.corpora, judged)}
+        self.histograms = {pair: histogram for pair, histogram in found.items() if histogram is not None}
         train = None
         if self.train is not None:
             train = [self._mine(model, corpus, f"{pair} (train)") for pair, corpus in self.train.items()]

@@ -27,7 +27,8 @@ class PrecisionEvaluator(SignedEvaluator):
             ``target``.
         at: Values of N.
         batch_size: Texts encoded at a time.
-        name: Prefix of the metrics and name of the data in the signature.
+        name: Prefix of the metrics.
+        data_name: Of the data in the signature; by default ``name``.
         show_progress_bar: Whether to show one while encoding.
         truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
         write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
@@ -51,6 +52,7 @@ class PrecisionEvaluator(SignedEvaluator):
         at: Sequence[int] = (1, 5),
         batch_size: int = 64,
         name: str = "precision",
+        data_name: str | None = None,
         show_progress_bar: bool = False,
         truncate_dim: int | None = None,
         write_csv: bool = True,
@@ -61,6 +63,7 @@ class PrecisionEvaluator(SignedEvaluator):
         self.primary_measure = f"mean_p@{self.at[0]}"
         super().__init__(
             name=name,
+            data_name=data_name,
             default_name="precision",
             primary=self.primary_measure,
             batch_size=batch_size,
@@ -80,7 +83,7 @@ class PrecisionEvaluator(SignedEvaluator):
             "direction:both",
             "ties:index",
             *([] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]),
-            f"data:{self.name}@{sha8(self.pairs)}",
+            f"data:{self.data_name}@{sha8(self.pairs)}",
             f"st-xling:{__version__}",
         ]
         return "|".join(parts)

@@ -24,7 +24,8 @@ class SignedEvaluator(BaseEvaluator):
     """An evaluator whose figures carry a signature; subclasses give it, and call :meth:`keep` with their figures.
 
     Args:
-        name: Prefix of the metrics and name of the data in the signature.
+        name: Prefix of the metrics and, where nothing else is said, name of the data in the signature.
+        data_name: Of the data in the signature.
         default_name: Stands for an empty name in the CSV file's.
         primary: The metric to choose checkpoints by, without the prefix.
         write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
@@ -43,10 +44,12 @@ class SignedEvaluator(BaseEvaluator):
         show_progress_bar: bool,
         batch_size: int = 64,
         truncate_dim: int | None = None,
+        data_name: str | None = None,
     ) -> None:
         super().__init__()
         self.batch_size = batch_size
         self.name = name
+        self.data_name = name if data_name is None else data_name
         self.show_progress_bar = show_progress_bar
         self.truncate_dim = truncate_dim
         self.write_csv = write_csv

@@ -30,7 +30,8 @@ class TatoebaEvaluator(SignedEvaluator):
         groups: Names from :data:`~st_xling.evaluation.TATOEBA_GROUPS`, or own groups as a mapping of name to languages.
             All named groups by default. A group of which a language is missing gets no figure, and a log line says so.
         batch_size: Texts encoded at a time.
-        name: Prefix of the metrics and name of the data in the signature.
+        name: Prefix of the metrics.
+        data_name: Of the data in the signature; by default ``name``.
         show_progress_bar: Whether to show one while encoding.
         truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
         write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
@@ -57,12 +58,14 @@ class TatoebaEvaluator(SignedEvaluator):
         groups: Iterable[str] | Mapping[str, Sequence[str]] | None = None,
         batch_size: int = 64,
         name: str = "tatoeba",
+        data_name: str | None = None,
         show_progress_bar: bool = False,
         truncate_dim: int | None = None,
         write_csv: bool = True,
     ) -> None:
         super().__init__(
             name=name,
+            data_name=data_name,
             default_name="tatoeba",
             primary="mean_accuracy",
             batch_size=batch_size,
@@ -104,7 +107,7 @@ class TatoebaEvaluator(SignedEvaluator):
             "direction:both",
             "ties:index",
             *([] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]),
-            f"data:{self.name}@{sha8(self.pairs)}",
+            f"data:{self.data_name}@{sha8(self.pairs)}",
             f"st-xling:{__version__}",
         ]
         return "|".join(parts)

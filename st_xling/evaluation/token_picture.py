@@ -28,6 +28,20 @@ def token_states(model: SentenceTransformer, sentences: Sequence[str], *, batch_
     return torch.cat([row[1:-1].float().cpu() for row in rows])  # without CLS and SEP
 
 
+def token_points(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Two sides' token states on the first two principal components of both together.
+
+    Args:
+        source: From :func:`token_states`. *Shape:* ``(tokens, hidden)``
+        target: Of the translations. *Shape:* ``(other tokens, hidden)``
+
+    Returns:
+        *Shape:* ``(tokens, 2)`` and ``(other tokens, 2)``
+    """
+    points = principal_components(torch.cat([source, target]))
+    return points[: len(source)], points[len(source) :]
+
+
 def draw_token_states(
     panels: Mapping[str, tuple[Tensor, Tensor]], path: str | Path, *, languages: tuple[str, str] = ("source", "target")
 ) -> Path:
@@ -35,7 +49,7 @@ def draw_token_states(
 
     Args:
         panels: Title → token states of the two sides, from :func:`token_states`. *Shape:* ``(tokens, hidden)`` each
-        path: PNG to write.
+        path: PNG to write, in a folder that is made where it is missing.
         languages: Names of the two sides, for the legend.
 
     Returns:
@@ -44,15 +58,22 @@ def draw_token_states(
     Source:
         Li et al. 2023 (DAP), figure 1: 100 Tatoeba pairs, principal component analysis.
     """
+    points = {title: token_points(*sides) for title, sides in panels.items()}
+    return draw_token_points(points, path, languages=languages)
+
+
+def draw_token_points(
+    panels: Mapping[str, tuple[Tensor, Tensor]], path: str | Path, *, languages: tuple[str, str] = ("source", "target")
+) -> Path:
+    """The same of points, from :func:`token_points`. *Shape:* ``(tokens, 2)`` each"""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4.6 * len(panels), 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     for place, (title, sides) in enumerate(panels.items(), start=1):
-        points = principal_components(torch.cat(sides))
         axes = figure.add_subplot(1, len(panels), place)
-        for name, part, marker in zip(languages, points.split([len(side) for side in sides]), "o^"):
+        for name, part, marker in zip(languages, sides, "o^"):
             axes.scatter(part[:, 0], part[:, 1], s=9, alpha=0.55, marker=marker, label=name, linewidths=0)
         axes.set_title(title)
         axes.set_xticks([])
@@ -60,8 +81,10 @@ def draw_token_states(
         if place == 1:
             axes.legend(frameon=False, loc="best")
     path = Path(path)
-    figure.savefig(path, dpi=130)
-    return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f"{path.name}.tmp")
+    figure.savefig(beside, dpi=130, format="png", metadata={"Software": None})
+    return beside.replace(path)
 
 
 def principal_components(states: Tensor) -> Tensor:

@@ -14,7 +14,8 @@
 ``mine``        neighbours, margins and a retrieval rule together: the room's front door
 ``score_pairs`` margin scores of pairs that exist already
 ``xsim``        how often the margin-based nearest target is not the translation
-``thresholds``  the score from which pairs are worth keeping: by gold, or by translations planted in text without
+``thresholds``  the score from which pairs are worth keeping: by gold, or by translations planted in text without;
+                what a model says of it in its ``mining.json``
 ``guards``      mined pairs turned down with a reason: copies, lengths, numbers, languages, hubs
 ``pipeline``    text files → a file of pairs; a file of pairs → the same with scores; what that will take
 ``two_stage``   passages found by a bi-encoder or given as candidates → ranked by a cross-encoder
@@ -37,6 +38,7 @@ from st_xling.mining.text.folding import Folding, fold_duplicates
 from st_xling.mining.text.mining_text import MiningText
 from st_xling.mining.thresholds.calibrate import Calibration, calibrate
 from st_xling.mining.thresholds.gold import correct_pairs, evaluate_pairs
+from st_xling.mining.thresholds.published import PublishedThreshold, publish_thresholds, published_thresholds
 from st_xling.mining.thresholds.threshold import Threshold, best_threshold, precision_recall_f1
 from st_xling.mining.xsim import Xsim, xsim
 
@@ -61,6 +63,7 @@ __all__ = [
     "NeighbourCounts",
     "Neighbours",
     "PairGuards",
+    "PublishedThreshold",
     "RejectsFile",
     "Threshold",
     "Xsim",
@@ -79,6 +82,8 @@ __all__ = [
     "open_laser",
     "plan_mining",
     "precision_recall_f1",
+    "publish_thresholds",
+    "published_thresholds",
     "rerank_texts",
     "score_pairs",
     "score_texts",

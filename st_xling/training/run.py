@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,6 +77,7 @@ def train(
     resume: bool = False,
     overwrite: bool = False,
     command: str | None = None,
+    begin: Callable[[SentenceTransformer, Path], None] | None = None,
 ) -> TrainingResult:
     """Train a cross-lingual encoder and save it; called in each of several processes, they train one together.
 
@@ -94,6 +95,8 @@ def train(
         resume: Go on from the last complete checkpoint in ``out``.
         overwrite: Replace an earlier run in ``out``.
         command: The command line, kept with the run.
+        begin: Called with the model before its first step, and the folder ``training`` of the run; not if it is
+            resumed from a checkpoint, and by the main process alone.
 
     Raises:
         ValueError: Empty data, an occupied folder, a model or option that does not fit; shared text, if it is to fail.
@@ -107,6 +110,8 @@ def train(
     job = Job(recipe, mixture, RunFolder(out), model, tiny, evaluator, StderrProgress(recipe.name))
     manifest = _manifest(job, command)
     trainer, texts, checkpoint = _claim(job, manifest, resume=resume, overwrite=overwrite)
+    if begin is not None and checkpoint is None:
+        processes.on_main(lambda: begin(trainer.model, job.folder.training))
     seconds = run_trainer(trainer, job.folder, job.progress, checkpoint)
     if recipe.training.lora is not None:
         end_lora(trainer.model, recipe.training.lora, start=model_name(model), base=job.folder.base)

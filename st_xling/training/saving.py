@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from sentence_transformers.base.model import BaseModel
 
+from st_xling.models.companions import keep_companions
+from st_xling.training.machine import machine_facts
 from st_xling.training.run_folder import RunFolder, write_json
 
 if TYPE_CHECKING:
@@ -24,13 +26,17 @@ def save_run(
     figures: dict[str, Any],
     leak: LeakReport | None,
 ) -> None:
-    """Write log, model and ``results.json`` into ``folder``, then mark the run as finished."""
+    """Write log, model and ``results.json`` (with the machine's facts), then mark the run as finished.
+
+    Where ``model`` is saved or pushed from then on, it takes along its card and what the card names.
+    """
     lines = [json.dumps(entry, ensure_ascii=False) for entry in history]
     (folder.training / "log.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     save_model(model, folder.path)
     checked = {} if leak is None else {"leak": leak.as_dict()}
-    write_json(folder.path / "results.json", {"training": figures, **checked})
+    write_json(folder.path / "results.json", {"training": {**figures, "machine": machine_facts()}, **checked})
     folder.write_manifest({**manifest, "finished": True})
+    keep_companions(model, folder.path)
 
 
 def save_model(model: BaseModel, folder: Path) -> None:

@@ -78,8 +78,8 @@ def test_cards(name, capsys):
     _, front, card = (Path(metrics.path(name)) / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     settings = yaml.safe_load(front)
     assert settings["sdk"] == "gradio" and settings["app_file"] == "app.py"
-    # evaluate's widget calls gr.inputs, which gradio 4 no longer has.
-    assert settings["sdk_version"].startswith("3.")
+    # gradio 3, which evaluate's own widget is made for, needs numpy 1, and this package numpy 2.
+    assert int(settings["sdk_version"].split(".")[0]) >= 5
     assert {"evaluate", "metric"} <= set(settings["tags"])
     globs: dict = {}
     for snippet in re.findall(r"```python\n(.*?)```", card, flags=re.DOTALL):
@@ -92,7 +92,7 @@ def test_every_folder_is_complete(name):
     folder = Path(metrics.path(name))
     names = {path.name for path in folder.iterdir() if path.is_file()}
     assert names == {f"{name}.py", "README.md", "requirements.txt", "app.py", "tests.py"}
-    assert f'with_name("{name}.py")' in (folder / "app.py").read_text()
+    assert f'folder / "{name}.py"' in (folder / "app.py").read_text()
     assert (folder / "requirements.txt").read_text().split() == ["evaluate>=0.4", "st-xling"]
     # evaluate takes the first Metric class of a module's names for the metric: an imported base class would be it.
     tree = ast.parse((folder / f"{name}.py").read_text())

@@ -1,4 +1,4 @@
-"""The forms of ``--data`` for aligned pairs: one file a language, ``en=xquad.en.json``."""
+"""The forms of ``--data`` for aligned pairs: one file a language, ``en=xquad.en.json``; or ``en=phrasebook``."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from pathlib import Path
 
 from st_xling.cross_encoder.pairs.aligned import AlignedPairs
 from st_xling.cross_encoder.reading.labelled_files import ENDINGS, read_labelled
+from st_xling.cross_encoder.reading.phrase_questions import are_phrasebooks, phrase_questions
 from st_xling.cross_encoder.reading.question_answering import QuestionAnswering
 from st_xling.cross_encoder.reading.question_files import read_question_answering
 from st_xling.data.lines import describe_missing
 from st_xling.data.readers import file_ending
 
-FORMS = "xx=QUESTIONS.json (SQuAD form) or xx=PAIRS.jsonl or xx=PAIRS.tsv (query, passage, label), once a language"
+FORMS = (
+    "xx=QUESTIONS.json (SQuAD form) or xx=PAIRS.jsonl or xx=PAIRS.tsv (query, passage, label) or "
+    "xx=phrasebook?size=600, once a language"
+)
 """The forms of a spec, for help and messages."""
 
 # "de-en=" names a pair of languages; a region is in capitals, a script begins with one.
@@ -39,9 +43,16 @@ def parse_pair_specs(specs: Iterable[str]) -> dict[str, Path]:
     return paths
 
 
-def read_pair_specs(specs: Iterable[str]) -> QuestionAnswering | AlignedPairs:
-    """What the specs name, in every language; errors as the readers of each form."""
+def read_pair_specs(specs: Iterable[str], *, split: str = "train") -> QuestionAnswering | AlignedPairs:
+    """What the specs name, in every language; errors as the readers of each form.
+
+    Args:
+        specs: As :func:`parse_pair_specs`.
+        split: Of the phrasebook, where the specs name none; files have none.
+    """
     paths = parse_pair_specs(specs)
+    if are_phrasebooks(paths):
+        return phrase_questions({language: str(path) for language, path in paths.items()}, split=split)
     for path in paths.values():
         if not path.is_file():
             raise FileNotFoundError(describe_missing(path))

@@ -40,8 +40,10 @@ def load_pair_specs(
     """Reads the aligned pairs that the specs name, and sets pools aside to choose the best checkpoint by.
 
     Args:
-        specs: ``en=xquad.en.json`` and the like, all of one form, one for each language.
-        dev: Specs of the development set, then used whole, with nothing held out of ``specs`` for it.
+        specs: ``en=xquad.en.json`` and the like, all of one form, one for each language; ``en=phrasebook`` is its
+            training split.
+        dev: Specs of the development set, then used whole, with nothing held out of ``specs`` for it; of the
+            phrasebook its development split.
         dev_share: Else the share of the articles (SQuAD form) or queries (labelled files) held out; 0 for none.
         test_share: A share left out of both, which :func:`load_pool_specs` finds with the same shares and seed.
         negatives_per_positive: Drawn for each relevant pair; by default 1, or none where the files label negatives.
@@ -63,5 +65,5 @@ def load_pair_specs(
             drawn = 0
         pairs = with_negatives(train, negatives_per_positive=drawn, hard_negatives=hard_negatives, seed=seed)
     if dev:
-        return PairData(pairs, load_pool_specs(dev, seed=seed))
+        return PairData(pairs, load_pool_specs(dev, phrasebook_split="dev", seed=seed))
     return PairData(pairs, pools_of(parts["dev"], seed=seed) if "dev" in parts else None)

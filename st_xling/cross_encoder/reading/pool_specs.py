@@ -9,6 +9,7 @@ from st_xling.cross_encoder.pools.candidate_pool import CandidatePools
 from st_xling.cross_encoder.pools.candidate_pools import WithoutRelevant
 from st_xling.cross_encoder.reading.pair_forms import parse_pair_specs, read_pair_specs
 from st_xling.cross_encoder.reading.pair_parts import cut_pairs, pools_of
+from st_xling.cross_encoder.reading.phrase_questions import are_phrasebooks
 from st_xling.cross_encoder.reading.retrieval_files import read_retrieval
 
 Split = Literal["train", "dev", "test"]
@@ -18,6 +19,7 @@ def load_pool_specs(
     specs: Iterable[str],
     *,
     split: Split | None = None,
+    phrasebook_split: Split = "test",
     dev_share: float = 0.1,
     test_share: float = 0.2,
     query_languages: Iterable[str] | None = None,
@@ -31,7 +33,9 @@ def load_pool_specs(
     Args:
         specs: As :func:`load_pair_specs`, or one folder, see
             :func:`~st_xling.cross_encoder.reading.retrieval_files.read_retrieval`.
-        split: The part to take, cut as :func:`load_pair_specs` cuts with the same shares and seed; by default all.
+        split: The part to take, cut as :func:`load_pair_specs` cuts with the same shares and seed; by default all. Of
+            the phrasebook, whose splits are there already: the split, where the specs name none.
+        phrasebook_split: Of the phrasebook, where neither ``split`` nor the specs name one.
         dev_share, test_share: Of the cut.
         query_languages: To toss among (folder: to read); by default all.
         passage_languages: To share the candidates among; by default all.
@@ -54,8 +58,8 @@ def load_pool_specs(
             without_relevant=without_relevant,
             seed=seed,
         )
-    data = read_pair_specs(specs)
-    if split is not None:
+    data = read_pair_specs(specs, split=split or phrasebook_split)
+    if split is not None and not are_phrasebooks(paths):
         parts = cut_pairs(data, dev_share, test_share, seed)
         if split not in parts:
             raise ValueError(f"expected a split out of {', '.join(parts)}: got {split!r}; give it a share above 0.")

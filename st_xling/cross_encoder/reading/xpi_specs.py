@@ -10,8 +10,9 @@ from st_xling.cross_encoder.pairs.xpi import MonoPositives, xpi_pairs, xpi_pairs
 from st_xling.cross_encoder.pools.candidate_pool import CandidatePools
 from st_xling.cross_encoder.pools.parallel_pools import parallel_pools
 from st_xling.cross_encoder.reading.labelled_files import ENDINGS
-from st_xling.cross_encoder.reading.pair_forms import is_pair_spec
+from st_xling.cross_encoder.reading.pair_forms import is_pair_spec, parse_pair_specs
 from st_xling.cross_encoder.reading.pair_specs import load_pair_specs
+from st_xling.cross_encoder.reading.phrase_questions import are_phrasebooks
 from st_xling.data.specs import load_data_specs
 from st_xling.training.holdout import hold_out
 
@@ -47,7 +48,8 @@ def load_xpi_specs(
 
     Args:
         specs: Parallel text, as :func:`~st_xling.data.specs.load_data_specs` takes it; or labelled pairs of sentences,
-            ``en=PAIRS.tsv``, once a language (query and passage are the two sentences).
+            ``en=PAIRS.tsv``, once a language (query and passage are the two sentences). ``en=phrasebook`` and
+            ``zh=phrasebook`` are parallel text too, ``zh-en=phrasebook``.
         dev: Specs of the development set, of the same form; else rows are held out, for parallel text as
             :func:`~st_xling.training.holdout.hold_out` does.
         dev_share: Share of the first sentences held out of labelled pairs.
@@ -59,7 +61,7 @@ def load_xpi_specs(
     Raises:
         FileNotFoundError, ValueError: As the functions named.
     """
-    specs, dev = list(specs), list(dev or ())
+    specs, dev = _parallel_phrases(specs), _parallel_phrases(dev or ())
     labelled = {is_pair_spec(spec) for spec in (*specs, *dev)}
     if len(labelled) > 1:
         raise ValueError(
@@ -77,7 +79,7 @@ def load_xpi_specs(
         drawn = int(0 not in pairs.train.labels) if negatives_per_positive is None else negatives_per_positive
         return XpiData(xpi_pairs(pairs.train, negatives_per_positive=drawn, seed=seed), pairs.dev)
     data = load_data_specs(specs, skip_bad_lines=skip_bad_lines)
-    held = load_data_specs(dev, skip_bad_lines=skip_bad_lines) if dev else {}
+    held = load_data_specs(dev, split="dev", skip_bad_lines=skip_bad_lines) if dev else {}
     if not dev:
         data, held = hold_out(data)
     train = xpi_pairs_from_parallel(
@@ -88,3 +90,12 @@ def load_xpi_specs(
         seed=seed,
     )
     return XpiData(train, parallel_pools(held, seed=seed) if held else None)
+
+
+def _parallel_phrases(specs: Iterable[str]) -> list[str]:
+    """The same specs, but the phrasebook in single languages as pairs of each with the first."""
+    specs = list(specs)
+    if len(specs) < 2 or not all(map(is_pair_spec, specs)) or not are_phrasebooks(parse_pair_specs(specs)):
+        return specs
+    (first, _), *others = parse_pair_specs(specs).items()
+    return [f"{language}-{first}={book}" for language, book in others]

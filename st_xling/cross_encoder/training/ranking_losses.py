@@ -47,6 +47,11 @@ class RankingLoss:
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def kind(self) -> type[nn.Module]:
+        """The host's class."""
+        return _host_class(self.name)
+
+    @property
     def form(self) -> Form:
         """The rows it reads, see :func:`~st_xling.cross_encoder.training.loss_rows.loss_rows`."""
         return _CLASSES[self.name][1]

@@ -7,6 +7,7 @@ agreement, case, classifiers, word order. There is nothing to download, and as m
 from st_xling.data.phrasebook.corpus import parallel_phrases
 from st_xling.data.phrasebook.meanings import MANY, Clause, Meaning, NounPhrase
 from st_xling.data.phrasebook.mining import MiningSet, mining_phrases
+from st_xling.data.phrasebook.passages import PhrasePassages, phrase_passages
 from st_xling.data.phrasebook.render import LANGUAGES, render
 from st_xling.data.phrasebook.splits import SPLITS, draw_meanings, split_of
 from st_xling.data.phrasebook.surface import Phrase, align
@@ -20,10 +21,12 @@ __all__ = [
     "MiningSet",
     "NounPhrase",
     "Phrase",
+    "PhrasePassages",
     "align",
     "draw_meanings",
     "mining_phrases",
     "parallel_phrases",
+    "phrase_passages",
     "render",
     "split_of",
 ]

@@ -226,3 +226,13 @@ def draw_meaning(rng: Random) -> Meaning:
         main = _past_event(rng, _EVENTS, 0.15)
         return Meaning(main, link="when", other=_past_event(rng, _MOMENTS, 0.0))
     return Meaning(_existence(rng))
+
+
+def draw_question(rng: Random) -> Meaning:
+    """Draw a yes-or-no question whose statement, the same clause not asked, is a meaning as well.
+
+    Args:
+        rng: Source of chance; equal states give equal meanings.
+    """
+    asked = _action(rng, negation=0.0) if rng.random() < 0.7 else _state(rng, asked=True)
+    return Meaning(asked, question=True)

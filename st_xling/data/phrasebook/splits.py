@@ -45,6 +45,12 @@ def check_size(size: int) -> None:
         raise ValueError(f"size must be at least 1: got size={size}; ask for one sentence or more.")
 
 
+def check_split(split: str) -> None:
+    """Raise a ``ValueError`` unless ``split`` is one of :data:`SPLITS`."""
+    if split not in SPLITS:
+        raise ValueError(f"split must be one of {', '.join(SPLITS)}: got {split!r}; choose one of them.")
+
+
 def draw_meanings(split: str = "train", size: int = 1000, seed: int = 0, *, distinct: bool = True) -> list[Meaning]:
     """Draw meanings of one split.
 
@@ -58,8 +64,7 @@ def draw_meanings(split: str = "train", size: int = 1000, seed: int = 0, *, dist
     Raises:
         ValueError: If the split is unknown or ``size`` is below 1.
     """
-    if split not in SPLITS:
-        raise ValueError(f"split must be one of {', '.join(SPLITS)}: got {split!r}; choose one of them.")
+    check_split(split)
     check_size(size)
     stream = _stream(split, seed, distinct)
     return [next(stream) for _ in range(size)]

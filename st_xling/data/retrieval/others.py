@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from st_xling.data.faults import FaultLog
 from st_xling.data.lines import read_lines
 from st_xling.data.pairs import require_rows
+from st_xling.data.phrasebook_spec import is_phrasebook, parse_phrasebook
 from st_xling.data.readers import file_ending
 from st_xling.data.retrieval.passages import Passages
 
@@ -20,16 +21,19 @@ def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False
 
     Args:
         path: Passages in JSON lines (``.jsonl``, ``.jsonl.gz``), or any other file with a text a line; blank lines are
-            left out.
+            left out. Or ``phrasebook?size=…&split=…&seed=…``, whose seed is 1 where it names none: other meanings than
+            parallel text, whose seed is 0.
         language: Of the text.
         skip_bad_lines: Leave faulty lines out, with a warning.
     Raises:
         FileNotFoundError, ParallelTextError: As :class:`Passages`; lines that are not UTF-8.
-        ValueError: A file without text.
+        ValueError: A file without text; an unknown language or option of the phrasebook.
     """
     from datasets import Dataset
 
-    if file_ending(path) in (".jsonl", ".jsonl.gz"):
+    if is_phrasebook(str(path)):
+        texts = _phrases(str(path), language)
+    elif file_ending(path) in (".jsonl", ".jsonl.gz"):
         texts = list(Passages(path, skip_bad_lines=skip_bad_lines))
     else:
         faults = FaultLog(skip_bad_lines=skip_bad_lines, what="text")
@@ -38,3 +42,14 @@ def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False
     codes = [language] * len(texts)
     columns = {"source": texts, "target": texts, "source_language": codes, "target_language": codes}
     return require_rows(Dataset.from_dict(columns), str(path))
+
+
+def _phrases(spec: str, language: str) -> list[str]:
+    from st_xling.data.phrasebook import draw_meanings, render
+    from st_xling.data.specs import HELD_OUT_PHRASES, PHRASES_PER_LANGUAGE
+
+    book = parse_phrasebook(spec)
+    if book.languages:
+        raise ValueError(f"expected {language}=phrasebook, one language a spec; got {language}={spec}.")
+    sample = book.sample(split="train", train_size=PHRASES_PER_LANGUAGE, held_out_size=HELD_OUT_PHRASES, seed=1)
+    return [render(meaning, language).text for meaning in draw_meanings(**sample)]

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from st_xling.data.pairs import COLUMNS
+from st_xling.data.phrasebook_spec import PhrasebookSpec
 from st_xling.data.readers import READERS, file_ending
 from st_xling.data.records import read_jsonl, read_parquet
+from st_xling.data.retrieval.phrase_set import phrase_set
 from st_xling.data.retrieval.queries import read_judged_queries
 from st_xling.data.retrieval.retrieval_set import RetrievalSet, read_retrieval_set
 from st_xling.data.retrieval.specs import parse_retrieval_spec
@@ -17,7 +19,10 @@ from st_xling.data.retrieval.specs import parse_retrieval_spec
 if TYPE_CHECKING:
     from datasets import Dataset
 
-FORM = "queries=PATH or xx=PATH: a table of queries and passages, or a folder with queries, passages and qrels"
+FORM = (
+    "queries=PATH or xx=PATH: a table of queries and passages, or a folder with queries, passages and qrels, "
+    "or queries=phrasebook?size=2000"
+)
 
 _NAMED_COLUMNS = (".jsonl", ".jsonl.gz", ".parquet")
 _LANGUAGE = "en"
@@ -31,8 +36,9 @@ def load_query_passage_specs(
     Args:
         specs: ``xx=PATH`` (``queries=PATH`` stands for ``en=PATH``): a ``.jsonl`` or ``.parquet`` file with ``query``
             and ``passage``, a ``.tsv`` or ``.csv`` file of two columns, or a folder as :func:`read_retrieval_set`
-            has it, with ``?split=…&corpus=…&queries=…`` behind it.
-        split: Of folders whose spec names none.
+            has it, with ``?split=…&corpus=…&queries=…`` behind it, or ``phrasebook``, with
+            ``?size=…&split=…&seed=…&queries=…``.
+        split: Of folders and phrasebooks whose spec names none.
         skip_bad_lines: Leave faulty lines out, with a warning.
     Raises:
         ValueError: A spec of another form, faults of a file, two specs of one name, a set without pairs.
@@ -47,7 +53,9 @@ def load_query_passage_specs(
         while name in pairs:
             number += 1
             name = f"{language}-{number}"
-        if Path(place).is_dir():
+        if isinstance(place, PhrasebookSpec):
+            pairs[name] = query_passages(phrase_set(place, language, split=split))
+        elif Path(place).is_dir():
             options = {"split": split, **options}
             pairs[name] = _of_folder(place, language, skip_bad_lines=skip_bad_lines, **options)
         elif options:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from st_xling.data.retrieval.held_passages import HeldPassages
 from st_xling.data.retrieval.layouts import find_retrieval_files
 from st_xling.data.retrieval.passages import Passages
 from st_xling.data.retrieval.qrels import Qrels, read_qrels
@@ -19,7 +20,7 @@ class RetrievalSet:
 
     Attributes:
         language: Of the passages.
-        passages: The corpus, which is not in memory.
+        passages: The corpus, which is in memory only where it was generated.
         queries: Language → query id → text, of queries with a relevant passage alone.
         relevant: Query id → passage id → grade above 0; an id means the same query in every language.
         n_without_relevant: Language → queries that were left out, as no passage is relevant to them.
@@ -27,7 +28,7 @@ class RetrievalSet:
     """
 
     language: str
-    passages: Passages
+    passages: Passages | HeldPassages
     queries: dict[str, dict[str, str]]
     relevant: Qrels = field(repr=False)
     n_without_relevant: dict[str, int] = field(default_factory=dict)

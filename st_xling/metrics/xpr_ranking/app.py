@@ -1,9 +1,11 @@
-"""The Space: evaluate's own widget over the metric beside this file."""
+"""The Space's page, over the metric beside this file."""
 
 from pathlib import Path
 
 import evaluate
-from evaluate.utils import launch_gradio_widget
+
+from st_xling.metrics.widget import page
 
 if __name__ == "__main__":
-    launch_gradio_widget(evaluate.load(str(Path(__file__).resolve().with_name("xpr_ranking.py"))))
+    folder = Path(__file__).resolve().parent
+    page(evaluate.load(str(folder / "xpr_ranking.py")), folder).launch()

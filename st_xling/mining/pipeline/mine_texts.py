@@ -21,8 +21,10 @@ from st_xling.mining.pipeline.reranker import load_reranker
 from st_xling.mining.pipeline.rescore import Rescored, check_rescore, rescore
 from st_xling.mining.pipeline.run_report import run_signature
 from st_xling.mining.pipeline.side_vectors import distinct_vectors, search_task
+from st_xling.mining.pipeline.taken_threshold import AUTO, Lookup, TakenThreshold
 from st_xling.mining.text.mining_text import Files, file_list
 from st_xling.mining.text.text_side import TextSide
+from st_xling.mining.thresholds.fitting import Sought
 from st_xling.mining.thresholds.planted_threshold import PlantedThreshold, check_calibration, planted_threshold
 
 
@@ -44,7 +46,7 @@ def mine_texts(
     k: int = 4,
     margin: str = "ratio",
     retrieval: str = "max",
-    threshold: float | None = None,
+    threshold: float | str | None = None,
     calibrate_with: str | Path | None = None,
     target_precision: float | None = None,
     rescore: Any = None,
@@ -91,7 +93,10 @@ def mine_texts(
         k: Neighbours that make up a sentence's neighbourhood.
         margin: ``"ratio"``, ``"distance"`` or ``"absolute"``.
         retrieval: ``"max"``, ``"intersect"``, ``"forward"`` or ``"backward"``; see :func:`~st_xling.mining.mine`.
-        threshold: Keep pairs that score at least this; all by default.
+        threshold: Keep pairs that score at least this; all by default. ``"published"``: the one that the model's
+            ``mining.json`` has for the languages that ``guards`` name, if it was found by mining in the same way (see
+            :func:`~st_xling.mining.thresholds.fitting.fitting_threshold`); ``"auto"``: the same, or all where there is
+            none, or where ``calibrate_with`` is given. What was taken stays when the work is gone on with.
         calibrate_with: File of known translations from elsewhere, from which the threshold is estimated instead.
         target_precision: Estimated precision that the threshold shall reach; else that of the best estimated F1.
         rescore: A cross-encoder of one label, or the Hub id or folder of one: scores the pairs that were mined, source
@@ -112,10 +117,13 @@ def mine_texts(
         Figures and signature.
     Raises:
         ValueError: For options out of range, texts with faults, embeddings of other texts or of two models, ``k`` above
-            the number of distinct sentences, or a work folder of another task.
+            the number of distinct sentences, a work folder of another task, a broken ``mining.json``, or none that fits
+            where ``threshold="published"``.
         OSError: For a full disk; what was done before stays.
     """
     guards = guards or GuardOptions()
+    look_up = threshold if isinstance(threshold, str) else None
+    threshold = None if isinstance(threshold, str) else threshold
     asked = MineOptions(**locals())
     asked.check()
     return _mined(asked)
@@ -132,6 +140,7 @@ class MineOptions(PairOptions):
     retrieval: str
     calibrate_with: str | Path | None
     target_precision: float | None
+    look_up: str | None
     rescore: Any
     rescore_threshold: float | None
 
@@ -139,14 +148,28 @@ class MineOptions(PairOptions):
     def inputs(self) -> Sequence[str | Path]:
         return [*file_list(self.source), *file_list(self.target)]
 
+    @property
+    def lookup(self) -> Lookup | None:
+        """Where the threshold is looked for, if it is; a calibration comes before one that may be missing."""
+        if self.look_up is None or (self.look_up == AUTO and self.calibrate_with is not None):
+            return None
+        languages = self.guards.source_language, self.guards.target_language
+        sought = None
+        if languages[0] is not None and languages[1] is not None:
+            same = {name: getattr(self, name) for name in ("margin", "k", "retrieval", "prompt")}
+            sought = Sought(source_language=languages[0], target_language=languages[1], **same)
+        return Lookup(how=self.look_up, model=self.model, sought=sought, progress=self.progress)
+
     def check(self) -> None:
         check_choice(margin=self.margin, threshold=self.threshold, retrieval=self.retrieval)
         check_calibration(
             self.calibrate_with,
-            threshold=self.threshold,
+            threshold=self.look_up if self.lookup else self.threshold,
             target_precision=self.target_precision,
             model=self.model,
         )
+        if self.lookup is not None:
+            self.lookup.check()
         check_rescore(self.rescore, self.rescore_threshold)
         super().check()
 
@@ -169,6 +192,7 @@ def _mined(asked: MineOptions) -> MiningReport:
         makers, encoder = asked.vector_makers({side.name: len(side.text) for side in sides})
         shas = {side.name: side.survey.sha256 for side in sides}
         folder = stack.enter_context(asked.working(search_task("mine", shas, makers, k=asked.k, method=asked.method)))
+        taken = None if asked.lookup is None else asked.lookup.taken(makers, folder.path)
         embeddings = distinct_vectors(sides, makers, asked.k, folder.path, progress=asked.progress)
         method = choose_method(asked.method, asked.engine, *embeddings, progress=asked.progress)
         calibration = None
@@ -186,7 +210,7 @@ def _mined(asked: MineOptions) -> MiningReport:
                 method=method,
                 **asked.search,
             )
-        threshold = asked.threshold if calibration is None else calibration.threshold
+        threshold = _threshold(asked, taken, calibration)
         found = asked.find(embeddings, method, folder)
         judge = PairGuards(asked.guards, counts=NeighbourCounts.of(*found))
         with rejects_to(None if asked.rejects is None else folder.path / REJECTS, sides) as on_reject:
@@ -200,7 +224,14 @@ def _mined(asked: MineOptions) -> MiningReport:
             pairs = again.pairs
         margins = None if again is None else again.margins
         write_pairs(pairs, sides, asked.made(folder), format=asked.format, margins=margins, progress=asked.progress)
-        return _report(asked, sides, makers, judge, calibration, method, len(pairs), again)
+        return _report(asked, sides, makers, judge, taken, calibration, method, len(pairs), again)
+
+
+def _threshold(asked: MineOptions, taken: TakenThreshold | None, calibration: PlantedThreshold | None) -> float | None:
+    """The one that was given, published or estimated; no two of them are."""
+    if taken is not None:
+        return taken.published.threshold
+    return asked.threshold if calibration is None else calibration.threshold
 
 
 def _report(
@@ -208,6 +239,7 @@ def _report(
     sides: Sequence[TextSide],
     makers: VectorMakers,
     judge: PairGuards,
+    taken: TakenThreshold | None,
     calibration: PlantedThreshold | None,
     method: str,
     pairs: int,
@@ -217,13 +249,16 @@ def _report(
     if again is not None:
         choice.append(f"rescore:{again.model}")
         choice += [] if asked.rescore_threshold is None else [f"rescore_threshold:{asked.rescore_threshold:g}"]
+    threshold = _threshold(asked, taken, calibration)
+    origin = "published" if taken is not None else None if calibration is None else "calibrated"
     return MiningReport(
         pairs=pairs,
         rejected=judge.rejected,
         rows={side.name: len(side.text) for side in sides},
         blank={side.name: side.distinct.blank_rows for side in sides},
         distinct={side.name: len(side.distinct) for side in sides},
-        threshold=asked.threshold if calibration is None else calibration.threshold,
+        threshold=threshold,
+        published=taken,
         calibration=calibration,
         rescored=None if again is None else again.figures,
         signature=run_signature(
@@ -232,7 +267,7 @@ def _report(
             makers,
             judge,
             method=method,
-            threshold=None if calibration is None else f"{calibration.threshold:.6g} calibrated",
+            threshold=None if origin is None else f"{threshold:.6g} {origin}",
             choice=tuple(choice),
             texts=[side.signature for side in sides],
         ),

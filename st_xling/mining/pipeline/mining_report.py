@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from st_xling.mining.pipeline.run_report import RunReport
+from st_xling.mining.pipeline.taken_threshold import TakenThreshold
 from st_xling.mining.thresholds.planted_threshold import PlantedThreshold
 
 
@@ -20,6 +21,7 @@ class MiningReport(RunReport):
         blank: Of these, without a sentence.
         distinct: Sentences that were mined.
         threshold: That pairs were kept from; ``None`` for all.
+        published: Where the threshold comes from, if it is the model's own.
         calibration: Where the threshold comes from, if it was estimated.
         rescored: What a cross-encoder made of the pairs: ``kept``, ``below`` its threshold, ``cut`` to its length, and
             ``too_long`` for it; ``None`` without one.
@@ -32,6 +34,7 @@ class MiningReport(RunReport):
     blank: Mapping[str, int]
     distinct: Mapping[str, int]
     threshold: float | None
+    published: TakenThreshold | None
     calibration: PlantedThreshold | None
     rescored: Mapping[str, int] | None
     signature: str
@@ -43,6 +46,8 @@ class MiningReport(RunReport):
             + (f", {blank:,} blank lines" if (blank := self.blank[side]) else "")
             for side in self.rows
         ]
+        if self.published is not None:
+            lines.append(self.published.line())
         if (found := self.calibration) is not None:
             (precision, *ends), (recall, *others) = found.precision, found.recall
             lines.append(

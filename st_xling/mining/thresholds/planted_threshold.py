@@ -16,6 +16,7 @@ from st_xling.mining.embedding.text_encoder import Encoder
 from st_xling.mining.text.distinct_text import write_sentences
 from st_xling.mining.text.folding import folding_key
 from st_xling.mining.thresholds.calibrate import calibrate
+from st_xling.mining.thresholds.published import PublishedThreshold
 
 _FEWEST, _MOST = 100, 10_000
 
@@ -29,16 +30,45 @@ class PlantedThreshold:
         precision: Estimated share of translations among them, with the ends of its interval.
         recall: Estimated share of the text's translations among them, with the ends of its interval.
         planted: Pairs of the file that were planted: not those of which the text has a sentence.
+        margin: By which pairs were scored.
+        k: Neighbours that made up a neighbourhood.
+        retrieval: By which pairs were chosen.
+        prompt: Put before every planted sentence.
     """
 
     threshold: float
     precision: tuple[float, float, float]
     recall: tuple[float, float, float]
     planted: int
+    margin: str
+    k: int
+    retrieval: str
+    prompt: str | None
+
+    def as_published(self, signature: str) -> PublishedThreshold:
+        """What a model's ``mining.json`` says of it.
+
+        Args:
+            signature: Of the run that estimated it.
+        """
+        precision, recall = self.precision[0], self.recall[0]
+        known = np.isfinite(precision)  # where nothing of the text is kept, no share of it is right
+        total = precision + recall
+        return PublishedThreshold(
+            threshold=self.threshold,
+            precision=precision if known else None,
+            recall=recall,
+            f1=(2 * precision * recall / total if total else 0.0) if known else None,
+            margin=self.margin,
+            k=self.k,
+            retrieval=self.retrieval,
+            signature=signature,
+            prompt=self.prompt,
+        )
 
 
 def check_calibration(
-    calibrate_with: str | Path | None, *, threshold: float | None, target_precision: float | None, model: Any
+    calibrate_with: str | Path | None, *, threshold: float | str | None, target_precision: float | None, model: Any
 ) -> None:
     """Raise if a threshold cannot be estimated with these options of :func:`~st_xling.mining.mine_texts`."""
     if calibrate_with is None:
@@ -90,6 +120,9 @@ def planted_threshold(
     encoder: Encoder,
     folder: Path,
     *,
+    margin: str = "ratio",
+    k: int = 4,
+    retrieval: str = "max",
     target_precision: float | None = None,
     seed: int = 0,
     progress: bool = False,
@@ -103,6 +136,9 @@ def planted_threshold(
         embeddings: Their vectors.
         encoder: What embeds the planted sentences.
         folder: Where vectors and the state of the search are kept, by content.
+        margin: As for :func:`~st_xling.mining.calibrate`.
+        k: Likewise.
+        retrieval: Likewise.
         target_precision: Estimated precision that is wanted, in (0, 1].
         seed: For drawing.
         progress: Show bars on stderr.
@@ -115,7 +151,8 @@ def planted_threshold(
     folder = folder / content[:16]
     folder.mkdir(parents=True, exist_ok=True)
     planted = [_encoded(sentences, encoder, folder, side, progress) for side, sentences in enumerate(zip(*pairs))]
-    found = calibrate(*embeddings, *planted, seed=seed, state_folder=folder / "search", progress=progress, **options)
+    options |= {"seed": seed, "state_folder": folder / "search", "progress": progress}
+    found = calibrate(*embeddings, *planted, margin=margin, k=k, retrieval=retrieval, **options)
     threshold = found.best() if target_precision is None else found.with_precision(target_precision)
     if not np.isfinite(threshold):
         best = np.nanmax(np.append(found.precision, 0.0))
@@ -128,7 +165,8 @@ def planted_threshold(
         tuple(float(getattr(found, name + end)[place]) for end in ("", "_low", "_high"))
         for name in ("precision", "recall")
     )
-    return PlantedThreshold(threshold, precision, recall, len(pairs))  # type: ignore[arg-type]
+    ways = {"margin": margin, "k": k, "retrieval": retrieval, "prompt": encoder.options.prompt}
+    return PlantedThreshold(threshold, precision, recall, len(pairs), **ways)  # type: ignore[arg-type]
 
 
 def _encoded(sentences: Sequence[str], encoder: Encoder, folder: Path, side: int, progress: bool) -> Embeddings:

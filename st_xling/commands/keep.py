@@ -1,0 +1,130 @@
+"""``--keep``: figures go into the model's folder, and from there into its card."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from st_xling.mining.thresholds.published import PublishedThreshold
+
+
+def add_keep(parser: argparse.ArgumentParser, *, model: str = "model") -> None:
+    """Add the option.
+
+    Args:
+        parser: Of a command that judges a model.
+        model: Under which name its arguments have the model.
+    """
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        default=False,
+        help=f"also keep the figures with the model: {model.upper()} must be a folder",
+    )
+    parser.set_defaults(kept_with=model)
+
+
+def check_keep(arguments: argparse.Namespace, *, publishes: bool = False) -> None:
+    """Raise where figures could not be kept, before they are made; nothing without ``--keep``.
+
+    Args:
+        arguments: Of the command line.
+        publishes: Thresholds will be kept as well.
+    Raises:
+        ValueError: If the model is no local folder, nothing can be written there, or what it has so far is broken.
+    """
+    if arguments.keep:
+        from st_xling.evaluation.kept_figures import read_kept_figures
+        from st_xling.mining.thresholds.published import published_thresholds
+
+        folder = Path(getattr(arguments, arguments.kept_with))
+        check_folder(folder, "--keep")
+        read_kept_figures(folder)
+        if publishes:
+            published_thresholds(folder)
+
+
+def keep(arguments: argparse.Namespace, task: str, figures: dict[str, Any], signature: str) -> None:
+    """Keep figures with the model, as :func:`check_keep` has found possible; nothing without ``--keep``.
+
+    Args:
+        arguments: With the command line.
+        task: One of :data:`~st_xling.evaluation.kept_figures.TASKS`.
+        figures: What ``--json`` writes of it.
+        signature: Of the figures.
+    """
+    if arguments.keep:
+        from st_xling.evaluation.kept_figures import KeptFigures, keep_figures
+
+        folder = Path(getattr(arguments, arguments.kept_with))
+        path = keep_figures(folder, KeptFigures(task, figures, signature, command_to_repeat(arguments.command_line)))
+        print(f"kept: {path}", file=sys.stderr)
+        renew_card(folder)
+
+
+def check_folder(folder: Path, option: str) -> None:
+    """Raise unless ``folder`` is a local one that can be written in."""
+    if not folder.is_dir():
+        raise ValueError(
+            f"{option} writes into the model's folder: there is no folder {folder}; give a local one, such as a copy "
+            "of the Hub's (hf download), or leave the option out."
+        )
+    try:
+        with tempfile.TemporaryFile(dir=folder):  # asked of the file system itself: rights do not tell all
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"{option} writes into the model's folder: {folder} cannot be written in ({error.strerror}); take a copy "
+            "of it, or leave the option out."
+        ) from error
+
+
+def publish(folder: Path, thresholds: Mapping[str, PublishedThreshold]) -> None:
+    """Put thresholds into the model's ``mining.json``, and say so; nothing if there are none."""
+    if thresholds:
+        from st_xling.mining.thresholds.published import publish_thresholds
+
+        print(f"thresholds for {', '.join(thresholds)}: {publish_thresholds(folder, thresholds)}", file=sys.stderr)
+
+
+def renew_card(folder: Path) -> None:
+    """Make the model's card again, now that there is more to tell; one that others wrote is left, and so is any that
+    cannot be made: what is kept stands, and it is said what to do."""
+    from st_xling.hub import write_card
+    from st_xling.hub.card.options import CARD_FILE
+
+    card = folder / "README.md"
+    if card.exists() and not any((folder / trace).is_file() for trace in (CARD_FILE, "training/run.json")):
+        print(f"{card} is not of our making and stays; to replace it: st-xling card {folder}", file=sys.stderr)
+        return
+    try:
+        print(f"card: {write_card(folder)}", file=sys.stderr)
+    except ValueError as error:
+        print(f"the card stays as it was: {error}", file=sys.stderr)
+
+
+def command_to_repeat(command_line: str) -> str:
+    """The command without ``--json PATH``, which is the business of one run.
+
+    Example:
+        >>> command_to_repeat("st-xling evaluate xsim my-encoder --json out/f.json --data tatoeba --keep")
+        'st-xling evaluate xsim my-encoder --data tatoeba --keep'
+    """
+    words = iter(shlex.split(command_line))
+    kept: list[str] = []
+    for word in words:
+        if word == "--":
+            return shlex.join([*kept, word, *words])
+        name, equals, _ = word.partition("=")
+        if len(name) > 2 and "--json".startswith(name):  # argparse takes --js as well
+            if not equals:
+                next(words, None)
+            continue
+        kept.append(word)
+    return shlex.join(kept)

@@ -1,0 +1,109 @@
+"""The embedded corpus in specs of the command line: ``phrasebook:de,fr?size=8000&split=test&seed=0``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from st_xling.data.spec_options import SpecOption, read_options, whole_above
+
+_BOOK = re.compile(r"phrasebook(?::([^?]*))?(?:\?(.*))?", re.DOTALL)
+_LANGUAGES_BEFORE = re.compile(r"^[A-Za-z_-]+=")
+
+
+@dataclass(frozen=True)
+class PhrasebookSpec:
+    """What a spec asks of the phrasebook.
+
+    Attributes:
+        languages: As after ``:``; empty where none are named.
+        options: What follows ``?``; ``size``, ``gold`` and ``seed`` are whole numbers, ``queries`` a list of languages.
+    """
+
+    languages: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def sample(self, *, split: str, train_size: int, held_out_size: int, seed: int = 0) -> dict[str, Any]:
+        """``split``, ``size`` and ``seed``, which stand in for what the spec does not say; a ``ValueError`` for a split
+        that is none.
+        """
+        chosen = self.options.get("split", _split(split))
+        size = train_size if chosen == "train" else held_out_size
+        return {
+            "split": chosen,
+            "size": self.options.get("size", size),
+            "seed": self.options.get("seed", seed),
+        }
+
+
+def is_phrasebook(location: str) -> bool:
+    """Whether a spec, without the languages before ``=``, names the phrasebook rather than a file."""
+    return _BOOK.fullmatch(location) is not None
+
+
+def parse_phrasebook(
+    location: str, *, options: Iterable[str] = ("size", "split", "seed"), spec: str | None = None
+) -> PhrasebookSpec:
+    """Parses what :func:`is_phrasebook` says yes to.
+
+    Args:
+        location: ``phrasebook``, perhaps with ``:de,fr`` and ``?size=8000&split=test&seed=0``.
+        options: Those that are taken here, out of ``size``, ``split``, ``seed``, ``gold`` and ``queries``.
+        spec: The whole spec, for messages.
+    Raises:
+        ValueError: Unknown languages, splits and options, a language or an option twice, sizes below 1.
+    Example:
+        >>> parse_phrasebook("phrasebook:de,fr?size=10").languages
+        ('de', 'fr')
+    """
+    spec = location if spec is None else spec
+    match = _BOOK.fullmatch(location)
+    assert match is not None
+    named = [] if match[1] is None else match[1].split(",")
+    if match[1] is not None and not all(named):
+        raise ValueError(f"expected phrasebook:de,fr or de-en=phrasebook, got {spec!r}; list languages by code")
+    known = {name: _OPTIONS[name] for name in options}
+    return PhrasebookSpec(_languages(named), read_options(match[2] or "", known, spec=spec))
+
+
+def phrasebook_name(specs: Iterable[str], *, split: str) -> str | None:
+    """Name of the data, for a signature: ``phrasebook-test``; ``None`` unless all specs name the phrasebook.
+
+    Args:
+        specs: As typed, perhaps with languages before ``=``.
+        split: Of specs that name none.
+    """
+    locations = [_LANGUAGES_BEFORE.sub("", spec) for spec in specs]
+    if not locations or not all(map(is_phrasebook, locations)):
+        return None
+    splits = {parse_phrasebook(each, options=_OPTIONS).options.get("split", split) for each in locations}
+    return "-".join(["phrasebook", *sorted(splits)])
+
+
+def _languages(codes: Iterable[str]) -> tuple[str, ...]:
+    from st_xling.data.phrasebook.render import check_language
+
+    codes = tuple(codes)
+    for code in codes:
+        check_language(code)
+    if len(set(codes)) < len(codes):
+        raise ValueError(f"expected each language once: got {','.join(codes)}; leave the repeats out.")
+    return codes
+
+
+def _split(name: str) -> str:
+    from st_xling.data.phrasebook.splits import check_split
+
+    check_split(name)
+    return name
+
+
+_OPTIONS = {
+    "size": SpecOption(whole_above(0), "8000, a number above 0"),
+    "split": SpecOption(_split, "train, dev or test"),
+    "seed": SpecOption(int, "0, a whole number"),
+    "gold": SpecOption(whole_above(0), "100, a number above 0"),
+    "queries": SpecOption(lambda value: list(_languages(value.split(","))), "de,en, out of en, de, fr, es, vi and zh"),
+}

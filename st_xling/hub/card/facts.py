@@ -1,0 +1,118 @@
+"""All that a card is made of, read from a model's folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from st_xling.data.languages import UNKNOWN
+from st_xling.evaluation.kept_figures import KeptFigures, read_kept_figures
+from st_xling.hub.card.found import look_around
+from st_xling.hub.card.judged import Judged
+from st_xling.hub.card.model_kind import ModelKind, model_kind
+from st_xling.hub.card.options import CardOptions, read_card_file
+from st_xling.hub.card.rows_of_figures import judged
+from st_xling.hub.card.run_command import flag_values, shown_command
+from st_xling.hub.card.sources import DataSource, data_sources, spec_languages
+from st_xling.mining.files.shared_json import read_object
+from st_xling.mining.thresholds.published import PublishedThreshold, published_thresholds
+
+_PAIR = re.compile(r"(?:\w+:)?([a-z]{2,3})-([a-z]{2,3})(?:-\d+)?|(?:queries|others):([a-z]{2,3})(?:[-:].*)?")
+_SPEC_FLAGS = ("--data", "--parallel", "--others", "--xpi-data")
+
+
+@dataclass(frozen=True)
+class CardFacts:
+    """A model's folder, read.
+
+    Attributes:
+        folder: The folder.
+        kind: What the model is.
+        options: What the user says.
+        found: What was seen where the run was made, see :func:`look_around`.
+        run: ``training/run.json``, or empty.
+        results: ``results.json``, or empty.
+        evaluations: Kept figures.
+        thresholds: For mining, by pair of languages.
+    """
+
+    folder: Path
+    kind: ModelKind
+    options: CardOptions
+    found: Mapping[str, Any]
+    run: Mapping[str, Any] = field(default_factory=dict)
+    results: Mapping[str, Any] = field(default_factory=dict)
+    evaluations: tuple[KeptFigures, ...] = ()
+    thresholds: Mapping[str, PublishedThreshold] = field(default_factory=dict)
+
+    @cached_property
+    def judged(self) -> list[tuple[KeptFigures, Judged]]:
+        """Kept figures with their rows."""
+        return [(kept, judged(kept)) for kept in self.evaluations]
+
+    @cached_property
+    def sources(self) -> list[DataSource]:
+        """What the model was trained on."""
+        return data_sources(self.run, hub=self.found.get("data") or {}, licences=self.options.data_licenses)
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """Codes that the user says, or those of the training data as far as names and specs tell."""
+        if self.options.languages:
+            return self.options.languages
+        pairs = [match for source in self.sources if (match := _PAIR.fullmatch(source.name))]
+        named = [code for match in pairs for code in match.groups() if code]
+        specs = [spec for flag in _SPEC_FLAGS for spec in flag_values(self.run.get("command"), flag)]
+        codes = [code for code in dict.fromkeys([*named, *spec_languages(specs)]) if code != UNKNOWN]
+        return tuple(sorted(codes, key=lambda code: (code == "en", codes.index(code))))
+
+    @property
+    def base_model(self) -> str | None:
+        """Hub id of what training started from."""
+        return self.options.base_model or self.found.get("base_model")
+
+    @property
+    def is_retriever(self) -> bool:
+        """Whether queries and passages are embedded each in their own way."""
+        return self.kind.kind == "separate" or "retrieval" in self.recipe
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        return dict(self.run.get("recipe") or {})
+
+    @property
+    def commands(self) -> list[str]:
+        """All that the card shows, as it shows them."""
+        given = [self.run.get("command"), *(kept.command for kept in self.evaluations)]
+        return [shown_command(command, repo_id=self.options.repo_id) for command in given if command]
+
+
+def read_facts(folder: str | Path, *, options: CardOptions | None = None) -> CardFacts:
+    """Read a model's folder.
+
+    Args:
+        folder: As ``st-xling train`` leaves it, or any that sentence-transformers saved.
+        options: What the user says now, over what ``card.json`` says.
+    Raises:
+        ValueError: No folder, no model in it, files of ours that are broken.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ValueError(f"a card is made of a model's folder: there is no folder {folder}; give a local one.")
+    kind = model_kind(folder)
+    earlier, found = read_card_file(folder)
+    run = read_object(folder / "training" / "run.json")
+    return CardFacts(
+        folder,
+        kind,
+        earlier if options is None else options.over(earlier),
+        look_around(run) if found is None else found,
+        run,
+        read_object(folder / "results.json"),
+        tuple(read_kept_figures(folder)),
+        published_thresholds(folder),
+    )

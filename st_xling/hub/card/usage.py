@@ -1,0 +1,110 @@
+"""Python lines that use a model with sentence-transformers alone."""
+
+from __future__ import annotations
+
+from st_xling.data.languages import canonical_language
+from st_xling.hub.card.escaping import fenced
+from st_xling.hub.card.facts import CardFacts
+
+#: Stands for a model that is not on the Hub.
+PLACE = "path/to/this/folder"
+
+# "The book is old.", its question, and a passage on another matter.
+_BOOKS = {
+    "deu": ("Das Buch ist alt.", "Wie alt ist das Buch?"),
+    "fra": ("Le livre est vieux.", "De quand date le livre ?"),
+    "spa": ("El libro es viejo.", "¿De cuándo es el libro?"),
+    "rus": ("Книга старая.", "Сколько лет книге?"),
+    "vie": ("Quyển sách này cũ.", "Quyển sách này bao nhiêu tuổi?"),
+    "cmn": ("这本书很旧。", "这本书有多旧？"),
+    "eng": ("The book is old.", "How old is the book?"),
+}
+
+
+def usage_section(facts: CardFacts) -> str:
+    """Install and use."""
+    lines = {
+        "encoder": _retriever if facts.is_retriever else _encoder,
+        "separate": _retriever,
+        "cross-encoder": _cross_encoder,
+        "classifier": _classifier,
+        "tagger": _tagger,
+    }[facts.kind.kind](facts)
+    library = "transformers" if facts.kind.kind == "tagger" else "sentence-transformers"
+    version = f">={facts.kind.library_version}" if facts.kind.library_version else ""
+    packages = [f"'{library}{version}'" if version else library, *(["peft"] if facts.kind.adapters else [])]
+    needs = f"It needs {library}{' and PEFT' if facts.kind.adapters else ''} alone."
+    install = fenced(f"pip install -U {' '.join(packages)}", "bash")
+    return "\n\n".join(["## Use", needs, install, fenced("\n".join(lines), "python")])
+
+
+def _model(facts: CardFacts) -> str:
+    return facts.options.repo_id or PLACE
+
+
+def _examples(facts: CardFacts) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Sentence and question, in a language of the model and in another: in English where nothing better is known."""
+    codes = [canonical_language(code) for code in facts.languages if canonical_language(code) in _BOOKS]
+    first = _BOOKS[codes[0]] if codes else _BOOKS["eng"]
+    return first, _BOOKS["eng"] if first is not _BOOKS["eng"] else _BOOKS["deu"] if "deu" in codes else _BOOKS["eng"]
+
+
+def _encoder(facts: CardFacts) -> list[str]:
+    (own, _), (english, _) = _examples(facts)
+    return [
+        "from sentence_transformers import SentenceTransformer",
+        "",
+        f'model = SentenceTransformer("{_model(facts)}")',
+        f'vectors = model.encode(["{own}", "{english}", "It is raining."])',
+        "print(model.similarity(vectors, vectors))",
+    ]
+
+
+def _retriever(facts: CardFacts) -> list[str]:
+    (_, question), (english, _) = _examples(facts)
+    return [
+        "from sentence_transformers import SentenceTransformer",
+        "",
+        f'model = SentenceTransformer("{_model(facts)}")',
+        f'queries = model.encode_query(["{question}"])',
+        f'passages = model.encode_document(["{english}", "It is raining."])',
+        "print(model.similarity(queries, passages))",
+    ]
+
+
+def _cross_encoder(facts: CardFacts) -> list[str]:
+    (own, question), (english, _) = _examples(facts)
+    if facts.recipe.get("strategy") == "xpi":
+        pairs = f'[("{own}", "{english}"), ("{own}", "It is raining.")]'
+        call = [f"print(model.predict({pairs}))"]
+    else:
+        call = [
+            f'passages = ["It is raining.", "{english}"]',
+            f'for found in model.rank("{question}", passages):',
+            '    print(found["score"], passages[found["corpus_id"]])',
+        ]
+    return [
+        "from sentence_transformers import CrossEncoder",
+        "",
+        f'model = CrossEncoder("{_model(facts)}")',
+        *call,
+    ]
+
+
+def _classifier(facts: CardFacts) -> list[str]:
+    (own, _), (english, _) = _examples(facts)
+    return [
+        "from sentence_transformers import CrossEncoder",
+        "",
+        f'model = CrossEncoder("{_model(facts)}")',
+        f'print(model.predict([("{own}", "{english}")]))',
+    ]
+
+
+def _tagger(facts: CardFacts) -> list[str]:
+    return [
+        "from transformers import pipeline",
+        "",
+        f'tag = pipeline("token-classification", model="{_model(facts)}")',
+        'print(tag("The book is old."))',
+    ]

@@ -1,0 +1,66 @@
+"""A model's folder to its card, and back into the folder."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from huggingface_hub.constants import REPOCARD_NAME
+
+from st_xling.hub.card.body import card_body
+from st_xling.hub.card.facts import CardFacts, read_facts
+from st_xling.hub.card.metadata import card_metadata
+from st_xling.hub.card.options import CardOptions, write_card_file
+from st_xling.hub.card.pictures import draw_pictures
+from st_xling.hub.card.run_command import absolute_paths
+from st_xling.hub.card.validate import check_card
+from st_xling.mining.files.whole_files import write_whole
+
+logger = logging.getLogger(__name__)
+
+
+def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Path:
+    """Write the ``README.md`` of a model from what its folder tells; the same folder gives the same bytes.
+
+    Pictures of the figures are drawn into ``pictures/``; what ``options`` say is kept in ``card.json``, over what an
+    earlier call said. A warning names words of commands that mean nothing on another machine.
+
+    Args:
+        folder: As ``st-xling train`` leaves it, or any that sentence-transformers saved.
+        options: Words and facts of the user.
+    Returns:
+        The card.
+    Raises:
+        ValueError: No model there, files of ours that are broken, a data set of another name.
+        OSError: When it cannot be written; the card that was there then stands.
+    """
+    facts = read_facts(folder, options=options)
+    _check_data_names(facts)
+    write_card_file(facts.folder, facts.options, dict(facts.found))
+    draw_pictures(facts)
+    path = facts.folder / REPOCARD_NAME
+    write_whole(path, _text(facts).encode("utf-8"))
+    if places := absolute_paths(facts.commands):
+        logger.warning("commands of %s name places on this machine: %s", path, ", ".join(places))
+    return path
+
+
+def card_text(folder: str | Path) -> str:
+    """The card of a folder as it stands, without writing anything."""
+    return _text(read_facts(folder))
+
+
+def _text(facts: CardFacts) -> str:
+    data = card_metadata(facts)
+    text = f"---\n{data.to_yaml()}\n---\n\n{card_body(facts)}"
+    check_card(text, data)
+    return text
+
+
+def _check_data_names(facts: CardFacts) -> None:
+    known = facts.run.get("data") or {}
+    wrong = [name for name in facts.options.data_licenses if known and name not in known]
+    if wrong:
+        raise ValueError(
+            f"licences are given to data that were trained on: got {', '.join(wrong)}; there are {', '.join(known)}."
+        )

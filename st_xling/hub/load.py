@@ -1,0 +1,78 @@
+"""A model from a folder or the Hub, together with its card, figures, thresholds and pictures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from sentence_transformers import CrossEncoder, SentenceTransformer
+
+from st_xling.hub.files import UNSAFE_SUFFIXES
+from st_xling.hub.hub_errors import talking_to_hub
+from st_xling.models.companions import keep_companions
+from st_xling.models.load import loading
+
+
+def load(
+    name_or_path: str | Path,
+    *,
+    revision: str | None = None,
+    token: str | None = None,
+    device: str | None = None,
+    cache_folder: str | Path | None = None,
+) -> SentenceTransformer | CrossEncoder:
+    """The model, as the host loads it, that keeps what belongs to it: ``save_pretrained`` and ``push_to_hub`` write
+    card, figures, thresholds and pictures along with it, as long as the weights are still those that they speak of.
+
+    Args:
+        name_or_path: Folder, or ``user/name`` on the Hub.
+        revision: Branch, tag or commit on the Hub.
+        token: ``None``: the host's login.
+        device: Where to put it; ``None`` lets the host choose.
+        cache_folder: For what comes from the Hub; ``None``: the Hub's own cache.
+
+    Raises:
+        ValueError: Nothing loadable there; a revision of a folder.
+        HubError: The Hub, or the way to it, failed.
+    """
+    folder = Path(name_or_path)
+    if not folder.is_dir():
+        folder = _fetch(str(name_or_path), revision, token, cache_folder)
+    elif revision is not None:
+        raise ValueError(f"a folder has no revisions: got revision {revision!r} of {folder}; leave it out.")
+    kind = CrossEncoder if _is_cross_encoder(folder) else SentenceTransformer
+    with loading(str(name_or_path)):
+        model: Any = kind(str(folder), device=device)
+    return keep_companions(model, folder)
+
+
+def _fetch(name: str, revision: str | None, token: str | None, cache_folder: str | Path | None) -> Path:
+    from huggingface_hub import get_token, snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        with talking_to_hub("fetching", name, token=token or get_token()):
+            found = snapshot_download(
+                name,
+                revision=revision,
+                token=token,
+                cache_dir=cache_folder,
+                ignore_patterns=[*(f"*{suffix}" for suffix in UNSAFE_SUFFIXES), "onnx/*", "openvino/*"],
+            )
+    except HFValidationError as error:
+        raise ValueError(f"expected a folder or a name on the Hub, user/name: {name!r} is neither.") from error
+    except LocalEntryNotFoundError as error:
+        raise ValueError(f"{name!r} is no folder, not in the cache, and the Hub cannot be asked for it.") from error
+    return Path(found)
+
+
+def _is_cross_encoder(folder: Path) -> bool:
+    settings = _json(folder / "config_sentence_transformers.json")
+    if "model_type" in settings or (folder / "modules.json").is_file():
+        return settings.get("model_type") == "CrossEncoder"
+    return any("ForSequenceClassification" in name for name in _json(folder / "config.json").get("architectures") or ())
+
+
+def _json(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}

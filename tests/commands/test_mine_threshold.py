@@ -1,0 +1,166 @@
+"""``st-xling mine`` looks for the threshold of its model, and ``--keep-threshold`` puts one there."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from st_xling.cli import main
+from st_xling.data.phrasebook import mining_phrases
+from st_xling.mining import PublishedThreshold, publish_thresholds, published_thresholds, tsv_cells
+from tests.training.children import Death, st_xling
+
+
+@pytest.fixture(scope="module")
+def saved(make_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "my-encoder"
+    make_model().save_pretrained(str(path))
+    return path
+
+
+@pytest.fixture
+def encoder(saved: Path, tmp_path: Path) -> Path:
+    folder = Path(shutil.copytree(saved, tmp_path / "my-encoder"))
+    (folder / "README.md").unlink()
+    return folder
+
+
+@pytest.fixture
+def words(encoder: Path, tmp_path: Path) -> list[str]:
+    texts = mining_phrases("de", "en", split="dev", size=150, gold=60)
+    for name, lines in (("de", texts.source), ("en", texts.target)):
+        (tmp_path / f"news.{name}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    sides = [str(tmp_path / "news.de"), str(tmp_path / "news.en")]
+    languages = ["--source-language", "de", "--target-language", "en"]
+    return ["mine", *sides, "--model", str(encoder), *languages, "--no-guards", "--out", str(tmp_path / "pairs.tsv")]
+
+
+def scores(words: list[str]) -> list[float]:
+    return [float(tsv_cells(line)[0]) for line in Path(words[-1]).read_text(encoding="utf-8").splitlines()]
+
+
+def publish(encoder: Path, threshold: float) -> None:
+    figures: Any = {"precision": None, "recall": None, "f1": None, "margin": "ratio", "k": 4, "retrieval": "max"}
+    publish_thresholds(encoder, {"de-en": PublishedThreshold(threshold=threshold, signature="x", **figures)})
+
+
+@pytest.fixture
+def middle(words: list[str], encoder: Path) -> float:
+    """Published for the model: some pairs reach it, and others do not."""
+    assert main(words) == 0
+    found = scores(words)
+    publish(encoder, found[len(found) // 2])
+    return found[len(found) // 2]
+
+
+def test_it_looks_unless_told_not_to(
+    words: list[str],
+    encoder: Path,
+    middle: float,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    everything = len(scores(words))
+    capsys.readouterr()
+    for more in ([], ["--threshold", "auto"], ["--threshold", "published"]):
+        assert main([*words[:-2], *more, *words[-2:]]) == 0
+        captured = capsys.readouterr()
+        assert min(scores(words)) == middle and len(scores(words)) < everything
+        assert f"threshold {middle:.4f} of {encoder} for de-en" in captured.err
+        assert f"|threshold:{middle:.6g} published|" in captured.out.splitlines()[-1]
+    assert main([*words[:-2], "--threshold", "none", *words[-2:]]) == 0
+    captured = capsys.readouterr()
+    assert len(scores(words)) == everything and "|threshold:none|" in captured.out
+    assert str(encoder) not in captured.err
+    assert main([*words[:-2], "--margin", "distance", *words[-2:]]) == 0
+    captured = capsys.readouterr()
+    assert "|threshold:none|" in captured.out
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warning.startswith(f"no threshold of {encoder} is taken: ") and "margin ratio, not distance" in warning
+
+
+def test_killed_it_goes_on_with_the_threshold_that_it_took(
+    words: list[str], encoder: Path, middle: float, tmp_path: Path
+) -> None:
+    assert main(words) == 0
+    expected = Path(words[-1]).read_bytes()
+    Path(words[-1]).unlink()
+    stopped = st_xling(words, tmp_path / "first", Death(event="os.rename", path="pairs.tsv.tmp"))
+    assert stopped.status == -signal.SIGKILL and not Path(words[-1]).exists()
+    publish(encoder, 99.0)
+    finished = st_xling(words, tmp_path / "second")
+    assert finished.status == 0 and "(as when this work was begun)" in finished.stderr, finished.stderr
+    assert Path(words[-1]).read_bytes() == expected
+    assert main(words) == 0
+    assert Path(words[-1]).read_bytes() == b""
+
+
+def test_an_estimated_threshold_is_published(
+    words: list[str], encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The next run takes it: the same pairs."""
+    # "Translations" that even an untrained encoder finds: the same words with another mark at the end.
+    lines = (tmp_path / "news.de").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "news.en").write_text("".join(f"{line} !\n" for line in [*lines[:80], "x", "y"]), encoding="utf-8")
+    known = mining_phrases("de", "en", split="test", size=60, gold=0).source
+    (tmp_path / "known.tsv").write_text("".join(f"{line}\t{line} !\n" for line in known), encoding="utf-8")
+    calibrate = ["--calibrate", str(tmp_path / "known.tsv"), "--k", "3", "--margin", "distance"]
+    assert main([*words[:-2], *calibrate, "--keep-threshold", *words[-2:]]) == 0
+    captured = capsys.readouterr()
+    assert f"thresholds for de-en: {encoder / 'mining.json'}" in captured.err and f"card: {encoder}" in captured.err
+    found = published_thresholds(encoder)["de-en"]
+    assert (found.margin, found.k, found.retrieval, found.prompt) == ("distance", 3, "max", None)
+    assert found.signature == captured.out.splitlines()[-1] and " calibrated|" in found.signature
+    assert found.precision and found.recall and found.f1
+    assert found.f1 == pytest.approx(2 * found.precision * found.recall / (found.precision + found.recall))
+    pairs = Path(words[-1]).read_bytes()
+    assert main([*words[:-2], *calibrate[2:], *words[-2:]]) == 0
+    assert Path(words[-1]).read_bytes() == pairs != b""
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--keep-threshold"], "give --calibrate as well"),
+        (["--keep-threshold", "--calibrate", "c.tsv", "--model", "some/model"], "there is no folder some/model"),
+        (
+            ["--keep-threshold", "--calibrate", "c.tsv", "--source-language", "German"],
+            "two language codes .* 'german-en'",
+        ),
+        (["--threshold", "published"], "it has none; give a number, or calibrate"),
+        (["--threshold", "published", "--calibrate", "c.tsv"], "both set the threshold"),
+    ],
+)
+def test_what_cannot_be(change: list[str], message: str, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, *change]) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert not Path(words[-1]).exists()
+
+
+def test_languages_are_needed(words: list[str], encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bare = [*words[:5], *words[-3:]]
+    assert main([*bare, "--keep-threshold", "--calibrate", "c.tsv"]) == 2
+    assert "give --source-language, --target-language as well" in capsys.readouterr().err
+    assert main([*bare, "--threshold", "published"]) == 2
+    assert "needs the languages of both sides" in capsys.readouterr().err
+    publish(encoder, 1.0)
+    assert main(bare) == 0
+    captured = capsys.readouterr()
+    assert "has thresholds for de-en; to have one taken, name the languages" in captured.err
+    assert "|threshold:none|" in captured.out
+    (encoder / "mining.json").write_text("{", encoding="utf-8")
+    assert main(words) == 2
+    assert "mining.json: expected JSON" in capsys.readouterr().err
+    assert main([*words[:-2], "--threshold", "none", *words[-2:]]) == 0
+
+
+def test_a_threshold_that_is_none_does_not_parse(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([*words, "--threshold", "best"])
+    assert "--threshold: expected a number, auto, published or none, got 'best'" in capsys.readouterr().err

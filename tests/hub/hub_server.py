@@ -1,0 +1,419 @@
+"""A Hub on 127.0.0.1: the part of the real API that the real client uses to publish and to fetch.
+
+Repositories with branches, commits and pull requests; regular files and LFS files (basic and multipart); models and
+Spaces. Faults are injected by route, see :class:`~tests.hub.hub_state.Fault`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.hub.hub_state import LFS_SUFFIXES, READ_TOKEN, TOKEN, USER, Commit, Hub, Repo
+
+
+class Refused(Exception):
+    """An answer that says no."""
+
+    def __init__(self, status: int, message: str, code: str | None = None, **headers: str) -> None:
+        super().__init__(message)
+        self.status, self.message, self.code, self.headers = status, message, code, headers
+
+
+def _blob_id(content: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+def _pointer(oid: str, size: int) -> bytes:
+    return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {size}\n".encode()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """The routes; each gets what its pattern found."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = 20
+    hub: Hub
+    _kind = r"(?P<kind>models|spaces|datasets)"
+    _repo = r"(?P<name>[\w.-]+/[\w.-]+)"
+    routes: ClassVar = [
+        ("GET", "whoami", r"/api/whoami-v2"),
+        ("POST", "create", r"/api/repos/create"),
+        ("POST", "validate", r"/api/validate-yaml"),
+        ("POST", "branch", rf"/api/{_kind}/{_repo}/branch/(?P<branch>[^/]+)"),
+        ("GET", "refs", rf"/api/{_kind}/{_repo}/refs"),
+        ("POST", "preupload", rf"/api/{_kind}/{_repo}/preupload/(?P<revision>[^/]+)"),
+        ("POST", "commit", rf"/api/{_kind}/{_repo}/commit/(?P<revision>[^/]+)"),
+        ("GET", "xet_token", rf"/api/{_kind}/{_repo}/xet-write-token/(?P<revision>[^/]+)"),
+        ("GET", "tree", rf"/api/{_kind}/{_repo}/tree/(?P<revision>[^/]+)(/(?P<path>.+))?"),
+        ("GET", "info", rf"/api/{_kind}/{_repo}(/revision/(?P<revision>[^/]+))?"),
+        ("POST", "lfs_batch", rf"/((?P<kind>spaces|datasets)/)?{_repo}\.git/info/lfs/objects/batch"),
+        ("PUT", "lfs_put", r"/_lfs/(?P<oid>[0-9a-f]{64})"),
+        ("PUT", "lfs_part", r"/_lfs/(?P<oid>[0-9a-f]{64})/(?P<part>\d+)"),
+        ("POST", "lfs_complete", r"/_lfs/(?P<oid>[0-9a-f]{64})/complete"),
+        ("POST", "lfs_verify", r"/_lfs/verify"),
+        ("GET", "resolve", rf"/((?P<kind>spaces|datasets)/)?{_repo}/(resolve|raw)/(?P<revision>[^/]+)/(?P<path>.+)"),
+    ]
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Silence; what was asked is in ``hub.calls``."""
+
+    def do_GET(self) -> None:
+        self._answer("GET")
+
+    def do_HEAD(self) -> None:
+        self._answer("GET")
+
+    def do_POST(self) -> None:
+        self._answer("POST")
+
+    def do_PUT(self) -> None:
+        self._answer("PUT")
+
+    def _answer(self, method: str) -> None:
+        split = urlsplit(self.path)
+        self.query = {key: values[0] for key, values in parse_qs(split.query).items()}
+        matches = ((route, re.fullmatch(pattern, split.path)) for verb, route, pattern in self.routes if verb == method)
+        route, found = next((match for match in matches if match[1]), ("", None))
+        if found is None:
+            self._body()
+            self._send(404, {"error": f"no route {method} {split.path}"}, {"X-Error-Code": "EntryNotFound"})
+            return
+        bearer = self.headers.get("Authorization", "").removeprefix("Bearer ") or None
+        self.hub.calls.append((route, split.path))
+        self.hub.tokens.append(bearer)
+        fault = self.hub.fault(route)
+        if fault is not None and fault.status is None and not fault.after:
+            self._cut()
+            return
+        self.body = self._body()
+        if self.body is None:
+            return
+        given = {key: unquote(value) for key, value in found.groupdict().items() if value is not None}
+        try:
+            if fault is not None and not fault.after:
+                raise Refused(fault.status or 500, fault.message, **fault.headers)
+            with self.hub.lock:
+                status, content, headers = getattr(self, f"_{route}")(bearer, **given)
+            if fault is not None and fault.status is None:
+                self._hang_up()
+                return
+            if fault is not None:
+                raise Refused(fault.status or 500, fault.message, **fault.headers)
+        except Refused as error:
+            names = {"X-Error-Message": error.message, **({"X-Error-Code": error.code} if error.code else {})}
+            status, content, headers = error.status, {"error": error.message}, {**names, **error.headers}
+        self._send(status, content, headers)
+
+    def _body(self) -> bytes | None:
+        """What was sent; ``None`` if the sender went away."""
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            read = b""
+            while size := int(self.rfile.readline().strip() or b"0", 16):
+                read += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+            return read
+        length = int(self.headers.get("Content-Length") or 0)
+        read = self.rfile.read(length)
+        return read if len(read) == length else None
+
+    def _cut(self) -> None:
+        """Read half of the body, then hang up."""
+        self.rfile.read(int(self.headers.get("Content-Length") or 0) // 2)
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        self.connection.shutdown(socket.SHUT_RDWR)
+        self.close_connection = True
+
+    def _send(self, status: int, content: Any, headers: dict[str, str]) -> None:
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        self.send_response(status)
+        names = {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers}
+        for name, value in names.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    # who may what
+
+    def _login(self, token: str | None, *, write: bool = False) -> None:
+        if token not in (TOKEN, READ_TOKEN):
+            raise Refused(401, "Invalid username or password.")
+        if write and token != TOKEN:
+            raise Refused(403, "You don't have the rights to write here")
+
+    def _found(self, token: str | None, kind: str | None, name: str, *, write: bool = False) -> Repo:
+        repo = self.hub.repos.get(((kind or "models").removesuffix("s"), name))
+        if repo is None or (repo.private and token not in (TOKEN, READ_TOKEN)):
+            status = 404 if token in (TOKEN, READ_TOKEN) else 401
+            raise Refused(status, "Repository not found", "RepoNotFound")
+        if write:
+            self._login(token, write=True)
+        return repo
+
+    def _at(self, repo: Repo, revision: str) -> Commit:
+        commit = repo.at(revision)
+        if commit is None:
+            raise Refused(404, f"Invalid rev id: {revision}", "RevisionNotFound")
+        return commit
+
+    # the routes
+
+    def _whoami(self, token: str | None) -> Any:
+        self._login(token)
+        return 200, {"type": "user", "name": USER, "orgs": [], "auth": {"accessToken": {"role": "write"}}}, {}
+
+    def _create(self, token: str | None) -> Any:
+        asked = json.loads(self.body)
+        self._login(token, write=True)
+        kind, owner = asked.get("type") or "model", asked.get("organization") or USER
+        if owner != USER:
+            raise Refused(403, f"You don't have the rights to create a {kind} under the namespace {owner!r}")
+        name = f"{owner}/{asked['name']}"
+        prefix = "" if kind == "model" else f"{kind}s/"
+        answer = {"url": f"{self.hub.url}/{prefix}{name}", "name": name}
+        if (kind, name) in self.hub.repos:
+            return 409, {**answer, "error": f"You already created this {kind} repo"}, {}
+        private = asked.get("visibility") == "private" or bool(asked.get("private"))
+        self.hub.create(name, kind, private, asked.get("sdk"))
+        return 200, answer, {}
+
+    def _validate(self, token: str | None) -> Any:
+        import yaml
+
+        asked = json.loads(self.body)
+        parts = asked["content"].split("---\n", 2)
+        try:
+            metadata = yaml.safe_load(parts[1]) if len(parts) == 3 and not parts[0] else None
+        except yaml.YAMLError as error:
+            return 400, {"errors": [{"message": str(error)}], "warnings": []}, {}
+        if metadata is None:
+            return 200, {"errors": [], "warnings": [{"message": "empty or missing yaml metadata in repo card"}]}, {}
+        wrong = [
+            f'"{key}" must be a string' for key in ("license", "sdk") if not isinstance(metadata.get(key, ""), str)
+        ]
+        if asked["repoType"] == "space" and metadata.get("sdk") not in ("gradio", "streamlit", "docker", "static"):
+            wrong.append('"sdk" must be one of [gradio, streamlit, docker, static]')
+        errors = [{"message": message} for message in wrong]
+        return (400 if errors else 200), {"errors": errors, "warnings": []}, {}
+
+    def _branch(self, token: str | None, kind: str, name: str, branch: str) -> Any:
+        repo = self._found(token, kind, name, write=True)
+        if branch in repo.refs:
+            raise Refused(409, "Reference already exists")
+        repo.refs[branch] = self._at(repo, json.loads(self.body or b"{}").get("startingPoint") or "main").oid
+        return 200, {}, {}
+
+    def _refs(self, token: str | None, kind: str, name: str) -> Any:
+        repo = self._found(token, kind, name)
+        rows = [{"name": ref, "ref": f"refs/heads/{ref}", "targetCommit": oid} for ref, oid in repo.refs.items()]
+        return 200, {"branches": rows, "tags": [], "converts": []}, {}
+
+    def _preupload(self, token: str | None, kind: str, name: str, revision: str) -> Any:
+        asked = json.loads(self.body)
+        repo = self._found(token, kind, name)
+        self._login(token, write="create_pr" not in self.query)
+        head = self._at(repo, revision)
+        stored = head.files.get(".gitignore", b"")
+        ignored = asked.get("gitIgnore", stored.decode() if isinstance(stored, bytes) else "").splitlines()
+        files = []
+        for file in asked["files"]:
+            there = head.files.get(file["path"])
+            oid = None if there is None else there[0] if isinstance(there, tuple) else _blob_id(there)
+            mode = "lfs" if file["path"].endswith(LFS_SUFFIXES) else "regular"
+            skip = any(line.startswith("*") and file["path"].endswith(line[1:]) for line in ignored)
+            files.append({"path": file["path"], "uploadMode": mode, "shouldIgnore": skip, "oid": oid})
+        return 200, {"files": files}, {}
+
+    def _lfs_batch(self, token: str | None, name: str, kind: str | None = None) -> Any:
+        self._found(token, kind, name)
+        asked, objects = json.loads(self.body), []
+        for item in asked["objects"]:
+            oid, size = item["oid"], item["size"]
+            answer: dict[str, Any] = {"oid": oid, "size": size, "authenticated": True}
+            if not (self.hub.blobs / oid).exists():
+                href, header = f"{self.hub.url}/_lfs/{oid}?X-Signature=secret-{oid[:8]}", {}
+                if self.hub.multipart and size > self.hub.multipart:
+                    count = -(-size // self.hub.multipart)
+                    header = {str(n): f"{self.hub.url}/_lfs/{oid}/{n}" for n in range(1, count + 1)}
+                    header["chunk_size"] = str(self.hub.multipart)
+                    href = f"{self.hub.url}/_lfs/{oid}/complete"
+                verify = {"href": f"{self.hub.url}/_lfs/verify", "header": {}}
+                answer["actions"] = {"upload": {"href": href, "header": header}, "verify": verify}
+            objects.append(answer)
+        return 200, {"transfer": "multipart" if self.hub.multipart else "basic", "objects": objects}, {}
+
+    def _keep(self, oid: str, content: bytes) -> None:
+        if hashlib.sha256(content).hexdigest() != oid:
+            raise Refused(400, "content does not match its oid")
+        (self.hub.blobs / oid).write_bytes(content)
+        self.hub.uploaded.append(oid)
+
+    def _lfs_put(self, token: str | None, oid: str) -> Any:
+        self._keep(oid, self.body)
+        return 200, {}, {}
+
+    def _lfs_part(self, token: str | None, oid: str, part: str) -> Any:
+        self.hub.parts.setdefault(oid, {})[int(part)] = self.body
+        return 200, {}, {"ETag": f'"{hashlib.md5(self.body).hexdigest()}"'}
+
+    def _lfs_complete(self, token: str | None, oid: str) -> Any:
+        numbers = [row["partNumber"] for row in json.loads(self.body)["parts"]]
+        self._keep(oid, b"".join(self.hub.parts[oid][number] for number in numbers))
+        return 200, {"success": True}, {}
+
+    def _lfs_verify(self, token: str | None) -> Any:
+        asked = json.loads(self.body)
+        path = self.hub.blobs / asked["oid"]
+        if not path.exists() or path.stat().st_size != asked["size"]:
+            raise Refused(404, "object not found")
+        return 200, {}, {}
+
+    def _xet_token(self, token: str | None, kind: str, name: str, revision: str) -> Any:
+        self._found(token, kind, name, write=True)
+        answer = {"accessToken": "xet-token", "casUrl": self.hub.xet, "exp": int(time.time()) + 600}
+        names = {
+            "X-Xet-Cas-Url": self.hub.xet,
+            "X-Xet-Access-Token": "xet-token",
+            "X-Xet-Token-Expiration": answer["exp"],
+        }
+        return 200, answer, {key: str(value) for key, value in names.items()}
+
+    def _commit(self, token: str | None, kind: str, name: str, revision: str) -> Any:
+        repo = self._found(token, kind, name)
+        pull = "create_pr" in self.query
+        self._login(token, write=not pull)
+        rows = [json.loads(line) for line in self.body.splitlines()]
+        assert rows[0]["key"] == "header"
+        header, head = rows[0]["value"], self._at(repo, revision)
+        wanted = header.get("parentCommit")
+        if wanted and not pull and wanted != head.oid:
+            raise Refused(412, "A commit has happened since. Please refresh and try again.")
+        files = self._changed(dict(head.files), rows[1:])
+        number = 1 + sum(ref.startswith("refs/pr/") for ref in repo.refs)
+        made = repo.add(f"refs/pr/{number}" if pull else revision, header["summary"], files, head.oid)
+        prefix = f"{self.hub.url}/{'' if kind == 'models' else kind + '/'}{name}"
+        answer = {"success": True, "commitOid": made.oid, "commitUrl": f"{prefix}/commit/{made.oid}"}
+        return 200, {**answer, "pullRequestUrl": f"{prefix}/discussions/{number}" if pull else None}, {}
+
+    def _changed(self, files: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
+        for row in rows:
+            key, value = row["key"], row["value"]
+            path = value["path"]
+            if key == "file":
+                files[path] = base64.b64decode(value["content"])
+            elif key == "lfsFile":
+                if not (self.hub.blobs / value["oid"]).exists():
+                    raise Refused(400, f"lfs object {value['oid']} of {path} was not uploaded")
+                files[path] = (value["oid"], value["size"])
+            elif key == "deletedFile":
+                if path not in files:
+                    raise Refused(404, f"A file with this name doesn't exist: {path}", "EntryNotFound")
+                del files[path]
+            elif key == "deletedFolder":
+                files = {name: stored for name, stored in files.items() if not name.startswith(path.rstrip("/") + "/")}
+            else:
+                raise Refused(400, f"unknown operation {key}")
+        return files
+
+    def _info(self, token: str | None, kind: str, name: str, revision: str = "main") -> Any:
+        repo = self._found(token, kind, name)
+        commit = self._at(repo, revision)
+        siblings = [{"rfilename": path} for path in sorted(commit.files)]
+        answer = {"_id": "0", "id": name, "modelId": name, "sha": commit.oid, "private": repo.private, "tags": []}
+        return 200, {**answer, "siblings": siblings, "sdk": repo.sdk}, {}
+
+    def _tree(self, token: str | None, kind: str, name: str, revision: str, path: str = "") -> Any:
+        repo = self._found(token, kind, name)
+        commit = self._at(repo, revision)
+        rows: list[dict[str, Any]] = []
+        folders: set[str] = set()
+        for file, stored in sorted(commit.files.items()):
+            inside = file.startswith(path and f"{path}/")
+            rest = file.removeprefix(path and f"{path}/")
+            if inside and "/" in rest:
+                folders.add(file[: len(file) - len(rest)] + rest.split("/")[0])
+            if not inside or ("/" in rest and self.query.get("recursive", "").lower() != "true"):
+                continue
+            content = stored if isinstance(stored, bytes) else _pointer(*stored)
+            row = {"type": "file", "path": file, "oid": _blob_id(content), "size": len(content)}
+            if isinstance(stored, tuple):
+                row |= {"size": stored[1], "lfs": {"oid": stored[0], "size": stored[1], "pointerSize": len(content)}}
+            rows.append(row)
+        rows += [{"type": "directory", "path": folder, "oid": "0" * 40, "size": 0} for folder in sorted(folders)]
+        return 200, rows, {}
+
+    def _resolve(self, token: str | None, name: str, revision: str, path: str, kind: str | None = None) -> Any:
+        repo = self._found(token, kind, name)
+        commit = self._at(repo, revision)
+        stored = commit.files.get(path)
+        seen = {"X-Repo-Commit": commit.oid, "Content-Type": "application/octet-stream", "Accept-Ranges": "bytes"}
+        if stored is None:
+            raise Refused(404, "Entry not found", "EntryNotFound", **{"X-Repo-Commit": commit.oid})
+        content = self.hub.content(stored)
+        seen["ETag"] = f'"{stored[0] if isinstance(stored, tuple) else _blob_id(content)}"'
+        if isinstance(stored, tuple):
+            seen |= {"X-Linked-ETag": seen["ETag"], "X-Linked-Size": str(stored[1])}
+        wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        if wanted:
+            first, last = int(wanted[1]), int(wanted[2] or len(content) - 1)
+            seen["Content-Range"] = f"bytes {first}-{last}/{len(content)}"
+            return 206, content[first : last + 1], seen
+        return 200, content, seen
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 32
+
+    def __init__(self, *args: Any, threads: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._room = threading.BoundedSemaphore(threads)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        with self._room:
+            super().process_request_thread(request, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that hang up are part of the tests; what else goes wrong is ours."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, (ConnectionError, TimeoutError)):
+            self.RequestHandlerClass.hub.broken.append(repr(error))  # type: ignore[attr-defined]
+
+
+@contextmanager
+def serve(folder: Path, *, threads: int = 32, seconds: float = 600) -> Iterator[Hub]:
+    """A Hub, until the block ends, or for ``seconds``."""
+    hub = Hub(folder)
+    handler = type("BoundHandler", (Handler,), {"hub": hub})
+    server = _Server(("127.0.0.1", 0), handler, threads=threads)
+    hub.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    stop: Callable[[], None] = server.shutdown
+    timer = threading.Timer(seconds, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield hub
+    finally:
+        timer.cancel()
+        server.shutdown()
+        server.server_close()
+        thread.join(5)

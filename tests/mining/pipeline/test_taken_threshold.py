@@ -1,0 +1,203 @@
+"""A threshold from the model's ``mining.json``: taken where it fits, told, kept for the work begun with it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from st_xling.data.phrasebook import mining_phrases
+from st_xling.mining import GuardOptions, PublishedThreshold, encode, mine_texts, publish_thresholds
+from tests.mining.pipeline.test_mine_texts import read, stop_before_the_pairs, write
+
+TEXTS = mining_phrases("de", "en", split="test", size=150, gold=60)
+GERMAN = GuardOptions(source_language="de", target_language="en").with_flags(off=["all"])
+
+
+def published(threshold: float, **changes: Any) -> PublishedThreshold:
+    figures: dict[str, Any] = {
+        "precision": 0.75,
+        "recall": 0.5,
+        "f1": 0.6,
+        "margin": "ratio",
+        "k": 4,
+        "retrieval": "max",
+    }
+    return PublishedThreshold(**{**figures, "signature": "bucc|x", "threshold": threshold, **changes})
+
+
+@pytest.fixture
+def model(make_model: Callable[..., Any], tmp_path: Path) -> str:
+    """A folder of its own for each test, in which to publish."""
+    make_model().save_pretrained(str(tmp_path / "my-encoder"))
+    return str(tmp_path / "my-encoder")
+
+
+@pytest.fixture
+def asked(model: str, tmp_path: Path) -> dict[str, Any]:
+    sides = write(tmp_path / "news.de", TEXTS.source), write(tmp_path / "news.en", TEXTS.target)
+    return {"source": sides[0], "target": sides[1], "out": tmp_path / "o.tsv", "model": model, "guards": GERMAN}
+
+
+@pytest.fixture
+def middle(asked: dict[str, Any]) -> float:
+    """A score that some pairs reach and others do not."""
+    scores = sorted(row[0] for row in (mine_texts(**asked), read(asked["out"]))[1])
+    return scores[len(scores) // 2]
+
+
+def test_it_is_taken_told_and_signed(
+    asked: dict[str, Any], middle: float, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    publish_thresholds(asked["model"], {"de-en": published(middle), "fr-en": published(9.0)})
+    mine_texts(**{**asked, "out": tmp_path / "by-hand.tsv"}, threshold=middle)
+    for how in ("auto", "published"):
+        report = mine_texts(**asked, threshold=how, progress=True)
+        assert asked["out"].read_bytes() == (tmp_path / "by-hand.tsv").read_bytes()
+        assert 0 < report.pairs < 120 and report.threshold == middle
+        assert f"|threshold:{middle:.6g} published|" in report.signature
+        told = f"threshold {middle:.4f} of {asked['model']} for de-en; it yielded precision 0.750, recall 0.5"
+        assert told in capsys.readouterr().err and any(line.startswith(told) for line in report.lines())
+        figures = json.loads(json.dumps(report.as_dict()))["published"]
+        assert figures["pair"] == "de-en" and figures["published"]["signature"] == "bucc|x"
+
+
+def test_nobody_is_surprised(asked: dict[str, Any], middle: float) -> None:
+    """In Python a threshold is taken only by those who ask for it; a number, or a calibration, comes before it."""
+    publish_thresholds(asked["model"], {"de-en": published(middle)})
+    everything = mine_texts(**asked)
+    assert everything.threshold is None and everything.published is None and "|threshold:none|" in everything.signature
+    assert mine_texts(**asked, threshold=0.5).threshold == 0.5
+    known = write(Path(asked["out"]).with_name("known.tsv"), [f"{text}!\t{text}!" for text in TEXTS.source[:40]])
+    assert mine_texts(**asked, threshold="auto", calibrate_with=known).published is None
+    with pytest.raises(ValueError, match="threshold and calibrate_with both set the threshold"):
+        mine_texts(**asked, threshold="published", calibrate_with=known)
+
+
+def test_the_other_way_round(asked: dict[str, Any], middle: float, caplog: pytest.LogCaptureFixture) -> None:
+    asked |= {"source": asked["target"], "target": asked["source"], "threshold": "auto"}
+    asked["guards"] = replace(GERMAN, source_language="en", target_language="de")
+    publish_thresholds(asked["model"], {"de-en": published(middle, retrieval="forward")})
+    assert mine_texts(**asked, retrieval="forward").threshold is None
+    assert "that of de-en is for retrieval forward, not backward; all pairs are kept" in caplog.text
+    taken = mine_texts(**asked, retrieval="backward").published
+    assert taken is not None and taken.pair == "de-en"
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"k": 3}, "k 4, not 3"),
+        ({"margin": "distance"}, "margin ratio, not distance"),
+        ({"retrieval": "intersect"}, "retrieval max, not intersect"),
+        ({"prompt": "query: "}, "prompt None, not query: "),
+    ],
+)
+def test_for_another_way_to_mine_it_means_nothing(
+    option: dict[str, Any], words: str, asked: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    publish_thresholds(asked["model"], {"de-en": published(99.0)})
+    with caplog.at_level(logging.WARNING):
+        report = mine_texts(**asked, **option, threshold="auto")
+    assert report.threshold is None and report.pairs > 40
+    told = f"no threshold of {asked['model']} is taken: that of de-en is for {words}; all pairs are kept"
+    assert [record.getMessage() for record in caplog.records if "threshold" in record.getMessage()] == [told]
+    with pytest.raises(
+        ValueError, match=rf"threshold 'published' needs a threshold of .* that holds for this: .*{words}"
+    ):
+        mine_texts(**asked, **option, threshold="published")
+
+
+def test_where_there_is_none(asked: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    auto = {**asked, "threshold": "auto", "progress": True}
+    assert mine_texts(**auto).threshold is None
+    assert f"no threshold of {asked['model']} is taken: it has none; all pairs are kept" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="it has none; give a number, or calibrate with known translations"):
+        mine_texts(**{**asked, "threshold": "published"})
+    publish_thresholds(asked["model"], {"fr-en": published(99.0)})
+    assert mine_texts(**auto).threshold is None
+    assert "it has one for fr-en, none for de-en; all pairs are kept" in capsys.readouterr().err
+    assert mine_texts(**{**auto, "guards": None}).threshold is None
+    told = f"{asked['model']} has thresholds for fr-en; to have one taken, name the languages of both sides"
+    assert told in capsys.readouterr().err
+
+
+def test_embeddings_know_their_prompt(asked: dict[str, Any], middle: float, tmp_path: Path) -> None:
+    publish_thresholds(asked["model"], {"de-en": published(middle)})
+    stores: dict[str | None, dict[str, Any]] = {
+        prompt: {
+            f"{side}_embeddings": encode(asked["model"], asked[side], tmp_path / f"{side}{prompt}", prompt=prompt).path
+            for side in ("source", "target")
+        }
+        for prompt in (None, "query: ")
+    }
+    assert mine_texts(**asked, **stores[None], threshold="auto").threshold == middle
+    assert mine_texts(**asked, **stores["query: "], threshold="auto").threshold is None
+    mixed: dict[str, Any] = {"source_embeddings": stores[None]["source_embeddings"], "prompt": "query: "}
+    assert mine_texts(**asked, **mixed, threshold="auto").threshold is None
+    alone: dict[str, Any] = {**asked, "model": None, **stores[None]}
+    assert mine_texts(**alone, threshold="auto").threshold is None  # whose thresholds?
+
+
+def test_the_work_goes_on_with_the_threshold_that_it_was_begun_with(
+    asked: dict[str, Any],
+    middle: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Whatever becomes of the model's file meanwhile; another choice, or new work, looks again."""
+    publish_thresholds(asked["model"], {"de-en": published(middle)})
+    mine_texts(**{**asked, "out": tmp_path / "whole.tsv"}, threshold="auto")
+    auto = {**asked, "threshold": "auto", "progress": True}
+    stop_before_the_pairs(monkeypatch, **auto)
+    publish_thresholds(asked["model"], {"de-en": published(99.0)})
+    report = mine_texts(**auto, keep_work=True)
+    assert asked["out"].read_bytes() == (tmp_path / "whole.tsv").read_bytes() and report.threshold == middle
+    assert "recall 0.500 (as when this work was begun)" in capsys.readouterr().err
+    (Path(asked["model"]) / "mining.json").write_text("broken", encoding="utf-8")
+    assert mine_texts(**auto, keep_work=True).threshold == middle
+    assert mine_texts(**{**auto, "threshold": None}, keep_work=True).threshold is None
+    with pytest.raises(ValueError, match=r"mining\.json: expected JSON"):
+        mine_texts(**auto, retrieval="intersect")
+    (Path(asked["model"]) / "mining.json").unlink()
+    publish_thresholds(asked["model"], {"de-en": published(99.0)})
+    fresh = mine_texts(**{**auto, "out": tmp_path / "fresh.tsv"})
+    assert fresh.threshold == 99.0 and fresh.pairs == 0
+
+
+def test_begun_without_it_goes_on_without(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    auto = {**asked, "threshold": "auto", "progress": True}
+    stop_before_the_pairs(monkeypatch, **auto)
+    publish_thresholds(asked["model"], {"de-en": published(99.0)})
+    assert mine_texts(**auto).threshold is None
+    assert "it has none (as when this work was begun); all pairs are kept" in capsys.readouterr().err
+    assert mine_texts(**auto).threshold == 99.0
+    (Path(asked["model"]) / "mining.json").unlink()
+    stop_before_the_pairs(monkeypatch, **auto)
+    publish_thresholds(asked["model"], {"de-en": published(99.0)})
+    assert mine_texts(**{**auto, "threshold": "published"}).threshold == 99.0  # who insists is not told of then
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"threshold": "best"}, "threshold must be a number, 'auto', 'published' or None: got 'best'"),
+        ({"threshold": ""}, "threshold must be a number, 'auto', 'published' or None: got ''"),
+        ({"threshold": "published", "guards": None}, "needs the languages of both sides: name them"),
+        ({"threshold": "published", "model": None}, r"the folder or the Hub id of a model \(--model\): got none"),
+        ({"threshold": "published", "model": object()}, "got a loaded object"),
+    ],
+)
+def test_what_cannot_be(change: dict[str, Any], message: str, asked: dict[str, Any], tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(ValueError, match=message):
+        mine_texts(**{**asked, **change})
+    assert sorted(tmp_path.iterdir()) == before
