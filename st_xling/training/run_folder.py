@@ -2,7 +2,9 @@
 
 =====================================  ==========================================================
 ``modules.json``, ``model.safetensors``…  the trained model, for ``SentenceTransformer(folder)``
+``README.md``, ``pictures/``           its card, and the pictures there; ``card.json``: what the user says for it
 ``results.json``                       figures, with their signatures
+``mining.json``                        thresholds for mining, by pair of languages
 ``training/run.json``                  recipe, data, command; ``finished`` once the model stands
 ``training/checkpoint-N/``             the host's checkpoint and ``loss.safetensors``
 ``training/log.jsonl``                 one line a logged step

@@ -28,15 +28,25 @@ def save_run(
 ) -> None:
     """Write log, model and ``results.json`` (with the machine's facts), then mark the run as finished.
 
-    Where ``model`` is saved or pushed from then on, it takes along its card and what the card names.
+    Where ``model`` is saved or pushed from then on, it takes along its card and what the card names. Evaluations that
+    were kept stand if the run had ended before, since its model is the same.
     """
+    kept = _evaluations(folder)
     lines = [json.dumps(entry, ensure_ascii=False) for entry in history]
     (folder.training / "log.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     save_model(model, folder.path)
     checked = {} if leak is None else {"leak": leak.as_dict()}
-    write_json(folder.path / "results.json", {"training": {**figures, "machine": machine_facts()}, **checked})
+    write_json(folder.path / "results.json", {"training": {**figures, "machine": machine_facts()}, **checked, **kept})
     folder.write_manifest({**manifest, "finished": True})
     keep_companions(model, folder.path)
+
+
+def _evaluations(folder: RunFolder) -> dict[str, Any]:
+    path = folder.path / "results.json"
+    if not path.is_file() or not folder.read_manifest().get("finished"):
+        return {}
+    found = json.loads(path.read_text(encoding="utf-8")).get("evaluations")
+    return {} if found is None else {"evaluations": found}
 
 
 def save_model(model: BaseModel, folder: Path) -> None:

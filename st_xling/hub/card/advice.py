@@ -35,7 +35,12 @@ def limits_section(facts: CardFacts) -> str:
 
 def _limits(facts: CardFacts) -> list[str]:
     limits = []
-    if facts.languages:
+    if facts.slim:
+        limits.append(
+            f"The vocabulary holds what text in {plain(language_names(facts.languages))} uses; other text falls into "
+            "more, or unknown, tokens."
+        )
+    elif facts.languages:
         limits.append(
             f"Trained on {plain(language_names(facts.languages))}; other languages come out worse, unless the results "
             "say otherwise."

@@ -11,6 +11,7 @@ from st_xling.hub.card.facts import CardFacts
 from st_xling.hub.card.losses import recipe_citations
 from st_xling.hub.card.metadata import host_card_data
 from st_xling.hub.card.result_section import result_section
+from st_xling.hub.card.slim_section import slim_section
 from st_xling.hub.card.titles import kind_words, language_names, purpose, title
 from st_xling.hub.card.training_section import training_section
 from st_xling.hub.card.usage import usage_section
@@ -25,6 +26,7 @@ def card_body(facts: CardFacts) -> str:
         paragraphs(purpose(facts)),
         _shape(facts),
         usage_section(facts),
+        slim_section(facts.slim),
         result_section(facts),
         training_section(facts),
         intended_use_section(facts),

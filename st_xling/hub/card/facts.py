@@ -64,6 +64,8 @@ class CardFacts:
         """Codes that the user says, or those of the training data as far as names and specs tell."""
         if self.options.languages:
             return self.options.languages
+        if self.slim:
+            return tuple(self.slim["langs"])
         pairs = [match for source in self.sources if (match := _PAIR.fullmatch(source.name))]
         named = [code for match in pairs for code in match.groups() if code]
         specs = [spec for flag in _SPEC_FLAGS for spec in flag_values(self.run.get("command"), flag)]
@@ -72,8 +74,15 @@ class CardFacts:
 
     @property
     def base_model(self) -> str | None:
-        """Hub id of what training started from."""
-        return self.options.base_model or self.found.get("base_model")
+        """Hub id of what training, or the cut of the vocabulary, started from."""
+        if self.options.base_model or not self.slim:
+            return self.options.base_model or self.found.get("base_model")
+        return self.slim["source"] if "/" in self.slim["source"] else None
+
+    @property
+    def slim(self) -> Mapping[str, Any]:
+        """What ``st-xling slim`` says of the cut, or empty."""
+        return self.results.get("slim") or {}
 
     @property
     def is_retriever(self) -> bool:
@@ -87,7 +96,7 @@ class CardFacts:
     @property
     def commands(self) -> list[str]:
         """All that the card shows, as it shows them."""
-        given = [self.run.get("command"), *(kept.command for kept in self.evaluations)]
+        given = [self.run.get("command"), self.slim.get("command"), *(kept.command for kept in self.evaluations)]
         return [shown_command(command, repo_id=self.options.repo_id) for command in given if command]
 
 

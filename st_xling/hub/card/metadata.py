@@ -119,4 +119,6 @@ def _own_tags(facts: CardFacts) -> list[str]:
 
 
 def _relation(facts: CardFacts) -> str:
+    if facts.slim:
+        return str(facts.slim["relation"])
     return "adapter" if facts.kind.adapters else "finetune"
