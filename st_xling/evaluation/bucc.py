@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling._version import __version__
 from st_xling.evaluation.bucc_corpora import Corpora, IndexedCorpus, indexed_corpora
 from st_xling.evaluation.bucc_table import FIGURES
 from st_xling.evaluation.mining_scores import JudgedPairs, MiningScores
 from st_xling.evaluation.mining_thresholds import row_thresholds
 from st_xling.evaluation.score_histogram import ScoreHistogram
 from st_xling.evaluation.signatures import sha8
-from st_xling.evaluation.signed import SignedEvaluator
+from st_xling.evaluation.signed import Figures, SignedEvaluator
 from st_xling.mining.mine import mine
 from st_xling.mining.thresholds.gold import correct_pairs
 
@@ -183,7 +182,7 @@ class BuccEvaluator(SignedEvaluator):
     def signature(self) -> str:
         """What a figure depends on besides the model; the eight hex digits identify all texts and gold pairs."""
         content = [[pair, *corpus] for part in (self.corpora, self.train or {}) for pair, corpus in part.items()]
-        parts = [
+        return self.sign(
             "bucc",
             f"pairs:{','.join(self.corpora)}",
             f"margin:{self.margin}",
@@ -192,36 +191,19 @@ class BuccEvaluator(SignedEvaluator):
             f"threshold:{self.threshold_source}",
             f"split:{self.split}",
             "duplicates:kept",
-            *([] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]),
-            f"data:{self.data_name}@{sha8(content)}",
-            f"st-xling:{__version__}",
-        ]
-        return "|".join(parts)
+            data=f"{self.data_name}@{sha8(content)}",
+        )
 
-    def __call__(  # type: ignore[override]  # the host's base class names its argument's type more widely
-        self, model: SentenceTransformer, output_path: str | None = None, epoch: int = -1, steps: int = -1
-    ) -> dict[str, float]:
-        """Encode, mine, choose thresholds and judge; see the class for the keys.
-
-        Args:
-            model: Anything with the host's ``encode`` and ``model_card_data``.
-            output_path: Folder for the CSV; none is written without it.
-            epoch: Epoch for the CSV and the card; -1 outside training.
-            steps: Steps within the epoch; -1 at its end.
-        """
+    def figures(self, model: SentenceTransformer) -> Figures:
+        """Encode, mine, choose thresholds and judge."""
         scores = self.scores(model)
         metrics: dict[str, float] = {
             f"{pair}_{figure}": getattr(judged, figure) for pair, judged in scores.items() for figure in FIGURES
         }
         for figure in ("precision", "recall", "f1"):
             metrics[figure] = sum(getattr(judged, figure) for judged in scores.values()) / len(scores)
-        if output_path is not None and self.write_csv:
-            results = [
-                [epoch, steps, pair, *(getattr(judged, figure) for figure in FIGURES)]
-                for pair, judged in scores.items()
-            ]
-            self.append_csv(output_path, ["epoch", "steps", "pair", *FIGURES], results)
-        return self.keep(metrics, model, epoch, steps)
+        rows = [[pair, *(getattr(judged, figure) for figure in FIGURES)] for pair, judged in scores.items()]
+        return Figures(metrics, ("pair", *FIGURES), rows)
 
     def scores(self, model: SentenceTransformer) -> dict[str, MiningScores]:
         """The figures of each language pair, without storing them anywhere."""

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling._version import __version__
 from st_xling.evaluation.precision_at import precision_at
 from st_xling.evaluation.signatures import sha8
-from st_xling.evaluation.signed import SignedEvaluator
+from st_xling.evaluation.signed import Figures, SignedEvaluator
 from st_xling.evaluation.tatoeba_pairs import Pairs, aligned_pairs
 
 if TYPE_CHECKING:
@@ -76,17 +75,14 @@ class PrecisionEvaluator(SignedEvaluator):
     @property
     def signature(self) -> str:
         """What a figure depends on besides the model; the eight hex digits identify pairs, texts and order."""
-        parts = [
+        return self.sign(
             "precision",
             f"at:{','.join(map(str, self.at))}",
             f"pairs:{','.join(self.pairs)}",
             "direction:both",
             "ties:index",
-            *([] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]),
-            f"data:{self.data_name}@{sha8(self.pairs)}",
-            f"st-xling:{__version__}",
-        ]
-        return "|".join(parts)
+            data=f"{self.data_name}@{sha8(self.pairs)}",
+        )
 
     def judge(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
         """Figures of vectors that are there already, without the name before them.
@@ -108,23 +104,11 @@ class PrecisionEvaluator(SignedEvaluator):
                 metrics[f"{way}_p@{n}"] = sum(metrics[f"{pair}_{way}_p@{n}"] for pair in self.pairs) / len(self.pairs)
         return metrics
 
-    def __call__(  # type: ignore[override]  # the host's base class names its argument's type more widely
-        self, model: SentenceTransformer, output_path: str | None = None, epoch: int = -1, steps: int = -1
-    ) -> dict[str, float]:
-        """Encode, match both ways and average; see the class for the keys.
-
-        Args:
-            model: Anything with the host's ``encode`` and ``model_card_data``.
-            output_path: Folder for the CSV; none is written without it.
-            epoch: Epoch for the CSV and the card; -1 outside training.
-            steps: Steps within the epoch; -1 at its end.
-        """
+    def figures(self, model: SentenceTransformer) -> Figures:
+        """Encode, match both ways and average."""
         columns = iter(self.encode_columns(model, [side for sides in self.pairs.values() for side in sides]))
         metrics = self.judge({pair: (next(columns), next(columns)) for pair in self.pairs})
-        if output_path is not None and self.write_csv:
-            rows = [[epoch, steps, measure, value] for measure, value in metrics.items()]
-            self.append_csv(output_path, ["epoch", "steps", "measure", "value"], rows)
-        return self.keep(metrics, model, epoch, steps)
+        return Figures(metrics, ("measure", "value"), list(metrics.items()))
 
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model card."""

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling._version import __version__
 from st_xling.cross_encoder.scoring.pair_scorer import PairScorer
 from st_xling.evaluation.bootstrap import check_bootstrap
 from st_xling.evaluation.language_matrix import ranking_matrix
 from st_xling.evaluation.ranking import check_ranking_options, ranking_scores
 from st_xling.evaluation.reranking_report import RerankingReport
 from st_xling.evaluation.signatures import sha8
-from st_xling.evaluation.signed import SignedEvaluator
+from st_xling.evaluation.signed import Figures, SignedEvaluator
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -105,7 +104,7 @@ class RerankingEvaluator(SignedEvaluator):
             f"queries:{','.join(sorted({pool.query_language for pool in self.pools}))}",
             f"passages:{','.join(sorted({code for pool in self.pools for code in pool.passage_languages}))}",
         ]
-        parts = [
+        return self.sign(
             "reranking",
             f"n:{len(self.pools)}",
             *([made] if made else languages),
@@ -113,40 +112,23 @@ class RerankingEvaluator(SignedEvaluator):
             f"interval:{100 * self.bootstrap['confidence']:g}%,samples={self.bootstrap['samples']},"
             f"seed={self.bootstrap['seed']}",
             *([f"autocast:{self.scoring['autocast']}"] if self.scoring["autocast"] else []),
-            f"data:{self.name or 'unnamed'}@{sha8(_content(self.pools))}",
-            f"st-xling:{__version__}",
-        ]
-        return "|".join(parts)
+            data=f"{self.name or 'unnamed'}@{sha8(_content(self.pools))}",
+        )
 
-    def __call__(  # type: ignore[override]  # the host's base class names its argument's type more widely
-        self, model: CrossEncoder, output_path: str | None = None, epoch: int = -1, steps: int = -1
-    ) -> dict[str, float]:
-        """Score, rank and average; see the class for the keys.
-
-        Args:
-            model: A cross-encoder of one label.
-            output_path: Folder for the CSV; none is written without it.
-            epoch: Epoch for the CSV and the card; -1 outside training.
-            steps: Steps within the epoch; -1 at its end.
-        """
+    def figures(self, model: CrossEncoder) -> Figures:
+        """Score, rank and average."""
         report = self.report(model)
-        if output_path is not None and self.write_csv:
-            names = list(report.overall.means)
-            rows = [("all", "all", report.overall)]
-            rows += [(language, other, cell) for language, row in report.matrix.items() for other, cell in row.items()]
-            head = ["epoch", "steps", "queries", "passages", *names]
-            head += [f"{name}_{end}" for name in names for end in ("low", "high")] + ["n_queries"]
-            self.append_csv(
-                output_path,
-                head,
-                [
-                    [epoch, steps, language, other, *found.means.values()]
-                    + [end[name] for name in names for end in (found.low, found.high)]
-                    + [found.scores.n_queries]
-                    for language, other, found in rows
-                ],
-            )
-        return self.keep(report.metrics(), model, epoch, steps)
+        names = list(report.overall.means)
+        cells = [("all", "all", report.overall)]
+        cells += [(language, other, cell) for language, row in report.matrix.items() for other, cell in row.items()]
+        head = ["queries", "passages", *names, *(f"{name}_{end}" for name in names for end in ("low", "high"))]
+        rows = [
+            [language, other, *found.means.values()]
+            + [end[name] for name in names for end in (found.low, found.high)]
+            + [found.scores.n_queries]
+            for language, other, found in cells
+        ]
+        return Figures(report.metrics(), [*head, "n_queries"], rows)
 
     def report(self, model: CrossEncoder) -> RerankingReport:
         """The figures with all their intervals, without storing them anywhere."""

@@ -1,16 +1,18 @@
-"""What the evaluators of this room share: how text is encoded, and how figures are kept with what they depend on."""
+"""What the evaluators of this room share: how they are called, how text is encoded, what figures are signed with."""
 
 from __future__ import annotations
 
 import csv
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sentence_transformers.base.evaluation import BaseEvaluator
 
+from st_xling._version import __version__
 from st_xling.evaluation.encode_once import encode_once
 
 if TYPE_CHECKING:
@@ -20,8 +22,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class Figures:
+    """What an evaluator found.
+
+    Attributes:
+        metrics: By key, without the evaluator's name before it.
+        head: Of the CSV file, after epoch and steps.
+        rows: Of the CSV file; one a label rather than one column each, so that the head fits any set of languages.
+    """
+
+    metrics: dict[str, float]
+    head: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
 class SignedEvaluator(BaseEvaluator):
-    """An evaluator whose figures carry a signature; subclasses give it, and call :meth:`keep` with their figures.
+    """An evaluator whose figures carry a signature; subclasses give it, and what they find: :meth:`figures`.
 
     Args:
         name: Prefix of the metrics and, where nothing else is said, name of the data in the signature.
@@ -56,10 +73,36 @@ class SignedEvaluator(BaseEvaluator):
         self.csv_file = f"{name or default_name}_results.csv"
         self.primary_metric = f"{name}_{primary}" if name else primary
 
+    def __call__(
+        self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
+    ) -> dict[str, float]:
+        """Judge a model; see the class for the keys.
+
+        Args:
+            model: Anything with the host's ``model_card_data``, and ``encode`` or what a cross-encoder has.
+            output_path: Folder for the CSV; none is written without it.
+            epoch: Epoch for the CSV and the card; -1 outside training.
+            steps: Steps within the epoch; -1 at its end.
+        """
+        found = self.figures(model)
+        if output_path is not None and self.write_csv:
+            rows = ([epoch, steps, *row] for row in found.rows)
+            self.append_csv(output_path, ["epoch", "steps", *found.head], rows)
+        return self.keep(found.metrics, model, epoch, steps)
+
+    def figures(self, model: Any) -> Figures:
+        """What is found of ``model``, without storing it anywhere."""
+        raise NotImplementedError
+
     @property
     def signature(self) -> str:
         """What a figure depends on besides the model."""
         raise NotImplementedError
+
+    def sign(self, *parts: str, data: str) -> str:
+        """A signature of ``parts``, the dimensions that are looked at, the data (``name@sha8``) and our version."""
+        cut = [] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]
+        return "|".join([*parts, *cut, f"data:{data}", f"st-xling:{__version__}"])
 
     def encode_columns(self, model: SentenceTransformer, columns: Sequence[Sequence[str]]) -> list[np.ndarray]:
         """Embeddings of each column, each distinct text encoded once. *Shape:* ``(texts, dim)`` each"""

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling._version import __version__
 from st_xling.evaluation.languages import TATOEBA_GROUPS, resolve_languages
 from st_xling.evaluation.nearest import retrieval_accuracy
 from st_xling.evaluation.signatures import sha8
-from st_xling.evaluation.signed import SignedEvaluator
+from st_xling.evaluation.signed import Figures, SignedEvaluator
 from st_xling.evaluation.tatoeba_pairs import Pairs, aligned_pairs, whole_groups
 from st_xling.evaluation.tatoeba_table import tatoeba_results
 
@@ -101,28 +100,12 @@ class TatoebaEvaluator(SignedEvaluator):
     def signature(self) -> str:
         """What a figure depends on besides the model; the eight hex digits identify languages, texts and order."""
         groups = [group for group, members in TATOEBA_GROUPS.items() if members == self.languages]
-        parts = [
-            "tatoeba",
-            f"languages:{groups[0] if groups else ','.join(self.languages)}",
-            "direction:both",
-            "ties:index",
-            *([] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]),
-            f"data:{self.data_name}@{sha8(self.pairs)}",
-            f"st-xling:{__version__}",
-        ]
-        return "|".join(parts)
+        languages = groups[0] if groups else ",".join(self.languages)
+        data = f"{self.data_name}@{sha8(self.pairs)}"
+        return self.sign("tatoeba", f"languages:{languages}", "direction:both", "ties:index", data=data)
 
-    def __call__(  # type: ignore[override]  # the host's base class names its argument's type more widely
-        self, model: SentenceTransformer, output_path: str | None = None, epoch: int = -1, steps: int = -1
-    ) -> dict[str, float]:
-        """Encode, retrieve both ways and average; see the class for the keys.
-
-        Args:
-            model: Anything with the host's ``encode`` and ``model_card_data``.
-            output_path: Folder for the CSV; none is written without it.
-            epoch: Epoch for the CSV and the card; -1 outside training.
-            steps: Steps within the epoch; -1 at its end.
-        """
+    def figures(self, model: SentenceTransformer) -> Figures:
+        """Encode, retrieve both ways and average."""
         accuracies = self._accuracies(model)
         metrics: dict[str, float] = {}
         for language, (to_en, from_en) in accuracies.items():
@@ -131,15 +114,8 @@ class TatoebaEvaluator(SignedEvaluator):
             to_en, from_en = (sum(accuracies[member][way] for member in members) / len(members) for way in (0, 1))
             averages = {"to_en": to_en, "from_en": from_en, "mean": (to_en + from_en) / 2}
             metrics |= {f"{group}_{way}_accuracy".lstrip("_"): value for way, value in averages.items()}
-        if output_path is not None and self.write_csv:
-            # One row a label, not one column: the header then fits any set of languages appended later.
-            results = [
-                [epoch, steps, found.label, found.to_en, found.from_en, found.mean]
-                for found in tatoeba_results(metrics, name="")
-            ]
-            head = ["epoch", "steps", "label", "to_en_accuracy", "from_en_accuracy", "mean_accuracy"]
-            self.append_csv(output_path, head, results)
-        return self.keep(metrics, model, epoch, steps)
+        rows = [[found.label, found.to_en, found.from_en, found.mean] for found in tatoeba_results(metrics, name="")]
+        return Figures(metrics, ("label", "to_en_accuracy", "from_en_accuracy", "mean_accuracy"), rows)
 
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model card."""

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from st_xling._version import __version__
 from st_xling.data.retrieval import RetrievalSet
 from st_xling.evaluation.retrieval.bias import language_bias
 from st_xling.evaluation.retrieval.bm25 import Bm25
@@ -14,7 +13,7 @@ from st_xling.evaluation.retrieval.dense import DenseSearch
 from st_xling.evaluation.retrieval.measures import MEASURES, Measures, Rankings
 from st_xling.evaluation.retrieval.pool import RetrievalPool, mixed_pool, separate_pools
 from st_xling.evaluation.retrieval.report import RetrievalReport
-from st_xling.evaluation.signed import SignedEvaluator
+from st_xling.evaluation.signed import Figures, SignedEvaluator
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -82,18 +81,15 @@ class RetrievalEvaluator(SignedEvaluator):
     def signature(self) -> str:
         """What a figure depends on besides the model; the eight hex digits identify texts and judgements."""
         digest = hashlib.sha256("\n".join(pool.sha256 for pool in self.pools).encode()).hexdigest()[:8]
-        parts = [
+        return self.sign(
             "retrieval",
             f"passages:{','.join(found.language for found in self.sets)}",
             f"pool:{self.pool}",
             f"measures:{','.join(self.measures.names)}",
             f"depth:{self.measures.cutoff}",
             "ties:id",
-            *([] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]),
-            f"data:{self.name}@{digest}",
-            f"st-xling:{__version__}",
-        ]
-        return "|".join(parts)
+            data=f"{self.name}@{digest}",
+        )
 
     def report(self, model: SentenceTransformer) -> RetrievalReport:
         """Figures of an encoder."""
@@ -110,27 +106,15 @@ class RetrievalEvaluator(SignedEvaluator):
         cutoff, bar = self.measures.cutoff, self.show_progress_bar
         return self._report(lambda pool: Bm25(pool, show_progress_bar=bar, **options).search(cutoff))
 
-    def __call__(  # type: ignore[override]  # the host's base class names its argument's type more widely
-        self, model: SentenceTransformer, output_path: str | None = None, epoch: int = -1, steps: int = -1
-    ) -> dict[str, float]:
-        """Embed, search and average; see the class for the keys.
-
-        Args:
-            model: A ``SentenceTransformer``.
-            output_path: Folder for the CSV; none is written without it.
-            epoch: Epoch for the CSV and the card; -1 outside training.
-            steps: Steps within the epoch; -1 at its end.
-        """
+    def figures(self, model: SentenceTransformer) -> Figures:
+        """Embed, search and average."""
         report = self.report(model)
         rows = {**report.figures, "mean": report.means}
         metrics = {f"{label}_{measure}": value for label, row in rows.items() for measure, value in row.items()}
         if report.bias is not None:
             metrics |= {f"bias_{key}": value for key, value in report.bias.as_dict().items()}
-        if output_path is not None and self.write_csv:
-            head = ["epoch", "steps", "label", *self.measures.names]
-            table = [[epoch, steps, label, *(row[name] for name in self.measures.names)] for label, row in rows.items()]
-            self.append_csv(output_path, head, table)
-        return self.keep(metrics, model, epoch, steps)
+        table = [[label, *(row[name] for name in self.measures.names)] for label, row in rows.items()]
+        return Figures(metrics, ("label", *self.measures.names), table)
 
     def _report(self, search: Callable[[RetrievalPool], Rankings]) -> RetrievalReport:
         figures: dict[str, dict[str, float]] = {}
