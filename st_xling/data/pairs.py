@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from st_xling.data.faults import FaultLog, ParallelTextError
@@ -15,6 +16,16 @@ COLUMNS = ("source", "target", "source_language", "target_language")
 """The columns of every parallel dataset, all strings, in this order."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def pair_dataset(rows: Iterable[tuple[str, str, str, str]]) -> Dataset:
+    """Rows of :data:`COLUMNS`, in that order, as a dataset."""
+    from datasets import Dataset
+
+    from st_xling.data.streams import text_features
+
+    columns = list(zip(*rows)) or [()] * len(COLUMNS)
+    return Dataset.from_dict(dict(zip(COLUMNS, map(list, columns))), features=text_features())
 
 
 class PairCollector:

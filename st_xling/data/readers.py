@@ -28,7 +28,7 @@ READERS = {
 }
 """The reader of each file name ending."""
 
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 
 
 def read_parallel(
@@ -99,7 +99,7 @@ def read_parallel(
             f"expected a file ending in {', '.join(READERS)}, or the common beginning of two (corpus, of corpus.de and "
             f"corpus.en), got {path}; rename it, or pass both paths of a pair"
         )
-    if not path.is_dir() and not _HUB_ID.fullmatch(str(path_or_id)):
+    if not path.is_dir() and not HUB_ID.fullmatch(str(path_or_id)):
         raise FileNotFoundError(describe_missing(path))
     return read_hub(
         path if path.is_dir() else str(path_or_id),

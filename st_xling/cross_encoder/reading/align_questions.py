@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from st_xling.cross_encoder.reading.squad_form import SquadFile
 from st_xling.data.leak_key import text_hashes
+from st_xling.data.squad_form import SquadFile
 
 logger = logging.getLogger(__name__)
 

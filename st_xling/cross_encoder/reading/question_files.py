@@ -7,7 +7,7 @@ from pathlib import Path
 
 from st_xling.cross_encoder.reading.align_questions import align_questions
 from st_xling.cross_encoder.reading.question_answering import QuestionAnswering
-from st_xling.cross_encoder.reading.squad_form import read_squad
+from st_xling.data.squad_form import read_squad
 
 
 def read_question_answering(paths: Mapping[str, str | Path]) -> QuestionAnswering:

@@ -7,24 +7,23 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from st_xling.data.pairs import COLUMNS
+from st_xling.data.pairs import pair_dataset
 from st_xling.data.phrasebook_spec import PhrasebookSpec
-from st_xling.data.readers import READERS, file_ending
-from st_xling.data.records import read_jsonl, read_parquet
 from st_xling.data.retrieval.phrase_set import phrase_set
 from st_xling.data.retrieval.queries import read_judged_queries
+from st_xling.data.retrieval.question_tables import read_question_table
 from st_xling.data.retrieval.retrieval_set import RetrievalSet, read_retrieval_set
-from st_xling.data.retrieval.specs import parse_retrieval_spec
+from st_xling.data.retrieval.specs import OF_SETS, parse_retrieval_spec
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 FORM = (
-    "queries=PATH or xx=PATH: a table of queries and passages, or a folder with queries, passages and qrels, "
-    "or queries=phrasebook?size=2000"
+    "queries=PATH or xx=PATH: a table of queries and passages, a .json file in SQuAD's form, or a folder with queries, "
+    "passages and qrels; queries=HUB_ID?columns=query,answer&split=train; or queries=phrasebook?size=2000"
 )
 
-_NAMED_COLUMNS = (".jsonl", ".jsonl.gz", ".parquet")
+_OF_TABLES = {"columns": "columns", "name": "name", "split": "split"}
 _LANGUAGE = "en"
 
 
@@ -34,10 +33,9 @@ def load_query_passage_specs(
     """Name → pairs, ``source`` the query and ``target`` a relevant passage.
 
     Args:
-        specs: ``xx=PATH`` (``queries=PATH`` stands for ``en=PATH``): a ``.jsonl`` or ``.parquet`` file with ``query``
-            and ``passage``, a ``.tsv`` or ``.csv`` file of two columns, or a folder as :func:`read_retrieval_set`
-            has it, with ``?split=…&corpus=…&queries=…`` behind it, or ``phrasebook``, with
-            ``?size=…&split=…&seed=…&queries=…``.
+        specs: ``xx=PLACE`` (``queries=PLACE`` stands for ``en=PLACE``): a table as :func:`read_question_table` reads
+            it, with ``?columns=query,answer&name=…&split=…`` behind it; a folder as :func:`read_retrieval_set` has it,
+            with ``?split=…&corpus=…&queries=…``; or ``phrasebook``, with ``?size=…&split=…&seed=…&queries=…``.
         split: Of folders and phrasebooks whose spec names none.
         skip_bad_lines: Leave faulty lines out, with a warning.
     Raises:
@@ -48,7 +46,7 @@ def load_query_passage_specs(
         plain = re.sub(r"^queries=", f"{_LANGUAGE}=", spec)
         if "=" not in plain.split("?")[0]:
             raise ValueError(f"expected {FORM}; got {spec!r}.")
-        language, place, options = parse_retrieval_spec(plain)
+        language, place, options = parse_retrieval_spec(plain, options=OF_SETS | _OF_TABLES, form=FORM)
         name, number = language, 1
         while name in pairs:
             number += 1
@@ -56,12 +54,12 @@ def load_query_passage_specs(
         if isinstance(place, PhrasebookSpec):
             pairs[name] = query_passages(phrase_set(place, language, split=split))
         elif Path(place).is_dir():
+            _refuse(place, options, OF_SETS)
             options = {"split": split, **options}
             pairs[name] = _of_folder(place, language, skip_bad_lines=skip_bad_lines, **options)
-        elif options:
-            raise ValueError(f"{place} is a file, which has no {', '.join(options)}; leave these out of {spec!r}.")
         else:
-            pairs[name] = _of_table(Path(place), language, skip_bad_lines=skip_bad_lines)
+            _refuse(place, options, _OF_TABLES)
+            pairs[name] = read_question_table(place, language, skip_bad_lines=skip_bad_lines, **options)
         if not len(pairs[name]):
             raise ValueError(f"expected query-passage pairs in {place}: got none.")
     if not pairs:
@@ -69,11 +67,17 @@ def load_query_passage_specs(
     return pairs
 
 
+def _refuse(place: str, options: Iterable[str], known: dict[str, str]) -> None:
+    given = [name for name in options if name not in known.values()]
+    if given:
+        raise ValueError(f"{place} is read with {', '.join(known)}: got {', '.join(given)}; leave it out.")
+
+
 def query_passages(found: RetrievalSet) -> Dataset:
     """Every query with each of its relevant passages, whose texts come from one pass over the corpus."""
     wanted = {name for asked in found.queries.values() for query in asked for name in found.relevant[query]}
     texts = {name: text for name, text in found.passages.records() if name in wanted}
-    return _dataset(
+    return pair_dataset(
         (query, texts[name], code, found.language)
         for code, asked in found.queries.items()
         for identity, query in asked.items()
@@ -94,7 +98,7 @@ def _of_folder(
     if judged and corpus is None:  # the passages stand beside the queries: no corpus is needed
         queries, beside = read_judged_queries(judged[0], skip_bad_lines=skip_bad_lines)
         rows = ((query, text, language, language) for name, query in queries.items() for _, text in beside[name])
-        return _dataset(rows)
+        return pair_dataset(rows)
     return query_passages(
         read_retrieval_set(
             folder,
@@ -105,28 +109,3 @@ def _of_folder(
             skip_bad_lines=skip_bad_lines,
         )
     )
-
-
-def _of_table(path: Path, language: str, *, skip_bad_lines: bool) -> Dataset:
-    ending = file_ending(path)
-    if ending not in READERS:
-        raise ValueError(f"expected {FORM}; got {path}, which ends in none of {', '.join(READERS)}.")
-    if ending in _NAMED_COLUMNS:
-        reader = read_parquet if ending == ".parquet" else read_jsonl
-        return reader(
-            path,
-            source_language=language,
-            target_language=language,
-            columns=("query", "passage"),
-            skip_bad_lines=skip_bad_lines,
-        )
-    return READERS[ending](path, source_language=language, target_language=language, skip_bad_lines=skip_bad_lines)
-
-
-def _dataset(rows: Iterable[tuple[str, str, str, str]]) -> Dataset:
-    from datasets import Dataset
-
-    from st_xling.data.streams import text_features
-
-    columns = list(zip(*rows)) or [()] * len(COLUMNS)
-    return Dataset.from_dict(dict(zip(COLUMNS, map(list, columns))), features=text_features())

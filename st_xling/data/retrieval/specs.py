@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -16,8 +16,10 @@ FORM = (
     "or xx=phrasebook?split=test&size=300&queries=en,de"
 )
 
+_LISTS = ("queries", "columns")
 _SPEC = re.compile(r"([a-z]{2,3}(?:[-_][A-Za-z]{2,4})?)=([^?]+)(?:\?(.*))?", re.DOTALL)
-_OPTIONS = {"split": "split", "corpus": "corpus", "queries": "query_languages"}
+OF_SETS = {"split": "split", "corpus": "corpus", "queries": "query_languages"}
+"""What may follow ``?``, and what the reader calls it."""
 
 
 def load_retrieval_specs(
@@ -52,11 +54,19 @@ def load_retrieval_specs(
     ]
 
 
-def parse_retrieval_spec(spec: str) -> tuple[str, str | PhrasebookSpec, dict[str, Any]]:
-    """Language, folder (or what is asked of the phrasebook) and options of one spec; looks at no file."""
+def parse_retrieval_spec(
+    spec: str, *, options: Mapping[str, str] = OF_SETS, form: str = FORM
+) -> tuple[str, str | PhrasebookSpec, dict[str, Any]]:
+    """Language, folder (or what is asked of the phrasebook) and options of one spec; looks at no file.
+
+    Args:
+        spec: As :func:`load_retrieval_specs` takes it.
+        options: What may follow ``?`` → what it is called here; ``queries`` and ``columns`` are lists.
+        form: What is expected, for messages.
+    """
     match = _SPEC.fullmatch(spec)
     if match is None:
-        raise ValueError(f"expected {FORM}; got {spec!r}.")
+        raise ValueError(f"expected {form}; got {spec!r}.")
     language, folder, query = match.groups()
     if is_phrasebook(folder):
         book = parse_phrasebook(spec.partition("=")[2], options=OPTIONS, spec=spec)
@@ -65,7 +75,7 @@ def parse_retrieval_spec(spec: str) -> tuple[str, str | PhrasebookSpec, dict[str
         return language, book, {}
     own: dict[str, Any] = {}
     for key, value in parse_qsl(query or "", keep_blank_values=True):
-        if key not in _OPTIONS or not value:
-            raise ValueError(f"expected {FORM}; got {key}={value} in {spec!r}.")
-        own[_OPTIONS[key]] = value.split(",") if key == "queries" else value
+        if key not in options or not value:
+            raise ValueError(f"expected {form}; got {key}={value} in {spec!r}.")
+        own[options[key]] = value.split(",") if key in _LISTS else value
     return language, folder, own
