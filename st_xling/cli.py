@@ -25,16 +25,23 @@ from st_xling.commands import (
     train,
     transfer,
 )
+from st_xling.commands.parser import Parser
 
 PIPELINE = """\
-examples:
+everything once, in a few minutes:
   st-xling demo
-  st-xling train dap --model tiny --data de-en=pairs.tsv --data fr-en=more.jsonl.gz --out my-encoder
-  st-xling evaluate tatoeba my-encoder --data tatoeba/v1 --languages deu,fra --json figures.json
-  st-xling evaluate bucc my-encoder --data bucc2018 --pairs de-en fr-en
+
+the same, step by step; news.* (a sentence a line), q.jsonl and p.jsonl are yours, the phrasebook is built in:
+  st-xling train dap --data phrasebook:de,fr --out my-encoder
+  st-xling evaluate tatoeba my-encoder --data phrasebook:de,fr --keep
+  st-xling evaluate bucc my-encoder --data phrasebook --pairs de-en --keep
+  st-xling mine news.de news.en --model my-encoder --source-language de --target-language en --out mined.tsv
+  st-xling train xpr-mixed --data 'en=phrasebook?size=300' --data 'de=phrasebook?size=300' --out my-reranker
   st-xling rerank my-reranker --queries q.jsonl --passages p.jsonl --out ranked.jsonl
+  st-xling card my-encoder --license apache-2.0
   st-xling push my-encoder user/my-encoder --dry-run
-  st-xling leak --train de-en=pairs.tsv --eval tatoeba/v1 --eval bucc2018/de-en/de-en.test
+
+Each command has examples of its own, with files and with models of the Hub: st-xling COMMAND --help
 """
 
 
@@ -44,9 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0; 2 for input that cannot be used; 130 after Ctrl-C.
     """
-    arguments = build_parser().parse_args(argv)
-    words = ["st-xling", *(sys.argv[1:] if argv is None else argv)]
-    arguments.command_line = shlex.join(words)
+    words, parser = list(sys.argv[1:] if argv is None else argv), build_parser()
+    if not words:
+        parser.print_help(sys.stderr)
+        parser.error("expected a command, got none")
+    arguments = parser.parse_args(words)
+    arguments.command_line = shlex.join(["st-xling", *words])
     level = logging.WARNING if _speaks() else logging.ERROR
     logging.basicConfig(format="%(levelname)s: %(message)s", level=level, stream=sys.stderr)
     _quieten_hosts()
@@ -81,11 +91,11 @@ def _speaks() -> bool:
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of every sub-command."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="st-xling",
-        description="Cross-lingual sentence embeddings: train, judge and use them.",
+        description="Cross-lingual sentence embeddings: train encoders, judge them, mine and rank with them, publish "
+        "them.",
         epilog=PIPELINE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"st-xling {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")

@@ -9,7 +9,7 @@ from typing import Any
 EXAMPLE = """\
 examples:
   st-xling card my-encoder --license apache-2.0 --data-license de-en=cc-by-2.0
-  st-xling card my-encoder --repo me/my-encoder --limits "Short sentences only." --validate
+  st-xling card my-encoder --repo user/my-encoder --limits "Short sentences only." --validate
 
 The card is made of what the folder holds: the run's recipe and data, figures kept by st-xling evaluate … --keep,
 thresholds, pictures. What is said here is kept in card.json; say it with an empty text to take it back.
@@ -25,7 +25,6 @@ def add_parser(commands: Any) -> None:
         help="write a model's card: figures, commands, data, pictures",
         description="Write README.md of a model's folder, as the Hub reads it.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     card.add_argument("model", type=Path, metavar="MODEL", help="folder")
     card.add_argument("--license", metavar="ID", help="of the model, as the Hub spells it: apache-2.0, cc-by-4.0, …")

@@ -9,8 +9,9 @@ from typing import Any
 
 EXAMPLE = """\
 examples:
-  st-xling encode my-encoder news.de.gz --out news.de.store --dtype float16
-  st-xling encode my-encoder zh-en.training.zh --format bucc --out zh.store --processes 2
+  st-xling encode my-encoder news.de.gz --out de.store
+  st-xling encode my-encoder news.en.gz --out en.store
+  st-xling encode my-encoder zh-en.training.zh --format bucc --out zh.store --dtype float16
 
 Killed or interrupted, the same command goes on with the first shard that is not whole, and ends with the same bytes.
 """
@@ -28,7 +29,6 @@ def add_parser(commands: Any) -> None:
         help="embed text files, a sentence a line, into a store",
         description="Embed every sentence of text files and keep the vectors in a folder that mining reads.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,  # what is not said keeps the library's default
     )
     encode.add_argument("model", metavar="MODEL", help="Hub id or folder")

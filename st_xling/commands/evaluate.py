@@ -16,7 +16,12 @@ from st_xling.commands import (
 
 def add_parser(commands: Any) -> None:
     """Add the sub-command and its tasks to the parsers of ``st-xling``."""
-    evaluate = commands.add_parser("evaluate", help="judge an encoder or a cross-encoder")
+    evaluate = commands.add_parser(
+        "evaluate",
+        help="judge an encoder or a cross-encoder",
+        description="Judge a model by one task: a table, and a signature that says what was measured. Each task's "
+        "--help has examples; --keep keeps figures with the model, for its card.",
+    )
     tasks = evaluate.add_subparsers(title="what to judge by", required=True, metavar="TASK")
     for task in (
         evaluate_tatoeba,

@@ -33,7 +33,6 @@ def add_parser(tasks: Any) -> None:
         description="Mine sentence pairs and compare them with gold. The threshold of highest F1 on the training split "
         "is applied to the split that is judged.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,  # what is not said keeps the library's default
     )
     bucc.add_argument("model", metavar="MODEL", help="Hub id or folder")
@@ -49,15 +48,22 @@ def add_parser(tasks: Any) -> None:
     )
     bucc.add_argument("--split", help="the part that is judged (default: test)")
     bucc.add_argument(
-        "--train-split", help="the part that gives the threshold (default: training; of the phrasebook: dev)"
+        "--train-split",
+        metavar="SPLIT",
+        help="the part that gives the threshold (default: training; of the phrasebook: dev)",
     )
     bucc.add_argument(
-        "--threshold", type=_threshold, help="a number instead; or tune: the best on the gold it is then judged by"
+        "--threshold",
+        type=_threshold,
+        metavar="X",
+        help="a number instead; or tune: the best on the gold it is then judged by",
     )
     bucc.add_argument("--k", type=int, help="neighbours that make up a sentence's neighbourhood (default: 4)")
     bucc.add_argument("--margin", help="ratio (default), distance or absolute")
     bucc.add_argument("--retrieval", help="max (default), intersect, forward or backward")
-    bucc.add_argument("--batch-size", type=int, default=128)
+    bucc.add_argument(
+        "--batch-size", type=int, default=128, metavar="N", help="texts embedded at a time (default: %(default)s)"
+    )
     bucc.add_argument("--json", type=Path, default=None, metavar="PATH", help="also write the figures here")
     add_keep(bucc)
     bucc.set_defaults(run=run)

@@ -18,7 +18,6 @@ def add_parser(tasks: Any) -> None:
         description="How often is a translation among the N nearest sentences, by cosine? Any language pair.",
         epilog="examples:\n  st-xling evaluate precision my-encoder --data 'zh-vi=phrasebook?split=test&size=500'\n"
         "  st-xling evaluate precision my-encoder --data zh-vi=test.tsv --at 1,5",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     precision.add_argument("model", metavar="MODEL", help="Hub id or folder")
     precision.add_argument(
@@ -30,7 +29,9 @@ def add_parser(tasks: Any) -> None:
     )
     precision.add_argument("--at", default="1,5", metavar="LIST", help="numbers of candidates (default: %(default)s)")
     precision.add_argument("--skip-bad-lines", action="store_true", help="drop unreadable lines and say how many")
-    precision.add_argument("--batch-size", type=int, default=128)
+    precision.add_argument(
+        "--batch-size", type=int, default=128, metavar="N", help="texts embedded at a time (default: %(default)s)"
+    )
     precision.add_argument("--json", type=Path, metavar="PATH", help="also write the figures here")
     add_keep(precision)
     precision.set_defaults(run=run)

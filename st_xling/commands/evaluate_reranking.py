@@ -11,7 +11,7 @@ from st_xling.commands.keep import add_keep, check_keep, keep
 
 EXAMPLE = """\
 examples:
-  st-xling evaluate reranking my-reranker --data en=phrasebook --data zh=phrasebook
+  st-xling evaluate reranking my-reranker --data en=phrasebook --data zh=phrasebook --max-candidates 20
   st-xling evaluate reranking my-reranker --data en=xquad.en.json --data zh=xquad.zh.json --json figures.json
   st-xling evaluate reranking my-reranker --data zh=mlqa-dev-zh --query-languages en zh --max-candidates 100
 
@@ -32,7 +32,6 @@ def add_parser(tasks: Any) -> None:
         description="Rank each query's candidate passages; figures overall, by query and passage language, and with "
         "bootstrap intervals.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,  # what is not said keeps the library's default
     )
     reranking.add_argument("model", metavar="MODEL", help="cross-encoder: Hub id or folder")

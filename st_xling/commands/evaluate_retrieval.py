@@ -37,7 +37,6 @@ def add_parser(tasks: Any) -> None:
         help="passage retrieval by language: MRR@100, Recall@100; BM25; language bias",
         description="Search passages for queries; figures by language, and from a mixed pool the language bias.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,  # what is not said keeps the library's default
     )
     retrieval.add_argument("model", metavar="MODEL", help="Hub id or folder, or bm25")

@@ -27,7 +27,6 @@ def add_parser(tasks: Any) -> None:
         description="Does a sentence find its translation among all of the other language, by cosine? Each language "
         "with English.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     tatoeba.add_argument("model", metavar="MODEL", help="Hub id or folder")
     tatoeba.add_argument(
@@ -39,7 +38,9 @@ def add_parser(tasks: Any) -> None:
     )
     tatoeba.add_argument("--languages", metavar="LIST", help="codes or a group: xnli14, full28, xtreme36, laser112")
     tatoeba.add_argument("--skip-bad-lines", action="store_true", help="drop unreadable lines of xx-en=PATH")
-    tatoeba.add_argument("--batch-size", type=int, default=128)
+    tatoeba.add_argument(
+        "--batch-size", type=int, default=128, metavar="N", help="texts embedded at a time (default: %(default)s)"
+    )
     tatoeba.add_argument("--json", type=Path, metavar="PATH", help="also write the figures here")
     add_keep(tatoeba)
     tatoeba.set_defaults(run=run)

@@ -26,7 +26,6 @@ def add_parser(tasks: Any) -> None:
         help="similarity search errors by margin, both directions",
         description="Share of sentences whose best match by margin is not their translation; lower is better.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,  # what is not said keeps the library's default
     )
     xsim.add_argument("model", metavar="MODEL", help="Hub id or folder")
@@ -45,7 +44,9 @@ def add_parser(tasks: Any) -> None:
     )
     xsim.add_argument("--k", type=int, help="neighbours that make up a sentence's neighbourhood (default: 4)")
     xsim.add_argument("--margin", help="ratio (default), distance or absolute")
-    xsim.add_argument("--batch-size", type=int, default=128)
+    xsim.add_argument(
+        "--batch-size", type=int, default=128, metavar="N", help="texts embedded at a time (default: %(default)s)"
+    )
     xsim.add_argument("--json", type=Path, default=None, metavar="PATH", help="also write the figures here")
     add_keep(xsim)
     xsim.set_defaults(run=run)

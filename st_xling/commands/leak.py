@@ -18,7 +18,6 @@ def add_parser(commands: Any) -> None:
         "their letters, marks and numbers, case folded; near duplicates are not found.",
         epilog="examples:\n  st-xling leak --train phrasebook:de --eval phrasebook:de\n"
         "  st-xling leak --train de-en=pairs.tsv --eval tatoeba/v1 --eval bucc2018/de-en/de-en.test",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     leak.add_argument("--train", action="append", required=True, metavar="SPEC", help="as train's --data")
     leak.add_argument(

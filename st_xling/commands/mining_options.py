@@ -18,7 +18,6 @@ def add_command(commands: Any, name: str, *, help: str, description: str, exampl
         help=help,
         description=description,
         epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,
     )
     return parser

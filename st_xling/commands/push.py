@@ -20,7 +20,6 @@ def add_parser(commands: Any) -> None:
         epilog="examples:\n  st-xling push my-encoder user/my-encoder --dry-run\n"
         "  st-xling push my-encoder user/my-encoder --private\n"
         "  st-xling push --metric bucc_mining user/bucc_mining",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     push.add_argument("model", metavar="MODEL", help="folder of the model; with --metric, name of a metric")
     push.add_argument("repo", metavar="REPO", help="user/name on the Hub; made if it is not there")

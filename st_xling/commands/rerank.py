@@ -29,7 +29,6 @@ def add_parser(commands: Any) -> None:
         help="rank passages for queries by a cross-encoder",
         description="Score each query's candidate passages, in whatever languages, and write them best first.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,  # what is not said keeps the library's default
     )
     rerank.add_argument("model", metavar="MODEL", help="cross-encoder: Hub id or folder")

@@ -28,7 +28,6 @@ def add_parser(commands: Any) -> None:
         help="search passages of several languages, in two stages",
         description="Find the passages nearest to each query in a store, and let a cross-encoder put them in order.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,  # what is not said keeps the library's default
     )
     search.add_argument("queries", metavar="QUERY", nargs="+", help="in any language of the models")

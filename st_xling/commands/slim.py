@@ -28,7 +28,6 @@ def add_parser(commands: Any) -> None:
         description="Keep the tokens that text of the given languages uses, drop all others with their rows of the "
         "word embeddings, and compare the two models.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,  # what is not said keeps the library's default
     )
     slim.add_argument("model", metavar="MODEL", help="Hub id or folder of an encoder; it is not touched")

@@ -22,17 +22,26 @@ _KINDS = (train_adapter, train_retrieval, train_cross_encoder)
 
 
 EXAMPLE = """\
-examples:
-  st-xling train dap --model tiny --data phrasebook:de,fr --out my-encoder --epochs 2
-  st-xling train xpr-mixed --model tiny --data en=phrasebook --data zh=phrasebook --out my-reranker
-  st-xling train ir-semacl --model tiny --data queries=phrasebook --parallel phrasebook:de --out my-retriever
-  st-xling train sf --model tiny --data 'zh-vi=phrasebook?size=2000' --out my-adapter
-  st-xling train dap --model xlm-roberta-base --data de-en=pairs.tsv --out my-encoder
+recipes:
+  encoders        tr, dap, tr-tlm, amber, semacl, langcl, semacl-langcl   parallel text
+  adapters        sf                                                      parallel text
+  retrievers      ir, ir-semacl, ir-langcl, ir-semacl-langcl              questions with passages, parallel text
+  cross-encoders  xpi; xpr-merged, xpr-cascade, xpr-mixed                 parallel text; questions with passages
+
+examples, on the phrasebook, which is built in:
+  st-xling train dap --data phrasebook:de,fr --out my-encoder --epochs 2
+  st-xling train sf --data 'zh-vi=phrasebook?size=2000' --out my-adapter
+  st-xling train ir-semacl --data queries=phrasebook --parallel phrasebook:de --out my-retriever
+  st-xling train xpr-mixed --data 'en=phrasebook?size=300' --data 'zh=phrasebook?size=300' --out my-reranker
+
+on files, from models of the Hub:
+  st-xling train dap --model xlm-roberta-base --data de-en=pairs.tsv --check-leak tatoeba/v1 --out my-encoder
   st-xling train xpr-mixed --model bert-base-multilingual-cased --data en=xquad.en.json --data zh=xquad.zh.json \\
       --out my-reranker
+  st-xling train my-recipe.yaml --data de-en=pairs.tsv --out my-encoder
 
-The phrasebook needs no files: phrasebook:de,fr?size=8000&split=train&seed=0 pairs each language with English. Of --dev
-its development split is read, of --check-leak its test split, unless ?split= says otherwise. Quote what holds ? or &.
+phrasebook:de,fr?size=8000&split=train&seed=0 pairs each language with English. Of --dev its development split is read,
+of --check-leak its test split, unless ?split= says otherwise. Quote what holds ? or &.
 """
 
 
@@ -40,22 +49,25 @@ def add_parser(commands: Any) -> None:
     """Add the sub-command to the parsers of ``st-xling``."""
     train = commands.add_parser(
         "train",
-        help="train an encoder or a cross-encoder by a recipe",
-        description="Train an encoder by a recipe (dap, tr, or a YAML file) on parallel text and save it; or a "
-        "cross-encoder (xpi, xpr-merged, xpr-cascade, xpr-mixed) on translated queries and passages.",
+        help="train an encoder, adapter, retriever or cross-encoder by a recipe",
+        description="Train by a recipe and save a plain sentence-transformers model, with its card. Recipes are listed "
+        "below; a recipe of your own is a YAML file.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     train.add_argument("recipe", metavar="RECIPE", help="name of a recipe, or path of a YAML file")
-    train.add_argument("--model", default="tiny", help="Hub id, folder, or 'tiny': built from the data (default)")
+    train.add_argument("--model", default="tiny", help="Hub id, folder, or tiny (default): built from the data")
     train.add_argument(
-        "--data", action="append", required=True, metavar="SPEC", help="xx-yy=PATH, Hub id, phrasebook:…"
+        "--data",
+        action="append",
+        required=True,
+        metavar="SPEC",
+        help="xx-yy=PATH (TSV, CSV, JSON lines, Parquet), xx-yy=SOURCE,TARGET, Hub id or phrasebook:…; may be repeated",
     )
     train.add_argument(
-        "--dev", action="append", metavar="SPEC", help="development pairs; default: 2 %% held out; or none"
+        "--dev", action="append", metavar="SPEC", help="development text, or none (default: 2 %% of --data, held out)"
     )
     train.add_argument(
-        "--check-leak", action="append", default=[], metavar="EVAL", help="later test text to look for in --data too"
+        "--check-leak", action="append", default=[], metavar="EVAL", help="also look in --data for this test text"
     )
     leaking = train.add_mutually_exclusive_group()
     leaking.add_argument("--fail-on-leak", action="store_true", help="stop if --data share text with dev or test text")
@@ -68,31 +80,56 @@ def add_parser(commands: Any) -> None:
         "--stream", action="store_true", help="read --data as needed: for more than memory holds; with --max-steps"
     )
     train.add_argument(
-        "--tiny", action="append", default=[], metavar="KEY=VALUE", help="layers, hidden_size, vocabulary, …"
+        "--tiny",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of the model tiny: layers, hidden_size, vocabulary, …",
     )
-    train.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key of the recipe, dotted")
-    for name in ("epochs", "learning-rate", "warmup"):
-        train.add_argument(f"--{name}", type=float)
-    for name in ("max-steps", "eval-steps", "seed"):
-        train.add_argument(f"--{name}", type=int)
-    train.add_argument("--batch-size", type=_rows, help="pairs a step; 'auto': the recipe's, by the largest mini-batch")
-    train.add_argument(
-        "--mini-batch-size", type=_rows, help="rows encoded at a time, for large batches; 'auto': as many as fit"
-    )
-    train.add_argument("--memory-budget", type=int, metavar="MIB", help="what 'auto' may fill (default: what is free)")
-    adapters = train.add_mutually_exclusive_group()
-    adapters.add_argument(
-        "--lora", action="store_true", help="train adapters, merged at the end (--set training.lora.rank=8 …)"
-    )
-    adapters.add_argument("--lora-keep", action="store_true", help="train adapters, and save them as adapters")
-    train.add_argument("--precision", choices=("fp32", "bf16", "fp16"))
-    train.add_argument("--max-length", type=int, help="tokens a text is cut to")
-    train.add_argument("--pooling", choices=("mean", "cls", "max"))
     train.add_argument("--json", type=Path, metavar="PATH", help="also write the figures here")
+    _add_recipe_options(train)
     train_cross_encoder.add_arguments(train)
     train_adapter.add_arguments(train)
     train_retrieval.add_arguments(train)
     train.set_defaults(run=run)
+
+
+def _add_recipe_options(train: argparse.ArgumentParser) -> None:
+    recipe = train.add_argument_group("in place of what the recipe says")
+    recipe.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="any key of the recipe, such as losses.tlm.weight=0.5",
+    )
+    recipe.add_argument("--epochs", type=float, metavar="N", help="passes over --data")
+    recipe.add_argument("--max-steps", type=int, metavar="N", help="steps, instead of epochs")
+    recipe.add_argument("--learning-rate", type=float, metavar="X", help="the highest")
+    recipe.add_argument("--warmup", type=float, metavar="SHARE", help="of the steps, in which the learning rate rises")
+    recipe.add_argument("--eval-steps", type=int, metavar="N", help="steps between two looks at --dev")
+    recipe.add_argument("--seed", type=int, metavar="N", help="of weights, dropout and order")
+    recipe.add_argument(
+        "--batch-size",
+        type=_rows,
+        metavar="N",
+        help="pairs a step; 'auto': the recipe's, by the largest mini-batch that fits",
+    )
+    recipe.add_argument(
+        "--mini-batch-size",
+        type=_rows,
+        metavar="N",
+        help="rows encoded at a time, for large batches in small memory; 'auto': as many as fit",
+    )
+    recipe.add_argument("--memory-budget", type=int, metavar="MIB", help="what 'auto' may fill (default: what is free)")
+    adapters = recipe.add_mutually_exclusive_group()
+    adapters.add_argument(
+        "--lora", action="store_true", help="train adapters, merged at the end (--set training.lora.rank=8 …)"
+    )
+    adapters.add_argument("--lora-keep", action="store_true", help="train adapters, and save them as adapters")
+    recipe.add_argument("--precision", choices=("fp32", "bf16", "fp16"), help="of numbers")
+    recipe.add_argument("--max-length", type=int, metavar="N", help="tokens a text is cut to")
+    recipe.add_argument("--pooling", choices=("mean", "cls", "max"), help="of token states")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -41,7 +41,6 @@ def add_parser(commands: Any) -> None:
         description="Fine-tune an encoder for inference (xnli), paraphrases (pawsx) or part-of-speech tags (pos), and "
         "judge it zero-shot in every language given.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     transfer.add_argument("task", choices=("xnli", "pawsx", "pos"), metavar="TASK", help="xnli, pawsx or pos")
     transfer.add_argument("encoder", metavar="ENCODER", help="Hub id or folder")

@@ -12,6 +12,8 @@ _USES = {
     "separate": "Search across languages: `encode_query` for what is asked, `encode_document` for what is searched.",
     "cross-encoder": "Putting the first hundred or so hits of a search in order. It reads query and passage together, "
     "so it is too slow to search with.",
+    "paraphrase": "Telling pairs of sentences that mean the same from others, and a start for training re-rankers. "
+    "It reads both sentences together, so it is too slow to search with.",
     "classifier": "Comparing encoders by zero-shot transfer; labels of pairs in the languages that it was judged in.",
     "tagger": "Comparing encoders by zero-shot transfer; labels of words in the languages that it was judged in.",
 }
@@ -20,7 +22,8 @@ _USES = {
 def intended_use_section(facts: CardFacts) -> str:
     """The user's words, or ours."""
     said = facts.options.intended_use
-    use = _USES["separate" if facts.is_retriever else facts.kind.kind].format(
+    kind = "separate" if facts.is_retriever else "paraphrase" if facts.is_paraphrase_identifier else facts.kind.kind
+    use = _USES[kind].format(
         similarity={"cosine": "cosine", "dot": "dot product"}.get(facts.kind.similarity or "", facts.kind.similarity)
     )
     return f"## Intended use\n\n{paragraphs(said) if said else use}"
@@ -61,9 +64,10 @@ def _limits(facts: CardFacts) -> list[str]:
             "Thresholds for mining hold for text, margin and neighbourhood like those that they were found on."
         )
     if facts.kind.is_encoder or facts.kind.kind == "cross-encoder":
+        began = "" if facts.run.get("model") == "tiny" else ", and of the model that it started from,"
         limits.append(
             "Scores tell likeness, not truth: numbers, names and negation are easily missed. Biases of the training "
-            "text, and of the model that it started from, remain."
+            f"text{began} remain."
         )
     return limits
 

@@ -90,6 +90,11 @@ class CardFacts:
         return self.kind.kind == "separate" or "retrieval" in self.recipe
 
     @property
+    def is_paraphrase_identifier(self) -> bool:
+        """Whether pairs of sentences are compared, rather than query and passage."""
+        return self.kind.kind == "cross-encoder" and self.recipe.get("strategy") == "xpi"
+
+    @property
     def recipe(self) -> dict[str, Any]:
         return dict(self.run.get("recipe") or {})
 

@@ -58,7 +58,7 @@ def retrieval(kept: KeptFigures) -> Judged:
         ),
         rows={label: [systems[name][label][measure] for name in order for measure in measures] for label in labels},
         averages=frozenset({"mean"}),
-        note="In %, by language of the queries.",
+        note="In %, by language of the queries; of two codes the second is that of the passages.",
     )
 
 

@@ -22,6 +22,7 @@ KINDS = {
     "encoder": "cross-lingual sentence encoder",
     "separate": "cross-lingual retriever with an encoder for queries and one for passages",
     "cross-encoder": "cross-lingual re-ranker (cross-encoder)",
+    "paraphrase": "cross-lingual paraphrase identifier (cross-encoder)",
     "classifier": "classifier of sentence pairs",
     "tagger": "tagger of words",
 }
@@ -42,7 +43,9 @@ def title(facts: CardFacts) -> str:
 def kind_words(facts: CardFacts) -> str:
     """What the model is, in lower case."""
     shared = facts.is_retriever and facts.kind.kind == "encoder"
-    return "cross-lingual retriever with one encoder for queries and passages" if shared else KINDS[facts.kind.kind]
+    if shared:
+        return "cross-lingual retriever with one encoder for queries and passages"
+    return KINDS["paraphrase" if facts.is_paraphrase_identifier else facts.kind.kind]
 
 
 def purpose(facts: CardFacts) -> str:
@@ -52,13 +55,14 @@ def purpose(facts: CardFacts) -> str:
     languages = language_names(facts.languages)
     of = f" of {languages}" if languages else ""
     size = f"{facts.kind.dimension}-dimensional " if facts.kind.dimension else ""
+    whatever = "" if len(facts.languages) == 1 else ", whatever their languages"
     return {
         "encoder": f"Turns queries and passages{of} into {size}vectors, so that a query lies close to the passages "
-        "that answer it, whatever their languages."
+        f"that answer it{whatever}."
         if facts.is_retriever
         else f"Turns sentences{of} into {size}vectors, so that translations lie close together.",
         "separate": f"Turns queries and passages{of} into {size}vectors by an encoder each, so that a query lies close "
-        "to the passages that answer it, whatever their languages.",
+        f"to the passages that answer it{whatever}.",
         "cross-encoder": _cross_encoder(facts, languages),
         "classifier": "Labels pairs of sentences; fine-tuned on one language and judged in others.",
         "tagger": "Labels the words of sentences; fine-tuned on one language and judged in others.",
@@ -67,7 +71,7 @@ def purpose(facts: CardFacts) -> str:
 
 def _cross_encoder(facts: CardFacts, languages: str) -> str:
     within = f", in {languages}" if languages else ""
-    if facts.recipe.get("strategy") == "xpi":
+    if facts.is_paraphrase_identifier:
         return f"Scores whether two sentences{within and within + ','} mean the same."
     return f"Scores how well a passage answers a query{within}, to put in order what a search has found."
 

@@ -26,7 +26,9 @@ def training_section(facts: CardFacts) -> str:
         parts.append(fenced(shown_command(command), "bash"))
     if facts.sources:
         parts += ["### Data", _data(facts.sources)]
-    parts += ["### Leak check", _leak(facts.results.get("leak"))]
+    leak = facts.results.get("leak")
+    if leak is not None or not facts.slim:  # of a model whose vocabulary was cut, the card of the uncut one tells it
+        parts += ["### Leak check", _leak(leak)]
     if facts.recipe:
         parts += ["### Recipe", _recipe(facts.recipe, facts.run)]
     cost = _cost(facts)

@@ -9,15 +9,15 @@ from st_xling.hub.card.facts import CardFacts
 #: Stands for a model that is not on the Hub.
 PLACE = "path/to/this/folder"
 
-# "The book is old.", its question, and a passage on another matter.
+# "The book is old.", its question, and "It is raining."
 _BOOKS = {
-    "deu": ("Das Buch ist alt.", "Wie alt ist das Buch?"),
-    "fra": ("Le livre est vieux.", "De quand date le livre ?"),
-    "spa": ("El libro es viejo.", "¿De cuándo es el libro?"),
-    "rus": ("Книга старая.", "Сколько лет книге?"),
-    "vie": ("Quyển sách này cũ.", "Quyển sách này bao nhiêu tuổi?"),
-    "cmn": ("这本书很旧。", "这本书有多旧？"),
-    "eng": ("The book is old.", "How old is the book?"),
+    "deu": ("Das Buch ist alt.", "Wie alt ist das Buch?", "Es regnet."),
+    "fra": ("Le livre est vieux.", "De quand date le livre ?", "Il pleut."),
+    "spa": ("El libro es viejo.", "¿De cuándo es el libro?", "Está lloviendo."),
+    "rus": ("Книга старая.", "Сколько лет книге?", "Идёт дождь."),
+    "vie": ("Quyển sách này cũ.", "Quyển sách này bao nhiêu tuổi?", "Trời đang mưa."),
+    "cmn": ("这本书很旧。", "这本书有多旧？", "正在下雨。"),
+    "eng": ("The book is old.", "How old is the book?", "It is raining."),
 }
 
 
@@ -42,44 +42,46 @@ def _model(facts: CardFacts) -> str:
     return facts.options.repo_id or PLACE
 
 
-def _examples(facts: CardFacts) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Sentence and question, in a language of the model and in another: in English where nothing better is known."""
+def _examples(facts: CardFacts) -> tuple[tuple[str, str, str], tuple[str, str, str]]:
+    """Texts in a language of the model, and in another one of it, if it can be English: in English where nothing
+    better is known."""
     codes = [canonical_language(code) for code in facts.languages if canonical_language(code) in _BOOKS]
-    first = _BOOKS[codes[0]] if codes else _BOOKS["eng"]
-    return first, _BOOKS["eng"] if first is not _BOOKS["eng"] else _BOOKS["deu"] if "deu" in codes else _BOOKS["eng"]
+    first = codes[0] if codes else "eng"
+    others = [code for code in codes if code != first]
+    return _BOOKS[first], _BOOKS["eng" if "eng" in others or not others else others[0]]
 
 
 def _encoder(facts: CardFacts) -> list[str]:
-    (own, _), (english, _) = _examples(facts)
+    (own, *_), (other, _, rain) = _examples(facts)
     return [
         "from sentence_transformers import SentenceTransformer",
         "",
         f'model = SentenceTransformer("{_model(facts)}")',
-        f'vectors = model.encode(["{own}", "{english}", "It is raining."])',
+        f'vectors = model.encode(["{own}", "{other}", "{rain}"])',
         "print(model.similarity(vectors, vectors))",
     ]
 
 
 def _retriever(facts: CardFacts) -> list[str]:
-    (_, question), (english, _) = _examples(facts)
+    (_, question, _), (other, _, rain) = _examples(facts)
     return [
         "from sentence_transformers import SentenceTransformer",
         "",
         f'model = SentenceTransformer("{_model(facts)}")',
         f'queries = model.encode_query(["{question}"])',
-        f'passages = model.encode_document(["{english}", "It is raining."])',
+        f'passages = model.encode_document(["{other}", "{rain}"])',
         "print(model.similarity(queries, passages))",
     ]
 
 
 def _cross_encoder(facts: CardFacts) -> list[str]:
-    (own, question), (english, _) = _examples(facts)
+    (own, question, _), (other, _, rain) = _examples(facts)
     if facts.recipe.get("strategy") == "xpi":
-        pairs = f'[("{own}", "{english}"), ("{own}", "It is raining.")]'
+        pairs = f'[("{own}", "{other}"), ("{own}", "{rain}")]'
         call = [f"print(model.predict({pairs}))"]
     else:
         call = [
-            f'passages = ["It is raining.", "{english}"]',
+            f'passages = ["{rain}", "{other}"]',
             f'for found in model.rank("{question}", passages):',
             '    print(found["score"], passages[found["corpus_id"]])',
         ]
@@ -92,12 +94,12 @@ def _cross_encoder(facts: CardFacts) -> list[str]:
 
 
 def _classifier(facts: CardFacts) -> list[str]:
-    (own, _), (english, _) = _examples(facts)
+    (own, *_), (other, *_) = _examples(facts)
     return [
         "from sentence_transformers import CrossEncoder",
         "",
         f'model = CrossEncoder("{_model(facts)}")',
-        f'print(model.predict([("{own}", "{english}")]))',
+        f'print(model.predict([("{own}", "{other}")]))',
     ]
 
 

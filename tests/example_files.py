@@ -1,0 +1,196 @@
+"""The files that the examples of README and ``--help`` name, small, with text of the phrasebook.
+
+Languages that it does not have are stood in for by one that it has, so that a file in Finnish reads as Spanish: an
+example shows how files are given, and what is learnt from them is other tests' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+
+from st_xling.data.phrasebook import PhrasePassages, mining_phrases, parallel_phrases, phrase_passages
+from st_xling.evaluation.languages import TATOEBA_GROUPS
+from st_xling.losses import TranslationRankingLoss
+from st_xling.models import tiny_encoder
+from st_xling.models.tiny import Architecture
+from tests.cross_encoder.aligned_sentences import question, squad
+from tests.evaluation.transfer.sets import LABELS, pair_lines, treebank
+from tests.retrieval_files import beir, json_lines, lines
+
+STAND_IN = {"fi": "es", "ar": "vi", "ko": "zh", "sw": "es"}
+PAIRS = QUESTIONS = 60  # more than a batch of retrievers' 48, in which no text may come twice
+RECIPE = "name: mine\nlosses:\n  translation_ranking:\n    margin: 0.2\ntraining:\n  batch_size: 16\n"
+TAUGHT = "bert-base-multilingual-cased"
+HUB_MODELS: dict[str, Architecture] = {
+    "bert-base-multilingual-cased": "bert",
+    "xlm-roberta-base": "xlm-roberta",
+    "intfloat/multilingual-e5-small": "bert",
+}
+
+
+def write_example_files(folder: Path) -> None:
+    """All of them, under the names that the examples have."""
+    (folder / "my-recipe.yaml").write_text(RECIPE, encoding="utf-8")
+    write_parallel_text(folder)
+    write_mining_text(folder)
+    write_questions(folder)
+    write_retrieval_sets(folder)
+    write_classified(folder)
+    write_hub_models(folder)
+
+
+def pairs(source: str, target: str = "en", *, size: int = PAIRS, split: str = "train") -> list[tuple[str, str]]:
+    rows = parallel_phrases(STAND_IN.get(source, source), target, size=size, split=split)
+    return list(zip(rows["source"], rows["target"]))
+
+
+def passages(*languages: str, size: int = 12) -> PhrasePassages:
+    """Questions and passages, languages under the names asked for."""
+    found = phrase_passages([STAND_IN.get(code, code) for code in languages], split="test", size=size)
+    sides = [{code: side[STAND_IN.get(code, code)] for code in languages} for side in (found.questions, found.passages)]
+    return PhrasePassages(found.ids, *sides)
+
+
+def tsv(path: Path, rows: Sequence[tuple[str, str]]) -> None:
+    lines(path, ["\t".join(row) for row in rows])
+
+
+def write_parallel_text(folder: Path) -> None:
+    for name, size in (("pairs.tsv", PAIRS), ("corpus.tsv", 80), ("crawl.tsv.gz", 80)):
+        tsv(folder / name, pairs("de", size=size))
+    for name, split, language in (("gold.tsv", "train", "de"), ("dev.tsv", "dev", "zh"), ("test.tsv", "test", "de")):
+        tsv(folder / name, pairs(language, split=split, size=30))
+    for language in ("ar", "fi"):
+        tsv(folder / f"{language}-en.tsv.gz", pairs(language))
+    french = pairs("fr")
+    json_lines(folder / "more.jsonl.gz", [{"fr": source, "en": target} for source, target in french])
+    for side, texts in zip(("fr", "en"), zip(*pairs("fr", split="test"))):
+        lines(folder / f"test.{side}", texts)
+    for code in TATOEBA_GROUPS["xtreme36"]:
+        sides = zip(*pairs("fr" if code == "fra" else "de", split="test", size=8))
+        for side, texts in zip((code, "eng"), sides):
+            lines(folder / "tatoeba" / "v1" / f"tatoeba.{code}-eng.{side}", texts)
+    random = np.random.default_rng(0)
+    for side in ("de", "en"):  # vectors of the pairs, as LASER keeps them
+        random.standard_normal((PAIRS, 1024), dtype=np.float32).tofile(folder / f"{side}.raw")
+
+
+def write_mining_text(folder: Path) -> None:
+    news = mining_phrases("de", "en", split="test", size=60, gold=40)
+    for language, texts in (("de", news.source), ("en", news.target)):
+        for ending in ("", ".gz", ".txt.gz"):
+            lines(folder / f"news.{language}{ending}", texts)
+    splits = {"training": "dev", "test": "test", "sample": "test"}
+    for place in ("mining", "bucc2018"):
+        for language in ("de", "fr", "zh"):
+            for split, drawn_from in splits.items():
+                write_bucc(folder / place / f"{language}-en", language, split, drawn_from)
+    source = folder / "bucc2018" / "zh-en" / "zh-en.training.zh"
+    (folder / source.name).write_bytes(source.read_bytes())
+
+
+def write_bucc(folder: Path, language: str, split: str, drawn_from: str) -> None:
+    found = mining_phrases(language, "en", split=drawn_from, size=40, gold=20)
+    prefix = folder / f"{language}-en.{split}"
+    for side, texts in ((language, found.source), ("en", found.target)):
+        tsv(Path(f"{prefix}.{side}"), [(f"{side}-{row:09}", text) for row, text in enumerate(texts)])
+    gold = [(f"{language}-{source:09}", f"en-{target:09}") for source, target in found.gold]
+    tsv(Path(f"{prefix}.gold"), gold)
+
+
+def write_questions(folder: Path) -> None:
+    """Questions with passages: in SQuAD's form, as pairs, and for two stages of search."""
+    found = passages("en", "zh", "de", size=QUESTIONS)
+    for code in ("en", "zh"):
+        rows = list(zip(found.ids, found.questions[code], found.passages[code]))
+        paragraphs = [(text, [question(name, asked, text[:4])]) for name, asked, text in rows]
+        articles = [(f"article {start}", paragraphs[start : start + 2]) for start in range(0, QUESTIONS, 2)]
+        squad(folder / f"xquad.{code}.json", articles)
+    english = zip(found.questions["en"], found.passages["en"])
+    json_lines(folder / "nq.jsonl", [{"query": asked, "passage": text} for asked, text in english])
+    json_lines(folder / "sw-passages.jsonl", rows_of(found.ids, passages("sw", size=QUESTIONS).passages["sw"]))
+    asked = rows_of([f"q-{name}" for name in found.ids], found.questions["de"], language="de")[:4]
+    answers = rows_of(found.ids, [*found.passages["en"][:12], *found.passages["zh"][12:]])
+    json_lines(folder / "q.jsonl", asked)
+    json_lines(folder / "p.jsonl", answers)
+    tsv(folder / "q.tsv", [(row["id"], row["text"]) for row in asked])
+    tsv(folder / "p.tsv.gz", [(row["id"], row["text"]) for row in answers])
+    run = [f"{row['id']} Q0 {name} {rank} {9 - rank} bm25" for row in asked for rank, name in enumerate(found.ids[:6])]
+    lines(folder / "bm25.trec", run)
+
+
+def rows_of(ids: Sequence[str], texts: Sequence[str], **more: str) -> list[dict[str, str]]:
+    return [{"id": name, "text": text, **more} for name, text in zip(ids, texts)]
+
+
+def write_retrieval_sets(folder: Path) -> None:
+    """In the layouts of Mr.TyDi, BEIR (of which MLQA's sets are) and MIRACL."""
+    for name, code in (("arabic", "ar"), ("finnish", "fi"), ("korean", "ko")):
+        found, place = passages(code), folder / f"mrtydi-v1.1-{name}"
+        json_lines(place / "collection" / "docs.jsonl", rows_of(found.ids, found.passages[code]))
+        for split in ("dev", "test"):
+            tsv(place / f"topic.{split}.tsv", list(zip(found.ids, found.questions[code])))
+            lines(place / f"qrels.{split}.txt", [f"{name} Q0 {name} 1" for name in found.ids])
+    found = passages("de", "zh", "en")
+    asked = {code: dict(zip(found.ids, found.questions[code])) for code in ("de", "zh", "en")}
+    for name, code in (("mlqa-de", "de"), ("mlqa-zh", "zh"), ("mlqa-dev-zh", "zh")):
+        relevant = [(name, name, 1) for name in found.ids]
+        beir(folder / name, dict(zip(found.ids, found.passages[code])), asked, relevant)
+    found, place = passages("fi"), folder / "miracl"
+    json_lines(place / "miracl-corpus-v1.0-fi" / "docs-0.jsonl", rows_of(found.ids, found.passages["fi"]))
+    topics = place / "miracl-v1.0-fi"
+    tsv(topics / "topics" / "topics.miracl-v1.0-fi-dev.tsv", list(zip(found.ids, found.questions["fi"])))
+    judged = [f"{name}\tQ0\t{name}\t1" for name in found.ids]
+    lines(topics / "qrels" / "qrels.miracl-v1.0-fi-dev.tsv", judged)
+
+
+def write_classified(folder: Path) -> None:
+    """XNLI, PAWS-X and treebanks, as they are published; Arabic for any language but English and Thai."""
+    spoken = {"en": "en", "de": "ar", "zh": "th", "fr": "th", "ar": "ar"}
+    inference = {code: pair_lines(spoken[code], LABELS["xnli"]) for code in ("en", "de", "zh")}
+    lines(folder / "multinli.tsv", inference["en"])
+    keys = ("sentence1", "sentence2", "gold_label")
+    json_lines(folder / "multinli.jsonl", [dict(zip(keys, row.split("\t"))) for row in inference["en"]])
+    for code in ("de", "zh"):
+        lines(folder / f"xnli.{code}.tsv", inference[code])
+    rows = [f"{code}\t{row}" for code in ("en", "de") for row in inference[code]]
+    lines(folder / "xnli.test.tsv", ["\t".join(["language", *keys]), *rows])
+    for code, name in (("en", "train"), ("de", "test_2k"), ("fr", "test_2k")):
+        lines(folder / code / f"{name}.tsv", pair_lines(spoken[code], LABELS["pawsx"]))
+    lines(folder / "en_ewt-ud-train.conllu", treebank("en"))
+    lines(folder / "ar_padt-ud-test.conllu.gz", treebank("ar"))
+
+
+def write_hub_models(folder: Path) -> None:
+    """Tiny encoders in the place of the Hub's, as plain as those: without pooling; one of them knows some German."""
+    found = passages("de", "zh", "en", size=QUESTIONS)
+    texts = [text for code in ("de", "zh", "en") for text in (*found.passages[code], *found.questions[code])]
+    texts += [text for code in ("de", "fr", "vi") for pair in pairs(code) for text in pair]
+    for name, architecture in HUB_MODELS.items():
+        shape: dict[str, Any] = {"vocabulary": 500, "layers": 2, "hidden_size": 32, "heads": 2, "max_length": 510}
+        model = tiny_encoder(texts, architecture=architecture, pooling="cls", dropout=0.0, **shape)
+        if name == TAUGHT:
+            teach(model, pairs("de", size=400))
+        transformer: Any = model[0]
+        transformer.auto_model.save_pretrained(folder / name)
+        transformer.tokenizer.save_pretrained(folder / name)
+
+
+def teach(
+    model: SentenceTransformer, text: Sequence[tuple[str, str]], *, steps: int = 60, batch_size: int = 50
+) -> None:
+    """Enough for translations in this text to be found, as ``mine --calibrate`` must find some of the known ones."""
+    loss = TranslationRankingLoss(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
+    for step in range(steps):
+        start = step * batch_size % len(text)
+        columns = [model.preprocess(list(side)) for side in zip(*text[start : start + batch_size])]
+        optimizer.zero_grad()
+        loss(columns, None).backward()
+        optimizer.step()

@@ -1,0 +1,249 @@
+"""The commands that the README and every ``--help`` show, run as they can be pasted, on small files of those names."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from st_xling.cli import PIPELINE, build_parser, main
+from tests.example_files import write_example_files
+from tests.hub.clients import Client
+from tests.hub.hub_state import USER, Hub
+
+pytest_plugins = ["tests.hub.publishing"]
+
+README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+
+# What a line begins with → why it is not run here.
+EXCEPTED = {
+    "pip install": "it would install what these tests run",
+    "pytest": "it would run these tests",
+    "st-xling demo": "it trains for minutes; tests/test_demo.py runs it on less text",
+}
+
+# The only words added: two steps instead of a recipe's hundreds.
+SHORTER = {"train": ["--max-steps", "2"], "--xpi-data": ["--xpi-steps", "2"]}
+
+# Command → what its stdout says at least.
+SIGNATURE = r"(?m)^\w+\|.*\|st-xling:\S+$"
+SAYS = {
+    "train": r"steps in .* the model (of layer \S+ )?is in my-",
+    "evaluate": SIGNATURE,
+    "transfer": SIGNATURE,
+    "card": r"^the card is my-encoder/README.md\n",
+    "leak": SIGNATURE,
+    "encode": SIGNATURE,
+    "mine": SIGNATURE,
+    "score": SIGNATURE,
+    "rerank": SIGNATURE,
+    "search": r"\bHanoi\b",
+    "slim": SIGNATURE,
+    "push": r"(?m)^would go to user/\S+: \d+ files|^http://127\.0\.0\.1:\d+/\S+/commit/\w+$",
+}
+
+
+@dataclass(frozen=True)
+class Example:
+    """A command line, and where it stands."""
+
+    place: str
+    line: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.line}"
+
+    @property
+    def words(self) -> list[str]:
+        """Without the program's name, and without a pipe behind it, which is the shell's."""
+        return shlex.split(self.line.split(" | ")[0])[1:]
+
+    def after(self, *flags: str) -> list[str]:
+        """What follows these flags."""
+        return [word for flag, word in zip(self.words, self.words[1:]) if flag in flags]
+
+
+def command_lines(text: str) -> list[str]:
+    """Lines of a shell, those that go on below joined."""
+    joined = re.sub(r"\\\n\s*", "", text)
+    return [part.strip() for line in joined.splitlines() for part in line.split("&&") if part.strip()]
+
+
+def readme_lines() -> list[str]:
+    """Those of its blocks, and within its text before the results, which take hours and real data to make."""
+    blocks = re.findall(r"```bash\n(.*?)```", README, flags=re.DOTALL)
+    inline = re.findall(r"(?<!`)`(st-xling [^`]*)`", README.partition("## Results")[0])
+    return [line for block in [*blocks, *inline] for line in command_lines(block)]
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser and those below it."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from parsers(below)
+
+
+def epilog_lines(parser: argparse.ArgumentParser) -> list[str]:
+    lines = command_lines(parser.epilog or "")
+    return [line for line in lines if line.startswith("st-xling ")]
+
+
+def excepted(line: str) -> str | None:
+    return next((start for start in EXCEPTED if line.startswith(start)), None)
+
+
+ALL = [Example("README", line) for line in readme_lines()]
+LEAVES = [parser for parser in parsers(build_parser()) if parser._defaults.get("run")]
+ALL += [Example(f"{parser.prog} --help", line) for parser in LEAVES for line in epilog_lines(parser)]
+STREET = [Example("st-xling --help", line) for line in command_lines(PIPELINE) if line.startswith("st-xling ")]
+EXAMPLES = [example for example in ALL if not excepted(example.line)]
+
+
+class Workshop:
+    """A folder of the files that examples name, where each line is run once.
+
+    What several examples need, such as ``my-encoder``, is made by the first of the examples whose ``--out`` it is; each
+    of the others runs in a folder of its own, with copies.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.home = folder / "files", folder / "home"
+        self.folder.mkdir()
+        write_example_files(self.folder)
+        self.given = {path.name for path in self.folder.iterdir()}
+        self.makers: dict[str, Example] = {}
+        for example in EXAMPLES:
+            for name in example.after("--out"):
+                self.makers.setdefault(name, example)
+        self.done: dict[str, tuple[Path, str]] = {}
+        self.begun: set[str] = set()
+
+    def needs(self, example: Example) -> list[str]:
+        """What other examples make and this one takes."""
+        made = [name for name in self.makers if name not in self.given and name not in example.after("--out")]
+        return [name for name in made if name in example.words]
+
+    def run(self, example: Example, run: Callable[[Path, list[str]], str] | None = None) -> tuple[Path, str]:
+        """The folder it ran in, and its stdout."""
+        if example.line not in self.done:
+            assert example.line not in self.begun, f"it failed before: {example}"
+            self.begun.add(example.line)
+            needed = self.needs(example)
+            for name in needed:
+                self.run(self.makers[name])
+            shared = [name for name in example.after("--out") if self.makers[name] is example]
+            own = not shared or bool(set(shared) & self.given)
+            folder = self.lay_out(example, needed) if own else self.folder
+            words = [*example.words, *(word for key, more in SHORTER.items() if key in example.words for word in more)]
+            self.done[example.line] = folder, (run or self.in_process)(folder, words)
+        return self.done[example.line]
+
+    def lay_out(self, example: Example, needed: list[str]) -> Path:
+        """A folder with the files, and copies of what other examples made."""
+        folder = self.folder.with_name(f"example-{len(self.begun)}")
+        folder.mkdir()
+        for name in self.given - set(example.after("--out")):
+            (folder / name).symlink_to(self.folder / name)
+        for name in needed:
+            copy = shutil.copytree if (self.folder / name).is_dir() else shutil.copyfile
+            copy(self.folder / name, folder / name)
+        return folder
+
+    def in_process(self, folder: Path, words: list[str]) -> str:
+        stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(stdout):
+            patch.chdir(folder)
+            patch.setattr("huggingface_hub.constants.HF_HOME", str(self.home))  # beside it, vectors are cached
+            for name in ("TOKENIZERS_PARALLELISM", "TRANSFORMERS_VERBOSITY", "TRANSFORMERS_NO_ADVISORY_WARNINGS"):
+                patch.setenv(name, "true" if name == "TOKENIZERS_PARALLELISM" else "error")
+            assert main(words) == 0, f"{shlex.join(words)} failed"
+        stdout.flush()
+        return stdout.buffer.getvalue().decode("utf-8")
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    return Workshop(tmp_path_factory.mktemp("examples"))
+
+
+def on_the_hub(process: Client) -> Callable[[Path, list[str]], str]:
+    """Runs a command in the process that talks to the Hub on loopback, whose user it has."""
+
+    def run(folder: Path, words: list[str]) -> str:
+        assert process.python("import os; os.chdir(words[0])", folder).status == 0
+        ran = process.st_xling(*(re.sub(r"^user/", f"{USER}/", word) for word in words))
+        assert ran.status == 0, ran.stderr
+        return ran.stdout
+
+    return run
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=str)
+def test_an_example_runs(example: Example, workshop: Workshop, request: pytest.FixtureRequest) -> None:
+    runner = None
+    if "--validate" in example.words or ("push" in example.words and "--dry-run" not in example.words):
+        hub: Hub = request.getfixturevalue("hub")
+        runner = on_the_hub(request.getfixturevalue("process"))
+        folder, stdout = workshop.run(example, runner)
+        assert hub.repos or "--validate" in example.words
+    else:
+        folder, stdout = workshop.run(example)
+    check(example, folder, stdout)
+
+
+def check(example: Example, folder: Path, stdout: str) -> None:
+    """Files are there, and stdout says what the command's should; with ``--out -`` it is the data themselves."""
+    for name in example.after("--out", "--json", "--rejects", "--runs"):
+        path = folder / name
+        made = any(path.iterdir()) if path.is_dir() else path.is_file()
+        assert made or name == "-" or "--plan" in example.words, f"{name} is missing"
+    if example.words[0] == "train":
+        assert (folder / example.after("--out")[0] / "README.md").is_file()
+    if "-" in example.after("--out"):
+        assert all(len(line.split("\t")) > 1 or line.startswith("{") for line in stdout.splitlines()) and stdout
+    elif "--plan" in example.words:
+        assert stdout.strip()
+    else:
+        assert re.search(SAYS[example.words[0]], stdout), stdout
+
+
+@pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: leaf.prog)
+def test_every_command_has_an_example(leaf: argparse.ArgumentParser) -> None:
+    assert any(line.startswith(f"{leaf.prog} ") or line == leaf.prog for line in epilog_lines(leaf))
+
+
+@pytest.mark.parametrize("parser", parsers(build_parser()), ids=lambda parser: parser.prog)
+def test_every_option_is_explained(parser: argparse.ArgumentParser) -> None:
+    bare = [action.dest for action in parser._actions if not action.help and not action.choices]
+    assert bare == []
+
+
+def test_exceptions_are_few_and_needed() -> None:
+    lines = [example.line for example in ALL]
+    assert all(line.startswith("st-xling ") or excepted(line) for line in lines)
+    assert {excepted(line) for line in lines} - {None} == set(EXCEPTED)
+    assert len(EXAMPLES) > 40
+
+
+def test_the_street_can_be_walked(tmp_path: Path) -> None:
+    """The examples of ``st-xling --help``, one after the other, in one folder."""
+    made = Workshop(tmp_path)
+    walked = []
+    for example in STREET:
+        if excepted(example.line):
+            continue
+        words = example.words
+        more = [word for key, words_more in SHORTER.items() if key in words for word in words_more]
+        check(example, made.folder, made.in_process(made.folder, [*words, *more]))
+        walked.append(words[0])
+    assert list(dict.fromkeys(walked)) == ["train", "evaluate", "mine", "rerank", "card", "push"]
