@@ -65,7 +65,11 @@ def parse_phrasebook(
     if match[1] is not None and not all(named):
         raise ValueError(f"expected phrasebook:de,fr or de-en=phrasebook, got {spec!r}; list languages by code")
     known = {name: _OPTIONS[name] for name in options}
-    return PhrasebookSpec(_languages(named), read_options(match[2] or "", known, spec=spec))
+    try:
+        languages = _languages(named)
+    except ValueError as error:
+        raise ValueError(f"{spec}: {error}") from error
+    return PhrasebookSpec(languages, read_options(match[2] or "", known, spec=spec))
 
 
 def phrasebook_name(specs: Iterable[str], *, split: str) -> str | None:
