@@ -184,7 +184,9 @@ def test_parallel_imports(tmp_path):
         "import sys, time, json\nfrom pathlib import Path\n"
         "while time.time() < float(sys.argv[1]):\n    pass\n"
         "import st_xling\nfrom st_xling.metrics import shims, NAMES\n"
-        "files = [next(shims.modules_cache().rglob(f'{name}.py')) for name in NAMES]\n"
+        # Not rglob, which fails over the folders that the other processes make and remove meanwhile.
+        "places = {name: f'evaluate_modules/metrics/*{name}/[0-9a-f]*/{name}.py' for name in NAMES}\n"
+        "files = [next(shims.modules_cache().glob(place)) for place in places.values()]\n"
         "print(json.dumps([file.read_text() == shims.shim_text(name) for name, file in zip(NAMES, files)]))"
     )
     start = str(time.time() + 0.5)
@@ -201,6 +203,7 @@ def test_parallel_imports(tmp_path):
     ]
     for process in running:
         out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
         assert json.loads(out) == [True, True, True], err
     assert len(shim_files(tmp_path / "modules")) == 3
 
