@@ -41,7 +41,7 @@ def add_parser(commands: Any) -> None:
     card.add_argument("--intended-use", metavar="TEXT", help="instead of the generated section")
     card.add_argument("--limits", metavar="TEXT", help="instead of the generated section")
     card.add_argument("--author", action="append", metavar="NAME", help="may be repeated")
-    card.add_argument("--citation", type=Path, metavar="FILE", help="BibTeX of the model")
+    card.add_argument("--citation", metavar="FILE", help="BibTeX of the model")
     card.add_argument("--validate", action="store_true", help="also ask the Hub's validator (HF_ENDPOINT)")
     card.set_defaults(run=run)
 
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
         data_licenses=_data_licenses(arguments.data_license),
         languages=_list(arguments.languages),
         authors=None if arguments.author is None else tuple(filter(None, arguments.author)),
-        citation=None if arguments.citation is None else arguments.citation.read_text(encoding="utf-8"),
+        citation=arguments.citation and Path(arguments.citation).read_text(encoding="utf-8"),
     )
     path = write_card(arguments.model, options=options)
     print(f"the card is {path}")

@@ -124,6 +124,8 @@ class BuccEvaluator(SignedEvaluator):
             split: Judged.
             train_split: Gives the thresholds; unused when ``threshold`` is among the options.
             options: Passed to the constructor.
+        Raises:
+            ValueError: Both splits of a pair are the same text; as :func:`~st_xling.data.read_bucc`.
         """
         from st_xling.data import read_bucc
 
@@ -131,6 +133,13 @@ class BuccEvaluator(SignedEvaluator):
         test = {pair: read_bucc(folder, pair, split) for pair in wanted}
         if train_split is not None and options.get("threshold") is None:
             options["train"] = {pair: read_bucc(folder, pair, train_split) for pair in wanted}
+            if same := [pair for pair in wanted if options["train"][pair] == test[pair]]:
+                raise ValueError(
+                    f"thresholds must come from text that does not judge them: of {', '.join(same)}, split {split!r} "
+                    f"and train split {train_split!r} are the same; choose another, or take threshold='tune'."
+                )
+            if train_split != "training":
+                options["train_split"] = train_split
         return cls(test, split=split, **options)
 
     @classmethod

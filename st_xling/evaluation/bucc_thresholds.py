@@ -46,7 +46,12 @@ def publishable_thresholds(
 
 
 def _why_not(evaluator: BuccEvaluator, pair: str, threshold: float) -> str | None:
-    if evaluator.threshold_source == "tuned on this gold":
+    if evaluator.truncate_dim is not None:
+        return f"embeddings were cut to {evaluator.truncate_dim} dimensions, which mining does not do"
+    if (
+        evaluator.threshold_source == "tuned on this gold"
+        or (evaluator.train or {}).get(pair) == evaluator.corpora[pair]
+    ):
         return "it was tuned on the gold that it was judged by"
     if not math.isfinite(threshold):
         return f"it is {threshold}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -10,12 +12,17 @@ from pathlib import Path
 
 from st_xling._version import __version__
 from st_xling.hub.card import CardOptions, write_card
+from st_xling.hub.card.options import CARD_FILE
 from st_xling.hub.commit import Commit, Destination, commit
 from st_xling.hub.files import PublishedFile, published_files
 from st_xling.hub.known_files import describe
 from st_xling.models.companions import names
 
-CARD = "README.md"
+logger = logging.getLogger(__name__)
+
+CARD, OTHERS_CARD = "README.md", "README.before.md"
+
+_PLACE = re.compile(r"(?<![^\s=,:|'\"])(?!//)[/~][\w.~-]+(?:/[\w.~-]+)+")
 
 
 @dataclass(frozen=True)
@@ -78,8 +85,11 @@ def push_model(
     with tempfile.TemporaryDirectory(prefix="st-xling-") as beside:
         if dry_run:
             folder = _twin(folder, before, Path(beside))
+        else:
+            _keep_words(folder)
         card = write_card(folder, options=CardOptions(repo_id=repo_id)).read_text(encoding="utf-8")
         files = published_files(folder)
+        _tell_of_places(folder, files)
     check_described([file.path for file in files], card)
     if dry_run:
         return PushReport(repo_id, tuple(files), None)
@@ -107,6 +117,27 @@ def left_over(paths: Sequence[str], read: Callable[[str], str]) -> list[str]:
     if "st-xling" not in card:
         return []
     return [path for path in paths if path != CARD and describe(path) is not None and names(card, path)]
+
+
+def _keep_words(folder: Path) -> None:
+    """Put a card that others wrote aside before ours takes its place."""
+    card = folder / CARD
+    if card.is_file() and not any((folder / trace).is_file() for trace in (CARD_FILE, "training/run.json")):
+        shutil.copyfile(card, folder / OTHERS_CARD)
+        logger.warning("%s is replaced by a card of ours; what it said is in %s", card, folder / OTHERS_CARD)
+
+
+def _tell_of_places(folder: Path, files: Sequence[PublishedFile]) -> None:
+    """Warn of places on this machine that published files name, which everybody will read."""
+    found = {
+        file.path: places
+        for file in files
+        if file.path.endswith(".json") and "tokenizer" not in file.path
+        if (places := sorted(set(_PLACE.findall((folder / file.path).read_text(encoding="utf-8")))))
+    }
+    if found:
+        told = "; ".join(f"{path}: {', '.join(places)}" for path, places in found.items())
+        logger.warning("published files name places on this machine: %s; relative paths in commands avoid it", told)
 
 
 def _twin(folder: Path, files: Sequence[PublishedFile], goal: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import logging
 import re
@@ -17,6 +18,12 @@ logger = logging.getLogger(__name__)
 
 _CARD = "README.md"
 _WORK = re.compile(r"training/(?!run\.json$|log\.jsonl$)|\.")
+# Settings that change embeddings or scores; others, and the files as a whole, differ by version of the host.
+_SETTINGS = {
+    "config_sentence_transformers.json": ("prompts", "default_prompt_name", "similarity_fn_name"),
+    "sentence_bert_config.json": ("max_seq_length", "do_lower_case"),
+    "tokenizer_config.json": ("model_max_length",),
+}
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -72,8 +79,8 @@ def keep_companions(model: M, folder: str | Path) -> M:
 
 
 def names(card: str, path: str) -> bool:
-    """Whether the text of a card names ``path``, whole; Markdown's backslashes do not count."""
-    text = re.sub(r"\\([^\w\s]|_)", r"\1", card)
+    """Whether the text of a card names ``path``, whole; Markdown's backslashes and entities do not count."""
+    text = html.unescape(re.sub(r"\\([^\w\s]|_)", r"\1", card))
     return re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-]|\.\w)", text) is not None
 
 
@@ -104,6 +111,9 @@ def _unlike(saved: Path, folder: Path) -> str | None:
             equal = (folder / name).is_file() and _same_tensors(path, folder / name)
         elif name == "modules.json" or (path.name == "config.json" and "_Transformer" not in name and "/" in name):
             equal = _read_json(path) == _read_json(folder / name)
+        elif keys := _SETTINGS.get(path.name):
+            ours, theirs = _read_json(path) or {}, _read_json(folder / name) or {}
+            equal = all(ours.get(key) == theirs.get(key) for key in keys)
         else:
             continue
         if not equal:

@@ -195,7 +195,8 @@ def _claim(
         processes.on_main(lambda: folder.start_over(manifest))
     if recipe.training.mini_batch_size == AUTO:
         manifest["mini_batch_size"] = getattr(trainer.loss, "mini_batch_size", 0)
-        processes.on_main(lambda: folder.write_manifest({**manifest, "finished": False}))
+        ended = checkpoint is not None and bool(folder.read_manifest().get("finished"))
+        processes.on_main(lambda: folder.write_manifest({**manifest, "finished": ended}))
     if recipe.training.lora is not None and checkpoint is None:
         processes.on_main(lambda: save_model(without_adapters(trainer.model), folder.base))
     return trainer, texts, checkpoint

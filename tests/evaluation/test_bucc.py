@@ -312,3 +312,16 @@ def test_xsim_by_language(data):
         xsim_by_language(TableModel(vectors), {"deu": (pairs["deu"][0][:2], pairs["deu"][1][:1])}, k=1)
     with pytest.raises(ValueError, match="at least one language"):
         xsim_by_language(TableModel(vectors), {})
+
+
+def test_a_split_does_not_choose_its_own_threshold(tmp_path):
+    for split in ("training", "sample"):
+        (tmp_path / f"de-en.{split}.de").write_text("d1\tJa.\nd2\tNein.\n", encoding="utf-8")
+        (tmp_path / f"de-en.{split}.en").write_text(f"e1\tYes.\ne2\tNo, {split}.\n", encoding="utf-8")
+        (tmp_path / f"de-en.{split}.gold").write_text("d1\te1\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="split 'training' and train split 'training' are the same"):
+        BuccEvaluator.from_folder(tmp_path, ["de-en"], split="training", k=1)
+    tuned = BuccEvaluator.from_folder(tmp_path, ["de-en"], split="training", threshold="tune", k=1)
+    assert "|threshold:tuned on this gold|" in tuned.signature
+    other = BuccEvaluator.from_folder(tmp_path, ["de-en"], split="training", train_split="sample", k=1)
+    assert "|threshold:sample|split:training|" in other.signature

@@ -45,6 +45,17 @@ def test_of_a_training_split_or_given(name: str, model: SentenceTransformer) -> 
         }
 
 
+def test_of_text_that_judges_itself_or_of_cut_vectors(model: SentenceTransformer) -> None:
+    same = BuccEvaluator({"de-en": corpus("test")}, train={"de-en": corpus("test")})
+    assert publishable_thresholds(same, same(model)) == (
+        {}, {"de-en": "it was tuned on the gold that it was judged by"}
+    )  # fmt: skip
+    cut = BuccEvaluator({"de-en": corpus("test")}, train={"de-en": corpus("dev")}, truncate_dim=8)
+    assert publishable_thresholds(cut, cut(model)) == (
+        {}, {"de-en": "embeddings were cut to 8 dimensions, which mining does not do"}
+    )  # fmt: skip
+
+
 def test_those_that_mean_nothing_elsewhere(model: SentenceTransformer) -> None:
     tuned = BuccEvaluator({"de-en": corpus("test")}, threshold="tune")
     assert publishable_thresholds(tuned, tuned(model)) == (

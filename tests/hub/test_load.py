@@ -91,7 +91,14 @@ def test_another_model_leaves_the_figures_behind(
     carded: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """They are true of the weights that were judged, and of no others."""
-    for name, change in (("weights", _nudge), ("modules", _normalize), ("precision", lambda model: model.half())):
+    changes: dict[str, Callable[[Any], Any]] = {
+        "weights": _nudge,
+        "modules": _normalize,
+        "precision": lambda model: model.half(),
+        "length": lambda model: setattr(model, "max_seq_length", 4),
+        "prompt": lambda model: model.prompts.update(query="query: "),
+    }
+    for name, change in changes.items():
         model = load(carded, device="cpu")
         change(model)
         with caplog.at_level(logging.WARNING):

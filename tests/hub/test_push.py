@@ -268,6 +268,34 @@ def test_the_card_must_name_every_file() -> None:
         check_described(["config.json", "pictures/a.png", "model.safetensors"], card)
 
 
+def test_names_with_signs_of_markdown_are_found() -> None:
+    assert names("| <code>pictures/loss&#95;&#95;dev.png</code> |", "pictures/loss__dev.png")
+    assert not names("| <code>pictures/loss&#95;&#95;dev.png</code> |", "loss__dev.png")
+
+
+def test_a_card_of_others_is_put_aside(my_encoder: Path, hub: Hub, client: Run) -> None:
+    for trace in ("card.json", "training/run.json"):
+        (my_encoder / trace).unlink(missing_ok=True)
+    (my_encoder / "README.md").write_text("my words", encoding="utf-8")
+    done = client("push", my_encoder, "tester/words")
+    assert done.status == 0, done.stderr
+    assert (my_encoder / "README.before.md").read_text(encoding="utf-8") == "my words"
+    assert "is replaced by a card of ours" in done.stderr
+    assert "README.before.md" not in hub.files("tester/words")
+
+
+def test_places_on_this_machine_are_told(my_encoder: Path, client: Run) -> None:
+    run_file = my_encoder / "training" / "run.json"
+    run_file.parent.mkdir(exist_ok=True)
+    run_file.write_text(
+        json.dumps({"command": "st-xling train tr --data de-en=/home/me/client/a.tsv --out m", "finished": True}),
+        encoding="utf-8",
+    )
+    done = client("push", my_encoder, "tester/new", "--dry-run", token="")
+    assert done.status == 0, done.stderr
+    assert "published files name places on this machine: training/run.json: /home/me/client/a.tsv" in done.stderr
+
+
 def test_what_files_are(my_encoder: Path) -> None:
     """Sharded weights, vocabularies, links into a cache; and every phrase says something."""
     weights = load_file(my_encoder / "model.safetensors")

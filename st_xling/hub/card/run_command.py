@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -28,6 +27,7 @@ def shown_command(command: str, *, repo_id: str | None = None) -> str:
         return command
     kept: list[str] = []
     rest = iter(words)
+    takes_words = words[1:2] == ["slim"]  # whose --keep has a value: tokens that stay
     for word in rest:
         flag, equals, value = word.partition("=")
         if flag in _WITH_VALUE:
@@ -35,7 +35,7 @@ def shown_command(command: str, *, repo_id: str | None = None) -> str:
                 next(rest, None)
         elif flag == "--out":
             kept += [flag, PurePath(value if equals else next(rest, "")).name or "model"]
-        elif word not in _SWITCHES:
+        elif word not in _SWITCHES or (takes_words and word == "--keep"):
             kept.append(word)
     place = {"evaluate": 3, "transfer": 3}.get(kept[1] if len(kept) > 1 else "")
     if repo_id and place is not None and len(kept) > place and not kept[place].startswith("-"):
@@ -44,10 +44,15 @@ def shown_command(command: str, *, repo_id: str | None = None) -> str:
 
 
 def flag_values(command: str | None, flag: str) -> list[str]:
-    """What a flag was given, each time."""
-    words = _words(command or "") or []
-    found = [after for word, after in itertools.pairwise(words) if word == flag]
-    return found + [word.partition("=")[2] for word in words if word.startswith(f"{flag}=")]
+    """What a flag was given, each time, in order."""
+    found: list[str] = []
+    rest = iter(_words(command or "") or [])
+    for word in rest:
+        if word == flag:
+            found += [next(rest, "")]
+        elif word.startswith(f"{flag}="):
+            found.append(word.partition("=")[2])
+    return found
 
 
 def absolute_paths(commands: Sequence[str]) -> list[str]:

@@ -49,8 +49,9 @@ def flat_recipe(recipe: Mapping[str, Any], stem: str = "") -> Iterator[tuple[str
 
 def _start(facts: CardFacts) -> str:
     start = facts.run.get("model")
-    if facts.base_model:
-        return f"It started from [{plain(facts.base_model)}](https://huggingface.co/{facts.base_model})."
+    base = facts.found.get("base_model") if facts.slim else facts.base_model
+    if base:
+        return f"It started from [{plain(base)}](https://huggingface.co/{base})."
     if start == "tiny":
         shape = ", ".join(f"{key} {value}" for key, value in (facts.run.get("tiny") or {}).items())
         asked = f" ({plain(shape)})" if shape else ""

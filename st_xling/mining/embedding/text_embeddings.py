@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from st_xling.mining.cosines import Embeddings
@@ -116,7 +116,9 @@ VectorMakers = dict[str, Encoder | GivenEmbeddings]
 
 def model_names(makers: VectorMakers) -> str:
     """The models that the vectors are of, for a signature: with their hashes, or the file where none is known."""
-    return ",".join(dict.fromkeys(str(maker.identity or maker.name) for maker in makers.values()))
+    names = (str(maker.identity or maker.name) for maker in makers.values())
+    # Of a place on this machine the last part: signatures are published.
+    return ",".join(dict.fromkeys(PurePath(name).name if name.startswith(("/", "~")) else name for name in names))
 
 
 def vectors_from(

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -20,6 +21,8 @@ from st_xling.mining.files.shared_json import change_object, read_object
 from st_xling.mining.margins import MARGINS
 from st_xling.mining.mine import RETRIEVALS
 from st_xling.mining.thresholds.language_pairs import languages_of
+
+logger = logging.getLogger(__name__)
 
 #: Name of the file in a model's folder, or in its repository.
 MINING_FILE = "mining.json"
@@ -159,14 +162,26 @@ def _entry(entry: Any) -> PublishedThreshold:
 def _downloaded(model: str) -> Path | None:
     """The file of a model on the Hub, as it is cached; ``None`` if there is none."""
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError, HFValidationError, RepositoryNotFoundError
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+    )
 
     # A name alone may be, as it is for the host, one of its own models.
     names, is_there = [model, *([] if "/" in model else [f"sentence-transformers/{model}"])], False
     for name in names:
         try:
             return Path(hf_hub_download(name, MINING_FILE))
-        except EntryNotFoundError:  # also where there is no network, and nothing in the cache
+        except LocalEntryNotFoundError:  # a kind of the next one
+            is_there = True
+            logger.warning(
+                "thresholds of %s are not known: %s is not in the cache, and the Hub cannot be asked.",
+                name,
+                MINING_FILE,
+            )
+        except EntryNotFoundError:
             is_there = True
         except (RepositoryNotFoundError, HFValidationError) as error:
             fault = error

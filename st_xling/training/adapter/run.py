@@ -117,8 +117,10 @@ def train_adapter(
     columns = list(dict.fromkeys(column for row in rows for column in row.columns))
     encoded = vectors.fill([*texts, *judged], columns)
     seconds = {"encoding": round(time.perf_counter() - started, 2)}
+    repeats = resume and folder.manifest_path.is_file()
     folder.claim(manifest, resume=resume, overwrite=overwrite)
-    folder.start_over(manifest)
+    if not repeats:
+        folder.start_over(manifest)
     started = time.perf_counter()
     try:
         results = [try_layer(row, pairs, recipe, vectors, evaluator) for row in rows]

@@ -133,3 +133,19 @@ def test_the_validator_of_the_hub_is_asked(copy_of, tmp_path):
 def test_offline_the_validator_is_not_asked(copy_of, capsys):
     assert main(["card", str(copy_of("encoder")), "--validate"]) == 2  # HF_HUB_OFFLINE is set for all tests
     assert "was not validated" in capsys.readouterr().err
+
+
+def test_commands_are_shown_as_they_were_given():
+    cut = "st-xling slim enc --langs de,en --text phrasebook:de --keep 'query: ' --out /home/me/small --overwrite"
+    assert shown_command(cut) == "st-xling slim enc --langs de,en --text phrasebook:de --keep 'query: ' --out small"
+    mixed = "st-xling train tr --data=de-en=a/b --data fr-en=phrasebook --data es-en=c.tsv --out m"
+    assert flag_values(mixed, "--data") == ["de-en=a/b", "fr-en=phrasebook", "es-en=c.tsv"]
+
+
+def test_an_empty_citation_takes_it_back(copy_of, tmp_path):
+    folder, entry = copy_of("encoder"), tmp_path / "mine.bib"
+    entry.write_text("@misc{mine, title = {Mine}}", encoding="utf-8")
+    assert main(["card", str(folder), "--citation", str(entry)]) == 0
+    assert "@misc{mine" in (folder / "README.md").read_text(encoding="utf-8")
+    assert main(["card", str(folder), "--citation", ""]) == 0
+    assert "@misc{mine" not in (folder / "README.md").read_text(encoding="utf-8")
