@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +79,7 @@ def run(
     sources = RetrievalSources(
         queries=load_query_passage_specs(arguments.data, **skip),
         parallel=load_data_specs(arguments.parallel, **skip) if arguments.parallel else {},
-        others={name: part for spec in arguments.others or () for name, part in _others(spec, **skip).items()},
+        others=_all_others(arguments.others or (), **skip),
     )
     for role in ("queries", "parallel", "others"):
         for name, part in getattr(sources, role).items():
@@ -107,6 +108,19 @@ def _evaluator(arguments: argparse.Namespace) -> Any:
 
     sets = load_retrieval_specs(arguments.dev, split="dev", skip_bad_lines=arguments.skip_bad_lines)
     return RetrievalEvaluator(sets, name="dev", write_csv=False)
+
+
+def _all_others(specs: Iterable[str], *, skip_bad_lines: bool) -> dict[str, Dataset]:
+    """Sentences of all ``--others``, by names of their own."""
+    found: dict[str, Dataset] = {}
+    for spec in specs:
+        for name, part in _others(spec, skip_bad_lines=skip_bad_lines).items():
+            number, free = 1, name
+            while free in found:
+                number += 1
+                free = f"{name}-{number}"
+            found[free] = part
+    return found
 
 
 def _others(spec: str, *, skip_bad_lines: bool) -> dict[str, Dataset]:

@@ -19,6 +19,7 @@ from typing import Any
 from st_xling.data.faults import FaultLog
 from st_xling.data.languages import UNKNOWN
 from st_xling.data.lines import describe_missing, iter_lines
+from st_xling.data.pairs import SURROGATE
 from st_xling.data.phrasebook_spec import is_phrasebook
 from st_xling.data.readers import file_ending
 from st_xling.data.records import json_objects
@@ -121,7 +122,9 @@ def _texts(path: Path, skip_bad_lines: bool) -> Iterator[str]:
             continue
         for _, row in json_objects(path, [line], faults, number):
             text = row.get("text")
-            if isinstance(text, str) and text.strip():
+            if isinstance(text, str) and SURROGATE.search(text):
+                faults.add(path, number, "bad JSON", "text holds half a surrogate pair")
+            elif isinstance(text, str) and text.strip():
                 yield text
             else:
                 faults.add(path, number, "no text", "expected a key text with words in it")

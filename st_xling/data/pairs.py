@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 COLUMNS = ("source", "target", "source_language", "target_language")
 """The columns of every parallel dataset, all strings, in this order."""
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def pair_dataset(rows: Iterable[tuple[str, str, str, str]]) -> Dataset:
@@ -82,7 +82,7 @@ class PairCollector:
     ) -> None:
         r"""Like ``add``, for text that may hold half a surrogate pair, as JSON's ``"\ud83d"`` does."""
         for side, value in (("source", source), ("target", target)):
-            if isinstance(value, str) and _SURROGATE.search(value):
+            if isinstance(value, str) and SURROGATE.search(value):
                 self.faults.add(self.where, line, "bad JSON", f"{side} holds half a surrogate pair")
                 return
         self.add(line, source, target, source_language, target_language)

@@ -27,7 +27,11 @@ def figures(metric: Any, texts: Sequence[str], options: str = "") -> dict[str, A
         ValueError: Text that is not such JSON, or what the metric refuses.
     """
     given = {name: _parse(name, text, list) for name, text in zip(input_names(metric), texts, strict=True)}
-    return metric.compute(**given, **(_parse("options", options, dict) if options.strip() else {}))
+    extra = _parse("options", options, dict) if options.strip() else {}
+    try:
+        return metric.compute(**given, **extra)
+    except (TypeError, KeyError, IndexError) as error:
+        raise ValueError(f"the metric does not take this: {error}.") from error
 
 
 def input_names(metric: Any) -> list[str]:

@@ -119,7 +119,10 @@ def test_text_that_does_not_do(source: Path, tmp_path: Path, capsys: pytest.Capt
     empty = ["--text", f"fr={tmp_path / 'empty.txt'}"]
     assert "got none of fr (there is text of: de, en)" in fails([str(source), "--langs", "de,fr", *book, *out], capsys)
     assert "got none of fr" in fails([str(source), "--langs", "de,fr", *book, *empty, *out], capsys)
-    assert "got none of de" in fails([str(source), "--langs", "de", *book, "--hold-out", "60", *out], capsys)
+    held = fails([str(source), "--langs", "de", *book, "--hold-out", "60", *out], capsys)
+    assert "hold_out must leave text to count: 60 takes all of de; hold out less" in held
+    parity = [str(source), "--langs", "de", *book, *out, "--parity", "fr=phrasebook?size=20"]
+    assert "parity is found on text of de: got text of fr alone" in fails(parity, capsys)
     assert "languages are needed" in fails([str(source), "--langs", ",", *book, *out], capsys)
     assert "min_count must be 1 or more" in fails(
         [str(source), "--langs", "de", *book, *out, "--min-count", "0"], capsys

@@ -64,6 +64,16 @@ def test_train_then_evaluate(root: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert (runs / "en.BM25.trec").read_text(encoding="utf-8").startswith("q0 Q0 en:p0 1 ")
 
 
+def test_others_of_one_file_name_are_all_read(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "yy.txt").write_text((root / "yy.txt").read_text(encoding="utf-8"), encoding="utf-8")
+    data = ["--data", f"queries={root / 'queries.jsonl'}", "--parallel", f"xx-en={root / 'xx-en.tsv'}"]
+    others = [word for place in (root, tmp_path / "b") for word in ("--others", f"yy={place / 'yy.txt'}")]
+    assert main(["train", "ir-langcl", *SHORT, *data, *others, "--out", str(tmp_path / "out")]) == 0
+    told = capsys.readouterr().err
+    assert "others yy:yy.txt: 8 sentences" in told and "others yy:yy.txt-2: 8 sentences" in told
+
+
 def test_bm25_alone(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "retrieval", "bm25", "--data", f"xx={root / 'set'}", "--query-languages", "xx"]) == 0
     captured = capsys.readouterr()

@@ -46,7 +46,9 @@ def test_faults_are_named(tmp_path: Path) -> None:
         language_texts([f"de={tmp_path / 'pair.tsv'}"])
     (tmp_path / "bad.txt").write_bytes(b"gut\n\xff\xfe\n")
     (tmp_path / "bad.jsonl").write_text('{"text": ""}\n{"texts": "a"}\n{"text": "gut"}\n', encoding="utf-8")
-    for name, fault in (("bad.txt", "invalid UTF-8"), ("bad.jsonl", "no text")):
+    (tmp_path / "half.jsonl").write_text('{"text": "ein \\ud83d"}\n{"text": "gut"}\n', encoding="utf-8")
+    faults = (("bad.txt", "invalid UTF-8"), ("bad.jsonl", "no text"), ("half.jsonl", "half a surrogate pair"))
+    for name, fault in faults:
         (source,) = language_texts([f"de={tmp_path / name}"])
         with pytest.raises(ValueError, match=fault):
             list(source)

@@ -118,6 +118,9 @@ def test_what_the_page_computes(bucc: Any) -> None:
         figures(bucc, ["[1", gold])
     with pytest.raises(ValueError, match="options must be an object in JSON: got list"):
         figures(bucc, [mined, gold], "[]")
+    for texts, options in (([mined, gold], '{"treshold": 1}'), (["[]", "[]"], "")):
+        with pytest.raises(ValueError, match="the metric does not take this"):
+            figures(bucc, texts, options)
 
 
 def test_the_page(bucc: Any) -> None:

@@ -97,5 +97,10 @@ def _parallel_phrases(specs: Iterable[str]) -> list[str]:
     specs = list(specs)
     if len(specs) < 2 or not all(map(is_pair_spec, specs)) or not are_phrasebooks(parse_pair_specs(specs)):
         return specs
-    (first, _), *others = parse_pair_specs(specs).items()
+    books = parse_pair_specs(specs)
+    if len(set(books.values())) > 1:
+        raise ValueError(
+            f"phrases are the same in every language, so size, split and seed must be, too: got {', '.join(specs)}."
+        )
+    (first, _), *others = books.items()
     return [f"{language}-{first}={book}" for language, book in others]

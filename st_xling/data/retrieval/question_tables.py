@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from st_xling.data.faults import FaultLog
 from st_xling.data.hub import read_hub
-from st_xling.data.pairs import pair_dataset
+from st_xling.data.pairs import PairCollector
 from st_xling.data.readers import HUB_ID, READERS, file_ending
 from st_xling.data.squad_form import NO_ANSWER, read_squad
 
@@ -58,17 +59,17 @@ def read_question_table(
     if len(chosen) != 2:
         raise ValueError(f"expected two columns, the query's and the passage's: got {','.join(chosen)}.")
     if ending in _SQUAD:
-        return _of_squad(path, language)
+        return _of_squad(path, language, skip_bad_lines=skip_bad_lines)
     if is_file:
         named = {"columns": chosen} if ending in _BY_NAME else {}
         return READERS[ending](path, **languages, **named, skip_bad_lines=skip_bad_lines)  # type: ignore[arg-type]
     return read_hub(place, **languages, columns=chosen, name=name, split=split, skip_bad_lines=skip_bad_lines)
 
 
-def _of_squad(path: Path, language: str) -> Dataset:
+def _of_squad(path: Path, language: str, *, skip_bad_lines: bool) -> Dataset:
     found = read_squad(path)
-    return pair_dataset(
-        (question.text, found.paragraphs[question.paragraph], language, language)
-        for question in found.questions
-        if question.fault != NO_ANSWER
-    )
+    pairs = PairCollector(str(path), FaultLog(skip_bad_lines=skip_bad_lines), language, language)
+    for number, question in enumerate(found.questions, 1):
+        if question.fault != NO_ANSWER:
+            pairs.add_unescaped(number, question.text, found.paragraphs[question.paragraph])
+    return pairs.dataset()

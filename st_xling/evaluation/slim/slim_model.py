@@ -165,6 +165,12 @@ class _Text:
                 for language, text in row:
                     self.counts[language] += 1
                     yield text
+        left = {code for rows in self.held_out.values() for row in rows for code, _ in row} - set(self.counts)
+        if left:
+            told = ", ".join(sorted(left))
+            raise ValueError(
+                f"hold_out must leave text to count: {self._hold_out:g} takes all of {told}; hold out less."
+            )
         self._check(set(self.counts))
 
     def _rows(self, source: LanguageTexts) -> Iterator[Row]:
@@ -181,6 +187,11 @@ class _Text:
         missing = [code for wanted, code in self._wanted.items() if wanted not in known]
         if missing and (self._every or not known & set(self._wanted)):
             found = ", ".join(sorted({*self.others, *there})) or "none"
+            if not self._every:
+                raise ValueError(
+                    f"parity is found on text of {', '.join(missing)}: got text of {found} alone; give such text with "
+                    "--parity, or leave it out."
+                )
             raise ValueError(
                 f"every language must have text: got none of {', '.join(missing)} (there is text of: {found}); add "
                 f"--text {missing[0]}=FILE, or leave {missing[0]} out of --langs."

@@ -54,6 +54,9 @@ def write_slim(model: SentenceTransformer, out: Path, figures: dict[str, Any], *
     try:
         made = beside / "made"
         model.save_pretrained(str(made))
+        if any(getattr(module, "do_lower_case", False) for module in model.modules()):  # read by the host, never saved
+            for path in made.rglob("sentence_bert_config.json"):
+                write_json(path, {**read_object(path), "do_lower_case": True})
         write_json(made / "results.json", {KEY: json.loads(json.dumps(figures))})
         manifest = Path(source) / "training" / "run.json"
         if manifest.is_file():
@@ -66,11 +69,11 @@ def write_slim(model: SentenceTransformer, out: Path, figures: dict[str, Any], *
 
 def _put_in_place(made: Path, out: Path, earlier: Path) -> None:
     """Rename; what was there comes back if that fails."""
-    if out.exists():
-        out.replace(earlier)
     try:
+        if out.exists():
+            out.replace(earlier)
         made.replace(out)
     except BaseException:
-        if earlier.exists():
+        if earlier.exists() and not out.exists():
             earlier.replace(out)
         raise

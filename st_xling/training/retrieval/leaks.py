@@ -35,13 +35,14 @@ def check_query_leaks(
         ValueError: As :func:`~st_xling.training.leak_check.check_leaks`.
     """
     judged: dict[str, Texts] = {
-        f"{getattr(evaluator, 'name', '') or 'evaluation'} {found.language}, queries {code}": list(asked.values())
-        for found in getattr(evaluator, "sets", ())
+        f"{getattr(part, 'name', '') or 'evaluation'} {found.language}, queries {code}": list(asked.values())
+        for part in getattr(evaluator, "evaluators", None) or [evaluator]
+        for found in getattr(part, "sets", ())
         for code, asked in found.queries.items()
     }
     roles = {"queries": sources.queries, "parallel": sources.parallel, "others": sources.others}
     data = {f"{role}:{name}": part for role, parts in roles.items() for name, part in parts.items()}
-    kept, report = check_leaks(data, evaluation={**judged, **(evaluation or {})}, on_leak=on_leak)
+    kept, report = check_leaks(data, evaluator, {**judged, **(evaluation or {})}, on_leak=on_leak)
     if report is None or not report.dropped:
         return sources, report
     return RetrievalSources(

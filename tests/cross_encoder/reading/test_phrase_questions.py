@@ -66,6 +66,11 @@ def test_languages_of_xpi_are_parallel_text() -> None:
     assert dev is not None and explicit is not None and list(dev) == list(explicit)
 
 
+def test_languages_of_xpi_take_the_same_phrases() -> None:
+    with pytest.raises(ValueError, match="size, split and seed must be, too: got en=phrasebook.size=50, zh=phrasebook"):
+        load_xpi_specs(["en=phrasebook?size=50", "zh=phrasebook"])
+
+
 def test_judging_texts() -> None:
     texts = load_judging_texts(["en=phrasebook?size=3", "phrasebook:de?size=2"])
     assert any("en=phrasebook" in name for name in texts) and len(texts["de-en"]) == 2

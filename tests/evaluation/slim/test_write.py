@@ -6,9 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentence_transformers import SentenceTransformer
 
 from st_xling.evaluation.slim.write import write_slim
 from tests.models.slim.encoders import encoder
+
+
+def test_lower_case_is_kept(tmp_path: Path) -> None:
+    """The host reads the key, and does not save it."""
+    model = encoder("tiny")
+    model[0].do_lower_case = True
+    write_slim(model, tmp_path / "small", {"source": "big"}, source="big")
+    assert SentenceTransformer(str(tmp_path / "small"))[0].do_lower_case is True
 
 
 class FullDisk:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentence_transformers.base.evaluation import SequentialEvaluator
 
 from st_xling.data import load_evaluation_specs
 from st_xling.data.leak_report import LeakError
@@ -59,6 +60,12 @@ def test_found_dropped_and_refused(judge: RetrievalEvaluator) -> None:
     assert not {text.upper() for text in asked} & set(kept.queries["en"]["source"][:])
     with pytest.raises(LeakError):
         check_query_leaks(sources, judge, on_leak="fail")
+
+
+def test_an_evaluator_in_a_sequence_is_seen(judge: RetrievalEvaluator) -> None:
+    sources, _ = leaking(judge)
+    _, report = check_query_leaks(sources, SequentialEvaluator([judge]))
+    assert report is not None and report.sets["dev en, queries en"]["text"].leaked == 2
 
 
 def test_later_test_text_by_spec(judge: RetrievalEvaluator, tmp_path: Path) -> None:
