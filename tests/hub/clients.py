@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -94,6 +95,8 @@ class Client:
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.write(json.dumps({"words": words, "code": code, "environment": variables}) + "\n")
         self.process.stdin.flush()
+        answered, _, _ = select.select([self.process.stdout], [], [], 300)
+        assert answered, f"no answer within five minutes to {words}"
         return Outcome(*json.loads(self.process.stdout.readline()))
 
     def close(self) -> None:

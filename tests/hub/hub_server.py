@@ -398,7 +398,7 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serve(folder: Path, *, threads: int = 32, seconds: float = 600) -> Iterator[Hub]:
+def serve(folder: Path, *, threads: int = 32, seconds: float = 3600) -> Iterator[Hub]:
     """A Hub, until the block ends, or for ``seconds``."""
     hub = Hub(folder)
     handler = type("BoundHandler", (Handler,), {"hub": hub})
