@@ -93,14 +93,23 @@ def publish(folder: Path, thresholds: Mapping[str, PublishedThreshold]) -> None:
         print(f"thresholds for {', '.join(thresholds)}: {publish_thresholds(folder, thresholds)}", file=sys.stderr)
 
 
-def renew_card(folder: Path) -> None:
+def renew_card(folder: Path, *, made_here: bool = False) -> None:
     """Make the model's card again, now that there is more to tell; one that others wrote is left, and so is any that
-    cannot be made: what is kept stands, and it is said what to do."""
+    cannot be made: what is kept stands, and it is said what to do.
+
+    Args:
+        folder: Of the model.
+        made_here: This command has made the folder, so that no card there is of others.
+    """
     from st_xling.hub import write_card
     from st_xling.hub.card.options import CARD_FILE
 
     card = folder / "README.md"
-    if card.exists() and not any((folder / trace).is_file() for trace in (CARD_FILE, "training/run.json")):
+    if (
+        not made_here
+        and card.exists()
+        and not any((folder / trace).is_file() for trace in (CARD_FILE, "training/run.json"))
+    ):
         print(f"{card} is not of our making and stays; to replace it: st-xling card {folder}", file=sys.stderr)
         return
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +70,7 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Cut, compare, save, print the table and the signature."""
     from st_xling.commands.figures import write_figures
-    from st_xling.commands.keep import command_to_repeat
+    from st_xling.commands.keep import command_to_repeat, renew_card
     from st_xling.evaluation.slim import slim_model
 
     figures = slim_model(
@@ -86,19 +85,9 @@ def run(arguments: argparse.Namespace) -> None:
         **{name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)},
     )
     if arguments.out is not None:
-        _write_card(arguments.out)
+        renew_card(arguments.out, made_here=True)
     print(figures.table())
     write_figures(arguments.json, {"slim": figures.as_dict()})
-
-
-def _write_card(folder: Path) -> None:
-    """Our card instead of the host's; the model stands without, too."""
-    from st_xling.hub import write_card
-
-    try:
-        write_card(folder)
-    except ValueError as error:
-        print(f"no card of ours: {error}", file=sys.stderr)
 
 
 def _words(given: list[str]) -> list[str]:

@@ -112,14 +112,12 @@ def _evaluator(arguments: argparse.Namespace) -> Any:
 
 def _all_others(specs: Iterable[str], *, skip_bad_lines: bool) -> dict[str, Dataset]:
     """Sentences of all ``--others``, by names of their own."""
+    from st_xling.data.free_name import free_name
+
     found: dict[str, Dataset] = {}
     for spec in specs:
         for name, part in _others(spec, skip_bad_lines=skip_bad_lines).items():
-            number, free = 1, name
-            while free in found:
-                number += 1
-                free = f"{name}-{number}"
-            found[free] = part
+            found[free_name(name, found)] = part
     return found
 
 

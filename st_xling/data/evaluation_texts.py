@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from st_xling.data.bucc import read_bucc
 from st_xling.data.faults import FaultLog
+from st_xling.data.free_name import free_name
 from st_xling.data.lines import read_lines
 from st_xling.data.phrasebook_spec import is_phrasebook
 from st_xling.data.readers import file_ending
@@ -57,11 +58,7 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
         else:
             found = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
         for name, texts in found.items():
-            number, free = 1, name
-            while free in loaded:
-                number += 1
-                free = f"{name}-{number}"
-            loaded[free] = texts
+            loaded[free_name(name, loaded)] = texts
     return loaded
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.data.columns import ColumnPair
+from st_xling.data.free_name import free_name
 from st_xling.data.languages import UNKNOWN
 from st_xling.data.pairs import COLUMNS, require_rows
 from st_xling.data.phrasebook_spec import PhrasebookSpec, is_phrasebook, parse_phrasebook
@@ -111,7 +112,7 @@ def load_data_specs(
     for spec in parsed:
         if spec.location == "phrasebook":
             for dataset in _read_phrasebook(spec, split):
-                loaded[_free_name(_name(dataset, spec), loaded)] = dataset
+                loaded[free_name(_name(dataset, spec), loaded)] = dataset
         else:
             dataset = (stream_parallel if stream else read_parallel)(
                 spec.location,
@@ -120,7 +121,7 @@ def load_data_specs(
                 skip_bad_lines=skip_bad_lines,
                 **spec.options,
             )
-            loaded[_free_name(_name(dataset, spec), loaded)] = dataset
+            loaded[free_name(_name(dataset, spec), loaded)] = dataset
     return loaded
 
 
@@ -148,14 +149,6 @@ def _name(dataset: Any, spec: DataSpec) -> str:
         return f"{sources[0]}-{targets[0]}"
     path = Path(spec.location if isinstance(spec.location, str) else spec.location[0])
     return path.name.removesuffix(file_ending(path)) or UNKNOWN
-
-
-def _free_name(name: str, taken: Mapping[str, Any]) -> str:
-    number, free = 1, name
-    while free in taken:
-        number += 1
-        free = f"{name}-{number}"
-    return free
 
 
 def _columns(value: str) -> ColumnPair:

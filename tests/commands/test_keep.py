@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +18,6 @@ from tests.conftest import PAIRS
 from tests.cross_encoder.tiny_cross_encoder import tiny_cross_encoder
 from tests.evaluation.transfer.sets import write_encoder, write_set
 from tests.retrieval_files import translated
-
-
-@pytest.fixture(scope="module")
-def saved(make_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("models") / "my-encoder"
-    make_model().save_pretrained(str(path))
-    return path
-
-
-@pytest.fixture
-def encoder(saved: Path, tmp_path: Path) -> Path:
-    """A folder of its own for each test, without the host's card."""
-    folder = Path(shutil.copytree(saved, tmp_path / "my-encoder"))
-    (folder / "README.md").unlink()
-    return folder
 
 
 @pytest.fixture

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +13,6 @@ from st_xling.cli import main
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.mining import PublishedThreshold, publish_thresholds, published_thresholds, tsv_cells
 from tests.training.children import Death, st_xling
-
-
-@pytest.fixture(scope="module")
-def saved(make_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("models") / "my-encoder"
-    make_model().save_pretrained(str(path))
-    return path
-
-
-@pytest.fixture
-def encoder(saved: Path, tmp_path: Path) -> Path:
-    folder = Path(shutil.copytree(saved, tmp_path / "my-encoder"))
-    (folder / "README.md").unlink()
-    return folder
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from st_xling.data.free_name import free_name
 from st_xling.data.pairs import pair_dataset
 from st_xling.data.phrasebook_spec import PhrasebookSpec
 from st_xling.data.retrieval.phrase_set import phrase_set
@@ -47,10 +48,7 @@ def load_query_passage_specs(
         if "=" not in plain.split("?")[0]:
             raise ValueError(f"expected {FORM}; got {spec!r}.")
         language, place, options = parse_retrieval_spec(plain, options=OF_SETS | _OF_TABLES, form=FORM)
-        name, number = language, 1
-        while name in pairs:
-            number += 1
-            name = f"{language}-{number}"
+        name = free_name(language, pairs)
         if isinstance(place, PhrasebookSpec):
             pairs[name] = query_passages(phrase_set(place, language, split=split))
         elif Path(place).is_dir():
