@@ -78,16 +78,6 @@ def slim_model(
     if compared is not None:
         for _ in compared:
             pass
-    parts = [
-        "slim",
-        f"langs:{','.join(text.languages)}",
-        f"min-count:{min_count}",
-        f"hold-out:{share:g}",
-        f"seed:{seed}",
-        f"data:{text.sha8}",
-        *([] if compared is None else [f"parity:{compared.sha8}"]),
-        f"st-xling:{__version__}",
-    ]
     is_folder = Path(model).is_dir()
     figures: dict[str, Any] = {
         "source": Path(model).resolve().name if is_folder else model,
@@ -95,7 +85,7 @@ def slim_model(
         "languages": text.languages,
         "texts": dict(text.counts),
         "report": found.report,
-        "signature": "|".join(parts),
+        "signature": _signature(text, compared, min_count=min_count, share=share, seed=seed),
         "command": command,
     }
     if out is None or found.model is None:
@@ -196,6 +186,21 @@ class _Text:
                 f"every language must have text: got none of {', '.join(missing)} (there is text of: {found}); add "
                 f"--text {missing[0]}=FILE, or leave {missing[0]} out of --langs."
             )
+
+
+def _signature(text: _Text, compared: _Text | None, *, min_count: int, share: float, seed: int) -> str:
+    """What the figures depend on besides the source, once all text is read."""
+    parts = [
+        "slim",
+        f"langs:{','.join(text.languages)}",
+        f"min-count:{min_count}",
+        f"hold-out:{share:g}",
+        f"seed:{seed}",
+        f"data:{text.sha8}",
+        *([] if compared is None else [f"parity:{compared.sha8}"]),
+        f"st-xling:{__version__}",
+    ]
+    return "|".join(parts)
 
 
 def _compare(
