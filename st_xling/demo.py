@@ -57,7 +57,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     from st_xling.hub.card import CardOptions, write_card
     from st_xling.hub.card.sources import PHRASEBOOK_LICENCE
     from st_xling.training import load_recipe, train
-    from st_xling.training.run_folder import write_json
+    from st_xling.utils.io import write_json
 
     out = Path(out)
     data = load_data_specs([f"phrasebook:{','.join(LANGUAGES)}?size={size.train}&split=train&seed={seed}"])

@@ -9,7 +9,19 @@ import pytest
 
 import st_xling
 
-ROOMS = ["data", "models", "losses", "training", "cross_encoder", "mining", "evaluation", "metrics", "hub", "commands"]
+ROOMS = [
+    "utils",
+    "data",
+    "models",
+    "losses",
+    "training",
+    "cross_encoder",
+    "mining",
+    "evaluation",
+    "metrics",
+    "hub",
+    "commands",
+]
 HOUSE = Path(st_xling.__file__).parent
 
 

@@ -9,7 +9,7 @@ from typing import Any
 def write_figures(path: Path | None, content: Any) -> None:
     """Write ``content`` to ``path``, whose folder is made where it is missing; nothing for ``None``."""
     if path is not None:
-        from st_xling.training.run_folder import write_json
+        from st_xling.utils.io import write_json
 
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, content)

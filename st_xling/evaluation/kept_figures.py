@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from st_xling._version import __version__
-from st_xling.mining.files.shared_json import change_object, finite, read_object
+from st_xling.utils.io import finite, read_json_object, update_json_object
 
 #: Name of the file in a model's folder.
 RESULTS_FILE = "results.json"
@@ -82,7 +82,7 @@ def keep_figures(folder: str | Path, kept: KeptFigures) -> Path:
             entries.append(new)
         return {**content, _LIST: entries}
 
-    change_object(path, added)
+    update_json_object(path, added)
     return path
 
 
@@ -93,7 +93,7 @@ def read_kept_figures(folder: str | Path) -> list[KeptFigures]:
         ValueError: If the file is broken.
     """
     path = Path(folder) / RESULTS_FILE
-    return [_figures(entry) for entry in _entries(read_object(path), path)]
+    return [_figures(entry) for entry in _entries(read_json_object(path), path)]
 
 
 def _entries(content: dict[str, Any], path: Path) -> list[dict[str, Any]]:

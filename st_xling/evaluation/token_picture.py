@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from st_xling.utils.io import atomic_writer
+
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
@@ -82,9 +84,9 @@ def draw_token_points(
             axes.legend(frameon=False, loc="best")
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f"{path.name}.tmp")
-    figure.savefig(beside, dpi=130, format="png", metadata={"Software": None})
-    return beside.replace(path)
+    with atomic_writer(path) as stream:
+        figure.savefig(stream, dpi=130, format="png", metadata={"Software": None})
+    return path
 
 
 def principal_components(states: Tensor) -> Tensor:

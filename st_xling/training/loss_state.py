@@ -8,6 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from st_xling.utils.io import atomic_path
+
 LOSS_STATE_NAME = "loss.safetensors"
 
 
@@ -32,9 +34,8 @@ def save_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> Pa
     if not state:
         return None
     path = Path(folder) / LOSS_STATE_NAME
-    beside = path.with_suffix(".tmp")
-    save_file(state, beside)
-    beside.replace(path)
+    with atomic_path(path) as temporary:
+        save_file(state, temporary)
     return path
 
 

@@ -21,6 +21,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from st_xling.utils.io import write_json
+
 logger = logging.getLogger(__name__)
 
 
@@ -134,14 +136,3 @@ def _is_complete(checkpoint: Path) -> bool:
     except (OSError, ValueError):
         return False
     return True
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write JSON beside ``path``, then rename it into place; a device or pipe, such as /dev/null, is written into."""
-    text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
-    if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
-        return
-    beside = path.with_name(path.name + ".tmp")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)

@@ -11,7 +11,8 @@ from sentence_transformers.base.model import BaseModel
 
 from st_xling.models.companions import keep_companions
 from st_xling.training.machine import machine_facts
-from st_xling.training.run_folder import RunFolder, write_json
+from st_xling.training.run_folder import RunFolder
+from st_xling.utils.io import write_json
 
 if TYPE_CHECKING:
     from st_xling.data.leak_report import LeakReport

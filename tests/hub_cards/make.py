@@ -16,7 +16,7 @@ def main() -> None:
     """Make the runs in a temporary folder, then put cards, pictures and list in place."""
     import torch
 
-    from st_xling.mining.files.whole_files import write_whole
+    from st_xling.utils.io import write_atomic
     from tests.hub_cards.listing import listing
     from tests.hub_cards.making import CARDS, WITH_PICTURES, as_committed, make_models
     from tests.hub_cards.runs import RUNS
@@ -33,7 +33,7 @@ def main() -> None:
             if old.name not in texts:
                 old.unlink()
         for name, text in texts.items():
-            write_whole(out / name, text.encode("utf-8"))
+            write_atomic(out / name, text.encode("utf-8"))
         shutil.rmtree(out / "pictures", ignore_errors=True)
         shutil.copytree(Path(made) / f"my-{WITH_PICTURES}" / "pictures", out / "pictures")
 

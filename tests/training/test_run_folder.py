@@ -12,7 +12,8 @@ from datasets import Dataset
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.training import load_recipe, train
-from st_xling.training.run_folder import RunFolder, write_json
+from st_xling.training.run_folder import RunFolder
+from st_xling.utils.io import write_json
 
 RUN = {
     "recipe": {"name": "tr", "training": {"epochs": 1.0, "seed": 0}},

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 from sentence_transformers import CrossEncoder
 
 from st_xling.cross_encoder.training.recipe import CrossEncoderRecipe
-from st_xling.training.run_folder import RunFolder, newest_checkpoint, write_json
+from st_xling.training.run_folder import RunFolder, newest_checkpoint
+from st_xling.utils.io import write_json
 
 if TYPE_CHECKING:
     from datasets import Dataset

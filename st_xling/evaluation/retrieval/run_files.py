@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from st_xling.evaluation.retrieval.measures import Rankings
+from st_xling.utils.io import write_atomic
 
 
 def write_run(path: str | Path, rankings: Rankings, *, tag: str, names: Mapping[str, str] | None = None) -> None:
@@ -28,6 +29,4 @@ def write_run(path: str | Path, rankings: Rankings, *, tag: str, names: Mapping[
             lines.append(f"{asked} Q0 {name} {rank} {score:.9g} {tag}\n")
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(path.name + ".tmp")
-    beside.write_text("".join(lines), encoding="utf-8")
-    beside.replace(path)
+    write_atomic(path, "".join(lines).encode("utf-8"))

@@ -10,8 +10,7 @@ from typing import Any
 
 from sentence_transformers import SentenceTransformer
 
-from st_xling.mining.files.shared_json import read_object
-from st_xling.training.run_folder import write_json
+from st_xling.utils.io import read_json_object, write_json
 
 KEY = "slim"
 """Of ``results.json``, under which the figures stand, and by which an earlier slim model is known."""
@@ -32,7 +31,7 @@ def check_out(out: Path, source: str, *, overwrite: bool = False) -> None:
         if given == goal or given in goal.parents or goal in given.parents:
             raise ValueError(f"--out must lie apart from the model, which stays as it is: got {out} for {source}.")
     if out.is_dir() and any(out.iterdir()):
-        if KEY not in read_object(out / "results.json"):
+        if KEY not in read_json_object(out / "results.json"):
             raise ValueError(
                 f"--out must be empty or an earlier slim model: {out} holds something else; choose another."
             )
@@ -56,7 +55,7 @@ def write_slim(model: SentenceTransformer, out: Path, figures: dict[str, Any], *
         model.save_pretrained(str(made))
         if any(getattr(module, "do_lower_case", False) for module in model.modules()):  # read by the host, never saved
             for path in made.rglob("sentence_bert_config.json"):
-                write_json(path, {**read_object(path), "do_lower_case": True})
+                write_json(path, {**read_json_object(path), "do_lower_case": True})
         write_json(made / "results.json", {KEY: json.loads(json.dumps(figures))})
         manifest = Path(source) / "training" / "run.json"
         if manifest.is_file():

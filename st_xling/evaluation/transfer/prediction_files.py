@@ -11,21 +11,20 @@ from pathlib import Path
 from st_xling.data.conllu import TaggedSentences
 from st_xling.evaluation.transfer.label_sets import label_rows
 from st_xling.evaluation.transfer.tasks import Rows
+from st_xling.utils.io import atomic_writer
 
 Lines = list[list[str]]
 
 
 def write_predictions(path: Path, rows: Rows, predicted: list[list[str]]) -> None:
-    """Write beside ``path``, then rename."""
+    """Write the whole file, or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(path.name + ".tmp")
-    with beside.open("w", encoding="utf-8", newline="\n") as file:
+    with atomic_writer(path) as file:
         for place, (names, true, guessed) in enumerate(zip(_names(rows), label_rows(rows), predicted)):
             assert len(true) == len(guessed), f"row {place} has {len(true)} labels, {len(guessed)} predicted"
-            file.writelines(f"{name}\t{gold}\t{guess}\n" for name, gold, guess in zip(names, true, guessed))
-            if isinstance(rows, TaggedSentences):
-                file.write("\n")
-    beside.replace(path)
+            lines = [f"{name}\t{gold}\t{guess}\n" for name, gold, guess in zip(names, true, guessed)]
+            lines += ["\n"] if isinstance(rows, TaggedSentences) else []
+            file.write("".join(lines).encode("utf-8"))
 
 
 def read_predictions(path: Path, rows: Rows) -> list[list[str]]:

@@ -34,8 +34,9 @@ from st_xling.evaluation.transfer.tagging_rows import tagging_rows
 from st_xling.evaluation.transfer.tasks import FineTuning
 from st_xling.evaluation.transfer.transfer_data import TransferData
 from st_xling.training.run import TrainingInterrupted
-from st_xling.training.run_folder import RunFolder, write_json
+from st_xling.training.run_folder import RunFolder
 from st_xling.training.saving import save_model
+from st_xling.utils.io import write_json
 
 if TYPE_CHECKING:
     from datasets import Dataset

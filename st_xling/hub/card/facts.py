@@ -18,8 +18,8 @@ from st_xling.hub.card.options import CardOptions, read_card_file
 from st_xling.hub.card.rows_of_figures import judged
 from st_xling.hub.card.run_command import flag_values, shown_command
 from st_xling.hub.card.sources import DataSource, data_sources, spec_languages
-from st_xling.mining.files.shared_json import read_object
 from st_xling.mining.thresholds.published import PublishedThreshold, published_thresholds
+from st_xling.utils.io import read_json_object
 
 _PAIR = re.compile(r"(?:\w+:)?([a-z]{2,3})-([a-z]{2,3})(?:-\d+)?|(?:queries|others):([a-z]{2,3})(?:[-:].*)?")
 _SPEC_FLAGS = ("--data", "--parallel", "--others", "--xpi-data")
@@ -119,14 +119,14 @@ def read_facts(folder: str | Path, *, options: CardOptions | None = None) -> Car
         raise ValueError(f"a card is made of a model's folder: there is no folder {folder}; give a local one.")
     kind = model_kind(folder)
     earlier, found = read_card_file(folder)
-    run = read_object(folder / "training" / "run.json")
+    run = read_json_object(folder / "training" / "run.json")
     return CardFacts(
         folder,
         kind,
         earlier if options is None else options.over(earlier),
         look_around(run) if found is None else found,
         run,
-        read_object(folder / "results.json"),
+        read_json_object(folder / "results.json"),
         tuple(read_kept_figures(folder)),
         published_thresholds(folder),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from st_xling.mining.files.shared_json import read_object
+from st_xling.utils.io import read_json_object
 
 Kind = Literal["encoder", "separate", "cross-encoder", "classifier", "tagger"]
 
@@ -46,7 +46,7 @@ def model_kind(folder: Path) -> ModelKind:
     modules_file = folder / "modules.json"
     if not modules_file.is_file():
         return _of_transformers(folder)
-    host = read_object(folder / "config_sentence_transformers.json")
+    host = read_json_object(folder / "config_sentence_transformers.json")
     version = (host.get("__version__") or {}).get("sentence_transformers")
     adapters = any(folder.rglob("adapter_config.json")) and not _is_in_training(folder)
     if host.get("model_type") == "CrossEncoder":
@@ -65,7 +65,7 @@ def model_kind(folder: Path) -> ModelKind:
 
 
 def _of_transformers(folder: Path) -> ModelKind:
-    config = read_object(folder / "config.json")
+    config = read_json_object(folder / "config.json")
     heads = [str(name) for name in config.get("architectures") or ()]
     if any(name.endswith("ForTokenClassification") for name in heads):
         return ModelKind("tagger", max_tokens=_max_tokens(folder))
@@ -85,7 +85,7 @@ def _parts(folder: Path) -> list[dict[str, Any]]:
     configs = sorted(
         folder.glob("*_*/config.json"), key=lambda path: (len(path.parent.name.split("_")), path.parent.name)
     )
-    return [read_object(path) for path in configs if "training" not in path.parts[-2]]
+    return [read_json_object(path) for path in configs if "training" not in path.parts[-2]]
 
 
 def _dimension(folder: Path) -> int | None:
@@ -96,7 +96,7 @@ def _dimension(folder: Path) -> int | None:
     found = [size for size in sizes if isinstance(size, int)]
     if found:
         return found[-1]
-    size = next((read_object(path).get("hidden_size") for path in _configs(folder)), None)
+    size = next((read_json_object(path).get("hidden_size") for path in _configs(folder)), None)
     return size if isinstance(size, int) else None
 
 
@@ -104,7 +104,7 @@ def _labels(folder: Path) -> int | None:
     sizes = [part["out_features"] for part in _parts(folder) if isinstance(part.get("out_features"), int)]
     if sizes:
         return sizes[-1]
-    names = read_object(folder / "config.json").get("id2label")
+    names = read_json_object(folder / "config.json").get("id2label")
     return len(names) if isinstance(names, dict) else None
 
 
@@ -114,7 +114,7 @@ def _max_tokens(folder: Path) -> int | None:
             ("sentence_bert_config.json", "max_seq_length"),
             ("tokenizer_config.json", "model_max_length"),
         ):
-            size = read_object(path / name).get(key)
+            size = read_json_object(path / name).get(key)
             if isinstance(size, int) and 0 < size < 10**6:  # transformers writes 10^30 for "no limit"
                 return size
     return None

@@ -13,7 +13,7 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 
 from st_xling.data.languages import is_code
-from st_xling.training.run_folder import write_json
+from st_xling.utils.io import write_json
 
 CARD_FILE = "card.json"
 _VERSION = 1

@@ -12,7 +12,7 @@ import numpy as np
 from st_xling.hub.card.escaping import one_line
 from st_xling.hub.card.facts import CardFacts
 from st_xling.hub.card.judged import Judged
-from st_xling.mining.files.whole_files import write_whole
+from st_xling.utils.io import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,7 @@ def draw_pictures(facts: CardFacts) -> list[Path]:
         path.parent.mkdir(exist_ok=True)
         stream = io.BytesIO()
         figure.savefig(stream, dpi=_DPI, format="png", metadata={"Software": None})
-        write_whole(path, stream.getvalue())
+        write_atomic(path, stream.getvalue())
         drawn.append(path)
     return drawn
 

@@ -14,7 +14,7 @@ from st_xling.hub.card.options import CardOptions, write_card_file
 from st_xling.hub.card.pictures import draw_pictures
 from st_xling.hub.card.run_command import absolute_paths
 from st_xling.hub.card.validate import check_card
-from st_xling.mining.files.whole_files import write_whole
+from st_xling.utils.io import write_atomic
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Pat
     write_card_file(facts.folder, facts.options, dict(facts.found))
     draw_pictures(facts)
     path = facts.folder / REPOCARD_NAME
-    write_whole(path, _text(facts).encode("utf-8"))
+    write_atomic(path, _text(facts).encode("utf-8"))
     if places := absolute_paths(facts.commands):
         logger.warning("commands of %s name places on this machine: %s", path, ", ".join(places))
     return path

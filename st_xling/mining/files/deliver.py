@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeGuard
 
-from st_xling.mining.files.whole_files import place
 from st_xling.mining.files.work_folder import WorkFolder
+from st_xling.utils.io import move_into_place
 
 Output = str | Path | IO[bytes]
 
@@ -59,7 +59,7 @@ def deliver(made: Path, out: Output) -> None:
     if _is_file_name(out):
         path = Path(out).resolve()  # a link stays a link
         path.parent.mkdir(parents=True, exist_ok=True)
-        place(made, path)
+        move_into_place(made, path)
         return
     with made.open("rb") as stream, contextlib.ExitStack() as stack:
         sink = stack.enter_context(Path(out).open("wb")) if isinstance(out, (str, Path)) else out

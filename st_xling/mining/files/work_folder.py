@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from st_xling.mining.files.locked_folder import LockedFolder
-from st_xling.mining.files.whole_files import BESIDE, json_bytes, write_whole
+from st_xling.utils.io import TEMPORARY, write_json
+from st_xling.utils.lock import LockedFolder
 
 _TASK = "task.json"
 _GONE = ".done"
@@ -51,9 +51,9 @@ class WorkFolder(LockedFolder):
             self._compare(json.loads(path.read_text(encoding="utf-8")))
             self.resumed = True
             return
-        if any(not found.name.endswith(BESIDE) for found in self.path.iterdir()):
+        if any(not found.name.endswith(TEMPORARY) for found in self.path.iterdir()):
             raise ValueError(f"{self.path} holds something that is no work of this command; choose another (--work).")
-        write_whole(path, json_bytes(self._task))
+        write_json(path, self._task, indent=1)
 
     def _compare(self, found: dict[str, Any]) -> None:
         names = sorted({*found, *self._task})

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
 from st_xling.mining.guards.candidates import Candidate, Verdict
+from st_xling.utils.io import atomic_writer
 
 # Line ends to some readers (Python's str.splitlines among them), but not to JSON.
 _LINE_ENDS = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\x85\u2028\u2029"}
@@ -41,24 +42,20 @@ class RejectsFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        special = self.path.exists() and not self.path.is_file()
-        self._beside = self.path if special else self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        self._writer: AbstractContextManager[IO[bytes]] | None = None
         self._stream: IO[bytes] | None = None
 
     def __enter__(self) -> RejectsFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._stream = self._beside.open("wb")
+        self._writer = atomic_writer(self.path)
+        self._stream = self._writer.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        assert self._stream is not None
-        self._stream.close()
-        if self._beside == self.path:
-            return
-        if kind is None:
-            self._beside.replace(self.path)
-        else:
-            self._beside.unlink(missing_ok=True)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._writer is not None
+        self._writer.__exit__(kind, error, trace)
 
     def write(
         self, reject: Reject, *, source_ids: Sequence[Any] | None = None, target_ids: Sequence[Any] | None = None

@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from st_xling.mining.files.whole_files import written_whole
 from st_xling.mining.guards import Reject, RejectsFile
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.text.escapes import tsv_line
 from st_xling.mining.text.text_side import TextSide
+from st_xling.utils.io import atomic_writer
 
 #: Names that ``format`` may take.
 PAIR_FORMATS = ("tsv", "jsonl")
@@ -76,7 +76,7 @@ def write_pairs(
 ) -> None:
     """Write pairs of distinct sentences, with the ids of all rows that each stands for, and ``margins`` if given."""
     source, target = sides
-    with written_whole(path) as stream:
+    with atomic_writer(path) as stream:
         for row in tqdm(range(len(pairs)), desc="writing", unit=" pairs", disable=not progress):
             one, other = int(pairs.source_indices[row]), int(pairs.target_indices[row])
             ids = source.ids(one), target.ids(other)

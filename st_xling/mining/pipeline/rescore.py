@@ -13,8 +13,8 @@ from tqdm import tqdm
 
 from st_xling.cross_encoder import PairScorer
 from st_xling.mining.embedding.model_identity import model_identity
-from st_xling.mining.files.whole_files import written_whole
 from st_xling.mining.mine import MinedPairs
+from st_xling.utils.io import atomic_writer
 
 # Pairs scored between two saves, and sorted by length together.
 _PAIRS = 2000
@@ -93,7 +93,7 @@ def rescore(
             if not part.exists():
                 before = scorer.counts.cut_passages
                 found = scorer.score(list(_texts(pairs, texts, start, stop)), raw=True)
-                with written_whole(part) as stream:
+                with atomic_writer(part) as stream:
                     np.savez(stream, logits=found, cut=scorer.counts.cut_passages - before)
             with np.load(part) as kept:
                 logits[start:stop] = kept["logits"]

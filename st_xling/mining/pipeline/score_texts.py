@@ -12,7 +12,6 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from st_xling.mining.files.deliver import Output
-from st_xling.mining.files.whole_files import written_whole
 from st_xling.mining.find import choose_method
 from st_xling.mining.guards import GuardOptions, NeighbourCounts, PairGuards, RejectsFile
 from st_xling.mining.pipeline.options import PairOptions
@@ -23,6 +22,7 @@ from st_xling.mining.pipeline.scored_lines import line_scores, write_scored
 from st_xling.mining.pipeline.side_vectors import distinct_vectors, search_task
 from st_xling.mining.text.distinct_text import DistinctText
 from st_xling.mining.text.pair_lines import PairColumn, PairLines
+from st_xling.utils.io import atomic_writer
 
 #: No guards: a score for every line.
 NO_GUARDS = GuardOptions().with_flags(off=["all"])
@@ -120,7 +120,7 @@ def _scored(asked: ScoreOptions) -> ScoreReport:
         scores = line_scores(embeddings, places, found, asked.margin)
         judge = PairGuards(asked.guards, counts=NeighbourCounts.of(*found))
         least = -np.inf if asked.threshold is None else asked.threshold
-        with written_whole(asked.made(folder)) as stream, RejectsFile(folder.path / REJECTS) as file:
+        with atomic_writer(asked.made(folder)) as stream, RejectsFile(folder.path / REJECTS) as file:
             with tqdm(total=len(lines), desc="writing", unit=" pairs", disable=not asked.progress) as bar:
                 kept = write_scored(lines, scores, places, judge, least, stream, file, asked.format, bar)
         texts = [f"pairs:{Path(asked.pairs).name}@{lines.sha256[:8]}"]

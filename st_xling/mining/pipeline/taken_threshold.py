@@ -12,9 +12,9 @@ from typing import Any
 from tqdm import tqdm
 
 from st_xling.mining.embedding.text_embeddings import GivenEmbeddings, VectorMakers
-from st_xling.mining.files.whole_files import json_bytes, write_whole
 from st_xling.mining.thresholds.fitting import Fit, Sought, fitting_threshold
 from st_xling.mining.thresholds.published import PublishedThreshold, published_thresholds
+from st_xling.utils.io import write_json
 
 #: Words that ``threshold`` may be: take one that fits if there is one, or insist on it.
 AUTO, PUBLISHED = "auto", "published"
@@ -106,7 +106,7 @@ class Lookup:
                     f"threshold 'published' needs a threshold of {self.model} that holds for this: {fit.why_not}; give "
                     "a number, or calibrate with known translations."
                 )
-            write_whole(work / _FILE, json_bytes({"asked": asked, "fit": asdict(fit)}))
+            write_json(work / _FILE, {"asked": asked, "fit": asdict(fit)}, indent=1)
         if fit.threshold is None:
             self._tell_why_not(fit, since)
             return None

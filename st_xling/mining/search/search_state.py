@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
 from st_xling.mining.search.side import Side
+from st_xling.utils.io import atomic_path
 
 _FILE = "search.safetensors"
 
@@ -63,17 +63,9 @@ class SearchState:
         if self._path is None:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         tensors = {"source": self.source_keys[:done].contiguous(), "target": target_keys.contiguous()}
-        try:
-            save_file(tensors, beside, metadata={"identity": self._identity, "done": str(done)})
-        except SafetensorError as error:  # it hides the OSError
-            beside.unlink(missing_ok=True)
-            raise OSError(
-                f"{self._path} could not be written ({error}); what was saved before stands. Make room and run the "
-                "same command again."
-            ) from error
-        beside.replace(self._path)
+        with atomic_path(self._path) as temporary:
+            save_file(tensors, temporary, metadata={"identity": self._identity, "done": str(done)})
         self._saved_at = time.monotonic()
 
     def _load(self, path: Path) -> None:

@@ -6,14 +6,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from st_xling.mining.files.whole_files import BESIDE
 from st_xling.mining.stores.manifest import MANIFEST, WRITING, Header
+from st_xling.utils.io import TEMPORARY
 
 
 def check_folder(folder: Path) -> None:
     """Raise unless the folder is empty, or a store, whole or half-written."""
     ours = any((folder / name).is_file() for name in (MANIFEST, WRITING))
-    if not ours and any(not path.name.endswith(BESIDE) for path in folder.iterdir()):
+    if not ours and any(not path.name.endswith(TEMPORARY) for path in folder.iterdir()):
         raise ValueError(f"{folder} holds something that is no store; choose another folder.")
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.mining.cosines import Embeddings
-from st_xling.mining.files.locked_folder import LockedFolder
-from st_xling.mining.files.whole_files import BESIDE, append_whole, json_bytes, read_journal, write_whole
 from st_xling.mining.stores.claim import check_folder, differences
 from st_xling.mining.stores.manifest import (
     JOURNAL,
@@ -24,6 +22,8 @@ from st_xling.mining.stores.manifest import (
     read_manifest,
 )
 from st_xling.mining.stores.shard_files import check_format, shard_bytes, shard_rows_to_write
+from st_xling.utils.io import TEMPORARY, append_line, read_journal, write_atomic, write_json
+from st_xling.utils.lock import LockedFolder
 
 
 class StoreWriter(LockedFolder):
@@ -75,7 +75,7 @@ class StoreWriter(LockedFolder):
         """Go on after the first ``shards`` of those that are whole."""
         del self._shards[shards:]
         lines = [json.dumps({"dim": self._dim, **asdict(shard)}) + "\n" for shard in self._shards]
-        write_whole(self.path / JOURNAL, "".join(lines).encode("utf-8"))
+        write_atomic(self.path / JOURNAL, "".join(lines).encode("utf-8"))
 
     def write(self, rows: Embeddings, *, text_sha256: str = "", place: Callable[[int], str] | None = None) -> Shard:
         """Write the next shard.
@@ -96,8 +96,8 @@ class StoreWriter(LockedFolder):
             raise ValueError(f"{self.path}: expected vectors of dim {self._dim}, got {dim}; one store, one model.")
         data = shard_bytes(tensor, self.header.file_format)
         shard = Shard(file, len(tensor), len(data), hashlib.sha256(data).hexdigest(), text_sha256)
-        write_whole(self.path / file, data)
-        append_whole(self.path / JOURNAL, json.dumps({"dim": dim, **asdict(shard)}))
+        write_atomic(self.path / file, data)
+        append_line(self.path / JOURNAL, json.dumps({"dim": dim, **asdict(shard)}))
         self._dim = dim
         self._shards.append(shard)
         return shard
@@ -107,14 +107,14 @@ class StoreWriter(LockedFolder):
         assert self._dim is not None, "a store holds at least one shard"
         before = self._base or Manifest(self.header, self._dim, ())
         manifest = Manifest(before.header, self._dim, (*before.shards, *self._shards), (*before.texts, self.text))
-        write_whole(self.path / MANIFEST, json_bytes(manifest.as_json()))
+        write_json(self.path / MANIFEST, manifest.as_json(), indent=1)
         self._tidy(manifest)
         self.finished = manifest
         return manifest
 
     def _claim(self) -> None:
         check_folder(self.path)
-        self._clear(f"*{BESIDE}")
+        self._clear(f"*{TEMPORARY}")
         written = self._half_written()
         same = written is not None and self.resume and not self._unlike(written)
         if self.overwrite:
@@ -187,7 +187,7 @@ class StoreWriter(LockedFolder):
     def _set_out(self) -> None:
         # In this order: dying between any two steps leaves a folder that the next writer understands.
         self._clear(JOURNAL)
-        write_whole(self.path / WRITING, json_bytes({**asdict(self.header), "text": self.text}))
+        write_json(self.path / WRITING, {**asdict(self.header), "text": self.text}, indent=1)
         if self.overwrite:
             self._clear(MANIFEST, "shard-*")
 

@@ -10,8 +10,8 @@ from typing import overload
 import numpy as np
 
 from st_xling.mining.cosines import Embeddings
-from st_xling.mining.files.whole_files import written_whole
 from st_xling.mining.text.folding import fold_duplicates
+from st_xling.utils.io import atomic_writer
 
 
 class DistinctText(Sequence[str]):
@@ -82,7 +82,7 @@ class DistinctText(Sequence[str]):
 
 def write_sentences(sentences: Iterable[str], path: Path) -> None:
     """A file of ``{"text": …}`` lines, whatever is in the sentences."""
-    with written_whole(path) as stream:
+    with atomic_writer(path) as stream:
         for sentence in sentences:
             stream.write(json.dumps({"text": sentence}, ensure_ascii=False).encode("utf-8") + b"\n")
 

@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from st_xling.mining.files.shared_json import change_object, read_object
 from st_xling.mining.margins import MARGINS
 from st_xling.mining.mine import RETRIEVALS
 from st_xling.mining.thresholds.language_pairs import languages_of
+from st_xling.utils.io import read_json_object, update_json_object
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ def publish_thresholds(folder: str | Path, thresholds: Mapping[str, PublishedThr
         pairs = {pair: found for pair, found in content.get("pairs", {}).items() if languages_of(pair) not in new}
         return {"version": VERSION, "pairs": {**pairs, **dict(new.values())}}
 
-    change_object(path, merged)
+    update_json_object(path, merged)
     return path
 
 
@@ -115,7 +115,7 @@ def published_thresholds(model: str | Path) -> dict[str, PublishedThreshold]:
         ValueError: If the file is broken, or there is neither such a folder nor such a model on the Hub.
     """
     path = Path(model) / MINING_FILE if Path(model).is_dir() else _downloaded(str(model))
-    return {} if path is None else _parsed(read_object(path), path)
+    return {} if path is None else _parsed(read_json_object(path), path)
 
 
 def _is_number(value: Any) -> bool:

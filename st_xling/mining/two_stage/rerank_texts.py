@@ -16,11 +16,11 @@ from st_xling.cross_encoder.scoring.pair_scorer import PairScorer
 from st_xling.cross_encoder.scoring.ranking import check_top_k, ranked
 from st_xling.mining.embedding.model_identity import model_identity
 from st_xling.mining.files.deliver import Output, check_outputs, deliver, work_folder
-from st_xling.mining.files.whole_files import append_whole, read_journal
 from st_xling.mining.pipeline.reranker import load_reranker
 from st_xling.mining.two_stage.candidates import AllPassages, Candidates, FirstStage, groups
 from st_xling.mining.two_stage.rerank_report import RerankReport
 from st_xling.mining.two_stage.text_records import TextRecords
+from st_xling.utils.io import append_line, read_journal
 
 # Pairs scored between two saves, and sorted by length together: more would pad hardly less.
 _PAIRS = 2000
@@ -132,7 +132,7 @@ def _rank_all(
             done = {"next": group.stop, "bytes": path.stat().st_size} | {
                 key: done[key] + counts[key] for key in _COUNTS
             }
-            append_whole(journal, json.dumps(done))
+            append_line(journal, json.dumps(done))
             bar.update(len(group))
     return done
 

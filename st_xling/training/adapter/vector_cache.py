@@ -10,10 +10,8 @@ Files are written beside and renamed; their names follow from what is in them, s
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +24,7 @@ from tqdm.auto import tqdm
 
 from st_xling.models.fingerprint import model_fingerprint
 from st_xling.training.adapter.layer_vectors import Column, layer_vectors
-from st_xling.training.run_folder import write_json
+from st_xling.utils.io import atomic_path, write_json
 
 FORMAT = "st-xling sentence vectors 1"
 TEXTS_A_FILE = 4096
@@ -135,13 +133,8 @@ class VectorCache:
         tensors = {column.name: found for column, found in vectors.items()}
         name = hashlib.sha256(keys + ",".join(sorted(tensors)).encode()).hexdigest()[:32]
         tensors[_TEXTS] = np.frombuffer(keys, np.uint8).reshape(-1, 16)
-        beside = self.folder / f"{name}.{os.getpid()}.tmp"
-        try:
-            save_file(tensors, str(beside))
-            beside.replace(self.folder / f"{name}.safetensors")
-        finally:
-            with contextlib.suppress(OSError):
-                beside.unlink()
+        with atomic_path(self.folder / f"{name}.safetensors") as temporary:
+            save_file(tensors, str(temporary))
 
 
 def _hashes(texts: Sequence[str]) -> list[bytes]:

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from st_xling.mining import EmbeddingStore, mine, open_laser, write_store
-from st_xling.mining.files.locked_folder import lock_folder
 from st_xling.mining.stores.manifest import Header, ModelIdentity
 from st_xling.mining.stores.writer import StoreWriter
+from st_xling.utils.lock import lock_folder
 
 ROWS, DIM = 10, 6
 KINDS = [("float32", "safetensors"), ("float16", "safetensors"), ("bfloat16", "safetensors")]

@@ -10,17 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from st_xling.mining.files.locked_folder import lock_folder
-from st_xling.mining.files.shared_json import change_object, finite, read_object
+from st_xling.utils.io import finite, read_json_object, update_json_object
+from st_xling.utils.lock import lock_folder
 from tests.processes import run_together
 
 
 def test_it_is_read_changed_and_replaced(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
-    assert read_object(path) == {}
-    change_object(path, lambda content: {**content, "größe": [1, {"a": "🙂"}]})
-    change_object(path, lambda content: {**content, "more": 2})
-    assert json.loads(path.read_text(encoding="utf-8")) == {"größe": [1, {"a": "🙂"}], "more": 2} == read_object(path)
+    assert read_json_object(path) == {}
+    update_json_object(path, lambda content: {**content, "größe": [1, {"a": "🙂"}]})
+    update_json_object(path, lambda content: {**content, "more": 2})
+    assert (
+        json.loads(path.read_text(encoding="utf-8")) == {"größe": [1, {"a": "🙂"}], "more": 2} == read_json_object(path)
+    )
     assert "größe" in path.read_text(encoding="utf-8")
     assert [file.name for file in tmp_path.iterdir()] == ["f.json"]
 
@@ -29,7 +31,7 @@ def test_what_json_does_not_know(tmp_path: Path) -> None:
     """Python would write NaN and Infinity, which no other reader takes; what has them already is mended."""
     path = tmp_path / "f.json"
     path.write_text('{"old": NaN, "older": [-Infinity, 1e999]}', encoding="utf-8")
-    change_object(path, lambda content: {**content, "new": (float("inf"), {"x": float("nan")}, 0.5, True)})
+    update_json_object(path, lambda content: {**content, "new": (float("inf"), {"x": float("nan")}, 0.5, True)})
     written = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
     assert written == {"old": None, "older": [None, None], "new": [None, {"x": None}, 0.5, True]}
     assert finite([1, "NaN", None]) == [1, "NaN", None]
@@ -49,29 +51,29 @@ def test_a_broken_file_is_named_and_left(content: bytes, message: str, tmp_path:
     path = tmp_path / "f.json"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
-        read_object(path)
+        read_json_object(path)
     with pytest.raises(ValueError, match=message):
-        change_object(path, lambda found: {})
+        update_json_object(path, lambda found: {})
     assert path.read_bytes() == content
 
 
 def test_a_change_that_fails_leaves_the_file_and_no_lock(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
-    change_object(path, lambda _: {"a": 1})
+    update_json_object(path, lambda _: {"a": 1})
     with pytest.raises(TypeError):
-        change_object(path, lambda _: {"a": {1, 2}})
+        update_json_object(path, lambda _: {"a": {1, 2}})
     with pytest.raises(KeyError):
-        change_object(path, lambda content: content["b"])
-    change_object(path, lambda content: {"a": content["a"] + 1})
-    assert read_object(path) == {"a": 2} and [file.name for file in tmp_path.iterdir()] == ["f.json"]
+        update_json_object(path, lambda content: content["b"])
+    update_json_object(path, lambda content: {"a": content["a"] + 1})
+    assert read_json_object(path) == {"a": 2} and [file.name for file in tmp_path.iterdir()] == ["f.json"]
 
 
 ADDS = """
 import sys
 from pathlib import Path
-from st_xling.mining.files.shared_json import change_object
+from st_xling.utils.io import update_json_object
 for number in range(25):
-    change_object(Path(sys.argv[1]), lambda content: {**content, f"{sys.argv[2]}{number}": number})
+    update_json_object(Path(sys.argv[1]), lambda content: {**content, f"{sys.argv[2]}{number}": number})
 """
 
 
@@ -80,18 +82,18 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     path.parent.mkdir()
     ended = run_together([["-c", ADDS, str(path), name] for name in "ab"], tmp_path, seconds=100)
     assert [end.status for end in ended] == [0, 0], ended
-    assert len(read_object(path)) == 50
+    assert len(read_json_object(path)) == 50
 
 
 DIES = """
 import os, signal, sys
 from pathlib import Path
-from st_xling.mining.files.shared_json import change_object
+from st_xling.utils.io import update_json_object
 def die(event, values):
     if event == sys.argv[2] and str(values[0]).endswith("f.json.tmp"):
         os.kill(os.getpid(), signal.SIGKILL)
 sys.addaudithook(die)
-change_object(Path(sys.argv[1]), lambda content: {"a": "new" * 10000})
+update_json_object(Path(sys.argv[1]), lambda content: {"a": "new" * 10000})
 """
 
 
@@ -99,7 +101,7 @@ def test_killed_while_writing_the_old_file_stands(tmp_path: Path) -> None:
     """At the opening of the new file, and when it is whole but has not its name yet."""
     path = tmp_path / "model" / "f.json"
     path.parent.mkdir()
-    change_object(path, lambda _: {"a": "old"})
+    update_json_object(path, lambda _: {"a": "old"})
     before = path.read_bytes()
     for event in ("open", "os.rename"):
         folder = tmp_path / event
@@ -107,17 +109,19 @@ def test_killed_while_writing_the_old_file_stands(tmp_path: Path) -> None:
         (ended,) = run_together([["-c", DIES, str(path), event]], folder, seconds=60)
         assert ended.status == -signal.SIGKILL, ended
         assert path.read_bytes() == before
-    change_object(path, lambda content: {**content, "b": 1})  # neither the lock nor the remains are in the way
-    assert read_object(path) == {"a": "old", "b": 1} and [file.name for file in path.parent.iterdir()] == ["f.json"]
+    update_json_object(path, lambda content: {**content, "b": 1})  # neither the lock nor the remains are in the way
+    assert read_json_object(path) == {"a": "old", "b": 1} and [file.name for file in path.parent.iterdir()] == [
+        "f.json"
+    ]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="folders are not locked there")
 def test_a_folder_that_another_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("st_xling.mining.files.shared_json._WAIT_S", 0.2)
+    monkeypatch.setattr("st_xling.utils.io._WAIT_S", 0.2)
     number = lock_folder(tmp_path)
     try:
         with pytest.raises(ValueError, match="another process is writing"):
-            change_object(tmp_path / "f.json", lambda _: {})
+            update_json_object(tmp_path / "f.json", lambda _: {})
     finally:
         os.close(number)
-    change_object(tmp_path / "f.json", lambda _: {"a": 1})
+    update_json_object(tmp_path / "f.json", lambda _: {"a": 1})

@@ -1,17 +1,23 @@
-"""A folder that one process at a time works in."""
+"""A folder that one process at a time writes in."""
 
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import TypeVar
 
 Folder = TypeVar("Folder", bound="LockedFolder")
 
 
-def lock_folder(folder: Path) -> int:
-    """An advisory lock on the folder itself; it ends with the process, or when the number is closed.
+def lock_folder(folder: Path, *, wait_s: float = 0.0) -> int:
+    """An advisory lock on the folder itself; it ends with the process, or when the descriptor is closed.
 
+    Args:
+        folder: One that exists.
+        wait_s: How long to wait for another process, in seconds.
+    Returns:
+        The file descriptor that holds the lock.
     Raises:
         ValueError: If another process has it.
     """
@@ -19,19 +25,24 @@ def lock_folder(folder: Path) -> int:
         import fcntl
     except ImportError:  # Windows
         return os.open(os.devnull, os.O_RDONLY)
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(number)
-        raise ValueError(f"another process is writing {folder}; wait for it, or choose another folder.") from error
-    except OSError:  # a network file system without locks: two writers are then the user's affair
-        pass
-    return number
+    descriptor = os.open(folder, os.O_RDONLY)
+    until = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() < until:
+                time.sleep(0.05)
+                continue
+            os.close(descriptor)
+            raise ValueError(f"another process is writing {folder}; wait for it, or choose another folder.") from error
+        except OSError:  # a network file system without locks: two writers are then the user's affair
+            pass
+        return descriptor
 
 
 class LockedFolder:
-    """Made and locked on entering, then claimed for what it is to hold; the lock ends with the block.
+    """A folder that is created and locked on entering; the lock ends with the block.
 
     Args:
         path: The folder.
@@ -64,5 +75,5 @@ class LockedFolder:
             self._lock = None
 
     def _claim(self) -> None:
-        """Look at what is there, under the lock: take it up, or raise if it is of something else."""
+        """Look at what is there, under the lock: resume it, or raise if it belongs to something else."""
         raise NotImplementedError

@@ -1,0 +1,249 @@
+"""Files that are complete or absent, also after a crash of the machine; JSON files that several commands write."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from st_xling.utils.lock import lock_folder
+
+#: Ending of a file that is being written.
+TEMPORARY = ".tmp"
+
+#: What the system says when it has no room.
+DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+_WAIT_S = 30.0
+
+
+@contextmanager
+def atomic_path(path: Path, *, size: int | None = None) -> Iterator[Path]:
+    """A temporary file beside ``path``, for what opens its files itself; flushed and renamed when the block ends well.
+
+    Writers of one path wait for each other: each holds a lock on the temporary file, so that the last one to finish
+    wins and none meets half of another's work.
+
+    Args:
+        path: The file; its folder must exist.
+        size: Bytes that will be written, if that is known.
+    Raises:
+        OSError: When it cannot be written; nothing is then left of it. For a full disk the message says what to do.
+    """
+    temporary = path.with_name(path.name + TEMPORARY)
+    try:
+        lock = _lock_temporary(temporary)
+        try:
+            yield temporary
+            with temporary.open("rb") as stream:
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+        finally:
+            os.close(lock)
+    except Exception as error:
+        if is_disk_full(error):
+            raise _disk_full(error, path, size) from error
+        raise
+    sync_folder(path.parent)
+
+
+@contextmanager
+def atomic_writer(path: Path, *, size: int | None = None) -> Iterator[IO[bytes]]:
+    """A stream to such a file. A device or a pipe, such as ``/dev/null``, is written into.
+
+    Args:
+        path: As for :func:`atomic_path`.
+        size: As for :func:`atomic_path`.
+    Raises:
+        OSError: As :func:`atomic_path`.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as stream:
+            yield stream
+        return
+    with atomic_path(path, size=size) as temporary, temporary.open("wb") as stream:
+        yield stream
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write a file that is small enough for memory.
+
+    Raises:
+        OSError: As :func:`atomic_writer`.
+    """
+    with atomic_writer(path, size=len(data)) as stream:
+        stream.write(data)
+
+
+def write_json(path: Path, content: Any, *, indent: int = 2) -> None:
+    """Write JSON, whole or not at all.
+
+    Raises:
+        OSError: As :func:`atomic_writer`.
+    """
+    write_atomic(path, (json.dumps(content, ensure_ascii=False, indent=indent) + "\n").encode("utf-8"))
+
+
+def move_into_place(source: Path, path: Path) -> None:
+    """Give a finished file its name, also on another file system."""
+    try:
+        source.replace(path)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with source.open("rb") as stream, atomic_writer(path) as copy:
+            shutil.copyfileobj(stream, copy)
+        source.unlink()
+    sync_folder(path.parent)
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a journal. A line that is cut off by a crash lacks its line end; see :func:`read_journal`.
+
+    Raises:
+        OSError: As :func:`atomic_writer`; the journal is then as it was.
+    """
+    data = (line + "\n").encode("utf-8")
+    before = path.stat().st_size if path.exists() else 0
+    try:
+        with path.open("ab") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.truncate(path, before)
+        if is_disk_full(error):
+            raise _disk_full(error, path, len(data)) from error
+        raise
+
+
+def read_journal(path: Path) -> list[Any]:
+    """The complete lines of a journal, each a JSON value; none if there is no journal."""
+    if not path.exists():
+        return []
+    entries: list[Any] = []
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        try:
+            entries.append(json.loads(line))
+        except ValueError:
+            break
+    return entries
+
+
+def read_json_object(path: Path, *, missing_ok: bool = True, remedy: str = "restore the file, or remove it") -> Any:
+    """The object in a JSON file, NaN and infinities as ``None``.
+
+    Args:
+        path: The file.
+        missing_ok: Whether a missing file is an empty object.
+        remedy: End of the message for a damaged file.
+    Raises:
+        FileNotFoundError: If there is none, unless that is allowed.
+        ValueError: If it holds anything else; names the file.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=lambda _: None)
+    except FileNotFoundError:
+        if missing_ok:
+            return {}
+        raise
+    except ValueError as error:
+        raise ValueError(f"{path}: expected JSON, got {error}; {remedy}.") from error
+    except RecursionError:
+        raise ValueError(f"{path}: expected JSON, got brackets nested too deep; {remedy}.") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: expected a JSON object, got {type(content).__name__}; {remedy}.")
+    return content
+
+
+def update_json_object(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Read, change and replace such a file, while every other call of this for the same folder waits.
+
+    Args:
+        path: The file, in a folder that exists.
+        change: Makes the new content from the old one; what it raises leaves the file as it is.
+    Raises:
+        ValueError: As :func:`read_json_object`, or if another process keeps the folder for half a minute.
+        OSError: When it cannot be written; the old file then stands.
+    """
+    lock = lock_folder(path.parent, wait_s=_WAIT_S)
+    try:
+        write_json(path, finite(change(read_json_object(path))))
+    finally:
+        os.close(lock)
+
+
+def finite(value: Any) -> Any:
+    """The same as JSON can write it: NaN and infinities, which JSON does not know, become ``None``.
+
+    Example:
+        >>> finite({"f1": 0.5, "threshold": float("inf"), "ends": (0.25, float("nan"))})
+        {'f1': 0.5, 'threshold': None, 'ends': [0.25, None]}
+    """
+    if isinstance(value, dict):
+        return {key: finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder last; where folders cannot be opened, the system does so itself."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether the system had no room, also where a library has put its own exception around that."""
+    if isinstance(error, OSError):
+        return error.errno in DISK_FULL
+    # safetensors, tokenizers and torch.save give no number; the last one finds that less was written than it gave.
+    words = ("No space left", "File too large", "Disk quota exceeded", "inline_container.cc")
+    return not isinstance(error, ValueError) and any(word in str(error) for word in words)
+
+
+def _lock_temporary(path: Path) -> int:
+    """An empty file that no other process writes; what a killed one left of it is reused."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            import fcntl
+
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            # Whoever held the lock has renamed or removed the file: what is open here may be another one by now.
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                os.ftruncate(descriptor, 0)
+                return descriptor
+        except ImportError:  # Windows
+            return descriptor
+        except FileNotFoundError:
+            pass
+        os.close(descriptor)
+
+
+def _disk_full(error: Exception, path: Path, size: int | None) -> OSError:
+    number = error.errno if isinstance(error, OSError) and error.errno else errno.ENOSPC
+    need = "could not be written" if size is None else f"needs {size:,} bytes"
+    done = "found" if size is None else "written"
+    return OSError(
+        number,
+        f"{os.strerror(number)}: {path} {need}; what was {done} before stands. Make room and run the same command "
+        "again",
+    )
