@@ -25,7 +25,8 @@ from st_xling.commands import (
     train,
     transfer,
 )
-from st_xling.commands.parser import Parser
+from st_xling.commands.parser import Parser, check_arguments
+from st_xling.utils.failures import explain
 
 PIPELINE = """\
 everything once, in a few minutes:
@@ -69,13 +70,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _status(arguments: argparse.Namespace) -> int:
     try:
+        check_arguments(arguments)
         _hide_weight_bars()
         arguments.run(arguments)
-    except (ValueError, OSError) as error:
-        if arguments.debug:
+    except Exception as error:
+        message = explain(error)
+        if arguments.debug or message is None:
             raise
         if _speaks() or type(error).__name__ != "AnotherProcessFailed":
-            print(f"st-xling: error: {error}", file=sys.stderr)
+            print(f"st-xling: error: {message}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
         if _speaks():

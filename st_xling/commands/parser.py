@@ -5,7 +5,30 @@ from __future__ import annotations
 import argparse
 import difflib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
+
+from st_xling.utils.devices import check_device
+from st_xling.utils.paths import check_outputs
+
+#: What the help calls the value of an option that names something to read.
+INPUTS = frozenset(
+    ("MODEL", "ENCODER", "RECIPE", "SPEC", "EVAL", "STORE", "FILE", "DIR", "XX=PATH", "XX=FILE", "XX=DIR")
+)
+INPUTS |= {"SOURCE", "TARGET", "TEXT", "PARALLEL", "PAIRS", "WORDS"}
+
+#: Options whose value is written, and what their help calls a folder.
+OUTPUTS = frozenset(("out", "json", "rejects", "runs", "work"))
+FOLDERS = frozenset(("DIR", "STORE"))
+
+
+@dataclass
+class Paths:
+    """Files and folders that a command writes, by option, and what it reads."""
+
+    files: dict[str, Any] = field(default_factory=dict)
+    folders: dict[str, Any] = field(default_factory=dict)
+    inputs: list[Any] = field(default_factory=list)
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
@@ -30,7 +53,22 @@ class Parser(argparse.ArgumentParser):
         """As the host's, after a look for flags that are none, which it would name last, or not at all."""
         if args is not None and self._subparsers is None:
             self._check_flags(args)
-        return super().parse_known_args(args, namespace)
+        found, rest = super().parse_known_args(args, namespace)
+        if self._subparsers is None:
+            found.paths = self._paths(found)
+        return found, rest
+
+    def _paths(self, found: argparse.Namespace) -> Paths:
+        """What this command reads and writes, by the words that its help has for them."""
+        paths = Paths()
+        for action in self._actions:
+            value = getattr(found, action.dest, None)
+            name = action.option_strings[-1] if action.option_strings else str(action.metavar)
+            if action.dest in OUTPUTS:
+                (paths.folders if action.metavar in FOLDERS else paths.files)[name] = value
+            elif action.metavar in INPUTS:
+                paths.inputs.append(value)
+        return paths
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is, and end with status 2."""
@@ -51,6 +89,15 @@ class Parser(argparse.ArgumentParser):
             words = list(map(str, action.choices))
             meant = _hint(str(value), words) or f"; it is one of {', '.join(words)}"
             raise argparse.ArgumentError(action, f"got {value!r}{meant}")
+
+
+def check_arguments(arguments: argparse.Namespace) -> None:
+    """Raise ``ValueError`` before a command starts, where it would write over what it reads, could not write there, or
+    would find no such device."""
+    paths = arguments.paths
+    check_outputs(paths.files, paths.inputs, folders=paths.folders)
+    if getattr(arguments, "device", None) is not None:
+        check_device(arguments.device)
 
 
 def _hint(word: str, known: Iterable[str]) -> str:

@@ -55,7 +55,9 @@ def add_parser(commands: Any) -> None:
         epilog=EXAMPLE,
     )
     train.add_argument("recipe", metavar="RECIPE", help="name of a recipe, or path of a YAML file")
-    train.add_argument("--model", default="tiny", help="Hub id, folder, or tiny (default): built from the data")
+    train.add_argument(
+        "--model", default="tiny", metavar="MODEL", help="Hub id, folder, or tiny (default): built from the data"
+    )
     train.add_argument(
         "--data",
         action="append",

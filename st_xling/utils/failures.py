@@ -1,0 +1,38 @@
+"""What a user can cause and a library reports in words of its own, as an error that says what to do."""
+
+from __future__ import annotations
+
+from st_xling.utils.io import is_disk_full
+
+_NO_MEMORY = ("can't allocate memory", "out of memory", "Cannot allocate memory", "std::bad_alloc")
+
+
+def explain(error: BaseException) -> str | None:
+    """The message for an error that ended a command, or ``None`` for one that is a fault of ours.
+
+    Args:
+        error: As it arrived at the command line.
+    """
+    if is_disk_full(error):
+        words = str(error) if isinstance(error, OSError) and not error.strerror else _named(error)
+        return words if "Make room" in words else f"{words}. Make room and run the same command again."
+    if isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
+    ):
+        return (
+            "there is not enough memory: lower the batch size (--batch-size, --mini-batch-size), the length or the "
+            f"size of the model, or end other programs ({_first_line(error)})."
+        )
+    if isinstance(error, (ValueError, OSError)):
+        return str(error)
+    return None
+
+
+def _named(error: BaseException) -> str:
+    file = getattr(error, "filename", None)
+    return f"no space left on the device{f', while writing {file}' if file else ''} ({_first_line(error)})"
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,139 @@
+"""An output never replaces an input: through links, in folders that are read, of every command."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from st_xling.cli import build_parser, main
+from st_xling.commands.parser import FOLDERS, INPUTS, OUTPUTS
+from st_xling.utils.paths import check_outputs, existing_paths
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Texts, a model's folder, and links to both."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.de", "a.en", "model/model.safetensors"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(name)
+    Path("link").symlink_to("a.de")
+    Path("twin").symlink_to("model")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("spec", "names"),
+    [
+        ("a.de", ["a.de"]),
+        ("de-en=a.de,a.en", ["a.de", "a.en"]),
+        ("de-en=a.de,a.en?size=20&seed=1", ["a.de", "a.en"]),
+        (["de=a.de", "a.en"], ["a.de", "a.en"]),
+        (Path("model"), ["model"]),
+        ("phrasebook:de?size=20", []),
+        ("user/model", []),
+        (None, []),
+        (object(), []),
+    ],
+)
+def test_what_a_spec_names(spec: Any, names: list[str], folder: Path) -> None:
+    assert sorted(existing_paths(spec).values()) == names
+
+
+@pytest.mark.parametrize("path", ["a.de", "./a.de", "link", "twin/model.safetensors", "model/../a.de"])
+def test_inputs_are_never_replaced(path: str, folder: Path) -> None:
+    with pytest.raises(ValueError, match="--out must .*(a.de|model)"):
+        check_outputs({"--out": path}, ["de-en=a.de,a.en", "model"])
+
+
+def test_what_is_allowed(folder: Path) -> None:
+    """New files, old results, files in a folder that is not read, streams and devices."""
+    Path("old.tsv").write_text("")
+    files = {"--out": "old.tsv", "--json": Path("model/new.json"), "--rejects": "new/rejects.jsonl"}
+    check_outputs(files, ["a.de", "model"], folders={"--work": "old.tsv.work"})
+    check_outputs({"--out": io.BytesIO(), "--json": None, "--rejects": "/dev/null"}, ["/dev/null", "a.de"])
+    check_outputs({"--out": "-"}, ["a.de"])
+
+
+@pytest.mark.parametrize(
+    ("files", "folders", "message"),
+    [
+        ({"--out": "x", "--json": "./x"}, {}, "--json must be a file of its own: ./x is --out already"),
+        ({"--out": "model"}, {}, "--out must be a file: model is a folder"),
+        ({"--json": "store/manifest.json"}, {"--out": "store"}, "--json must lie outside --out"),
+        ({"--json": "a.de/x.json"}, {}, "a.de is a file"),
+        ({"--out": "loop"}, {}, "loop is a link to itself"),
+        ({}, {"--out": "a.en"}, "--out must be a folder: .*a.en is a file"),
+        ({}, {"--out": "twin"}, "--out must be a folder of its own: .*model is read"),
+    ],
+)
+def test_what_is_refused(files: dict[str, Any], folders: dict[str, Any], message: str, folder: Path) -> None:
+    Path("loop").symlink_to("loop")
+    with pytest.raises(ValueError, match=message):
+        check_outputs(files, ["a.de", "model"], folders=folders)
+
+
+def leaves(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Every command, with its parser."""
+    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not below:
+        yield name, parser
+    for action in below:
+        for word, part in action.choices.items():
+            yield from leaves(part, f"{name} {word}".strip())
+
+
+NO_PATHS = {"KEY=VALUE", "NAME=X", "NAME=ID", "N", "S", "X", "P", "I,J", "MIB", "SHARE", "LIST", "XX", "XX-YY", "CODE"}
+NO_PATHS |= {"NAME", "TEXT", "ID", "LINK", "OWNER/NAME", "BRANCH", "LINE", "SPLIT", "QUERY", "REPO"}
+NO_PATHS_BY_NAME = {"split", "margin", "retrieval", "method", "engine", "device", "name", "message", "dim"}
+
+
+def test_every_option_is_a_path_or_is_known_to_be_none() -> None:
+    """The check goes by the words of the help: an option whose word is new would escape it."""
+    for command, parser in leaves(build_parser()):
+        for action in parser._actions:
+            if action.nargs == 0 or action.choices or action.dest in OUTPUTS | NO_PATHS_BY_NAME:
+                continue
+            assert action.metavar in INPUTS | NO_PATHS or action.type in (int, float), f"{command} {action.dest}"
+        for action in parser._actions:
+            if action.dest in OUTPUTS:
+                assert action.metavar in FOLDERS | {"FILE", "PATH"}, f"{command} {action.dest}"
+
+
+COMMANDS = [
+    "mine a.de a.en --model model --out o.tsv --json a.de",
+    "mine a.de a.en --model model --out o.tsv --json o.tsv",
+    "mine a.de a.en --source-embeddings de.raw --target-embeddings en.raw --dim 8 --out de.raw",
+    "mine a.de a.en --source-embeddings de.raw --target-embeddings en.raw --dim 8 --out o.tsv --rejects de.raw",
+    "mine a.de a.en --model model --calibrate gold.tsv --out gold.tsv",
+    "mine a.de a.en --model model --calibrate gold.tsv --out o.tsv --rejects gold.tsv",
+    "mine a.de a.en --model model --out model/model.safetensors",
+    "mine a.de a.en --source-embeddings st --target-embeddings st --out st/shard-000000.safetensors",
+    "encode model a.de --out st --json a.de",
+    "encode model a.de --out st --json st/manifest.json",
+    "score gold.tsv --model model --out o.tsv --json gold.tsv",
+    "rerank model --queries a.de --passages a.en --out r.jsonl --json a.de",
+    "rerank model --queries a.de --passages a.en --out r.jsonl --json r.jsonl",
+    "train dap --data de-en=gold.tsv --out run --json gold.tsv",
+    "slim model --langs de,en --text de-en=gold.tsv --out slim --json gold.tsv",
+    "evaluate precision model --data de-en=gold.tsv --json gold.tsv",
+    "leak --train de-en=gold.tsv --eval a.de --json gold.tsv",
+    "train dap --model model --data de-en=gold.tsv --out model --overwrite",
+    "transfer xnli model --train en=gold.tsv --test en=gold.tsv --out model --overwrite",
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_replaces_what_it_reads(command: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("gold.tsv", "de.raw", "en.raw", "st/manifest.json", "st/shard-000000.safetensors"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(name)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert main(command.split()) == 2
+    assert "must " in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
