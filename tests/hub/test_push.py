@@ -56,9 +56,9 @@ def outputs(kind: str, folder: Path) -> Any:
 
 
 def test_every_kind_of_model_comes_back_as_it_was(
-    trained: Callable[[str], Path], hub: Hub, client: Run, tmp_path: Path
+    copy_of: Callable[[str], Path], hub: Hub, client: Run, tmp_path: Path
 ) -> None:
-    folders = {kind: trained(kind) for kind in RUNS}
+    folders = {kind: copy_of(kind) for kind in RUNS}
     for kind, folder in folders.items():
         done = client("push", folder, f"tester/{kind}")
         assert done.status == 0, done.stderr

@@ -6,6 +6,7 @@ import ast
 import doctest
 import re
 import runpy
+import sys
 import uuid
 from pathlib import Path
 
@@ -31,6 +32,8 @@ def cache(tmp_path_factory):
         patch.setattr("evaluate.config.HF_METRICS_CACHE", folder / "metrics")
         patch.setattr("evaluate.config.HF_EVALUATE_OFFLINE", True)
         patch.syspath_prepend(str(folder / "modules"))
+        for name in [name for name in sys.modules if name.split(".")[0] == "evaluate_modules"]:
+            patch.delitem(sys.modules, name)  # of another test's folder
         write_shims()
         yield
 
