@@ -177,7 +177,7 @@ def _training_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], Tr
     from st_xling.training.prepare import check_tiny
     from st_xling.training.run_folder import RunFolder
 
-    RunFolder(arguments.out).check_free(resume=arguments.resume, overwrite=arguments.overwrite)
+    RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
     tiny = check_tiny(_pairs(arguments.tiny, "--tiny"))
     recipe = load_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))
     if arguments.stream and recipe.training.max_steps <= 0:
