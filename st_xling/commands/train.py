@@ -240,17 +240,19 @@ def _rows(text: str) -> int | str:
 
 
 def _pairs(given: Sequence[str], flag: str) -> dict[str, Any]:
-    import yaml
+    from st_xling.training.recipe_files import read_yaml
 
-    pairs = {}
+    pairs: dict[str, Any] = {}
     for text in given:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise ValueError(f"{flag} takes KEY=VALUE: got {text!r}.")
+        if key in pairs:
+            raise ValueError(f"{flag} {key}= is given twice: leave one out.")
         try:
-            pairs[key] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
+            pairs[key] = read_yaml(value, value)
+        except ValueError as error:
             raise ValueError(
-                f"{flag} {key}= takes a YAML value: got {value!r}; quote it, as in '\"{value}\"'."
+                f"{flag} {key}= takes a YAML value, quoted where need be, as in '\"{{x}}\"': {error}"
             ) from error
     return pairs

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 
+# XLM-R has 250,002 pieces, 24 layers, 1,024 dimensions and 512 positions.
+_LARGEST_TINY = {"vocabulary": 1_000_000, "layers": 200, "hidden_size": 16_384, "heads": 16_384, "max_length": 65_536}
+
+
 @dataclass(frozen=True)
 class Job:
     """What a run is made of, before anything is loaded.
@@ -122,6 +126,9 @@ def check_tiny(options: Mapping[str, Any] | None, model: Any = "tiny") -> dict[s
         model: What a run starts from; only ``"tiny"`` takes any.
     """
     tiny = read_options(tiny_encoder, dict(options or {}), "tiny")
+    for name, most in _LARGEST_TINY.items():
+        if tiny.get(name, 0) > most:  # beyond all that text can fill or memory holds: libraries abort
+            raise ValueError(f"tiny.{name} must be at most {most:,}: got {tiny[name]:,}; take a model of the Hub.")
     if tiny and model != "tiny":
         raise ValueError(f"tiny options shape the model 'tiny' only: got {', '.join(tiny)} for another model.")
     return tiny

@@ -143,8 +143,6 @@ def stock_model(
 def _encoder(
     recipe: AdapterRecipe, model: str | SentenceTransformer, tiny: dict[str, Any], pairs: Dataset
 ) -> SentenceTransformer:
-    if len(pairs) < 2:
-        raise ValueError(f"an adapter needs at least 2 pairs, each other's negatives: got {len(pairs)}; add data.")
     if model == "tiny":
         shape: dict[str, Any] = {"seed": recipe.training.seed, **tiny}
         if recipe.model.max_length is not None:
