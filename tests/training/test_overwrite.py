@@ -57,7 +57,7 @@ class Killed(BaseException):
     """Stands for kill -9: from then on no file operation gets through, those of tidying up neither."""
 
 
-_EVENTS = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "os.truncate", "shutil.rmtree"}
+_EVENTS = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "shutil.rmtree"}
 _left: list[int] = []  # operations that still get through; empty: all
 
 
