@@ -177,7 +177,7 @@ def _training_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], Tr
     from st_xling.training.prepare import check_tiny
     from st_xling.training.run_folder import RunFolder
 
-    RunFolder(arguments.out).check_free(resume=arguments.resume, overwrite=arguments.overwrite)
+    RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
     tiny = check_tiny(_pairs(arguments.tiny, "--tiny"))
     recipe = load_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))
     if arguments.stream and recipe.training.max_steps <= 0:
@@ -240,17 +240,19 @@ def _rows(text: str) -> int | str:
 
 
 def _pairs(given: Sequence[str], flag: str) -> dict[str, Any]:
-    import yaml
+    from st_xling.training.recipe_files import read_yaml
 
-    pairs = {}
+    pairs: dict[str, Any] = {}
     for text in given:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise ValueError(f"{flag} takes KEY=VALUE: got {text!r}.")
+        if key in pairs:
+            raise ValueError(f"{flag} {key}= is given twice: leave one out.")
         try:
-            pairs[key] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
+            pairs[key] = read_yaml(value, value)
+        except ValueError as error:
             raise ValueError(
-                f"{flag} {key}= takes a YAML value: got {value!r}; quote it, as in '\"{value}\"'."
+                f"{flag} {key}= takes a YAML value, quoted where need be, as in '\"{{x}}\"': {error}"
             ) from error
     return pairs

@@ -65,7 +65,7 @@ def run(
 
     if arguments.stream:
         raise ValueError("--stream is for encoders: an adapter is trained on cached vectors; leave it out.")
-    RunFolder(arguments.out).check_free(resume=arguments.resume, overwrite=arguments.overwrite)
+    RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
     layer = {} if arguments.layer is None else {"adapter.layer": arguments.layer}
     recipe = load_adapter_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=layer | overrides)
     data, dev = read()

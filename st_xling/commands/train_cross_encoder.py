@@ -64,7 +64,7 @@ def run(
     from st_xling.training.run_folder import RunFolder
 
     _refuse(arguments, _OF_ENCODERS, "is for encoders: got the recipe of a cross-encoder")
-    RunFolder(arguments.out).check_free(resume=arguments.resume, overwrite=arguments.overwrite)
+    RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
     before = {"max_steps": arguments.xpi_steps, "epochs": arguments.xpi_epochs}
     overrides = {f"xpi.training.{key}": value for key, value in before.items() if value is not None} | overrides
     recipe = load_cross_encoder_recipe(

@@ -72,7 +72,7 @@ def run(
     from st_xling.training.run_folder import RunFolder
 
     _refuse(arguments, _OF_OTHERS, "is not for retrievers: got the recipe")
-    RunFolder(arguments.out).check_free(resume=arguments.resume, overwrite=arguments.overwrite)
+    RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
     chosen = {} if arguments.encoders is None else {"retrieval.encoders": arguments.encoders}
     recipe = load_retrieval_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=chosen | overrides)
     skip = {"skip_bad_lines": arguments.skip_bad_lines}

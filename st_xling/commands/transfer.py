@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
     from st_xling.training.run_folder import RunFolder
 
     check_keep(arguments)
-    RunFolder(arguments.out).check_free(resume=arguments.resume, overwrite=arguments.overwrite)
+    RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.encoder).check()
     names = [name.replace("-", "_") for name, _, _ in _OPTIONS]
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
     options = dataclasses.replace(TASKS[arguments.task].options, **given)

@@ -11,7 +11,8 @@ import torch.distributed as dist
 from sentence_transformers.util.distributed import get_world_size
 from torch import Tensor
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
-from transformers.trainer_utils import get_last_checkpoint
+
+from st_xling.training.checkpoint import newest_checkpoint
 
 TOTAL = "the loss"
 
@@ -106,6 +107,4 @@ def _precision(args: TrainingArguments) -> str:
 
 
 def _last(args: TrainingArguments) -> Path | None:
-    folder = Path(str(args.output_dir))
-    found = get_last_checkpoint(str(folder)) if folder.is_dir() else None
-    return None if found is None else Path(found)
+    return newest_checkpoint(Path(str(args.output_dir)), compare=False)

@@ -1,13 +1,17 @@
-"""The host libraries' ``Trainer``, which stops at what is not a number and ends where it ended."""
+"""transformers' ``Trainer``, which stops at what is not a number, seals its checkpoints and ends where it ended."""
 
 from __future__ import annotations
 
+import shutil
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 from transformers import Trainer
 
+from st_xling.training.checkpoint import FILES, damage, enough_room, newest_checkpoint, remove_earlier, seal, seconds_at
 from st_xling.training.finite import TOTAL, FiniteGuard
 
 
@@ -15,16 +19,30 @@ class FiniteTrainer(Trainer):
     """``transformers.Trainer``, or what else goes after it among the bases of a class.
 
     NaN or infinity in a loss, a gradient or a weight stops training before it is used or saved (:class:`FiniteGuard`).
-    A run that is resumed from its last checkpoint makes no further step.
+    A checkpoint is whole when its ``files.json`` stands (:mod:`st_xling.training.checkpoint`); earlier ones are removed
+    after that. A run that is resumed from its last checkpoint makes no further step.
 
     Raises:
         NotFiniteError: Losses, gradients or weights that are no longer numbers.
+        OSError: No room for a checkpoint; the last whole one stands.
+        ValueError: The best checkpoint, which the run ends with, is damaged.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.finite = FiniteGuard()
         self.add_callback(self.finite)
+        self._seconds_before, self._started = 0.0, time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of training, with that of the parts before the checkpoint that it went on from."""
+        return self._seconds_before + time.perf_counter() - self._started
+
+    def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
+        known = resume_from_checkpoint if isinstance(resume_from_checkpoint, str) else None
+        self._seconds_before, self._started = seconds_at(known), time.perf_counter()
+        return super().train(resume_from_checkpoint, *args, **kwargs)
 
     def trained_weights(self) -> Iterator[tuple[str, Tensor]]:
         """What a checkpoint keeps, by name."""
@@ -53,4 +71,39 @@ class FiniteTrainer(Trainer):
 
     def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
         self.finite.check_weights(self.args, self.state, self.trained_weights())
-        super()._save_checkpoint(*args, **kwargs)
+        folder = Path(str(self.args.output_dir))
+        checkpoint, limit = folder / f"checkpoint-{self.state.global_step}", self.args.save_total_limit
+        if self.args.should_save:
+            (checkpoint / FILES).unlink(missing_ok=True)  # of a damaged one, which is written anew
+        # The host removes earlier checkpoints as soon as it has written its own files: too early, were the machine to
+        # stop before files.json stands.
+        self.args.save_total_limit = None
+        try:
+            with enough_room(checkpoint, _stands(folder)):
+                super()._save_checkpoint(*args, **kwargs)
+                self.accelerator.wait_for_everyone()  # other processes write their random states there
+                if self.args.should_save:
+                    seal(checkpoint, seconds=self.seconds)
+        except BaseException:
+            if self.args.should_save:
+                shutil.rmtree(checkpoint, ignore_errors=True)
+            raise
+        finally:
+            self.args.save_total_limit = limit
+        if self.args.should_save:
+            remove_earlier(checkpoint, keep=limit, best=self.state.best_model_checkpoint)
+
+    def _load_best_model(self) -> None:
+        best = self.state.best_model_checkpoint
+        if best is not None:
+            here = Path(str(self.args.output_dir)) / Path(best).name  # the run may have been moved since
+            fault = damage(here)
+            if fault is not None:  # the host would log an error and end with the last weights
+                raise ValueError(f"the run ends with its best checkpoint, but {here} is damaged: {fault}; --resume.")
+            self.state.best_model_checkpoint = str(here)
+        super()._load_best_model()
+
+
+def _stands(folder: Path) -> str:
+    found = newest_checkpoint(folder, compare=False)
+    return "there is no earlier checkpoint" if found is None else f"{found} stands"

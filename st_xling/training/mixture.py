@@ -98,7 +98,7 @@ def mix(data: Mapping[str, Dataset]) -> Dataset:
     """All data sets in one, with the columns that training reads.
 
     Raises:
-        ValueError: No data set, an empty one, or one that lacks a column.
+        ValueError: No data set, an empty one, or one that lacks a column; fewer than 2 rows in all.
     """
     from datasets import concatenate_datasets
 
@@ -108,6 +108,8 @@ def mix(data: Mapping[str, Dataset]) -> Dataset:
     for name, part in data.items():
         if len(part) == 0:
             raise ValueError(f"data set {name!r} is empty; check its file, or leave it out.")
+    if (rows := sum(map(len, data.values()))) < 2:
+        raise ValueError(f"training needs at least 2 pairs, each other's negatives: got {rows}; add data.")
     return concatenate_datasets([part.select_columns(COLUMNS) for part in data.values()])
 
 

@@ -21,6 +21,7 @@ from st_xling.training import processes
 from st_xling.training.arguments import training_arguments
 from st_xling.training.auto_batch import choose_mini_batch
 from st_xling.training.build import build_loss, scheduled_weights
+from st_xling.training.checkpoint import load_as_saved
 from st_xling.training.lora import add_lora, check_start, trained_share
 from st_xling.training.mixture import COLUMNS, Mixture, tell_mixture
 from st_xling.training.progress import StderrProgress
@@ -32,6 +33,10 @@ from st_xling.training.trainer import CrossLingualTrainer
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+
+# XLM-R has 250,002 pieces, 24 layers, 1,024 dimensions and 512 positions.
+_LARGEST_TINY = {"vocabulary": 1_000_000, "layers": 200, "hidden_size": 16_384, "heads": 16_384, "max_length": 65_536}
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ def prepare_trainer(
     recipe, mixture, folder = job.recipe, job.mixture, job.folder
     lora = recipe.training.lora
     if checkpoint is not None:  # pooling and length as they were chosen at the start
-        encoder = load_encoder(str(checkpoint if lora is None else folder.base))
+        encoder = load_as_saved(load_encoder, checkpoint if lora is None else folder.base)
         encoder.model_card_data.base_model = None if job.model == "tiny" else model_name(job.model)
     else:
         encoder = _encoder(recipe, start, job.tiny, mixture.looked_at) if isinstance(start, str) else start
@@ -121,6 +126,9 @@ def check_tiny(options: Mapping[str, Any] | None, model: Any = "tiny") -> dict[s
         model: What a run starts from; only ``"tiny"`` takes any.
     """
     tiny = read_options(tiny_encoder, dict(options or {}), "tiny")
+    for name, most in _LARGEST_TINY.items():
+        if tiny.get(name, 0) > most:  # beyond all that text can fill or memory holds: libraries abort
+            raise ValueError(f"tiny.{name} must be at most {most:,}: got {tiny[name]:,}; take a model of the Hub.")
     if tiny and model != "tiny":
         raise ValueError(f"tiny options shape the model 'tiny' only: got {', '.join(tiny)} for another model.")
     return tiny

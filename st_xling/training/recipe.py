@@ -23,6 +23,8 @@ AUTO = "auto"
 
 _HINTS = {
     "log_steps": " (it must divide eval_steps)",
+    "max_steps": " (at least 1; or -1: as the epochs say)",
+    "warmup": " (a share of the steps, below 1, or a whole number of them)",
     "mini_batch_size": " (it must be even, or 'auto')",
     "schedule": f" (it is one of {', '.join(sorted(kind.value for kind in SchedulerType))})",
     "batches": f" (it is {' or '.join(BATCHES)})",
@@ -42,7 +44,8 @@ class TrainingOptions:
     """How long and how fast to learn.
 
     Attributes:
-        epochs: Passes over the data; ``max_steps`` above 0 overrides it.
+        epochs: Passes over the data; ``max_steps`` overrides it.
+        max_steps: Optimiser steps; -1: as the epochs say.
         batch_size: Pairs a step and process.
         learning_rate: Peak, for AdamW.
         warmup: Share of the steps (below 1) or number of steps over which the rate rises.
@@ -124,9 +127,20 @@ def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, A
     return recipe_of(read_recipe(name_or_path, _HERE), Path(name_or_path).stem, tiny=tiny, overrides=overrides)
 
 
-def recipe_of(raw: dict[str, Any], stem: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None) -> Recipe:
-    """A recipe from the keys of its file, checked; ``stem`` names one that does not name itself."""
-    check_keys(raw, ["name", "summary", "losses", "model", "training", "tiny"], "the recipe")
+def recipe_of(
+    raw: dict[str, Any],
+    stem: str,
+    *,
+    tiny: bool = False,
+    overrides: dict[str, Any] | None = None,
+    other_sections: tuple[str, ...] = (),
+) -> Recipe:
+    """A recipe from the keys of its file, checked; ``stem`` names one that does not name itself.
+
+    ``other_sections`` are read elsewhere, and named to those who misspell them.
+    """
+    known = ("name", "summary", "losses", "model", "training", *other_sections)
+    check_keys(raw, [*known, "tiny"], "the recipe")
     changes = raw.pop("tiny", None) or {}
     check_keys(changes, ["losses", "model", "training"], "tiny")
     if tiny:
@@ -134,6 +148,7 @@ def recipe_of(raw: dict[str, Any], stem: str, *, tiny: bool = False, overrides: 
     for key, value in (overrides or {}).items():
         automatic = key == "training.batch_size" and value == AUTO  # the batch stays as large as the recipe says
         set_key(raw, "training.mini_batch_size" if automatic else key, value)
+    check_keys(raw, known, "the recipe")
     losses = raw.get("losses") or {}
     if not isinstance(losses, dict) or not losses:
         raise ValueError(f"a recipe needs at least one loss under 'losses': got {losses!r}.")
@@ -189,8 +204,9 @@ def check_training(options: TrainingOptions) -> TrainingOptions:
     wrong = {
         "batch_size": options.batch_size < 1,
         "learning_rate": not 0 < options.learning_rate < math.inf,
+        "max_steps": options.max_steps < 1 and options.max_steps != -1,
         "epochs": not 0 < options.epochs < math.inf and options.max_steps <= 0,
-        "warmup": not 0 <= options.warmup < math.inf,
+        "warmup": not 0 <= options.warmup < math.inf or (options.warmup > 1 and options.warmup % 1 != 0),
         "weight_decay": not 0 <= options.weight_decay < math.inf,
         "max_grad_norm": not options.max_grad_norm >= 0,
         "gradient_accumulation": options.gradient_accumulation < 1,

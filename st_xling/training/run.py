@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,14 +13,15 @@ from sentence_transformers.base.evaluation import BaseEvaluator
 from st_xling._version import __version__
 from st_xling.models.adapters import without_adapters
 from st_xling.training import processes
+from st_xling.training.checkpoint import seal
 from st_xling.training.leak_check import OnLeak, check_leaks
 from st_xling.training.lora import end_lora, require_peft
 from st_xling.training.mixture import Mixture, prepare
 from st_xling.training.prepare import Job, check_tiny, model_name, prepare_trainer, same_start
 from st_xling.training.progress import StderrProgress
 from st_xling.training.recipe import AUTO, Recipe
-from st_xling.training.run_folder import RunFolder
-from st_xling.training.saving import save_model, save_run
+from st_xling.training.run_folder import EndReplaced, RunFolder, save_model
+from st_xling.training.saving import save_run
 from st_xling.training.texts import TextReport
 from st_xling.training.trainer import CrossLingualTrainer
 
@@ -48,7 +47,7 @@ class TrainingResult:
     Attributes:
         model: The trained model: the best by the development score, or the last one.
         folder: Where it was saved.
-        seconds: Wall time of this process's training.
+        seconds: Wall time of training, with that of the parts before the run was resumed.
         steps: Optimiser steps of the whole run.
         history: The host's log: losses, components, development scores.
         texts: Source and target side: texts, truncated texts, longest.
@@ -62,6 +61,10 @@ class TrainingResult:
     history: list[dict[str, Any]] = field(repr=False)
     texts: tuple[TextReport, TextReport] = field(repr=False)
     best: float | None = None
+
+    def figures(self) -> dict[str, Any]:
+        """What ``results.json`` says of it."""
+        return {"seconds": round(self.seconds, 1), "steps": self.steps, "best_dev": self.best}
 
 
 def train(
@@ -106,28 +109,20 @@ def train(
     if recipe.training.lora is not None:
         require_peft()
     processes.meet()
-    mixture, leak = processes.together(lambda: _mixture(recipe, data, evaluator, evaluation, on_leak))
-    job = Job(recipe, mixture, RunFolder(out), model, tiny, evaluator, StderrProgress(recipe.name))
-    manifest = _manifest(job, command)
-    trainer, texts, checkpoint = _claim(job, manifest, resume=resume, overwrite=overwrite)
-    if begin is not None and checkpoint is None:
-        processes.on_main(lambda: begin(trainer.model, job.folder.training))
-    seconds = run_trainer(trainer, job.folder, job.progress, checkpoint)
-    if recipe.training.lora is not None:
-        end_lora(trainer.model, recipe.training.lora, start=model_name(model), base=job.folder.base)
-    result = TrainingResult(
-        model=trainer.model,
-        folder=job.folder.path,
-        seconds=seconds,
-        steps=trainer.state.global_step,
-        history=trainer.state.log_history,
-        texts=texts,
-        best=trainer.state.best_metric,
-    )
-    figures = {"seconds": round(seconds, 1), "steps": result.steps, "best_dev": result.best}
-    processes.on_main(
-        lambda: save_run(result.model, job.folder, manifest, history=result.history, figures=figures, leak=leak)
-    )
+    with RunFolder(out, resume=resume, overwrite=overwrite, start=model) as folder:
+        mixture, leak = processes.together(lambda: _mixture(recipe, data, evaluator, evaluation, on_leak))
+        job = Job(recipe, mixture, folder, model, tiny, evaluator, StderrProgress(recipe.name))
+        manifest = _manifest(job, command)
+        checkpoint = processes.on_main(lambda: folder.claim(manifest))
+        trainer, texts = _prepare(job, manifest, checkpoint, resume=resume)
+        if begin is not None and checkpoint is None:
+            processes.on_main(lambda: begin(trainer.model, folder.training))
+        result = run_trainer(trainer, folder, job.progress, checkpoint, texts)
+        if recipe.training.lora is not None:
+            end_lora(result.model, recipe.training.lora, start=model_name(model), base=folder.base)
+        processes.on_main(
+            lambda: save_run(result.model, folder, history=result.history, figures=result.figures(), leak=leak)
+        )
     return result
 
 
@@ -170,49 +165,56 @@ def _manifest(job: Job, command: str | None) -> dict[str, Any]:
     }
 
 
-def _claim(
-    job: Job, manifest: dict[str, Any], *, resume: bool, overwrite: bool
-) -> tuple[CrossLingualTrainer, tuple[TextReport, TextReport], Path | None]:
-    """Make the folder this run's own, with all that is needed to go on; an earlier run stands until all is ready.
+def _prepare(
+    job: Job, manifest: dict[str, Any], checkpoint: Path | None, *, resume: bool
+) -> tuple[CrossLingualTrainer, tuple[TextReport, TextReport]]:
+    """All that is needed to go on; the folder is the run's own from then on.
 
     A mini-batch that was found to fit is noted in ``manifest``, for those who resume.
     """
     folder, recipe = job.folder, job.recipe
-    created, replaces = not folder.path.exists(), overwrite and not resume and folder.manifest_path.is_file()
-    checkpoint = processes.on_main(lambda: folder.claim(manifest, resume=resume, overwrite=overwrite))
-    try:
-        start = job.model if checkpoint is not None else same_start(job)
-        found = folder.read_manifest().get("mini_batch_size") if resume else None
-        trainer, texts = processes.together(lambda: prepare_trainer(job, start, checkpoint, mini_batch=found))
-    except ValueError:
-        if processes.is_main() and not resume and not replaces:  # nothing was trained: leave nothing behind
-            shutil.rmtree(folder.path if created else folder.training, ignore_errors=True)
-        raise
+    found = folder.read_manifest().get("mini_batch_size") if resume and folder.manifest_path.is_file() else None
+    start = job.model if checkpoint is not None else same_start(job)
+    trainer, texts = processes.together(lambda: prepare_trainer(job, start, checkpoint, mini_batch=found))
     if job.model == "tiny":
         trainer.model.model_card_data.base_model = None
-    processes.on_main(folder.forget_start)
-    if replaces:
-        processes.on_main(lambda: folder.start_over(manifest))
     if recipe.training.mini_batch_size == AUTO:
         manifest["mini_batch_size"] = getattr(trainer.loss, "mini_batch_size", 0)
-        ended = checkpoint is not None and bool(folder.read_manifest().get("finished"))
-        processes.on_main(lambda: folder.write_manifest({**manifest, "finished": ended}))
+    processes.on_main(lambda: folder.begin(manifest))
     if recipe.training.lora is not None and checkpoint is None:
-        processes.on_main(lambda: save_model(without_adapters(trainer.model), folder.base))
-    return trainer, texts, checkpoint
+        processes.on_main(lambda: _save_base(without_adapters(trainer.model), folder.base))
+    return trainer, texts
+
+
+def _save_base(model: SentenceTransformer, base: Path) -> None:
+    """The model below adapters, whole or not at all."""
+    save_model(model, base)
+    seal(base)
 
 
 def run_trainer(
-    trainer: CrossLingualTrainer, folder: RunFolder, progress: StderrProgress, checkpoint: Path | None
-) -> float:
-    """Train, from ``checkpoint`` if there is one, and return the seconds that it took."""
-    started = time.perf_counter()
+    trainer: CrossLingualTrainer,
+    folder: RunFolder,
+    progress: StderrProgress,
+    checkpoint: Path | None,
+    texts: tuple[TextReport, TextReport],
+) -> TrainingResult:
+    """Train, from ``checkpoint`` if there is one."""
+    trainer.add_callback(EndReplaced(folder))
     try:
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     except KeyboardInterrupt as stop:
         # Beside others, only the main process tidies up after itself.
-        whole = folder.last_checkpoint() if processes.is_main() else None
+        whole = folder.last_checkpoint(compare=False) if processes.is_main() else None
         raise TrainingInterrupted(folder.path, whole) from stop
     finally:
         progress.close()
-    return time.perf_counter() - started
+    return TrainingResult(
+        model=trainer.model,
+        folder=folder.path,
+        seconds=trainer.seconds,
+        steps=trainer.state.global_step,
+        history=trainer.state.log_history,
+        texts=texts,
+        best=trainer.state.best_metric,
+    )

@@ -5,102 +5,287 @@
 ``README.md``, ``pictures/``           its card, and the pictures there; ``card.json``: what the user says for it
 ``results.json``                       figures, with their signatures
 ``mining.json``                        thresholds for mining, by pair of languages
-``training/run.json``                  recipe, data, command; ``finished`` once the model stands
-``training/checkpoint-N/``             the host's checkpoint and ``loss.safetensors``
+``training/run.json``                  recipe, data, command; ``files`` that the run wrote; ``finished`` once the model
+                                       stands
+``training/checkpoint-N/``             the host's checkpoint, ``loss.safetensors`` and ``files.json``, by which it is
+                                       recognised as whole
 ``training/log.jsonl``                 one line a logged step
 ``training/base/``                     training by adapters: the model below them
 ``training/start/``                    while several processes read it: the tiny encoder that they start from
+``.replaced/``                         ``training`` of the run that is being overwritten, until the new one has a
+                                       checkpoint or its model
 =====================================  ==========================================================
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import logging
+import os
+import re
 import shutil
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
 
-from st_xling.utils.io import write_json
+from sentence_transformers.base.model import BaseModel
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from st_xling.training import processes
+from st_xling.training.checkpoint import BASE, damage, enough_room, newest_checkpoint, sha256
+from st_xling.utils.io import TEMPORARY, read_json_object, write_json
+from st_xling.utils.lock import lock_folder
 
 logger = logging.getLogger(__name__)
 
+Folder = TypeVar("Folder", bound="RunFolder")
+
+#: What commands add to a model: true of its weights alone. ``card.json`` is the user's, and stays.
+_PICTURES = ("accuracy_by_language", "score_histogram", "token_states")
+_OF_THE_MODEL = ("README.md", "results.json", "mining.json", *(f"pictures/{name}.png" for name in _PICTURES))
+_OURS = re.compile(r"run\.json|log\.jsonl|base|start|token_states\.safetensors|(checkpoint|stage)-\d+|\..*|.*\.tmp")
+_NOT_THE_START = {"results.json", "card.json", "mining.json"}
+
 
 class RunFolder:
-    """Checks, manifest and checkpoints of a run's folder.
+    """The folder while a run is in it; as a context manager it is locked, by the main process, against other writers.
+
+    A run that fails before its first whole checkpoint leaves the folder as it was: free, or with the earlier run that
+    it would have replaced. After kill -9 the next run, of whatever kind, restores the earlier one.
 
     Args:
         path: Where the run lives.
+        resume: Go on from the last whole checkpoint, if there is a run.
+        overwrite: Replace an earlier run of ours. Its model stands until the new one is there; files that it did not
+            write stay.
+        start: The model to start from, if it has a name.
+
+    Raises:
+        ValueError: On entering, or by :meth:`check`: the folder holds something else, or a run that may not be
+            overwritten; another process writes there; it is the start model's own.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(
+        self, path: str | Path, *, resume: bool = False, overwrite: bool = False, start: str | BaseModel | None = None
+    ) -> None:
         self.path = Path(path)
         self.training = self.path / "training"
         self.manifest_path = self.training / "run.json"
         self.start = self.training / "start"
-        self.base = self.training / "base"
+        self.base = self.training / BASE
+        self.replaced = self.path / ".replaced"
+        self.saving = self.path / ".saving"
+        self._resume, self._overwrite = resume, overwrite and not resume
+        self._start_model = start if isinstance(start, str) and Path(start).is_dir() else None
+        self._lock: int | None = None
+        self._created = self._resumes = self._replaces = False
 
-    def claim(self, manifest: dict[str, Any], *, resume: bool = False, overwrite: bool = False) -> Path | None:
-        """Make the folder this run's own; an earlier run to be replaced stands until :meth:`start_over`.
+    def check(self) -> None:
+        """Raise ``ValueError`` where entering would: before data are read."""
+        if not processes.is_main():
+            return
+        self._check_path()
+        if self.path.is_dir():
+            lock = lock_folder(self.path)
+            try:
+                self._look()
+            finally:
+                os.close(lock)
+
+    def __enter__(self: Folder) -> Folder:
+        processes.on_main(self._open)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        if self._lock is None:
+            return
+        try:
+            if kind is not None and not self._resumes and not self._has_work():
+                self._undo()
+        finally:
+            os.close(self._lock)
+            self._lock = None
+
+    def claim(self, manifest: dict[str, Any]) -> Path | None:
+        """The checkpoint to go on from, or ``None`` to start.
 
         Args:
             manifest: What identifies the run; a resumed run must agree with it.
-            resume: Go on from the last complete checkpoint, if there is one.
-            overwrite: Replace an earlier run of ours.
-
-        Returns:
-            The checkpoint to go on from, or ``None`` to start.
 
         Raises:
-            ValueError: The folder holds something else, a run that may not be overwritten, or another run to resume.
+            ValueError: Another run to resume.
         """
-        self.check_free(resume=resume, overwrite=overwrite)
-        ours = self.manifest_path.is_file()
-        if ours and resume:
-            self._check_same_run(manifest)
-            return self.last_checkpoint()
-        if not ours:
-            self.start_over(manifest)
-        return None
+        if not self._resumes:
+            return None
+        self._check_same_run(self._with_start(manifest))
+        return self.last_checkpoint()
 
-    def check_free(self, *, resume: bool = False, overwrite: bool = False) -> None:
-        """Raise ``ValueError`` if :meth:`claim` would, whatever the run: to be asked before its data are read."""
-        if self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"--out must be a folder: {self.path} is a file; choose another name.")
-        ours = self.manifest_path.is_file()
-        if not ours and self.path.is_dir() and any(self.path.iterdir()):
-            raise ValueError(
-                f"--out must be empty or a run of ours: {self.path} holds something else; choose another folder."
-            )
-        if ours and not (resume or overwrite):
-            hint = "it is complete" if self.read_manifest().get("finished") else "it can be continued with --resume"
-            raise ValueError(f"{self.path} holds an earlier run ({hint}); use --overwrite to replace it.")
+    def begin(self, manifest: dict[str, Any]) -> None:
+        """Write ``run.json``, once all that could be wrong has been looked at; an earlier run is set aside in one step.
 
-    def start_over(self, manifest: dict[str, Any]) -> None:
-        """An empty folder with ``manifest``."""
-        if self.path.exists():
-            shutil.rmtree(self.path)
-        self.training.mkdir(parents=True)
-        self.write_manifest({**manifest, "finished": False})
-
-    def forget_start(self) -> None:
-        """Remove the encoder that the processes have read."""
+        A resumed run keeps its own.
+        """
         shutil.rmtree(self.start, ignore_errors=True)
+        if self._resumes:
+            return
+        files: list[str] = []
+        if self._replaces:
+            files = self._files(self.read_manifest().get("files"))
+            self.training.rename(self.replaced)
+        else:
+            shutil.rmtree(self.training, ignore_errors=True)
+        self.training.mkdir()
+        self.write_manifest({**self._with_start(manifest), "files": files, "finished": False})
+
+    def end_replaced(self) -> None:
+        """Remove what there was for going on with the earlier run: the new one can be gone on with."""
+        shutil.rmtree(self.replaced, ignore_errors=True)
+
+    def save_model(self, model: Any, *, also: Iterable[str] = ()) -> None:
+        """Put a model on top, and remove those files of an earlier run that are not its own.
+
+        Args:
+            model: With ``save_pretrained``.
+            also: Other files of the run, relative to the folder: they go when the run is replaced.
+
+        Raises:
+            OSError: No room; the earlier model stands.
+        """
+        names = _save_beside(model, self.saving, "the last checkpoint stands")
+        manifest = self.read_manifest()
+        before, now = self._files(manifest.get("files")), sorted({*names, *also})
+        if manifest.get("finished"):  # resumed after its end: figures stand with the model, which is the same
+            before = [name for name in before if name not in _OF_THE_MODEL]
+        # From here on the new model is whole: a run that is killed below is gone on with, and moves it anew.
+        self.write_manifest({**manifest, "files": sorted({*before, *now}), "saving": True})
+        self.end_replaced()
+        _move(names, self.saving, self.path)
+        for name in set(before) - set(names):
+            _remove(self.path, name)
+        del manifest["files"]
+        self.write_manifest({**manifest, "files": now, "saving": True})
+
+    def finish(self, **facts: Any) -> None:
+        """Mark the run as finished."""
+        manifest = {**self.read_manifest(), **facts, "finished": True}
+        manifest.pop("saving", None)
+        self.write_manifest(manifest)
 
     def read_manifest(self) -> dict[str, Any]:
-        return json.loads(self.manifest_path.read_text(encoding="utf-8"))
+        """What ``run.json`` says, or ``ValueError`` if it is damaged."""
+        remedy = "restore the file, or choose another --out"
+        return read_json_object(self.manifest_path, missing_ok=False, remedy=remedy)
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         write_json(self.manifest_path, manifest)
 
-    def last_checkpoint(self) -> Path | None:
-        """The newest checkpoint that was written to its end; later, half-written ones are removed."""
-        return newest_checkpoint(self.training)
+    def last_checkpoint(self, *, compare: bool = True) -> Path | None:
+        """The newest whole checkpoint, see :func:`~st_xling.training.checkpoint.newest_checkpoint`."""
+        return newest_checkpoint(self.training, compare=compare)
+
+    def _open(self) -> None:
+        self._check_path()
+        self._created = not self.path.exists()
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = lock_folder(self.path)
+        try:
+            self._look()
+        except BaseException:
+            os.close(self._lock)
+            self._lock = None
+            raise
+        earlier = self.manifest_path.is_file()
+        self._resumes, self._replaces = earlier and self._resume, earlier and self._overwrite
+
+    def _check_path(self) -> None:
+        if self.path.is_symlink() and not self.path.exists():
+            raise ValueError(f"--out must be a folder: {self.path} is a link that leads nowhere; choose another name.")
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"--out must be a folder: {self.path} is a file; choose another name.")
+        if self._start_model is not None:
+            model, out = (Path(os.path.realpath(path)) for path in (self._start_model, self.path))
+            if model == out or {out / self.training.name, out / self.replaced.name} & {model, *model.parents}:
+                raise ValueError(
+                    f"the model to start from must lie outside --out: {self._start_model} is part of the run in "
+                    f"{self.path}; choose another --out."
+                )
+
+    def _look(self) -> None:
+        """Whether the folder may be written in, under the lock; restores what a killed run had set aside."""
+        if self.replaced.is_dir():
+            if self._has_work():
+                self.end_replaced()
+            else:
+                logger.warning("%s: a run that would have replaced it has no checkpoint; it stands again.", self.path)
+                self._restore()
+        if not self.manifest_path.is_file():
+            if not self._is_free():
+                raise ValueError(
+                    f"--out must be empty or a run of ours: {self.path} holds something else; choose another folder."
+                )
+        elif self._overwrite:
+            others = [path.name for path in sorted(self.training.iterdir()) if not _OURS.fullmatch(path.name)]
+            if others:
+                raise ValueError(
+                    f"--overwrite removes {self.training}, but {others[0]} there was written by no run; move it away."
+                )
+        elif not self._resume:
+            hint = "it is complete" if self.read_manifest().get("finished") else "it can be continued with --resume"
+            raise ValueError(f"{self.path} holds an earlier run ({hint}); use --overwrite to replace it.")
+
+    def _is_free(self) -> bool:
+        """Whether it holds nothing, or what a run leaves that was killed before it wrote its ``run.json``."""
+        ours = self.start, self.saving
+        unfinished = self.manifest_path.with_name(self.manifest_path.name + TEMPORARY)
+        files = (path for path in self.path.rglob("*") if not path.is_dir() or path.is_symlink())
+        return all(path == unfinished or any(parent in ours for parent in path.parents) for path in files)
+
+    def _has_work(self) -> bool:
+        """Whether something would be lost with ``training``: a whole checkpoint, or a model."""
+        if not self.manifest_path.is_file():
+            return False
+        with contextlib.suppress(ValueError):
+            manifest = self.read_manifest()
+            if manifest.get("finished") or manifest.get("saving"):
+                return True
+        places = ("checkpoint-*", "stage-*/checkpoint-*", "stage-*/model")
+        return any(damage(found) is None for place in places for found in self.training.glob(place))
+
+    def _undo(self) -> None:
+        shutil.rmtree(self.saving, ignore_errors=True)
+        if self.replaced.is_dir():
+            self._restore()
+        elif self._replaces:
+            shutil.rmtree(self.start, ignore_errors=True)
+        else:
+            shutil.rmtree(self.training, ignore_errors=True)
+        if self._created:
+            with contextlib.suppress(OSError):  # something else is in it by now
+                self.path.rmdir()
+
+    def _restore(self) -> None:
+        shutil.rmtree(self.training, ignore_errors=True)
+        self.replaced.rename(self.training)
+
+    def _files(self, listed: Any) -> list[str]:
+        """Files on top that belong to the earlier run's model."""
+        names = {*(listed if isinstance(listed, list) else ()), *_OF_THE_MODEL}
+        return sorted(name for name in names if isinstance(name, str) and _is_inside(name) and self._is_file(name))
+
+    def _is_file(self, name: str) -> bool:
+        return (self.path / name).is_file()
+
+    def _with_start(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        if self._start_model is None:
+            return manifest
+        return {**manifest, "model_sha8": _model_files(Path(self._start_model))}
 
     def _check_same_run(self, manifest: dict[str, Any]) -> None:
         written = {"processes": 1, **self.read_manifest()}
         plain = json.loads(json.dumps(manifest))
-        ignored = {"finished", "command", "version"}
+        ignored = {"finished", "command", "version", "mini_batch_size"}
         unlike = [
             name for key in plain if key not in ignored for name in _differences(written.get(key), plain[key], key)
         ]
@@ -111,28 +296,72 @@ class RunFolder:
             )
 
 
+class EndReplaced(TrainerCallback):
+    """Calls :meth:`RunFolder.end_replaced` once the first checkpoint is whole."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: object) -> None:
+        if state.is_world_process_zero:
+            self.folder.end_replaced()
+
+
+def save_model(model: Any, folder: Path, *, stands: str = "the run can be started again") -> None:
+    """Save ``model`` into ``folder`` file by file from a folder beside, so that no half-written file is seen.
+
+    Raises:
+        OSError: No room; ``folder`` is as it was.
+    """
+    beside = folder / ".saving"
+    _move(_save_beside(model, beside, stands), beside, folder)
+
+
+def _save_beside(model: Any, beside: Path, stands: str) -> list[str]:
+    shutil.rmtree(beside, ignore_errors=True)
+    try:
+        with enough_room(beside.parent, stands):
+            model.save_pretrained(str(beside))
+    except OSError:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    return sorted(path.relative_to(beside).as_posix() for path in beside.rglob("*") if path.is_file())
+
+
+def _move(names: Iterable[str], source: Path, goal: Path) -> None:
+    for name in names:
+        (goal / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).replace(goal / name)
+    shutil.rmtree(source)
+
+
+def _remove(folder: Path, name: str) -> None:
+    path = folder / name
+    path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # not empty
+        while path.parent != folder:
+            path = path.parent
+            path.rmdir()
+
+
+def _is_inside(name: str) -> bool:
+    parts = PurePosixPath(name).parts
+    return bool(parts) and not name.startswith("/") and ".." not in parts and parts[0] != "training"
+
+
+def _model_files(folder: Path) -> str:
+    """Eight digits for the weights, the vocabulary and the settings in a model's folder; its card may change."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        own = name.parts[0] not in ("training", "pictures", "predictions") and not name.parts[0].startswith(".")
+        if own and path.is_file() and path.suffix != ".md" and name.as_posix() not in _NOT_THE_START:
+            digest.update(f"{name.as_posix()}\n{sha256(path)}\n".encode())
+    return digest.hexdigest()[:8]
+
+
 def _differences(left: Any, right: Any, name: str) -> list[str]:
     """Dotted names of what two manifests do not agree on."""
     if not (isinstance(left, dict) and isinstance(right, dict)):
         return [] if left == right else [name]
     return [part for key in {**left, **right} for part in _differences(left.get(key), right.get(key), f"{name}.{key}")]
-
-
-def newest_checkpoint(folder: Path) -> Path | None:
-    """The newest whole ``checkpoint-N`` in ``folder``; half-written ones after it are removed."""
-    found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rsplit("-", 1)[1]))
-    for checkpoint in reversed(found):
-        if _is_complete(checkpoint):
-            return checkpoint
-        logger.warning("%s was cut off while being written; going on from an earlier one.", checkpoint)
-        shutil.rmtree(checkpoint)
-    return None
-
-
-def _is_complete(checkpoint: Path) -> bool:
-    # The host writes trainer_state.json last.
-    try:
-        json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return True

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sentence_transformers.base.model import BaseModel
@@ -12,7 +10,7 @@ from sentence_transformers.base.model import BaseModel
 from st_xling.models.companions import keep_companions
 from st_xling.training.machine import machine_facts
 from st_xling.training.run_folder import RunFolder
-from st_xling.utils.io import write_json
+from st_xling.utils.io import read_json_object, write_atomic, write_json
 
 if TYPE_CHECKING:
     from st_xling.data.leak_report import LeakReport
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 def save_run(
     model: BaseModel,
     folder: RunFolder,
-    manifest: dict[str, Any],
     *,
     history: list[dict[str, Any]],
     figures: dict[str, Any],
@@ -33,31 +30,22 @@ def save_run(
     were kept stand if the run had ended before, since its model is the same.
     """
     kept = _evaluations(folder)
-    lines = [json.dumps(entry, ensure_ascii=False) for entry in history]
-    (folder.training / "log.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    save_model(model, folder.path)
+    write_log(folder, history)
+    folder.save_model(model)
     checked = {} if leak is None else {"leak": leak.as_dict()}
     write_json(folder.path / "results.json", {"training": {**figures, "machine": machine_facts()}, **checked, **kept})
-    folder.write_manifest({**manifest, "finished": True})
+    folder.finish()
     keep_companions(model, folder.path)
 
 
+def write_log(folder: RunFolder, history: list[dict[str, Any]]) -> None:
+    """The host's log, one line a logged step."""
+    lines = [json.dumps(entry, ensure_ascii=False) for entry in history]
+    write_atomic(folder.training / "log.jsonl", ("\n".join(lines) + "\n").encode("utf-8"))
+
+
 def _evaluations(folder: RunFolder) -> dict[str, Any]:
-    path = folder.path / "results.json"
-    if not path.is_file() or not folder.read_manifest().get("finished"):
+    if not folder.read_manifest().get("finished"):
         return {}
-    found = json.loads(path.read_text(encoding="utf-8")).get("evaluations")
+    found = read_json_object(folder.path / "results.json").get("evaluations")
     return {} if found is None else {"evaluations": found}
-
-
-def save_model(model: BaseModel, folder: Path) -> None:
-    """Save ``model`` into ``folder`` file by file from a folder beside, so that no half-written model is seen."""
-    beside = folder / ".saving"
-    shutil.rmtree(beside, ignore_errors=True)
-    model.save_pretrained(str(beside))
-    for path in sorted(beside.iterdir()):
-        goal = folder / path.name
-        if goal.is_dir():
-            shutil.rmtree(goal)
-        path.replace(goal)
-    beside.rmdir()

@@ -14,8 +14,9 @@ def explain(error: BaseException) -> str | None:
         error: As it arrived at the command line.
     """
     if is_disk_full(error):
-        words = str(error) if isinstance(error, OSError) and not error.strerror else _named(error)
-        return words if "Make room" in words else f"{words}. Make room and run the same command again."
+        if "Make room" in str(error):  # ours
+            return f"{error.strerror if isinstance(error, OSError) and error.strerror else error}."
+        return f"{_named(error)}. Make room and run the same command again."
     if isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
     ):

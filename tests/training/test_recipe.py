@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
+from st_xling.cross_encoder import load_cross_encoder_recipe
+from st_xling.evaluation.transfer.tasks import FineTuning
 from st_xling.training import ModelOptions, Recipe, TrainingOptions, build_loss, load_recipe, recipe_names
+from st_xling.training.adapter import load_adapter_recipe
 from st_xling.training.objectives import OBJECTIVES
 from st_xling.training.prepare import check_tiny
+from st_xling.training.retrieval import load_retrieval_recipe
 from st_xling.training.strict_keys import merge, option_types, set_key
 
 DAP: dict[str, Any] = {"losses": {"translation_ranking": {"weight": 1.0}, "representation_translation": {"layers": 1}}}
@@ -251,3 +255,76 @@ def test_tiny_options() -> None:
         check_tiny({"layers": "two"})
     with pytest.raises(ValueError, match="tiny has no key 'texts'"):
         check_tiny({"texts": "Hallo"})
+
+
+KINDS = [
+    (load_recipe, "tr", "loses"),
+    (load_adapter_recipe, "sf", "adaptr"),
+    (load_retrieval_recipe, "ir", "retreival"),
+    (load_cross_encoder_recipe, "xpr-mixed", "negativs"),
+]
+
+
+@pytest.mark.parametrize(("load", "name", "section"), KINDS, ids=[name for _, name, _ in KINDS])
+def test_misspelt_sections_of_overrides(load: Any, name: str, section: str) -> None:
+    with pytest.raises(ValueError, match="the recipe has no key 'trainng'; did you mean 'training'"):
+        load(name, overrides={"trainng.learning_rate": 0.5})
+    meant = {"loses": "losses", "adaptr": "adapter", "retreival": "retrieval", "negativs": "negatives"}[section]
+    with pytest.raises(ValueError, match=f"has no key '{section}'; did you mean '{meant}'"):
+        load(name, overrides={f"{section}.x.weight": 9})
+
+
+def test_a_whole_section_may_be_set() -> None:
+    assert (
+        load_retrieval_recipe("ir", overrides={"retrieval": {"encoders": "separate"}}).retrieval.encoders == "separate"
+    )
+
+
+def test_what_is_no_recipe(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    faults = {
+        b"losses: {tlm: {}}\ntraining: {seed: 1}\nlosses: {}\n": r"mine.yaml .*'losses' stands in line 1 and in line 3",
+        b"training:\n  seed: 1\n  seed: 2\n": "'seed' stands in line 2 and in line 3",
+        b"[" * 3000: "mine.yaml .* nested too deep",
+        b"name: \xff": r"mine.yaml is not, at byte 6",
+        b"name: 2001-99-99": "mine.yaml .* month must be in 1..12",
+    }
+    for content, message in faults.items():
+        path.write_bytes(content)
+        for load in (load_recipe, load_adapter_recipe, load_retrieval_recipe, load_cross_encoder_recipe):
+            with pytest.raises(ValueError, match=message):
+                load(str(path))
+    path.write_text(
+        "losses: &l {translation_ranking: &o {scale: 2}}\ntiny: {losses: {translation_ranking: {<<: *o}}}\n"
+    )
+    assert load_recipe(str(path)).losses["translation_ranking"]["scale"] == 2.0
+
+
+def test_set_takes_mappings_with_each_key_once() -> None:
+    from st_xling.commands.train import _pairs
+
+    assert _pairs(["losses.tlm={weight: 0.5}"], "--set") == {"losses.tlm": {"weight": 0.5}}
+    for given in (["a={weight: 1, weight: 2}"], ["a=1", "a=2"], ["a=" + "[" * 3000]):
+        with pytest.raises(ValueError, match="--set a= "):
+            _pairs(given, "--set")
+
+
+@pytest.mark.parametrize("steps", [0, -5])
+def test_steps_are_at_least_one(steps: int) -> None:
+    for load, name, _ in KINDS:
+        with pytest.raises(ValueError, match=rf"training.max_steps is out of range .*: got {steps}"):
+            load(name, overrides={"training.max_steps": steps})
+    with pytest.raises(ValueError, match=f"max_steps must be at least 1, .* got {steps}"):
+        FineTuning(epochs=1, batch_size=1, learning_rate=1e-3, max_steps=steps)
+
+
+def test_warmup_is_a_share_or_whole_steps() -> None:
+    assert [load_recipe("tr", overrides={"training.warmup": w}).training.warmup for w in (0.5, 2)] == [0.5, 2.0]
+    with pytest.raises(ValueError, match=r"training.warmup is out of range .*: got 1.5"):
+        load_recipe("tr", overrides={"training.warmup": 1.5})
+
+
+@pytest.mark.parametrize(("name", "value"), [("vocabulary", 10**9), ("layers", 10**6), ("hidden_size", 10**9)])
+def test_sizes_of_a_tiny_model_have_a_limit(name: str, value: int) -> None:
+    with pytest.raises(ValueError, match=rf"tiny.{name} must be at most [\d,]+: got {value:,}"):
+        check_tiny({name: value})

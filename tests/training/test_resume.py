@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -114,31 +115,68 @@ def test_killed_again_and_again_while_writing(undisturbed: Path, tmp_path: Path)
     out = tmp_path / "run"
     deaths = [
         Death(event="open", path="checkpoint-6/tokenizer_config.json"),  # weights and config are there
-        Death(event="os.rename", path="checkpoint-9/loss.tmp"),  # the loss's file, beside its name
-        Death(event="open", path="checkpoint-12/trainer_state.json"),  # all but the last file
+        Death(event="os.rename", path="checkpoint-9/loss.safetensors.tmp"),  # the loss's file, beside its name
+        Death(event="open", path="checkpoint-12/files.json.tmp"),  # all but the last file
     ]
     for death, whole in zip(deaths, ([3, 6], [3, 6, 9], [3, 6, 9, 12])):
         resume = ["--resume"] if out.exists() else []
         assert train(out, *resume, death=death).status == -9
         assert checkpoints(out) == whole
-        assert not (out / "training" / f"checkpoint-{whole[-1]}" / "trainer_state.json").exists()
+        assert not (out / "training" / f"checkpoint-{whole[-1]}" / "files.json").exists()
     outcome = train(out, "--resume")
     assert outcome.status == 0, outcome.stderr
-    assert "checkpoint-12 was cut off while being written" in outcome.stderr
+    assert "checkpoint-12 is not resumed: files.json is missing: it was cut off" in outcome.stderr
     assert_same_run(out, undisturbed)
 
 
-def test_damaged_state_falls_back_to_an_earlier_checkpoint(undisturbed: Path, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_passed_over_and_stays(undisturbed: Path, tmp_path: Path) -> None:
+    """A flipped bit, a missing part and a changed state; nothing of them is loaded."""
     out = tmp_path / "run"
     assert train(out, death=Death(step=14)).status == -9
     assert checkpoints(out) == [3, 6, 9, 12]
-    state = out / "training" / "checkpoint-12" / "trainer_state.json"
-    state.write_text(state.read_text()[:100])
-    (out / "training" / "checkpoint-9" / "trainer_state.json").unlink()
+    training = out / "training"
+    weights = bytearray((training / "checkpoint-12" / "model.safetensors").read_bytes())
+    weights[-5] ^= 0x40
+    (training / "checkpoint-12" / "model.safetensors").write_bytes(weights)
+    (training / "checkpoint-9" / "rng_state.pth").unlink()
+    (training / "checkpoint-6" / "trainer_state.json").write_text("{}")
+    (training / "checkpoint-foo").mkdir()
+    assert train(out, "--resume", death=Death(step=1)).status == -9
+    assert checkpoints_and_others(out) == [
+        "checkpoint-12",
+        "checkpoint-3",
+        "checkpoint-6",
+        "checkpoint-9",
+        "checkpoint-foo",
+    ]
     outcome = train(out, "--resume")
     assert outcome.status == 0, outcome.stderr
-    assert "checkpoint-12 was cut off" in outcome.stderr and "checkpoint-9 was cut off" in outcome.stderr
+    for fault in (
+        "checkpoint-12 is not resumed: model.safetensors has changed since it was written",
+        "checkpoint-9 is not resumed: rng_state.pth is missing",
+        "checkpoint-6 is not resumed: trainer_state.json has 2 bytes",
+    ):
+        assert fault in outcome.stderr
+    (training / "checkpoint-foo").rmdir()
     assert_same_run(out, undisturbed)
+
+
+def checkpoints_and_others(out: Path) -> list[str]:
+    return sorted(path.name for path in (out / "training").glob("checkpoint-*"))
+
+
+def test_time_and_settings_are_those_of_the_whole_run(undisturbed: Path, tmp_path: Path) -> None:
+    """A finished run that has lost its last checkpoint."""
+    out = tmp_path / "run"
+    shutil.copytree(undisturbed, out)
+    shutil.rmtree(out / "training" / f"checkpoint-{STEPS}")
+    sealed = out / "training" / "checkpoint-15" / "files.json"
+    sealed.write_text(json.dumps({**json.loads(sealed.read_text()), "seconds": 1000.0}))
+    outcome = train(out, "--resume")
+    assert outcome.status == 0, outcome.stderr
+    assert 1000 < json.loads((out / "results.json").read_text())["training"]["seconds"] < 1100
+    for name in ("tokenizer_config.json", f"training/checkpoint-{STEPS}/tokenizer_config.json"):
+        assert (out / name).read_bytes() == (undisturbed / name).read_bytes()
 
 
 def test_killed_while_the_model_is_saved(undisturbed: Path, tmp_path: Path) -> None:

@@ -54,20 +54,28 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     path = tmp_path / "model"
     path.write_text("mine")
     with pytest.raises(ValueError, match=r"--out must be a folder: .*model is a file"):
-        RunFolder(path).claim(RUN, overwrite=True)
+        RunFolder(path, overwrite=True).check()
     assert path.read_text() == "mine"
 
 
+def begin(path: Path, manifest: dict[str, Any] = RUN, **options: Any) -> Path | None:
+    """A run that begins, and is killed there."""
+    with RunFolder(path, **options) as folder:
+        checkpoint = folder.claim(manifest)
+        folder.begin(manifest)
+    return checkpoint
+
+
 def test_an_earlier_run_needs_a_word(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "a" / "run")
-    assert folder.claim(RUN) is None
+    out = tmp_path / "a" / "run"
+    assert begin(out) is None
     with pytest.raises(
         ValueError, match=r"holds an earlier run \(it can be continued with --resume\); use --overwrite"
     ):
-        folder.claim(RUN)
-    folder.write_manifest({**RUN, "finished": True})
+        begin(out)
+    RunFolder(out).finish()
     with pytest.raises(ValueError, match=r"holds an earlier run \(it is complete\); use --overwrite"):
-        folder.claim(RUN)
+        begin(out)
 
 
 @pytest.mark.parametrize(
@@ -81,36 +89,25 @@ def test_an_earlier_run_needs_a_word(tmp_path: Path) -> None:
     ],
 )
 def test_resuming_another_run_names_what_differs(changes: dict[str, Any], named: str, tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "run")
-    folder.claim({**RUN, "command": "st-xling train tr", "version": "0.0"})
-    before = snapshot(folder.path)
+    out = tmp_path / "run"
+    begin(out, {**RUN, "command": "st-xling train tr", "version": "0.0"})
+    before = snapshot(out)
     with pytest.raises(
         ValueError, match=f"--resume must repeat the run that .* holds: {named}; .*with st-xling train tr"
     ):
-        folder.claim({**RUN, **changes}, resume=True)
-    assert snapshot(folder.path) == before
+        begin(out, {**RUN, **changes}, resume=True)
+    assert snapshot(out) == before
 
 
 def test_resuming_the_same_run_by_another_command_and_version(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "run")
-    folder.claim({**RUN, "command": "st-xling train tr", "version": "0.0"})
-    assert folder.claim({**RUN, "command": "st-xling train tr --resume", "version": "9"}, resume=True) is None
+    out = tmp_path / "run"
+    begin(out, {**RUN, "command": "st-xling train tr", "version": "0.0"})
+    assert begin(out, {**RUN, "command": "st-xling train tr --resume", "version": "9"}, resume=True) is None
 
 
 def test_resuming_nothing_starts(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "run")
-    assert folder.claim(RUN, resume=True) is None
-    assert folder.read_manifest() == {**RUN, "finished": False}
-
-
-def test_the_newest_whole_checkpoint(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
-    for step, state in ((2, "{}"), (10, "{}"), (9, "{}"), (11, '{"global_st'), (12, None)):
-        (folder.training / f"checkpoint-{step}").mkdir(parents=True)
-        if state is not None:
-            (folder.training / f"checkpoint-{step}" / "trainer_state.json").write_text(state)
-    assert folder.last_checkpoint() == folder.training / "checkpoint-10"  # by number, not by letter
-    assert not (folder.training / "checkpoint-11").exists() and not (folder.training / "checkpoint-12").exists()
+    assert begin(tmp_path / "run", resume=True) is None
+    assert RunFolder(tmp_path / "run").read_manifest() == {**RUN, "files": [], "finished": False}
 
 
 def test_json_is_written_beside_then_renamed(tmp_path: Path) -> None:

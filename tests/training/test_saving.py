@@ -12,35 +12,33 @@ from st_xling.training.run_folder import RunFolder
 from st_xling.training.saving import save_run
 
 
-def save(folder: RunFolder, model: Any, steps: int) -> None:
-    save_run(model, folder, {"recipe": {}}, history=[{"loss": 1.0}], figures={"steps": steps}, leak=None)
+def run(path: Path, model: Any, steps: int, **options: Any) -> None:
+    with RunFolder(path, **options) as folder:
+        folder.claim({"recipe": {}})
+        folder.begin({"recipe": {}})
+        save_run(model, folder, history=[{"loss": 1.0}], figures={"steps": steps}, leak=None)
 
 
 def test_kept_figures_stand_while_the_model_does(make_model: Callable[..., Any], tmp_path: Path) -> None:
-    folder, model = RunFolder(tmp_path / "run"), make_model(hidden_size=8, layers=1)
-    folder.claim({"recipe": {}})
-    save(folder, model, 4)
+    out, model = tmp_path / "run", make_model(hidden_size=8, layers=1)
+    run(out, model, 4)
     figures = KeptFigures(
         "tatoeba", {"mean_accuracy": 0.5}, "tatoeba|data:x@0", "st-xling evaluate tatoeba run", "0.1.0"
     )
-    keep_figures(folder.path, figures)
-    folder.claim({"recipe": {}}, resume=True)  # of a run that had ended: nothing is left to train
-    save(folder, model, 4)
-    assert read_kept_figures(folder.path) == [figures]
-    training = json.loads((folder.path / "results.json").read_text(encoding="utf-8"))["training"]
+    keep_figures(out, figures)
+    run(out, model, 4, resume=True)  # it had ended: nothing is left to train
+    assert read_kept_figures(out) == [figures]
+    training = json.loads((out / "results.json").read_text(encoding="utf-8"))["training"]
     assert training["steps"] == 4 and training["machine"]["cores"] >= 1
-    folder.start_over({"recipe": {}})
-    save(folder, model, 8)
-    assert read_kept_figures(folder.path) == []
+    run(out, model, 8, overwrite=True)
+    assert read_kept_figures(out) == []
 
 
 def test_figures_of_an_unfinished_model_do_not_stand(make_model: Callable[..., Any], tmp_path: Path) -> None:
-    folder, model = RunFolder(tmp_path / "run"), make_model(hidden_size=8, layers=1)
-    folder.claim({"recipe": {}})
-    save(folder, model, 4)
-    keep_figures(
-        folder.path, KeptFigures("xsim", {"error": 0.5}, "xsim|data:x@0", "st-xling evaluate xsim run", "0.1.0")
-    )
-    folder.write_manifest({"recipe": {}, "finished": False})  # it went on from here
-    save(folder, model, 8)
-    assert read_kept_figures(folder.path) == []
+    out, model = tmp_path / "run", make_model(hidden_size=8, layers=1)
+    run(out, model, 4)
+    keep_figures(out, KeptFigures("xsim", {"error": 0.5}, "xsim|data:x@0", "st-xling evaluate xsim run", "0.1.0"))
+    folder = RunFolder(out)
+    folder.write_manifest({**folder.read_manifest(), "finished": False})  # it went on from here
+    run(out, model, 8, resume=True)
+    assert read_kept_figures(out) == []

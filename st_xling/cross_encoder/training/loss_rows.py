@@ -75,11 +75,11 @@ def check_pairs(pairs: Dataset) -> None:
     missing = [name for name in PAIR_COLUMNS if name not in pairs.column_names]
     if missing:
         raise ValueError(f"labelled pairs lack {', '.join(missing)}: they have {', '.join(pairs.column_names)}.")
-    if len(pairs) == 0:
-        raise ValueError("training needs at least one labelled pair: got none; check the reader's report.")
     unknown = [label for label in pairs.unique("label") if label not in (0, 1)]
     if unknown:
         raise ValueError(f"a label is 1 (relevant) or 0 (not): got {', '.join(map(repr, unknown[:5]))}.")
+    if len(pairs) < 2:
+        raise ValueError(f"training needs at least 2 labelled pairs: got {len(pairs)}; check the reader's report.")
 
 
 def _lists(usable: list[Candidates]) -> dict[str, list[Any]]:

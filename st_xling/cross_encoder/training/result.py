@@ -43,7 +43,6 @@ class CrossEncoderResult:
 def save_result(
     model: CrossEncoder,
     folder: StagedRunFolder,
-    manifest: dict[str, Any],
     reports: list[dict[str, Any]],
     given: Start,
     leak: LeakReport | None,
@@ -53,7 +52,6 @@ def save_result(
     Args:
         model: What the last stage ended with.
         folder: Of the run.
-        manifest: What identifies it.
         reports: Of each stage.
         given: What the run began with.
         leak: What training and judging texts share, if they were compared.
@@ -71,5 +69,5 @@ def save_result(
         best=reports[-1]["best_dev"],
     )
     totals = {"seconds": round(result.seconds, 1), "steps": result.steps, "best_dev": result.best, "stages": figures}
-    save_run(model, folder, manifest, history=history, figures=totals, leak=leak)
+    save_run(model, folder, history=history, figures=totals, leak=leak)
     return result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,11 +20,13 @@ from st_xling.cross_encoder.training.stage_training import prepare_stage, train_
 from st_xling.cross_encoder.training.stages import Stage, StagedRunFolder, plan_stages
 from st_xling.cross_encoder.training.start import Start, start_model
 from st_xling.training import processes
+from st_xling.training.checkpoint import load_as_saved, newest_checkpoint
 from st_xling.training.leak_check import OnLeak
 from st_xling.training.lora import require_peft
 from st_xling.training.mixture import fingerprint
 from st_xling.training.prepare import check_tiny, model_name
 from st_xling.training.run import TrainingInterrupted, dev_data
+from st_xling.training.run_folder import EndReplaced
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -82,19 +83,20 @@ def train_cross_encoder(
     plan = plan_stages(recipe, stages, evaluator=evaluator, xpi=xpi, xpi_evaluator=xpi_evaluator)
     _check(plan)
     plan, leak = check_pool_leaks(plan, evaluation, on_leak=on_leak)
-    folder = StagedRunFolder(out, stages=len(plan))
-    folder.check_free(resume=resume, overwrite=overwrite)
-    manifest = _manifest(plan, recipe, model, tiny, command)
-    if not (resume and folder.manifest_path.is_file()):
-        start = start_model(plan, model, tiny)
-        for stage in plan:  # faults of any stage before the first is trained
-            prepare_stage(stage, start, tell=False)
-        folder.claim(manifest, overwrite=overwrite)
-        folder.start_over(manifest)
-    else:
+    with StagedRunFolder(out, stages=len(plan), resume=resume, overwrite=overwrite, start=_named(model)) as folder:
+        manifest = _manifest(plan, recipe, model, tiny, command)
+        going_on = folder.claim(manifest)
         start = None
-        folder.claim(manifest, resume=True)
-    return _run(plan, folder, manifest, start, model, leak)
+        if going_on is None:
+            start = start_model(plan, model, tiny)
+            for stage in plan:  # faults of any stage before the first is trained
+                prepare_stage(stage, start, tell=False)
+        folder.begin(manifest)
+        return _run(plan, folder, going_on, start, model, leak)
+
+
+def _named(model: Start) -> str | None:
+    return model if isinstance(model, str) else None
 
 
 def _check(plan: list[Stage]) -> None:
@@ -107,25 +109,30 @@ def _check(plan: list[Stage]) -> None:
 def _run(
     plan: list[Stage],
     folder: StagedRunFolder,
-    manifest: dict[str, Any],
+    going_on: Path | None,
     start: CrossEncoder | None,
     given: Start,
     leak: LeakReport | None,
 ) -> CrossEncoderResult:
-    """The stages that are not finished yet; ``start`` is what the first of all begins with, where that is known."""
-    first = folder.first_unfinished()
+    """The stages that are not finished yet.
+
+    Args:
+        going_on: A checkpoint of the first of them, or the model that the one before ended with.
+        start: Otherwise: what the first of all begins with.
+    """
+    first = 0 if going_on is None else folder.stage_after(going_on)
     reports = [folder.report(number) for number in range(first)]
     model = start
     for number in range(first, len(plan)):
-        stage, checkpoint = plan[number], folder.checkpoint(number)
-        if checkpoint is None and model is None:
-            model = (
-                CrossEncoder(str(folder.model(number - 1))) if number else start_model(plan, given, manifest["tiny"])
-            )
+        stage, checkpoint = plan[number], going_on
+        if number > first:
+            checkpoint = newest_checkpoint(folder.stage(number))
+        elif going_on is not None and going_on == folder.model(number - 1):
+            checkpoint = None
+            model = load_as_saved(CrossEncoder, going_on)
         if checkpoint is None and stage.new_head and model is not None:
             replace_head(model, stage.recipe.training.seed)
         last = number == len(plan) - 1
-        started = time.perf_counter()
         try:
             model, report = train_stage(
                 stage,
@@ -134,14 +141,15 @@ def _run(
                 checkpoint=checkpoint,
                 keep_adapters=last,
                 start=None if number else model_name(given),
+                callbacks=[EndReplaced(folder)],
             )
         except KeyboardInterrupt as stop:
-            raise TrainingInterrupted(folder.path, folder.last_checkpoint()) from stop
-        reports.append({**report, "seconds": round(time.perf_counter() - started, 1)})
+            raise TrainingInterrupted(folder.path, folder.last_checkpoint(compare=False)) from stop
+        reports.append(report)
         if not last:
-            folder.finish(number, model, reports[-1])
+            folder.finish_stage(number, model, report)
     assert model is not None
-    return save_result(model, folder, manifest, reports, given, leak)
+    return save_result(model, folder, reports, given, leak)
 
 
 def _manifest(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sentence_transformers import CrossEncoder
 from sentence_transformers.cross_encoder import CrossEncoderTrainingArguments
 from tqdm.auto import tqdm
-from transformers.trainer_callback import PrinterCallback, ProgressCallback
+from transformers.trainer_callback import PrinterCallback, ProgressCallback, TrainerCallback
 
 from st_xling.cross_encoder.training.batch_keys import meaning_keys
 from st_xling.cross_encoder.training.loss_rows import loss_rows
@@ -18,15 +19,14 @@ from st_xling.cross_encoder.training.pair_lengths import PairLengths, fitting_pa
 from st_xling.cross_encoder.training.stages import Stage
 from st_xling.cross_encoder.training.trainer import RankingTrainer
 from st_xling.training.arguments import host_arguments
+from st_xling.training.checkpoint import BASE, load_as_saved, seal
 from st_xling.training.lora import add_lora, end_lora, trained_share
 from st_xling.training.progress import StderrProgress
-from st_xling.training.saving import save_model
+from st_xling.training.run_folder import save_model
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from sentence_transformers.base.evaluation import BaseEvaluator
-
-BASE = "base"
 
 
 def prepare_stage(stage: Stage, model: CrossEncoder, *, tell: bool = True) -> tuple[Dataset, PairLengths]:
@@ -57,6 +57,7 @@ def train_stage(
     checkpoint: Path | None = None,
     keep_adapters: bool = True,
     start: str | None = None,
+    callbacks: Sequence[TrainerCallback] = (),
 ) -> tuple[CrossEncoder, dict[str, Any]]:
     """Train one stage, from ``checkpoint`` if there is one.
 
@@ -67,23 +68,25 @@ def train_stage(
         checkpoint: Where to go on.
         keep_adapters: Adapters may stay apart at the end, if the recipe says so; otherwise they are merged.
         start: Name of the model that the stage begins with, for kept adapters to name as their base.
+        callbacks: Of the trainer, besides its progress.
 
     Returns:
         The model, best by the development score or last, and the stage's figures with its log.
     """
     options, lora, base = stage.recipe.training, stage.recipe.training.lora, folder / BASE
     if checkpoint is not None:
-        model = CrossEncoder(str(checkpoint if lora is None else base))
+        model = load_as_saved(CrossEncoder, checkpoint if lora is None else base)
     assert model is not None
     rows, lengths = prepare_stage(stage, model)
     if lora is not None:
         if checkpoint is None:
             base.mkdir(parents=True, exist_ok=True)
             save_model(model, base)
+            seal(base)
         add_lora(model, lora, base=base, seed=options.seed)
         tqdm.write(f"LoRA trains {trained_share(model)}", file=sys.stderr)
     progress = StderrProgress(stage.name)
-    trainer = _trainer(stage, model, rows, folder, progress)
+    trainer = _trainer(stage, model, rows, folder, [progress, *callbacks])
     try:
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     finally:
@@ -98,13 +101,14 @@ def train_stage(
         "pairs_cut": lengths.cut,
         "pairs_left_out": lengths.left_out,
         "steps": trainer.state.global_step,
+        "seconds": round(trainer.seconds, 1),
         "best_dev": trainer.state.best_metric,
         "history": trainer.state.log_history,
     }
 
 
 def _trainer(
-    stage: Stage, model: CrossEncoder, rows: Dataset, folder: Path, progress: StderrProgress
+    stage: Stage, model: CrossEncoder, rows: Dataset, folder: Path, callbacks: list[TrainerCallback]
 ) -> RankingTrainer:
     loss = stage.recipe.loss
     options = dataclasses.replace(
@@ -118,7 +122,7 @@ def _trainer(
         loss=loss.build(model),
         keys=meaning_keys(stage.pairs, rows) if loss.compares_within_batch else None,
         evaluator=stage.evaluator,
-        callbacks=[progress],
+        callbacks=callbacks,
     )
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)

@@ -5,7 +5,7 @@ Beside what :mod:`st_xling.training.run_folder` names, of a run of two stages or
 ================================  ====================================================================
 ``training/stage-1/checkpoint-N/``  the host's checkpoint of the first stage
 ``training/stage-1/base/``          training by adapters: the model below them
-``training/stage-1/model/``         what the stage ended with: the next one starts from it
+``training/stage-1/model/``         what the stage ended with, and ``files.json``: the next one starts from it
 ``training/stage-1/report.json``    its figures and log
 ================================  ====================================================================
 
@@ -15,7 +15,7 @@ A run of one stage keeps its checkpoints in ``training/``, as an encoder's does.
 from __future__ import annotations
 
 import itertools
-import json
+import logging
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,12 +25,15 @@ from typing import TYPE_CHECKING, Any
 from sentence_transformers import CrossEncoder
 
 from st_xling.cross_encoder.training.recipe import CrossEncoderRecipe
-from st_xling.training.run_folder import RunFolder, newest_checkpoint
-from st_xling.utils.io import write_json
+from st_xling.training.checkpoint import damage, enough_room, newest_checkpoint, seal
+from st_xling.training.run_folder import RunFolder
+from st_xling.utils.io import read_json_object, write_json
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from sentence_transformers.base.evaluation import BaseEvaluator
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -101,8 +104,8 @@ def _shares(total: int, rows: Sequence[int]) -> list[int]:
 class StagedRunFolder(RunFolder):
     """The folder of a run of ``stages`` stages, which are numbered from 0."""
 
-    def __init__(self, path: str | Path, *, stages: int) -> None:
-        super().__init__(path)
+    def __init__(self, path: str | Path, *, stages: int, **options: Any) -> None:
+        super().__init__(path, **options)
         self.stages = stages
 
     def stage(self, number: int) -> Path:
@@ -111,30 +114,47 @@ class StagedRunFolder(RunFolder):
 
     def first_unfinished(self) -> int:
         """The stage to go on in; the last one is finished by the run itself."""
-        return next((number for number in range(self.stages - 1) if not self.model(number).is_dir()), self.stages - 1)
+        for number in range(self.stages - 1):
+            model = self.model(number)
+            if not model.is_dir():
+                return number
+            if (fault := damage(model)) is not None:
+                logger.warning("%s is damaged: %s; stage %d ends anew.", model, fault, number + 1)
+                return number
+        return self.stages - 1
 
     def model(self, number: int) -> Path:
         """The model that a stage before the last ended with."""
         return self.stage(number) / "model"
 
-    def checkpoint(self, number: int) -> Path | None:
-        """The newest whole checkpoint of a stage."""
-        return newest_checkpoint(self.stage(number))
+    def stage_after(self, going_on: Path) -> int:
+        """The stage to be trained from what :meth:`last_checkpoint` returned."""
+        found = next(number for number in range(self.stages) if going_on.parent == self.stage(number))
+        return found + 1 if going_on == self.model(found) else found
 
-    def last_checkpoint(self) -> Path | None:
+    def last_checkpoint(self, *, compare: bool = True) -> Path | None:
         """What there is to go on from: a checkpoint of the stage that was interrupted, or the model before it."""
         number = self.first_unfinished()
-        found = self.checkpoint(number)
+        found = newest_checkpoint(self.stage(number), compare=compare)
         return self.model(number - 1) if found is None and number > 0 else found
 
-    def finish(self, number: int, model: CrossEncoder, report: dict[str, Any]) -> None:
-        """Keep what a stage before the last ended with; the model stands, or does not, as a whole."""
+    def finish_stage(self, number: int, model: CrossEncoder, report: dict[str, Any]) -> None:
+        """Keep what a stage before the last ended with; the model stands, or does not, as a whole.
+
+        Raises:
+            OSError: No room; the stage's last checkpoint stands.
+        """
+        goal = self.model(number)
         write_json(self.stage(number) / "report.json", report)
-        beside = self.model(number).with_name("model.tmp")
+        beside = goal.with_name("model.tmp")
         shutil.rmtree(beside, ignore_errors=True)
-        model.save_pretrained(str(beside))
-        beside.replace(self.model(number))
+        with enough_room(goal, "the stage's last checkpoint stands"):
+            model.save_pretrained(str(beside))
+            seal(beside)
+        shutil.rmtree(goal, ignore_errors=True)  # a damaged one
+        beside.replace(goal)
 
     def report(self, number: int) -> dict[str, Any]:
-        """What :meth:`finish` kept."""
-        return json.loads((self.stage(number) / "report.json").read_text(encoding="utf-8"))
+        """What :meth:`finish_stage` kept."""
+        remedy = "remove the folder of the stage, which is then trained again"
+        return read_json_object(self.stage(number) / "report.json", missing_ok=False, remedy=remedy)

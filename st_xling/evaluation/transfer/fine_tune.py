@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import torch
 from sentence_transformers import CrossEncoder
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
 from sentence_transformers.cross_encoder.losses import CrossEntropyLoss
-from transformers import DataCollatorForTokenClassification, TrainingArguments
+from transformers import DataCollatorForTokenClassification, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from st_xling.evaluation.transfer.heads import WordTagger
@@ -37,6 +38,7 @@ def fine_tune(
     *,
     checkpoint: Path | None = None,
     name: str = "training",
+    callbacks: Sequence[TrainerCallback] = (),
 ) -> dict[str, Any]:
     """Train ``model`` in place.
 
@@ -47,8 +49,9 @@ def fine_tune(
         folder: Where checkpoints go.
         checkpoint: Where to go on.
         name: Of the progress bar.
+        callbacks: Of the trainer, besides its progress.
     Returns:
-        ``steps`` and ``history``, the host's log.
+        ``steps``, ``seconds`` (of all parts of the run) and ``history``, the host's log.
     """
     progress = StderrProgress(name)
     trainer: Any
@@ -58,7 +61,7 @@ def fine_tune(
             args=_arguments(CrossEncoderTrainingArguments, options, folder, len(rows)),
             train_dataset=rows,
             loss=CrossEntropyLoss(model),
-            callbacks=[progress],
+            callbacks=[progress, *callbacks],
         )
     else:
         trainer = FiniteTrainer(
@@ -67,7 +70,7 @@ def fine_tune(
             train_dataset=rows,
             processing_class=model.tokenizer,
             data_collator=DataCollatorForTokenClassification(model.tokenizer),
-            callbacks=[progress],
+            callbacks=[progress, *callbacks],
         )
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
@@ -75,7 +78,8 @@ def fine_tune(
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     finally:
         progress.close()
-    return {"steps": trainer.state.global_step, "history": trainer.state.log_history}
+    seconds = round(trainer.seconds, 1)
+    return {"steps": trainer.state.global_step, "seconds": seconds, "history": trainer.state.log_history}
 
 
 def _arguments(kind: Any, options: FineTuning, folder: Path, rows: int) -> Any:

@@ -11,11 +11,9 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from sentence_transformers import CrossEncoder
 from tqdm.auto import tqdm
@@ -34,8 +32,8 @@ from st_xling.evaluation.transfer.tagging_rows import tagging_rows
 from st_xling.evaluation.transfer.tasks import FineTuning
 from st_xling.evaluation.transfer.transfer_data import TransferData
 from st_xling.training.run import TrainingInterrupted
-from st_xling.training.run_folder import RunFolder
-from st_xling.training.saving import save_model
+from st_xling.training.run_folder import EndReplaced, RunFolder
+from st_xling.training.saving import write_log
 from st_xling.utils.io import write_json
 
 if TYPE_CHECKING:
@@ -70,28 +68,26 @@ def transfer(
         TrainingInterrupted: Ctrl-C.
     """
     options = options or data.task.options
-    folder = RunFolder(out)
-    folder.check_free(resume=resume, overwrite=overwrite)
-    make = pair_classifier if data.task.kind == "pairs" else word_tagger
-    model: Model = make(encoder, data.task.labels, max_length=options.max_length, seed=options.seed)
-    signature = transfer_signature(data, options, _max_length(model))
-    manifest = _manifest(encoder, data, options, command)
-    checkpoint = folder.claim(manifest, resume=resume, overwrite=overwrite)
-    if overwrite and not resume:
-        folder.start_over(manifest)
-    try:
-        trained = folder.read_manifest().get("trained")
-        if trained is None:
-            trained = _train(model, data, options, folder, checkpoint)
-            folder.write_manifest({**manifest, "finished": False, "trained": trained})
-        else:
-            model = CrossEncoder(str(folder.path)) if data.task.kind == "pairs" else WordTagger.load(folder.path)
-        languages = {language: _judge(model, data, language, folder.path) for language in data.test}
-    except KeyboardInterrupt as stop:
-        raise TrainingInterrupted(folder.path, folder.last_checkpoint()) from stop
-    report = TransferReport(data.task, languages, tuple(data.train), signature, trained)
-    write_json(folder.path / "results.json", {"transfer": report.as_dict()})
-    folder.write_manifest({**manifest, "finished": True, "trained": trained})
+    with RunFolder(out, resume=resume, overwrite=overwrite, start=encoder) as folder:
+        make = pair_classifier if data.task.kind == "pairs" else word_tagger
+        model: Model = make(encoder, data.task.labels, max_length=options.max_length, seed=options.seed)
+        signature = transfer_signature(data, options, _max_length(model))
+        manifest = _manifest(encoder, data, options, command)
+        checkpoint = folder.claim(manifest)
+        folder.begin(manifest)
+        try:
+            trained = folder.read_manifest().get("trained")
+            if trained is None:
+                trained = _train(model, data, options, folder, checkpoint)
+                folder.write_manifest({**folder.read_manifest(), "trained": trained})
+            else:
+                model = CrossEncoder(str(folder.path)) if data.task.kind == "pairs" else WordTagger.load(folder.path)
+            languages = {language: _judge(model, data, language, folder.path) for language in data.test}
+        except KeyboardInterrupt as stop:
+            raise TrainingInterrupted(folder.path, folder.last_checkpoint(compare=False)) from stop
+        report = TransferReport(data.task, languages, tuple(data.train), signature, trained)
+        write_json(folder.path / "results.json", {"transfer": report.as_dict()})
+        folder.finish()
     return report
 
 
@@ -99,13 +95,13 @@ def _train(
     model: Model, data: TransferData, options: FineTuning, folder: RunFolder, checkpoint: Path | None
 ) -> dict[str, Any]:
     rows, cut = _training_rows(model, data)
-    started = time.perf_counter()
-    figures = fine_tune(model, rows, options, folder.training, checkpoint=checkpoint, name=data.task.name)
-    seconds = round(time.perf_counter() - started, 1)
-    lines = [json.dumps(entry, ensure_ascii=False) for entry in figures["history"]]
-    (folder.training / "log.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    save_model(cast(Any, model), folder.path)
-    return {"rows": sum(map(len, data.train.values())), "steps": figures["steps"], "seconds": seconds, **cut}
+    callbacks = [EndReplaced(folder)]
+    figures = fine_tune(
+        model, rows, options, folder.training, checkpoint=checkpoint, name=data.task.name, callbacks=callbacks
+    )
+    write_log(folder, figures.pop("history"))
+    folder.save_model(model, also=[f"predictions/{language}.tsv" for language in data.test])
+    return {"rows": sum(map(len, data.train.values())), **figures, **cut}
 
 
 def _training_rows(model: Model, data: TransferData) -> tuple[Dataset, dict[str, int]]:

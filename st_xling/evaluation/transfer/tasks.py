@@ -24,7 +24,7 @@ class FineTuning:
     """How an encoder is fine-tuned.
 
     Attributes:
-        epochs: Passes over the training rows; ``max_steps`` above 0 overrides it.
+        epochs: Passes over the training rows; a ``max_steps`` other than -1 overrides it.
         batch_size: Rows a step.
         learning_rate: Peak, for AdamW.
         schedule: One of :data:`SCHEDULES`, without warm-up.
@@ -54,6 +54,8 @@ class FineTuning:
         for name, value in dataclasses.asdict(self).items():
             if name in least and value is not None and value < least[name]:
                 raise ValueError(f"{name} must be at least {least[name]}: got {value}.")
+        if self.max_steps < 1 and self.max_steps != -1:
+            raise ValueError(f"max_steps must be at least 1, or -1, as the epochs say: got {self.max_steps}.")
         for name in ("epochs", "learning_rate"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be a number above 0: got {getattr(self, name)}.")

@@ -98,41 +98,36 @@ def train_adapter(
     processes.require_one("adapters")
     if sweep and evaluator is None:
         raise ValueError("a sweep compares layers on development pairs: got none; pass some.")
-    folder = RunFolder(out)
-    folder.check_free(resume=resume, overwrite=overwrite)
-    mixed = mix(data)
-    data, leak = check_leaks(data, evaluator, evaluation, on_leak=on_leak)
-    pairs = mixed if leak is None or not leak.dropped else mix(data)
-    encoder = _encoder(recipe, model, tiny, pairs)
-    rows = _rows(recipe, encoder, sweep=sweep)
-    manifest = _manifest(recipe, data, model, tiny, evaluator, sweep=sweep, command=command)
-    if resume and folder.manifest_path.is_file():
-        folder.claim(manifest, resume=True)
-    vectors = VectorCache(encoder, cache, name=model_name(model))
-    started = time.perf_counter()
-    texts = [text for side in ("source", "target") for text in pairs[side][:]]
-    judged = (
-        () if evaluator is None else [text for sides in evaluator.pairs.values() for side in sides for text in side]
-    )
-    columns = list(dict.fromkeys(column for row in rows for column in row.columns))
-    encoded = vectors.fill([*texts, *judged], columns)
-    seconds = {"encoding": round(time.perf_counter() - started, 2)}
-    repeats = resume and folder.manifest_path.is_file()
-    folder.claim(manifest, resume=resume, overwrite=overwrite)
-    if not repeats:
-        folder.start_over(manifest)
-    started = time.perf_counter()
-    try:
-        results = [try_layer(row, pairs, recipe, vectors, evaluator) for row in rows]
-    except KeyboardInterrupt as stop:
-        raise TrainingInterrupted(folder.path, None) from stop
-    seconds["training"] = round(time.perf_counter() - started, 2)
-    chosen = best_row(results, evaluator.primary_measure) if sweep else results[0]
-    assert chosen.row.layer is not None
-    published = stock_model(encoder, chosen.row.layer, chosen.fit.fitted, recipe)
-    published.model_card_data.base_model = None if model == "tiny" else model_name(model)
-    result = AdapterResult(published, folder.path, chosen, results, encoded, seconds)
-    _save(result, folder, manifest, evaluator, leak)
+    with RunFolder(out, resume=resume, overwrite=overwrite, start=model) as folder:
+        mixed = mix(data)
+        data, leak = check_leaks(data, evaluator, evaluation, on_leak=on_leak)
+        pairs = mixed if leak is None or not leak.dropped else mix(data)
+        encoder = _encoder(recipe, model, tiny, pairs)
+        rows = _rows(recipe, encoder, sweep=sweep)
+        manifest = _manifest(recipe, data, model, tiny, evaluator, sweep=sweep, command=command)
+        folder.claim(manifest)  # there are no checkpoints: the vectors are in the cache
+        vectors = VectorCache(encoder, cache, name=model_name(model))
+        started = time.perf_counter()
+        texts = [text for side in ("source", "target") for text in pairs[side][:]]
+        judged = (
+            () if evaluator is None else [text for sides in evaluator.pairs.values() for side in sides for text in side]
+        )
+        columns = list(dict.fromkeys(column for row in rows for column in row.columns))
+        encoded = vectors.fill([*texts, *judged], columns)
+        seconds = {"encoding": round(time.perf_counter() - started, 2)}
+        folder.begin(manifest)
+        started = time.perf_counter()
+        try:
+            results = [try_layer(row, pairs, recipe, vectors, evaluator) for row in rows]
+        except KeyboardInterrupt as stop:
+            raise TrainingInterrupted(folder.path, None) from stop
+        seconds["training"] = round(time.perf_counter() - started, 2)
+        chosen = best_row(results, evaluator.primary_measure) if sweep else results[0]
+        assert chosen.row.layer is not None
+        published = stock_model(encoder, chosen.row.layer, chosen.fit.fitted, recipe)
+        published.model_card_data.base_model = None if model == "tiny" else model_name(model)
+        result = AdapterResult(published, folder.path, chosen, results, encoded, seconds)
+        _save(result, folder, evaluator, leak)
     return result
 
 
@@ -148,8 +143,6 @@ def stock_model(
 def _encoder(
     recipe: AdapterRecipe, model: str | SentenceTransformer, tiny: dict[str, Any], pairs: Dataset
 ) -> SentenceTransformer:
-    if len(pairs) < 2:
-        raise ValueError(f"an adapter needs at least 2 pairs, each other's negatives: got {len(pairs)}; add data.")
     if model == "tiny":
         shape: dict[str, Any] = {"seed": recipe.training.seed, **tiny}
         if recipe.model.max_length is not None:
@@ -197,7 +190,7 @@ def _manifest(
     }
 
 
-def _save(result: AdapterResult, folder: RunFolder, manifest: dict[str, Any], evaluator: Any, leak: Any) -> None:
+def _save(result: AdapterResult, folder: RunFolder, evaluator: Any, leak: Any) -> None:
     figures: dict[str, Any] = {
         "seconds": result.seconds,
         "encoded": result.encoded,
@@ -211,4 +204,4 @@ def _save(result: AdapterResult, folder: RunFolder, manifest: dict[str, Any], ev
         metrics = evaluator.prefix_name_to_metrics(dict(trained), evaluator.name)
         evaluator.store_metrics_in_model_card_data(result.model, metrics, -1, -1)
     history = [{"layer": row.row.label, **entry} for row in result.layers for entry in row.fit.history]
-    save_run(result.model, folder, manifest, history=history, figures=figures, leak=leak)
+    save_run(result.model, folder, history=history, figures=figures, leak=leak)

@@ -9,7 +9,7 @@ from typing import Any
 
 from st_xling.training.recipe import Recipe, recipe_of
 from st_xling.training.recipe_files import names_in, read_recipe
-from st_xling.training.strict_keys import check_keys, read_options
+from st_xling.training.strict_keys import check_keys, read_options, set_key
 
 _HERE = "st_xling.training.retrieval"
 _SECTION = "retrieval"
@@ -62,15 +62,14 @@ def load_retrieval_recipe(
         ValueError: As there; no IR loss, losses or options that a retriever does not take.
     """
     raw, changes = read_recipe(name_or_path, _HERE), dict(overrides or {})
-    section = dict(raw.pop(_SECTION, None) or {})
-    for key in [key for key in changes if key.startswith(f"{_SECTION}.")]:
-        section[key.removeprefix(f"{_SECTION}.")] = changes.pop(key)
-    options = RetrievalOptions(**read_options(RetrievalOptions, section, _SECTION))
+    for key in [key for key in changes if key.partition(".")[0] == _SECTION]:
+        set_key(raw, key, changes.pop(key))
+    options = RetrievalOptions(**read_options(RetrievalOptions, raw.pop(_SECTION, None), _SECTION))
     for name, choices in (("encoders", ENCODERS), ("gradients", GRADIENTS)):
         if getattr(options, name) not in choices:
             given = getattr(options, name)
             raise ValueError(f"{_SECTION}.{name} must be one of {', '.join(choices)}: got {given!r}.")
-    recipe = recipe_of(raw, Path(name_or_path).stem, tiny=tiny, overrides=changes)
+    recipe = recipe_of(raw, Path(name_or_path).stem, tiny=tiny, overrides=changes, other_sections=(_SECTION,))
     _check(recipe)
     fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(Recipe)}
     return RetrievalRecipe(**fields, retrieval=options)

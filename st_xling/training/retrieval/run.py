@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from st_xling.models import load_encoder, tiny_encoder
 from st_xling.training import processes
 from st_xling.training.arguments import total_steps, training_arguments
 from st_xling.training.build import build_loss, scheduled_weights
+from st_xling.training.checkpoint import load_as_saved
 from st_xling.training.leak_check import OnLeak
 from st_xling.training.mixture import mix
 from st_xling.training.prepare import check_tiny, model_name
@@ -77,44 +77,25 @@ def train_retrieval(
     tiny = check_tiny(tiny, model)
     processes.require_one("retrievers")
     sources.check(recipe)
-    folder = RunFolder(out)
-    folder.check_free(resume=resume, overwrite=overwrite)
-    sources, leak = check_query_leaks(sources, evaluator, evaluation, on_leak=on_leak)
-    manifest = {
-        "version": __version__,
-        "command": command,
-        "recipe": recipe.as_dict(),
-        "model": model_name(model),
-        "tiny": tiny,
-        "data": sources.manifest(),
-        "dev": dev_data(evaluator),
-        "processes": 1,
-    }
-    created = not folder.path.exists()
-    replaces = overwrite and not resume and folder.manifest_path.is_file()
-    checkpoint = folder.claim(manifest, resume=resume, overwrite=overwrite)
-    progress = StderrProgress(recipe.name)
-    try:
+    with RunFolder(out, resume=resume, overwrite=overwrite, start=model) as folder:
+        sources, leak = check_query_leaks(sources, evaluator, evaluation, on_leak=on_leak)
+        manifest = {
+            "version": __version__,
+            "command": command,
+            "recipe": recipe.as_dict(),
+            "model": model_name(model),
+            "tiny": tiny,
+            "data": sources.manifest(),
+            "dev": dev_data(evaluator),
+            "processes": 1,
+        }
+        checkpoint = folder.claim(manifest)
+        progress = StderrProgress(recipe.name)
         encoder, texts = _encoder(recipe, sources, model, tiny, checkpoint)
         trainer = _trainer(recipe, sources, encoder, folder, evaluator, progress)
-    except ValueError:
-        if not resume and not replaces:  # nothing was trained: leave nothing behind
-            shutil.rmtree(folder.path if created else folder.training, ignore_errors=True)
-        raise
-    if replaces:
-        folder.start_over(manifest)
-    seconds = run_trainer(trainer, folder, progress, checkpoint)
-    result = TrainingResult(
-        model=trainer.model,
-        folder=folder.path,
-        seconds=seconds,
-        steps=trainer.state.global_step,
-        history=trainer.state.log_history,
-        texts=texts,
-        best=trainer.state.best_metric,
-    )
-    figures = {"seconds": round(seconds, 1), "steps": result.steps, "best_dev": result.best}
-    save_run(result.model, folder, manifest, history=result.history, figures=figures, leak=leak)
+        folder.begin(manifest)
+        result = run_trainer(trainer, folder, progress, checkpoint, texts)
+        save_run(result.model, folder, history=result.history, figures=result.figures(), leak=leak)
     return result
 
 
@@ -128,7 +109,7 @@ def _encoder(
     """The model to train, and what queries and passages are like."""
     options = recipe.model
     if checkpoint is not None:
-        encoder = load_encoder(str(checkpoint))
+        encoder = load_as_saved(load_encoder, checkpoint)
         encoder.model_card_data.base_model = None if model == "tiny" else model_name(model)
     elif not isinstance(model, str):
         encoder = model

@@ -1,0 +1,198 @@
+"""Checkpoints that are recognised as they were written: ``files.json`` beside their files, written last.
+
+It holds size and SHA-256 of every file, so that a checkpoint that was cut off, or that lost or changed a file since, is
+never resumed; and the seconds of training up to there. Nothing in a checkpoint is unpickled before it was compared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import logging
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from sentence_transformers.base.model import BaseModel
+
+from st_xling.utils.io import is_disk_full, read_json_object, write_json
+
+logger = logging.getLogger(__name__)
+
+Model = TypeVar("Model", bound=BaseModel)
+
+FILES = "files.json"
+BASE = "base"
+_BLOCK = 1 << 20
+_CUT_AND_PAD = {"max_length", "stride", "truncation_side", "truncation_strategy"}
+_CUT_AND_PAD |= {"pad_to_multiple_of", "pad_token_type_id", "padding_side"}
+_CHECKPOINT = re.compile(r"checkpoint-(\d+)")
+
+
+def seal(folder: Path, *, seconds: float = 0.0) -> None:
+    """Write ``files.json`` for all files of ``folder``, which is whole from then on.
+
+    Args:
+        folder: Finished, besides this file.
+        seconds: Of training so far.
+    """
+    files = {
+        name: {"size": (folder / name).stat().st_size, "sha256": sha256(folder / name)}
+        for name in sorted(_names(folder))
+    }
+    write_json(folder / FILES, {"seconds": round(seconds, 3), "files": files})
+
+
+def is_sealed(folder: Path) -> bool:
+    """Whether it was written to its end; its files are not looked at."""
+    return (folder / FILES).is_file()
+
+
+def damage(folder: Path) -> str | None:
+    """What is wrong with a sealed folder, or ``None`` if its files are those that were written. All are read."""
+    if not is_sealed(folder):
+        return f"{FILES} is missing: it was cut off while being written"
+    try:
+        files = dict(read_json_object(folder / FILES)["files"])
+        for name, facts in files.items():
+            path = folder / name
+            if not path.is_file():
+                return f"{name} is missing"
+            if path.stat().st_size != facts["size"]:
+                return f"{name} has {path.stat().st_size:,} bytes, not {facts['size']:,}"
+            if sha256(path) != facts["sha256"]:
+                return f"{name} has changed since it was written"
+        added = sorted(_names(folder) - files.keys())
+        return f"{added[0]} is not one of its files" if added else None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return f"{FILES} is damaged"
+
+
+def seconds_at(folder: Path | str | None) -> float:
+    """Seconds of training up to a checkpoint; 0 for none."""
+    if folder is None or not is_sealed(Path(folder)):
+        return 0.0
+    return float(read_json_object(Path(folder) / FILES).get("seconds") or 0.0)
+
+
+def newest_checkpoint(folder: Path, *, compare: bool = True) -> Path | None:
+    """The newest whole ``checkpoint-N`` in ``folder``; warnings name those that are passed over, which stay.
+
+    Args:
+        folder: Of a run, or of one of its stages.
+        compare: Read all files, of the best checkpoint that it refers to and of the model below adapters too; otherwise
+            it is enough that it was written to its end.
+    """
+    found = _by_step(folder)
+    for _, checkpoint in reversed(found):
+        if not compare:
+            if is_sealed(checkpoint):
+                return checkpoint
+            continue
+        fault = _fault(checkpoint)
+        if fault is None:
+            return checkpoint
+        logger.warning("%s is not resumed: %s; going on from an earlier one.", checkpoint, fault)
+    if found and compare:
+        logger.warning("no checkpoint in %s is whole: training starts again at step 0.", folder)
+    return None
+
+
+def remove_earlier(checkpoint: Path, *, keep: int | None, best: str | Path | None = None) -> None:
+    """Remove whole checkpoints of fewer steps beyond those to be kept, and all damaged ones of fewer steps.
+
+    The host's own removal goes by the folders' times, and by their names where these are close, damaged ones included.
+
+    Args:
+        checkpoint: The newest, whole.
+        keep: How many to keep, it and the best one included; ``None``: all.
+        best: Never removed.
+    """
+    if keep is None:
+        return
+    kept = {checkpoint.name} if best is None else {checkpoint.name, Path(best).name}
+    step = int(checkpoint.name.rsplit("-", 1)[1])
+    earlier = [path for number, path in _by_step(checkpoint.parent) if number < step and path.name not in kept]
+    room = max(0, keep - len(kept))
+    whole = [path for path in earlier if is_sealed(path)]
+    spared = whole[-room:] if room else []
+    for path in earlier:
+        if path not in spared:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def load_as_saved(kind: Callable[[str], Model], folder: Path) -> Model:
+    """A model whose tokenizer will be saved with the settings that it was saved with in ``folder``.
+
+    Tokenizers that read truncation and padding from ``tokenizer.json`` write them as settings, too, so that a resumed
+    run would end with another ``tokenizer_config.json`` than an undisturbed one.
+
+    Args:
+        kind: Loads a model from a folder.
+        folder: A checkpoint, or another folder of a run.
+    """
+    model = kind(str(folder))
+    settings = getattr(model.tokenizer, "init_kwargs", {})
+    saved = read_json_object(folder / "tokenizer_config.json")
+    for name in _CUT_AND_PAD & settings.keys() - saved.keys():
+        del settings[name]
+    return model
+
+
+@contextlib.contextmanager
+def enough_room(path: Path, stands: str) -> Iterator[None]:
+    """What libraries raise for a full disk, as ``OSError`` that names what was written, and says what to do.
+
+    Args:
+        path: Of the file or folder that is written.
+        stands: What there still is, and how to go on.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not is_disk_full(error):
+            raise
+        number = error.errno if isinstance(error, OSError) and error.errno else errno.ENOSPC
+        raise OSError(
+            number,
+            f"no space left on the device for {path}; {stands}. Make room, then repeat the command with --resume",
+        ) from error
+
+
+def _fault(checkpoint: Path) -> str | None:
+    fault = damage(checkpoint)
+    if fault is not None:
+        return fault
+    base = checkpoint.parent / BASE  # the model below its adapters
+    if base.is_dir() and (fault := damage(base)) is not None:
+        return f"the model below its adapters, {base}: {fault}"
+    state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+    # Loaded at the end of the run. Its path may be another by now, its name is not.
+    best = state.get("best_model_checkpoint")
+    if best is not None and (best := checkpoint.parent / Path(best).name) != checkpoint:
+        fault = damage(best)
+    return None if fault is None else f"the best checkpoint before it, {best}: {fault}"
+
+
+def _by_step(folder: Path) -> list[tuple[int, Path]]:
+    return sorted((int(match[1]), path) for path in folder.glob("*") if (match := _CHECKPOINT.fullmatch(path.name)))
+
+
+def _names(folder: Path) -> set[str]:
+    """Its files, without what systems hide there."""
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {path.as_posix() for path in paths if not path.name.startswith(".")} - {FILES}
+
+
+def sha256(path: Path) -> str:
+    """Of a file, in 64 hexadecimal digits."""
+    # 3.10 has no hashlib.file_digest.
+    digest, block = hashlib.sha256(), memoryview(bytearray(_BLOCK))
+    with path.open("rb", buffering=0) as stream:
+        while count := stream.readinto(block):
+            digest.update(block[:count])
+    return digest.hexdigest()
