@@ -204,7 +204,7 @@ def test_what_is_not_said_is_the_library_s_default() -> None:
     ):
         assert not set(vars(build_parser().parse_args(words))) & (set(command._OPTIONS) - named)
         assert set(command._OPTIONS) == set(inspect.signature(function).parameters) - named
-    planned = set(inspect.signature(plan_mining).parameters) - {"source", "target", "work"}
+    planned = set(inspect.signature(plan_mining).parameters) - {"source", "target", "work", "guards"}
     assert set(mine_command._SHARED) == planned
 
 
