@@ -8,25 +8,13 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from st_xling._version import __version__
-from st_xling.commands import (
-    card,
-    demo,
-    encode,
-    evaluate,
-    leak,
-    mine,
-    push,
-    rerank,
-    score,
-    search,
-    slim,
-    train,
-    transfer,
-)
-from st_xling.commands.parser import Parser, check_arguments
 from st_xling.utils.failures import explain
+
+if TYPE_CHECKING:
+    from st_xling.commands.parser import Parser
 
 PIPELINE = """\
 everything once, in a few minutes:
@@ -52,7 +40,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0; 2 for input that cannot be used; 130 after Ctrl-C.
     """
-    words, parser = list(sys.argv[1:] if argv is None else argv), build_parser()
+    hook, sys.unraisablehook = sys.unraisablehook, _unraisable
+    try:
+        return _main(list(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:  # while modules are imported, or the process ends
+        return _interrupted(KeyboardInterrupt(), "")
+    finally:
+        sys.unraisablehook = hook
+
+
+def _main(words: list[str]) -> int:
+    parser = build_parser()
     if not words:
         parser.print_help(sys.stderr)
         parser.error("expected a command, got none")
@@ -69,6 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _status(arguments: argparse.Namespace) -> int:
+    from st_xling.commands.parser import check_arguments
+
     try:
         check_arguments(arguments)
         _hide_weight_bars()
@@ -81,10 +81,35 @@ def _status(arguments: argparse.Namespace) -> int:
             print(f"st-xling: error: {message}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
-        if _speaks():
-            print(f"\n{_after_interrupt(stop, arguments.command_line)}", file=sys.stderr)
-        return 130
+        return _interrupted(stop, arguments.command_line)
     return 0
+
+
+def _interrupted(stop: KeyboardInterrupt, command: str) -> int:
+    if _speaks():
+        print(f"\n{_after_interrupt(stop, command)}", file=sys.stderr)
+    return 130
+
+
+def _unraisable(error: Any) -> None:
+    """Ctrl-C where Python can raise nothing, such as while a progress bar is deleted: raised again a moment later."""
+    if not issubclass(error.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(error)
+        return
+    import threading
+
+    leaving = threading.Event()
+    threading.Thread(target=_interrupt_after, args=(leaving,), daemon=True).start()
+    leaving.set()
+
+
+def _interrupt_after(leaving: Any) -> None:
+    import _thread
+    import time
+
+    leaving.wait()
+    time.sleep(0.05)
+    _thread.interrupt_main()
 
 
 def _speaks() -> bool:
@@ -92,8 +117,26 @@ def _speaks() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of every sub-command."""
+    # Here, and not above, so that Ctrl-C while they are imported is answered as at any other time.
+    from st_xling.commands import (
+        card,
+        demo,
+        encode,
+        evaluate,
+        leak,
+        mine,
+        push,
+        rerank,
+        score,
+        search,
+        slim,
+        train,
+        transfer,
+    )
+    from st_xling.commands.parser import Parser
+
     parser = Parser(
         prog="st-xling",
         description="Cross-lingual sentence embeddings: train encoders, judge them, mine and rank with them, publish "

@@ -238,3 +238,40 @@ def test_evaluate_tatoeba(folder: Path, encoder: Path, tmp_path: Path, capsys: p
 def test_evaluate_all_languages_that_are_there(folder: Path, encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "tatoeba", str(encoder), "--data", str(folder)]) == 0
     assert "languages:ara,deu,tha" in capsys.readouterr().out
+
+
+INTERRUPTS = {
+    "import": """
+def watch(event, words):
+    if event == "import" and words[0] == "difflib":
+        interrupt()
+sys.addaudithook(watch)
+""",
+    "deleted": """
+import st_xling.commands.demo as demo
+class Bar:
+    def __del__(self):
+        interrupt()
+def run(arguments):
+    Bar()
+    for _ in range(300):
+        time.sleep(0.01)
+demo.run = run
+""",
+}
+
+
+@pytest.mark.parametrize("moment", INTERRUPTS)
+def test_ctrl_c_at_any_moment(moment: str) -> None:
+    """While our modules are imported; and in a destructor, where Python drops it."""
+    script = f"""
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def interrupt():
+    signal.raise_signal(signal.SIGINT)
+import st_xling.cli
+{INTERRUPTS[moment]}
+sys.exit(st_xling.cli.main(["demo"]))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
+    assert (ran.returncode, ran.stderr.strip(), ran.stdout) == (130, "interrupted.", "")

@@ -161,7 +161,8 @@ def _plan(arguments: argparse.Namespace) -> None:
     from st_xling.commands.figures import write_figures
     from st_xling.mining import plan_mining
 
+    options = {"guards": guard_options(arguments, all_off=arguments.no_guards), **given(arguments, _SHARED)}
     place = getattr(arguments, "work", "." if arguments.out == "-" else arguments.out)
-    plan = plan_mining(arguments.source, arguments.target, work=place, **given(arguments, _SHARED))
+    plan = plan_mining(arguments.source, arguments.target, work=place, **options)
     print("\n".join(plan.lines()))
     write_figures(arguments.json, {"plan": plan.as_dict()})

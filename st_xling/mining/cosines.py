@@ -47,13 +47,47 @@ def check_pair(first: Embeddings, second: Embeddings, first_name: str, second_na
     Raises:
         ValueError: Naming the side and, for bad values, the first rows concerned.
     """
-    check_shapes(first, second, first_name, second_name)
+    first, second = check_shapes(first, second, first_name, second_name)
     for embeddings, name in ((first, first_name), (second, second_name)):
         check_rows(embeddings, name, range(embeddings.shape[0]))
 
 
-def check_shapes(first: Embeddings, second: Embeddings, first_name: str, second_name: str) -> None:
-    """The part of :func:`check_pair` that reads no values."""
+def as_embeddings(embeddings: Any, name: str) -> Embeddings:
+    """What a caller may pass, as what a search reads; a copy only where torch lacks the form.
+
+    Args:
+        embeddings: numpy or torch, real numbers of any type and memory order; nested lists; rows elsewhere.
+        name: What to call it in an error.
+    Raises:
+        ValueError: For anything else.
+    """
+    if isinstance(embeddings, torch.Tensor):
+        if embeddings.layout != torch.strided or embeddings.is_complex() or embeddings.is_quantized:
+            kind = embeddings.layout if embeddings.layout != torch.strided else embeddings.dtype
+            raise ValueError(f"{name} must hold dense real numbers: got {kind}; convert it to float32.")
+        is_float8 = embeddings.is_floating_point() and embeddings.element_size() == 1  # torch does not compute in it
+        return embeddings.float() if is_float8 else embeddings
+    if isinstance(embeddings, (list, tuple)):
+        try:
+            embeddings = np.array([np.asarray(row, dtype=np.float64) for row in embeddings])
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must be vectors of one length: {error}; stack one vector per sentence.") from None
+    if isinstance(embeddings, np.ndarray):
+        if embeddings.dtype.kind not in "fiub":
+            raise ValueError(f"{name} must hold real numbers: got {embeddings.dtype}; convert it to float32.")
+        # ascontiguousarray keeps a negative stride over one row, which torch does not take.
+        return embeddings.copy() if min(embeddings.strides, default=0) < 0 else embeddings
+    if not (hasattr(embeddings, "shape") and hasattr(embeddings, "ndim")):
+        raise ValueError(f"{name} must be an array of numbers: got {type(embeddings).__name__}; pass numpy or torch.")
+    rows: Embeddings = embeddings
+    return rows
+
+
+def check_shapes(
+    first: Embeddings, second: Embeddings, first_name: str, second_name: str
+) -> tuple[Embeddings, Embeddings]:
+    """The part of :func:`check_pair` that reads no values; returns both by :func:`as_embeddings`."""
+    first, second = as_embeddings(first, first_name), as_embeddings(second, second_name)
     for embeddings, name in ((first, first_name), (second, second_name)):
         if embeddings.ndim != 2:
             raise ValueError(
@@ -69,6 +103,7 @@ def check_shapes(first: Embeddings, second: Embeddings, first_name: str, second_
             f"{first_name} and {second_name} must have the same dim: got {first.shape[1]} and {second.shape[1]}; "
             "encode both sides with one model."
         )
+    return first, second
 
 
 def lengths(embeddings: Embeddings, start: int = 0, stop: int | None = None) -> np.ndarray:

@@ -8,7 +8,7 @@ import sys
 import torch
 from tqdm import tqdm
 
-from st_xling.mining.cosines import Embeddings
+from st_xling.mining.cosines import Embeddings, check_shapes
 from st_xling.mining.neighbours import Neighbours, neighbours
 from st_xling.mining.ray.cluster import import_ray
 
@@ -119,6 +119,7 @@ def find_neighbours(
         ValueError: On another method or engine, and as :func:`~st_xling.mining.neighbours`.
     """
     check_search(method, engine)
+    source, target = check_shapes(source, target, "source_embeddings", "target_embeddings")
     if choose_method(method, engine, source, target, progress=progress) == "approximate":
         from st_xling.mining.approximate.approximate_neighbours import approximate_neighbours
 

@@ -80,7 +80,9 @@ def neighbours(
         >>> forward.indices.ravel().tolist(), backward.indices.ravel().tolist()
         ([2, 0, 1], [1, 2, 0])
     """
-    check_shapes(source_embeddings, target_embeddings, "source_embeddings", "target_embeddings")
+    source_embeddings, target_embeddings = check_shapes(
+        source_embeddings, target_embeddings, "source_embeddings", "target_embeddings"
+    )
     (sources, dim), targets = source_embeddings.shape, target_embeddings.shape[0]
     _check_sizes(k, sources, targets, block_rows, block_columns)
     device = torch.device(device)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from st_xling.mining.cosines import Embeddings
+from st_xling.mining.cosines import Embeddings, as_embeddings
 from st_xling.mining.find import find_neighbours
 from st_xling.mining.margins import margin_scores
 from st_xling.mining.neighbours import Neighbours
@@ -50,7 +50,7 @@ def score_pairs(
         [1.6849, 1.6849, 1.6849]
     """
     margin_scores(0.0, 1.0, 1.0, margin=margin)  # an unknown margin should not wait for the search
-    check_aligned(source_embeddings, target_embeddings)
+    source_embeddings, target_embeddings = check_aligned(source_embeddings, target_embeddings)
     pairs = source_embeddings.shape[0]
     if not count_own and k >= pairs:
         raise ValueError(
@@ -72,13 +72,17 @@ def aligned_cosines(source_embeddings: Embeddings, target_embeddings: Embeddings
     return pair_cosines(source, target, rows, rows).numpy()
 
 
-def check_aligned(source_embeddings: Embeddings, target_embeddings: Embeddings) -> None:
-    """Raise unless both sides have one row a pair."""
-    if source_embeddings.shape[0] != target_embeddings.shape[0]:
+def check_aligned(source_embeddings: Embeddings, target_embeddings: Embeddings) -> tuple[Embeddings, Embeddings]:
+    """Raise unless both sides have one row a pair; returns them by :func:`~st_xling.mining.cosines.as_embeddings`."""
+    source = as_embeddings(source_embeddings, "source_embeddings")
+    target = as_embeddings(target_embeddings, "target_embeddings")
+    if source.shape[:1] != target.shape[:1]:
+        rows = [side.shape[0] if side.ndim else "no" for side in (source, target)]
         raise ValueError(
-            f"source_embeddings and target_embeddings must be row-aligned: got {source_embeddings.shape[0]} and "
-            f"{target_embeddings.shape[0]} rows; pass one target per source."
+            f"source_embeddings and target_embeddings must be row-aligned: got {rows[0]} and {rows[1]} rows; pass one "
+            "target per source."
         )
+    return source, target
 
 
 def _means_of_others(found: Neighbours) -> np.ndarray:

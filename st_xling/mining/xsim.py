@@ -70,7 +70,7 @@ def xsim(
         >>> xsim(np.eye(4), np.eye(4)[[0, 1, 3, 2]] + 0.1, k=2).error_rate
         0.5
     """
-    check_aligned(source_embeddings, target_embeddings)
+    source_embeddings, target_embeddings = check_aligned(source_embeddings, target_embeddings)
     total = source_embeddings.shape[0]
     if target_texts is not None and len(target_texts) != total:
         raise ValueError(

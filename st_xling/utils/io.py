@@ -38,7 +38,7 @@ def atomic_path(path: Path, *, size: int | None = None) -> Iterator[Path]:
         OSError: When it cannot be written; nothing is then left of it. For a full disk the message says what to do.
     """
     temporary = path.with_name(path.name + TEMPORARY)
-    try:
+    with naming_full_disk(path, size=size):
         lock = _lock_temporary(temporary)
         try:
             yield temporary
@@ -51,10 +51,6 @@ def atomic_path(path: Path, *, size: int | None = None) -> Iterator[Path]:
             raise
         finally:
             os.close(lock)
-    except Exception as error:
-        if is_disk_full(error):
-            raise _disk_full(error, path, size) from error
-        raise
     sync_folder(path.parent)
 
 
@@ -116,17 +112,16 @@ def append_line(path: Path, line: str) -> None:
     """
     data = (line + "\n").encode("utf-8")
     before = path.stat().st_size if path.exists() else 0
-    try:
-        with path.open("ab") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            os.truncate(path, before)
-        if is_disk_full(error):
-            raise _disk_full(error, path, len(data)) from error
-        raise
+    with naming_full_disk(path, size=len(data)):
+        try:
+            with path.open("ab") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.truncate(path, before)
+            raise
 
 
 def read_journal(path: Path) -> list[Any]:
@@ -137,7 +132,7 @@ def read_journal(path: Path) -> list[Any]:
     for line in path.read_bytes().split(b"\n")[:-1]:
         try:
             entries.append(json.loads(line))
-        except ValueError:
+        except (ValueError, RecursionError):
             break
     return entries
 
@@ -209,6 +204,31 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
+@contextmanager
+def naming_full_disk(path: Path, *, size: int | None = None) -> Iterator[None]:
+    """A block that writes ``path``: for a full disk, its error names the file and says what to do.
+
+    Args:
+        path: The file.
+        size: As for :func:`atomic_path`.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not is_disk_full(error) or "Make room" in str(error):  # a file further in is named already
+            raise
+        number = getattr(error, "errno", None) or next(
+            (number for number in DISK_FULL if os.strerror(number) in str(error)), errno.ENOSPC
+        )
+        need = "could not be written" if size is None else f"needs {size:,} bytes"
+        done = "found" if size is None else "written"
+        raise OSError(
+            number,
+            f"{os.strerror(number)}: {path} {need}; what was {done} before stands. Make room and run the same command "
+            "again",
+        ) from error
+
+
 def is_disk_full(error: BaseException) -> bool:
     """Whether the system had no room, also where a library has put its own exception around that."""
     if isinstance(error, OSError):
@@ -236,14 +256,3 @@ def _lock_temporary(path: Path) -> int:
         except FileNotFoundError:
             pass
         os.close(descriptor)
-
-
-def _disk_full(error: Exception, path: Path, size: int | None) -> OSError:
-    number = error.errno if isinstance(error, OSError) and error.errno else errno.ENOSPC
-    need = "could not be written" if size is None else f"needs {size:,} bytes"
-    done = "found" if size is None else "written"
-    return OSError(
-        number,
-        f"{os.strerror(number)}: {path} {need}; what was {done} before stands. Make room and run the same command "
-        "again",
-    )

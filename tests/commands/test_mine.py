@@ -173,6 +173,29 @@ def test_what_cannot_be_is_one_error(
     assert not (tmp_path / "o.tsv").exists()
 
 
+def test_a_corrected_command_is_not_in_its_own_way(
+    encoder: Path, sides: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an error of input the folder of the work is gone, or free."""
+    monkeypatch.chdir(tmp_path)
+    text, lines = Path(sides[0]), Path(sides[0]).read_text(encoding="utf-8").splitlines()
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"{line}\t{line}\n" for line in lines), encoding="utf-8")
+    mine, score = ["mine", *sides, "--model", str(encoder)], ["score", str(pairs), "--model", str(encoder)]
+    for words in (mine, score):
+        for more in (["--k", "999"], ["--k", "0"], ["--batch-size", "0"], ["--save-seconds", "nan"], ["--work", "."]):
+            assert main([*words, "--out", "o.tsv", *more]) == 2
+        read = text if words is mine else pairs
+        whole = read.read_bytes()
+        for content in (whole.splitlines()[0], b"\n" if words is mine else b"\t\n"):
+            read.write_bytes(content)
+            assert main([*words, "--out", "o.tsv"]) == 2
+        read.write_bytes(whole)
+        assert main([*words, "--out", "o.tsv", "--json", "deep/figures.json"]) == 0
+        assert main([*words, "--out", "o.tsv", "--json", "deep"]) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "news.de", "news.en", "o.tsv", "pairs.tsv"]
+
+
 def test_what_is_not_said_is_the_library_s_default() -> None:
     named = {"source", "target", "out", "guards", "progress", "pairs"}
     for command, function, words in (
@@ -181,7 +204,7 @@ def test_what_is_not_said_is_the_library_s_default() -> None:
     ):
         assert not set(vars(build_parser().parse_args(words))) & (set(command._OPTIONS) - named)
         assert set(command._OPTIONS) == set(inspect.signature(function).parameters) - named
-    planned = set(inspect.signature(plan_mining).parameters) - {"source", "target", "work"}
+    planned = set(inspect.signature(plan_mining).parameters) - {"source", "target", "work", "guards"}
     assert set(mine_command._SHARED) == planned
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from st_xling.mining import neighbours
+from st_xling.mining import mine, neighbours, score_pairs, xsim
 from tests import reference_mining as reference
 
 pytestmark = pytest.mark.usefixtures("each_precision")
@@ -162,3 +163,54 @@ def test_block_error():
 def test_import_stays_light():
     code = "import sys, st_xling.mining; sys.exit('sentence_transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def _forms() -> dict[str, Any]:
+    rows = np.random.default_rng(3).integers(1, 9, (9, 4)).astype(np.float32)
+    float8 = [torch.from_numpy(rows).to(kind) for kind in (torch.float8_e4m3fn, torch.float8_e5m2)]
+    return {
+        "reversed": rows[::-1].copy()[::-1],
+        "reversed columns": rows[:, ::-1].copy()[:, ::-1],
+        "list": rows.tolist(),
+        "rows": list(rows),
+        "tuple": tuple(map(tuple, rows.tolist())),
+        "whole numbers": rows.astype(np.int16),
+        "e4m3": float8[0],
+        "big endian": rows.astype(">f4"),
+    }
+
+
+@pytest.mark.parametrize("form", _forms())
+def test_any_form_of_vectors(form: str) -> None:
+    """Also a single row seen backwards, of which numpy keeps the negative stride."""
+    given = _forms()[form]
+    rows = np.asarray(given.float() if isinstance(given, torch.Tensor) else given, dtype=np.float32)
+    for size in (9, 1):
+        some = given[:size]
+        if form == "reversed" and size == 1:
+            some = np.lib.stride_tricks.as_strided(rows[:1].copy(), strides=(-16, 4))
+        plain = np.ascontiguousarray(rows[:size])
+        k = min(3, size)
+        expected, found = mine(plain, plain, k=k), mine(some, some, k=k)
+        np.testing.assert_array_equal(found.scores, expected.scores)
+        np.testing.assert_array_equal(score_pairs(some, some, k=k), score_pairs(plain, plain, k=k))
+        assert xsim(some, some, k=k) == xsim(plain, plain, k=k)
+        np.testing.assert_array_equal(neighbours(some, some, k=k)[0].indices, neighbours(plain, plain, k=k)[0].indices)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.ones((3, 2), dtype=np.complex64), "must hold real numbers: got complex64"),
+        (torch.ones(3, 2, dtype=torch.complex64), "must hold dense real numbers: got torch.complex64"),
+        (torch.ones(3, 2).to_sparse(), "must hold dense real numbers: got torch.sparse_coo"),
+        (np.array([["a", "b"]] * 3), "must hold real numbers: got <U1"),
+        ([[1.0, 2.0], [1.0], [3.0, 4.0]], "must be vectors of one length"),
+        ({"a": 1}, "must be an array of numbers: got dict"),
+        (np.float32(3), "source_embeddings"),
+    ],
+)
+def test_what_is_no_matrix_of_numbers(bad: Any, message: str) -> None:
+    for call in (neighbours, mine, score_pairs, xsim):
+        with pytest.raises(ValueError, match=message):
+            call(bad, np.ones((3, 2)), k=1)

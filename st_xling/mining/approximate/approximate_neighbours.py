@@ -98,7 +98,9 @@ def approximate_neighbours(
         >>> found.forward.indices.ravel().tolist(), found.recall
         ([2, 0, 1], (1.0, 1.0))
     """
-    check_shapes(source_embeddings, target_embeddings, "source_embeddings", "target_embeddings")
+    source_embeddings, target_embeddings = check_shapes(
+        source_embeddings, target_embeddings, "source_embeddings", "target_embeddings"
+    )
     check_k(k, source_embeddings.shape[0], target_embeddings.shape[0])
     for name, value, least in (("probes", probes, 1), ("cells", cells, 1), ("recall_sample", recall_sample, 0)):
         if value is not None and value < least:

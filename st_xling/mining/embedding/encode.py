@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import asdict
 from functools import partial
@@ -17,11 +17,13 @@ from st_xling.mining.embedding.model_identity import model_identity
 from st_xling.mining.embedding.windows import Window, unwritten, windows
 from st_xling.mining.find import check_engine
 from st_xling.mining.stores.manifest import Header
+from st_xling.mining.stores.shard_files import check_format
 from st_xling.mining.stores.store import EmbeddingStore
 from st_xling.mining.stores.writer import StoreWriter
-from st_xling.mining.text.mining_text import Files, read_rows
+from st_xling.mining.text.mining_text import Files, file_list, read_rows
 from st_xling.mining.text.survey import survey_text
 from st_xling.models import load_encoder
+from st_xling.utils.paths import check_outputs
 
 
 def encode(
@@ -43,6 +45,7 @@ def encode(
     device: str | None = None,
     append: bool = False,
     overwrite: bool = False,
+    place: Callable[[int], str] | None = None,
     progress: bool = False,
 ) -> EmbeddingStore:
     """Embed every sentence of some text files and keep the vectors in a store.
@@ -73,6 +76,7 @@ def encode(
         device: Where to embed; by default where ``model`` is, or GPUs where there are any.
         append: Add the text to a finished store, which the same model and settings have written.
         overwrite: Replace another store.
+        place: Says where a sentence comes from, by its row, in errors; by default its file and line.
         progress: Show bars on stderr.
     Returns:
         The store.
@@ -85,6 +89,8 @@ def encode(
         if value < 1:
             raise ValueError(f"{name} must be at least 1: got {value}.")
     check_engine(engine)
+    check_format(dtype, file_format)
+    check_outputs({}, [*file_list(text_files), model], folders={"out": out})
     survey = survey_text(text_files, format=format, errors=errors, blank=blank, progress=progress)
     encoder = model
     if isinstance(model, str):  # with several processes, only to see which it is
@@ -107,7 +113,7 @@ def encode(
                     pairs = embed_on_ray(load, todo, options)
                 else:
                     pairs = embed_in_processes(load, todo, options, processes=processes, device=device)
-            _write(writer, pairs, survey.rows, progress)
+            _write(writer, pairs, survey.rows, place, progress)
     return EmbeddingStore.open(out)
 
 
@@ -115,11 +121,19 @@ def _load(name: str, device: str | None) -> Any:
     return load_encoder(name, device=device)
 
 
-def _write(writer: StoreWriter, pairs: Generator[tuple[Window, np.ndarray]], rows: int, progress: bool) -> None:
+def _write(
+    writer: StoreWriter,
+    pairs: Generator[tuple[Window, np.ndarray]],
+    rows: int,
+    place: Callable[[int], str] | None,
+    progress: bool,
+) -> None:
     whole = sum(shard.rows for shard in writer.shards)
     with tqdm(total=rows, initial=whole, desc="encoding", unit=" sentences", disable=not progress) as bar:
         with closing(pairs):  # ends the processes, also when a shard cannot be written
             for part, vectors in pairs:
-                writer.write(vectors, text_sha256=part.sha256, place=part.place)
+                first = sum(shard.rows for shard in writer.shards)
+                named = part.place if place is None else lambda row, first=first: place(first + row)
+                writer.write(vectors, text_sha256=part.sha256, place=named)
                 bar.update(len(vectors))
     writer.finish()

@@ -68,10 +68,11 @@ class GivenEmbeddings:
     def identity(self) -> ModelIdentity | None:
         return None if self.store is None else self.store.manifest.header.model
 
-    def check_text(self, text: Any) -> None:
-        """Raise unless row ``i`` was encoded from sentence ``i``; a LASER file cannot know."""
+    def check(self, text: Any) -> None:
+        """Raise unless row ``i`` was encoded from sentence ``i`` and not damaged since; a LASER file cannot know."""
         if self.store is not None:
             self.store.check_text(text)
+            self.store.verify()
 
 
 def check_same_model(sides: dict[str, GivenEmbeddings | Encoder]) -> None:
@@ -107,7 +108,7 @@ def embeddings_of(
         return text.select(made_by.rows)
     folder.mkdir(parents=True, exist_ok=True)
     text.write(folder / "sentences.jsonl")
-    return made_by.encode(folder / "sentences.jsonl", folder / "store", progress=progress)
+    return made_by.encode(folder / "sentences.jsonl", folder / "store", place=text.place, progress=progress)
 
 
 #: What gives each side's vectors, by side.

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from st_xling.mining.stores.manifest import ModelIdentity
 from st_xling.mining.stores.store import EmbeddingStore
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +68,22 @@ class Encoder:
             "batch size": options.batch_size,
         }
 
-    def encode(self, sentences: Path, out: Path, *, progress: bool = False) -> EmbeddingStore:
-        """A store of the sentences in a file of ``{"text": …}`` lines; one that was left half-written is taken up."""
+    def encode(
+        self, sentences: Path, out: Path, *, place: Callable[[int], str], progress: bool = False
+    ) -> EmbeddingStore:
+        """A store of the sentences in a file of ``{"text": …}`` lines; one that was left half-written is gone on with.
+
+        Args:
+            sentences: The file.
+            out: The store. Where it is whole but damaged, it is written again.
+            place: Says where a sentence comes from, for errors.
+            progress: Show a bar on stderr.
+        """
         from st_xling.mining.embedding.encode import encode
 
         options = self.options
-        return encode(
+        again = partial(
+            encode,
             self.model,
             sentences,
             out,
@@ -78,5 +93,13 @@ class Encoder:
             batch_size=options.batch_size,
             engine=options.engine,
             device=options.device,
+            place=place,
             progress=progress,
         )
+        store = again()
+        try:
+            store.verify()
+        except ValueError as error:
+            logger.warning("%s It is made again.", error)
+            store = again(overwrite=True)
+        return store

@@ -5,34 +5,20 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeGuard
 
 from st_xling.mining.files.work_folder import WorkFolder
-from st_xling.utils.io import move_into_place
+from st_xling.utils.io import atomic_writer, move_into_place
 
 Output = str | Path | IO[bytes]
 
 
-def check_outputs(out: Output, rejects: str | Path | None, inputs: Sequence[str | Path]) -> None:
-    """Raise if a result cannot be a file there, or would replace what it is made from.
-
-    Raises:
-        ValueError: Naming the file.
-    """
-    outputs = {"out": out, "rejects": rejects}
-    taken = {Path(path).resolve(): f"the input {path}" for path in inputs}
-    for name, path in outputs.items():
-        if isinstance(path, (str, Path)) and Path(path).is_dir():
-            raise ValueError(f"{name} must be a file: {path} is a folder; name a file in it.")
-        if path is None or not _is_file_name(path):
-            continue
-        where = Path(path).resolve()
-        if where in taken:
-            raise ValueError(f"{name} must be a file of its own: {path} is {taken[where]}; choose another name.")
-        taken[where] = f"{name} already"
+def work_path(out: Output, work: str | Path | None) -> str | Path | None:
+    """The folder of the work: ``work``, else beside ``out``; ``None`` for a stream, which has a temporary one."""
+    return work if work is not None else f"{out}.work" if _is_file_name(out) else None
 
 
 @contextmanager
@@ -44,27 +30,37 @@ def work_folder(out: Output, work: str | Path | None, task: dict[str, Any]) -> I
         work: Chosen folder.
         task: As for :class:`~st_xling.mining.files.work_folder.WorkFolder`.
     """
-    if work is None and not _is_file_name(out):
+    path = work_path(out, work)
+    if path is None:
         with tempfile.TemporaryDirectory(prefix="st-xling-", ignore_cleanup_errors=True) as temporary:
             with WorkFolder(Path(temporary) / "work", task) as folder:
                 yield folder
         return
-    path = Path(work) if work is not None else Path(f"{out}.work")
-    with WorkFolder(path, task) as folder:
+    with WorkFolder(Path(path), task) as folder:
         yield folder
 
 
-def deliver(made: Path, out: Output) -> None:
-    """Move a finished file to where it is wanted, or copy it to the stream."""
-    if _is_file_name(out):
-        path = Path(out).resolve()  # a link stays a link
-        path.parent.mkdir(parents=True, exist_ok=True)
+def deliver(made: Path, out: Output, *, keep: bool = False) -> None:
+    """Move a finished file to where it is wanted, or copy it to the stream.
+
+    Args:
+        made: The file.
+        out: Where it is wanted.
+        keep: Copy it to a file as well: what a journal speaks of must not go before the journal does.
+    """
+    if not _is_file_name(out):
+        with made.open("rb") as stream, contextlib.ExitStack() as stack:
+            sink = stack.enter_context(Path(out).open("wb")) if isinstance(out, (str, Path)) else out
+            shutil.copyfileobj(stream, sink)
+            sink.flush()
+        return
+    path = Path(out).resolve()  # a link stays a link
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not keep:
         move_into_place(made, path)
         return
-    with made.open("rb") as stream, contextlib.ExitStack() as stack:
-        sink = stack.enter_context(Path(out).open("wb")) if isinstance(out, (str, Path)) else out
-        shutil.copyfileobj(stream, sink)
-        sink.flush()
+    with made.open("rb") as stream, atomic_writer(path, size=made.stat().st_size) as copy:
+        shutil.copyfileobj(stream, copy)
 
 
 def _is_file_name(out: Output) -> TypeGuard[str | Path]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from st_xling.mining.guards.candidates import CandidateBatch, Verdict
+from st_xling.mining.guards.letters import REMEMBERED
 
 #: Latin letters that one character of a dense script stands for. Least squares over a thousand translations each gives
 #: 3.7 for a Chinese character, 4.4 for a Japanese one, 1.7 for kana and 2.7 for a Hangul syllable.
@@ -19,6 +21,7 @@ _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7ff]+")
 _FIRST_DENSE = re.compile("[\u1100-\u11ff\u2e80-\U0003ffff]")
 
 
+@lru_cache(maxsize=REMEMBERED)
 def weighted_length(text: str) -> float:
     """Length of a text in Latin letters: characters of its NFC form, those of dense scripts counted several times.
 

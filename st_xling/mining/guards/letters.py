@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
+
+#: Sentences that are remembered: a sentence is in several candidates, most of them near.
+REMEMBERED = 1 << 14
 
 _TATWEEL = "\N{ARABIC TATWEEL}"
 
@@ -20,6 +24,7 @@ class _Kept(dict[int, int | None]):
 _KEPT = _Kept()
 
 
+@lru_cache(maxsize=REMEMBERED)
 def letter_key(text: str) -> str:
     """Letters, marks and digits of a text after NFKC and case folding; equal keys are copies of each other.
 

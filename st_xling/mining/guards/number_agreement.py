@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import ClassVar
 
 from st_xling.mining.guards.candidates import CandidateBatch, Verdict
+from st_xling.mining.guards.letters import REMEMBERED
 from st_xling.mining.guards.quantities import Quantity, agree, quantities, split_clock
 
 
@@ -37,11 +40,11 @@ class NumbersGuard:
         return [self._verdict(source, target) for source, target in zip(batch.sources, batch.targets)]
 
     def _verdict(self, source: str, target: str) -> Verdict | None:
-        of_source, of_target = quantities(source), quantities(target)
+        of_source, of_target = known_quantities(source), known_quantities(target)
         if not of_source and not of_target:
             return None
         of_source, of_target = leftovers(of_source, of_target)
-        if of_source and of_target:
+        if of_source and of_target and any(number.power in (-1, -2) for number in (*of_source, *of_target)):
             split = leftovers(_split(of_source), _split(of_target))
             if not all(split):
                 of_source, of_target = split
@@ -53,23 +56,42 @@ class NumbersGuard:
         return None
 
 
+@lru_cache(maxsize=REMEMBERED)
+def known_quantities(text: str) -> list[Quantity]:
+    """As :func:`~st_xling.mining.guards.quantities.quantities`; a list that is shared, not to be changed."""
+    return quantities(text)
+
+
 def leftovers(source: list[Quantity], target: list[Quantity]) -> tuple[list[Quantity], list[Quantity]]:
     """The numbers of either side that have no partner on the other.
 
     Equal numbers are matched before those that merely agree, and those before clocks and years, so that no lenient
     match takes the partner of a strict one. Swapping the sides swaps the result.
     """
-    for match in (Quantity.__eq__, agree, _same_hour_or_year):
-        unmatched = []
-        target = list(target)
-        for number in source:
-            partner = next((row for row, other in enumerate(target) if match(number, other)), None)
-            if partner is None:
-                unmatched.append(number)
-            else:
-                del target[partner]
-        source = unmatched
+    # Most pairs of sentences that are no translations share nothing: what can match at all is looked for first.
+    target = list(target)
+    if not set(source).isdisjoint(target):
+        source, target = _unmatched(source, target, Quantity.__eq__)
+    digits = {number.digits for number in target}
+    if any(number.digits in digits for number in source):
+        source, target = _unmatched(source, target, agree)
+    wholes = set(map(_whole, target))
+    if any(not wholes.isdisjoint(_hours_and_years(_whole(number))) for number in source):
+        source, target = _unmatched(source, target, _same_hour_or_year)
     return source, target
+
+
+def _unmatched(
+    source: list[Quantity], target: list[Quantity], match: Callable[[Quantity, Quantity], bool]
+) -> tuple[list[Quantity], list[Quantity]]:
+    unmatched, target = [], list(target)
+    for number in source:
+        partner = next((row for row, other in enumerate(target) if match(number, other)), None)
+        if partner is None:
+            unmatched.append(number)
+        else:
+            del target[partner]
+    return unmatched, target
 
 
 def _split(numbers: list[Quantity]) -> list[Quantity]:
@@ -77,10 +99,20 @@ def _split(numbers: list[Quantity]) -> list[Quantity]:
 
 
 def _same_hour_or_year(one: Quantity, other: Quantity) -> bool:
-    small, large = sorted(map(_whole, (one, other)))
-    return (0 <= small <= 12 and large == small + 12) or (
-        10 <= small < 100 and 1000 < large < 2100 and large % 100 == small
-    )
+    return _whole(other) in _hours_and_years(_whole(one))
+
+
+@cache
+def _hours_and_years(number: int) -> frozenset[int]:
+    """What a whole number may be on another clock, or with other digits of the year."""
+    found = {number + 12} if 0 <= number <= 12 else set()
+    if 12 <= number <= 24:
+        found.add(number - 12)
+    if 10 <= number < 100:
+        found.update(range(1000 + number, 2100, 100))
+    if 1000 < number < 2100 and number % 100 >= 10:
+        found.add(number % 100)
+    return frozenset(found)
 
 
 def _whole(number: Quantity) -> int:

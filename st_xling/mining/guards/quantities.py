@@ -15,7 +15,7 @@ _NUMBER = re.compile(
 )
 # Between other digits this comma separates clauses.
 _WIDE_COMMA = re.compile("(?<=[０-９])，(?=[０-９])")
-_DIGIT = re.compile(r"\d")
+_DIGIT, _NO_DIGIT = re.compile(r"\d"), re.compile(r"\D")
 _POWERS = {"百": 2, "千": 3, "천": 3, "万": 4, "萬": 4, "만": 4, "亿": 8, "億": 8, "억": 8, "लाख": 5, "करोड़": 7}
 _POWERS = {unicodedata.normalize("NFC", word): power for word, power in _POWERS.items()}
 _RANGE = re.compile(r"\s?[-‐-―~～〜至到]\s?")
@@ -60,7 +60,7 @@ def quantities(text: str) -> list[Quantity]:
     found: list[Quantity] = []
     end, scale = 0, 0  # where the number before ends, and the power of ten that its scale has
     for match in _NUMBER.finditer(text):
-        own = _scale(match[2] or "")
+        own = _scale(match[2]) if match[2] else 0
         *others, last = _read(match[1])
         last = _scaled(last, own)
         if found and not others:
@@ -92,10 +92,9 @@ def split_clock(number: Quantity) -> list[Quantity]:
 
 def _read(number: str) -> list[Quantity]:
     """One matched run as one number, or as several when its separators make no number."""
-    groups = re.split(r"\D", number)
-    separators = re.findall(r"\D", number)
-    if not separators:
+    if number.isdecimal():
         return [_quantity(number, 0)]
+    groups, separators = _NO_DIGIT.split(number), _NO_DIGIT.findall(number)
     # The last separator is a decimal one if it differs from those before it, or is alone and not before three digits.
     last_differs = len(separators) > 1 and separators[-1] != separators[-2]
     fraction = groups[-1] if last_differs or (len(separators) == 1 and len(groups[1]) != 3) else ""

@@ -13,7 +13,8 @@ from st_xling.mining.neighbours import Neighbours
 #: Says of each pair whether it may stay. *Shape of the result:* ``(pairs,)``, bool
 Allow = Callable[[MinedPairs], np.ndarray]
 
-_ROWS_AT_ONCE = 8192
+# Rows whose neighbours are looked at place by place: few enough for guards to remember them meanwhile.
+_ROWS_AT_ONCE = 2048
 
 
 def best_allowed_pairs(

@@ -20,7 +20,7 @@ from st_xling.mining.pipeline.pair_files import REJECTS, rejects_to, write_pairs
 from st_xling.mining.pipeline.reranker import load_reranker
 from st_xling.mining.pipeline.rescore import Rescored, check_rescore, rescore
 from st_xling.mining.pipeline.run_report import run_signature
-from st_xling.mining.pipeline.side_vectors import distinct_vectors, search_task
+from st_xling.mining.pipeline.side_vectors import check_sides, distinct_vectors, search_task
 from st_xling.mining.pipeline.taken_threshold import AUTO, Lookup, TakenThreshold
 from st_xling.mining.text.mining_text import Files, file_list
 from st_xling.mining.text.text_side import TextSide
@@ -145,8 +145,9 @@ class MineOptions(PairOptions):
     rescore_threshold: float | None
 
     @property
-    def inputs(self) -> Sequence[str | Path]:
-        return [*file_list(self.source), *file_list(self.target)]
+    def inputs(self) -> Sequence[Any]:
+        texts = [*file_list(self.source), *file_list(self.target)]
+        return [*texts, self.calibrate_with, self.rescore, *super().inputs]
 
     @property
     def lookup(self) -> Lookup | None:
@@ -191,9 +192,10 @@ def _mined(asked: MineOptions) -> MiningReport:
         reranker = None if asked.rescore is None else load_reranker(asked.rescore, asked.place)
         makers, encoder = asked.vector_makers({side.name: len(side.text) for side in sides})
         shas = {side.name: side.survey.sha256 for side in sides}
+        check_sides(sides, makers, asked.k)
         folder = stack.enter_context(asked.working(search_task("mine", shas, makers, k=asked.k, method=asked.method)))
         taken = None if asked.lookup is None else asked.lookup.taken(makers, folder.path)
-        embeddings = distinct_vectors(sides, makers, asked.k, folder.path, progress=asked.progress)
+        embeddings = distinct_vectors(sides, makers, folder.path, progress=asked.progress)
         method = choose_method(asked.method, asked.engine, *embeddings, progress=asked.progress)
         calibration = None
         if asked.calibrate_with is not None:

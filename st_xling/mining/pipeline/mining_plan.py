@@ -36,6 +36,7 @@ class MiningPlan:
         automatic: Whether ``"auto"`` picked the method.
         calibrate_seconds: To estimate a threshold, at most; 0 where none is to be.
         searches: What each method would take, by name; a cluster has only the exact one.
+        guard_seconds: For the guards to look at candidates.
     """
 
     rows: dict[str, int]
@@ -50,6 +51,7 @@ class MiningPlan:
     automatic: bool
     calibrate_seconds: float
     searches: dict[str, SearchCost]
+    guard_seconds: float
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -59,6 +61,7 @@ class MiningPlan:
         picked = ", picked by auto" if self.automatic else ""
         calibrating = f", up to {_duration(self.calibrate_seconds)} to calibrate" if self.calibrate_seconds else ""
         times = f"about {_duration(self.encode_seconds)} to embed, {_duration(self.search_seconds)} to search"
+        times += f", {_duration(self.guard_seconds)} for the guards" if self.guard_seconds else ""
         short = " — not enough" if self.disk_bytes > self.disk_free_bytes else ""
         return [
             *(f"{side}: {rows:,} lines" for side, rows in self.rows.items()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import torch
 from st_xling.mining.cosines import Embeddings
 from st_xling.mining.embedding.text_embeddings import VectorMakers, vectors_from
 from st_xling.mining.embedding.text_encoder import EncodeOptions, Encoder
-from st_xling.mining.files.deliver import Output, check_outputs, deliver, work_folder
+from st_xling.mining.files.deliver import Output, deliver, work_folder, work_path
 from st_xling.mining.files.work_folder import WorkFolder
 from st_xling.mining.find import check_search, find_neighbours
 from st_xling.mining.guards import GuardOptions
@@ -21,6 +22,9 @@ from st_xling.mining.mine import check_choice
 from st_xling.mining.neighbours import Neighbours
 from st_xling.mining.pipeline.guarded_pairs import check_guards
 from st_xling.mining.pipeline.pair_files import REJECTS, check_pair_format
+from st_xling.mining.stores.shard_files import check_format
+from st_xling.utils.devices import check_device
+from st_xling.utils.paths import check_outputs
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,6 +48,14 @@ class SearchOptions:
     def check(self) -> None:
         """Raise for what should not wait for an encoder or a search."""
         check_search(self.method, self.engine)
+        check_format(self.dtype, "safetensors")
+        for name, usual in (("k", 4), ("batch_size", 128), ("memory_mib", 256)):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"{name} must be at least 1: got {name}={getattr(self, name)}; leave it out for {usual}."
+                )
+        if self.device is not None:
+            check_device(self.device)
 
     @property
     def place(self) -> str:
@@ -80,16 +92,19 @@ class PairOptions(SearchOptions):
     progress: bool
 
     @property
-    def inputs(self) -> Sequence[str | Path]:
-        """Files that no result may replace."""
-        raise NotImplementedError
+    def inputs(self) -> Sequence[Any]:
+        """What is read, and no result may replace; what is no path is passed over."""
+        return [self.model, self.source_embeddings, self.target_embeddings]
 
     def check(self) -> None:
         check_choice(margin=self.margin, threshold=self.threshold)
         check_pair_format(self.format)
         super().check()
         check_guards(self.guards, self.k)
-        check_outputs(self.out, self.rejects, self.inputs)
+        if not 0 <= self.save_seconds < math.inf:
+            raise ValueError(f"save_seconds must be 0 or more: got {self.save_seconds}; 60 is the usual choice.")
+        outputs = {"out": self.out, "rejects": self.rejects}
+        check_outputs(outputs, self.inputs, folders={"work": work_path(self.out, self.work)})
 
     @property
     def search(self) -> dict[str, Any]:

@@ -12,8 +12,10 @@ from typing import Any
 from st_xling.mining.embedding.text_embeddings import VectorMakers
 from st_xling.mining.embedding.text_encoder import Encoder
 from st_xling.mining.find import check_k, method_for
+from st_xling.mining.guards import GuardOptions
+from st_xling.mining.pipeline.guarded_pairs import check_guards
 from st_xling.mining.pipeline.mining_plan import MiningPlan, SearchCost
-from st_xling.mining.pipeline.mining_trials import approximate_seconds, embedding_trial, search_seconds
+from st_xling.mining.pipeline.mining_trials import approximate_seconds, embedding_trial, guard_seconds, search_seconds
 from st_xling.mining.pipeline.options import SearchOptions
 from st_xling.mining.text.lines import open_bytes
 from st_xling.mining.text.mining_text import Files, file_list, read_rows
@@ -45,6 +47,7 @@ def plan_mining(
     device: str | None = None,
     memory_mib: int = 256,
     calibrate_with: str | Path | None = None,
+    guards: GuardOptions | None = None,
     work: str | Path = ".",
 ) -> MiningPlan:
     """Estimate what :func:`~st_xling.mining.mine_texts` with these options will take; writes nothing.
@@ -55,11 +58,13 @@ def plan_mining(
 
     Args:
         calibrate_with: A threshold will be estimated with it: planted pairs are embedded, and there is a search more.
+        guards: Which guards will be on; all by default. They are tried on some pairs of similar length.
         work: Folder where the work is to be kept, or one above it.
         others: As for ``mine_texts``.
     Raises:
         ValueError: As ``mine_texts``, as far as it can be told by now.
     """
+    guards = guards or GuardOptions()
     asked = PlanOptions(**locals())
     asked.check()
     counted = {"source": _count(source), "target": _count(target)}
@@ -95,6 +100,7 @@ def plan_mining(
         automatic=asked.method == "auto",
         calibrate_seconds=calibrate_s,
         searches=searches,
+        guard_seconds=guard_seconds(_samples(asked), guards, rows["source"], rows["target"], k=k),
     )
 
 
@@ -107,11 +113,13 @@ class PlanOptions(SearchOptions):
     text_format: str
     errors: str
     calibrate_with: str | Path | None
+    guards: GuardOptions
     work: str | Path
 
     def check(self) -> None:
         super().check()
         check_calibration(self.calibrate_with, threshold=None, target_precision=None, model=self.model)
+        check_guards(self.guards, self.k)
 
 
 def _embedding(asked: PlanOptions, makers: VectorMakers, encoder: Encoder | None) -> tuple[int, dict[str, float]]:
@@ -120,12 +128,20 @@ def _embedding(asked: PlanOptions, makers: VectorMakers, encoder: Encoder | None
     for side, files in (("source", asked.source), ("target", asked.target)):
         maker = makers[side]
         if encoder is not None and (maker is encoder or asked.calibrate_with is not None):
-            rows = islice(read_rows(files, format=asked.text_format, errors=asked.errors), 4096)
-            sentences = [row.sentence for row in rows if row.sentence.strip()]
-            seconds[side], dim = embedding_trial(sentences, encoder)
+            seconds[side], dim = embedding_trial(_sentences(asked, files), encoder)
         if not isinstance(maker, Encoder):
             dim = int(maker.rows.shape[1])
     return dim, seconds
+
+
+def _samples(asked: PlanOptions) -> tuple[list[str], list[str]]:
+    return _sentences(asked, asked.source), _sentences(asked, asked.target)
+
+
+def _sentences(asked: PlanOptions, files: Files) -> list[str]:
+    """The first of a text."""
+    rows = islice(read_rows(files, format=asked.text_format, errors=asked.errors), 4096)
+    return [row.sentence for row in rows if row.sentence.strip()]
 
 
 def _searches(asked: PlanOptions, rows: dict[str, int], dim: int) -> dict[str, SearchCost]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from tqdm import tqdm
@@ -90,14 +91,15 @@ def rescore(
         for start in range(0, len(pairs), _PAIRS):
             stop = min(start + _PAIRS, len(pairs))
             part = folder / f"rescored-{digest.hexdigest()[:16]}-{start}.npz"
-            if not part.exists():
+            found = _saved(part, stop - start)
+            if found is None:
                 before = scorer.counts.cut_passages
-                found = scorer.score(list(_texts(pairs, texts, start, stop)), raw=True)
+                scores = scorer.score(list(_texts(pairs, texts, start, stop)), raw=True)
+                found = scores, scorer.counts.cut_passages - before
                 with atomic_writer(part) as stream:
-                    np.savez(stream, logits=found, cut=scorer.counts.cut_passages - before)
-            with np.load(part) as kept:
-                logits[start:stop] = kept["logits"]
-                cut += int(kept["cut"])
+                    np.savez(stream, logits=found[0], cut=found[1])
+            logits[start:stop] = found[0]
+            cut += found[1]
             bar.update(stop - start)
     # Sorted before the activation: a sigmoid takes all logits above 17 for 1.
     order = np.argsort(-logits, kind="stable")
@@ -113,6 +115,16 @@ def rescore(
         too_long=len(pairs) - len(order),
         model=str(identity or name),
     )
+
+
+def _saved(path: Path, pairs: int) -> tuple[np.ndarray, int] | None:
+    """Scores of so many pairs, and how many of those were cut; ``None`` where there are none, or they are damaged."""
+    try:
+        with np.load(path) as saved:
+            logits, cut = saved["logits"], int(saved["cut"])
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, BadZipFile):
+        return None  # cut off
+    return (logits, cut) if logits.shape == (pairs,) else None
 
 
 def _texts(pairs: MinedPairs, texts: Sequence[Sequence[str]], start: int, stop: int) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ from st_xling.mining.pipeline.pair_files import REJECTS
 from st_xling.mining.pipeline.run_report import run_signature
 from st_xling.mining.pipeline.score_report import ScoreReport
 from st_xling.mining.pipeline.scored_lines import line_scores, write_scored
-from st_xling.mining.pipeline.side_vectors import distinct_vectors, search_task
+from st_xling.mining.pipeline.side_vectors import check_sides, distinct_vectors, search_task
 from st_xling.mining.text.distinct_text import DistinctText
 from st_xling.mining.text.pair_lines import PairColumn, PairLines
 from st_xling.utils.io import atomic_writer
@@ -91,8 +91,8 @@ class ScoreOptions(PairOptions):
     columns: tuple[int, int]
 
     @property
-    def inputs(self) -> Sequence[str | Path]:
-        return [self.pairs]
+    def inputs(self) -> Sequence[Any]:
+        return [self.pairs, *super().inputs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +107,14 @@ def _scored(asked: ScoreOptions) -> ScoreReport:
         lines = PairLines.open(asked.pairs, columns=asked.columns)
         stack.callback(lines.close)
         makers, _ = asked.vector_makers({"source": len(lines), "target": len(lines)})
-        task = search_task("score", {"pairs": lines.sha256}, makers, k=asked.k, method=asked.method)
-        folder = stack.enter_context(asked.working(task))
         sides = [
             _Side(name, column, DistinctText(column, f"the {name} side of {asked.pairs}", column.blank_rows))
             for name, column in zip(("source", "target"), lines.sides)
         ]
-        embeddings = distinct_vectors(sides, makers, asked.k, folder.path, progress=asked.progress)
+        check_sides(sides, makers, asked.k)
+        task = search_task("score", {"pairs": lines.sha256}, makers, k=asked.k, method=asked.method)
+        folder = stack.enter_context(asked.working(task))
+        embeddings = distinct_vectors(sides, makers, folder.path, progress=asked.progress)
         method = choose_method(asked.method, asked.engine, *embeddings, progress=asked.progress)
         found = asked.find(embeddings, method, folder)
         places = sides[0].distinct.place_of, sides[1].distinct.place_of

@@ -42,19 +42,23 @@ def search_task(command: str, texts: Mapping[str, str], makers: VectorMakers, *,
     return task
 
 
-def distinct_vectors(
-    sides: Sequence[SideText], makers: VectorMakers, k: int, folder: Path, *, progress: bool = False
-) -> tuple[Embeddings, Embeddings]:
-    """Vectors of each side's distinct sentences; what can be wrong is found before anything is embedded.
+def check_sides(sides: Sequence[SideText], makers: VectorMakers, k: int) -> None:
+    """Raise for what can be wrong with text and embeddings, before a work folder is made and anything is embedded.
 
     Raises:
-        ValueError: If a store is of another text, or ``k`` above the number of distinct sentences.
+        ValueError: If a store is damaged or of another text, or ``k`` above the number of distinct sentences.
     """
     for side in sides:
         maker = makers[side.name]
         if isinstance(maker, GivenEmbeddings):
-            maker.check_text(side.text)
+            maker.check(side.text)
     check_k(k, *(len(side.distinct) for side in sides))
+
+
+def distinct_vectors(
+    sides: Sequence[SideText], makers: VectorMakers, folder: Path, *, progress: bool = False
+) -> tuple[Embeddings, Embeddings]:
+    """Vectors of each side's distinct sentences, which :func:`check_sides` has looked at."""
     source, target = (
         embeddings_of(side.distinct, makers[side.name], folder / side.name, progress=progress) for side in sides
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from dataclasses import asdict, dataclass, replace
@@ -14,7 +13,7 @@ from tqdm import tqdm
 from st_xling.mining.embedding.text_embeddings import GivenEmbeddings, VectorMakers
 from st_xling.mining.thresholds.fitting import Fit, Sought, fitting_threshold
 from st_xling.mining.thresholds.published import PublishedThreshold, published_thresholds
-from st_xling.utils.io import write_json
+from st_xling.utils.io import read_json_object, write_json
 
 #: Words that ``threshold`` may be: take one that fits if there is one, or insist on it.
 AUTO, PUBLISHED = "auto", "published"
@@ -142,8 +141,14 @@ def _prompt(maker: Any, own: str | None) -> str | None:
 def _noted(path: Path, asked: dict[str, Any]) -> Fit | None:
     if not path.is_file():
         return None
-    found = json.loads(path.read_text(encoding="utf-8"))
-    if found["asked"] != asked:
-        return None
-    threshold = found["fit"]["threshold"]
-    return Fit(**{**found["fit"], "threshold": None if threshold is None else PublishedThreshold(**threshold)})
+    remedy = "delete it to have the threshold looked for again"
+    found = read_json_object(path, remedy=remedy)
+    try:
+        if found["asked"] != asked:
+            return None
+        threshold = found["fit"]["threshold"]
+        return Fit(**{**found["fit"], "threshold": None if threshold is None else PublishedThreshold(**threshold)})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{path}: expected the threshold that this work was begun with, got {error!r}; {remedy}."
+        ) from None

@@ -49,7 +49,9 @@ def ray_neighbours(
     Raises:
         ValueError: As ``neighbours``, or when ray is not installed.
     """
-    check_shapes(source_embeddings, target_embeddings, "source_embeddings", "target_embeddings")
+    source_embeddings, target_embeddings = check_shapes(
+        source_embeddings, target_embeddings, "source_embeddings", "target_embeddings"
+    )
     sources, targets = int(source_embeddings.shape[0]), int(target_embeddings.shape[0])
     check_k(k, sources, targets)
     if task_rows is not None and task_rows < k:

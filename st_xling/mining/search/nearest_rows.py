@@ -40,7 +40,7 @@ def nearest_rows(
     Raises:
         ValueError: When dims differ, a side is empty, ``k`` is out of range, or rows are zero or not finite.
     """
-    check_shapes(queries, store, "queries", "store")
+    queries, store = check_shapes(queries, store, "queries", "store")
     rows = int(store.shape[0])
     if not 1 <= k <= rows:
         raise ValueError(f"k must lie between 1 and the rows of the store: got k={k} for {rows} rows.")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -16,6 +17,8 @@ from st_xling.mining.search.side import Side
 from st_xling.utils.io import atomic_path
 
 _FILE = "search.safetensors"
+
+logger = logging.getLogger(__name__)
 
 
 class SearchState:
@@ -48,7 +51,11 @@ class SearchState:
         self._saved_at = time.monotonic()
         self._identity = "" if folder is None else _identity(source, target, k)
         if self._path is not None and self._path.exists():
-            self._load(self._path)
+            try:
+                self._load(self._path)
+            except (SafetensorError, KeyError, RuntimeError) as error:  # cut off, or other shapes
+                logger.warning("%s is damaged (%r): the search begins again.", self._path, error)
+                self.done, self.target_keys = 0, torch.empty((0, k), dtype=torch.int64)
 
     def is_due(self) -> bool:
         return self._path is not None and time.monotonic() - self._saved_at >= self._save_seconds
@@ -71,7 +78,7 @@ class SearchState:
     def _load(self, path: Path) -> None:
         with safe_open(path, framework="pt") as saved:
             metadata = saved.metadata() or {}
-            if metadata.get("identity") != self._identity:
+            if metadata["identity"] != self._identity:
                 raise ValueError(
                     f"state_folder must hold the state of this search: {path} is of other embeddings or another k; "
                     "delete it or name another folder."

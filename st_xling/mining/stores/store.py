@@ -12,7 +12,7 @@ import numpy as np
 from st_xling._version import __version__
 from st_xling.mining.stores.manifest import JOURNAL, MANIFEST, WRITING, read_manifest
 from st_xling.mining.stores.rows import ShardedRows
-from st_xling.mining.stores.shard_files import shard_shape
+from st_xling.mining.stores.shard_files import file_sha256, shard_shape
 from st_xling.mining.text.survey import hash_sentence
 from st_xling.utils.io import read_journal
 
@@ -118,11 +118,7 @@ class EmbeddingStore(ShardedRows):
     def verify(self) -> None:
         """Raise unless every shard's bytes have the checksum of the manifest."""
         for shard in self.manifest.shards:
-            digest = hashlib.sha256()
-            with (self.path / shard.file).open("rb") as file:
-                while block := file.read(1 << 22):
-                    digest.update(block)
-            if digest.hexdigest() != shard.sha256:
+            if file_sha256(self.path / shard.file) != shard.sha256:
                 raise ValueError(f"{self.path / shard.file}: the checksum is wrong; {_AGAIN}")
 
     def _check_shards(self) -> None:

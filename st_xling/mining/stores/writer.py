@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable
@@ -20,10 +21,13 @@ from st_xling.mining.stores.manifest import (
     Shard,
     header_from_json,
     read_manifest,
+    shard_from_json,
 )
-from st_xling.mining.stores.shard_files import check_format, shard_bytes, shard_rows_to_write
-from st_xling.utils.io import TEMPORARY, append_line, read_journal, write_atomic, write_json
+from st_xling.mining.stores.shard_files import check_format, file_sha256, shard_bytes, shard_rows_to_write
+from st_xling.utils.io import TEMPORARY, append_line, read_journal, read_json_object, write_atomic, write_json
 from st_xling.utils.lock import LockedFolder
+
+_REMEDY = "replace the store with overwrite (--overwrite), or delete its folder"
 
 
 class StoreWriter(LockedFolder):
@@ -65,6 +69,17 @@ class StoreWriter(LockedFolder):
         self._base: Manifest | None = None
         self._shards: list[Shard] = []
         self._dim: int | None = None
+        self._refused = self._is_new = False
+
+    def __enter__(self) -> StoreWriter:
+        self._is_new = not self.path.exists()
+        return super().__enter__()
+
+    def __exit__(self, *exception: object) -> None:
+        if self._lock is not None and exception and isinstance(exception[1], Exception) and self.finished is None:
+            with contextlib.suppress(OSError):
+                self._give_up()
+        super().__exit__()
 
     @property
     def shards(self) -> tuple[Shard, ...]:
@@ -90,7 +105,11 @@ class StoreWriter(LockedFolder):
         """
         assert self._lock is not None and self.finished is None, "write inside the with block, before finish"
         file = self._file_name(len(self._shards))
-        tensor = shard_rows_to_write(rows, self.header.dtype, place or (lambda row: f"row {row} of {file}"))
+        try:
+            tensor = shard_rows_to_write(rows, self.header.dtype, place or (lambda row: f"row {row} of {file}"))
+        except ValueError:
+            self._refused = True
+            raise
         dim = tensor.shape[1]
         if self._dim not in (None, dim):
             raise ValueError(f"{self.path}: expected vectors of dim {self._dim}, got {dim}; one store, one model.")
@@ -116,6 +135,8 @@ class StoreWriter(LockedFolder):
         check_folder(self.path)
         self._clear(f"*{TEMPORARY}")
         written = self._half_written()
+        if written is not None and written.get("refused"):
+            written = self._mended(written)
         same = written is not None and self.resume and not self._unlike(written)
         if self.overwrite:
             if same and not (self.path / MANIFEST).exists():
@@ -163,22 +184,64 @@ class StoreWriter(LockedFolder):
 
     def _half_written(self) -> dict[str, Any] | None:
         path = self.path / WRITING
-        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+        if not path.is_file():
+            return None
+        try:
+            written = read_json_object(path, remedy=_REMEDY)
+            header_from_json(written)
+            if not isinstance(written["text"], dict):
+                raise TypeError(written["text"])
+        except (KeyError, TypeError, ValueError) as error:
+            if self.overwrite:
+                return None
+            if str(path) in str(error):
+                raise
+            raise ValueError(f"{path}: expected what a writer set out to do, got {error!r}; {_REMEDY}.") from error
+        return written
 
     def _unlike(self, written: dict[str, Any]) -> list[str]:
         return differences(header_from_json(written), self.header) + differences(written["text"], self.text)
+
+    def _mended(self, written: dict[str, Any]) -> dict[str, Any] | None:
+        """What stands in place of a half-written store whose next vectors were refused: nothing can become of it.
+
+        Its shards are kept for the same model and settings; each says of which sentences it is.
+        """
+        if not self.resume or differences(header_from_json(written), self.header):
+            self._clear_unfinished()
+            return None
+        return self._announce()
+
+    def _give_up(self) -> None:
+        """After an error: leave nothing that would stand in the way of a mended call, unless it can be resumed."""
+        if self._shards and self.resume:
+            if self._refused:
+                self._announce(refused=True)
+            return
+        self._clear_unfinished()
+        if self._is_new:
+            self.path.rmdir()
+
+    def _announce(self, **more: Any) -> dict[str, Any]:
+        task = {**asdict(self.header), "text": self.text, **more}
+        write_json(self.path / WRITING, task, indent=1)
+        return task
 
     def _file_name(self, number: int) -> str:
         return f"shard-{number + (len(self._base.shards) if self._base else 0):06d}.{self.header.file_format}"
 
     def _take_up(self) -> None:
-        """Go on after the last shard that is in the journal and in the folder."""
+        """Go on after the last shard that is in the journal and, as it was written, in the folder."""
         for entry in read_journal(self.path / JOURNAL):
-            dim, shard = entry.pop("dim"), Shard(**entry)
+            try:
+                dim = entry.pop("dim")
+                shard = shard_from_json(entry)
+            except (AttributeError, KeyError, TypeError, ValueError):
+                break  # no line of ours
             path = self.path / shard.file
-            if shard.file != self._file_name(len(self._shards)):
+            if shard.file != self._file_name(len(self._shards)) or self._dim not in (None, dim):
                 break
-            if not path.is_file() or path.stat().st_size != shard.bytes:
+            if not path.is_file() or path.stat().st_size != shard.bytes or file_sha256(path) != shard.sha256:
                 break
             self._dim = dim
             self._shards.append(shard)
@@ -187,13 +250,16 @@ class StoreWriter(LockedFolder):
     def _set_out(self) -> None:
         # In this order: dying between any two steps leaves a folder that the next writer understands.
         self._clear(JOURNAL)
-        write_json(self.path / WRITING, {**asdict(self.header), "text": self.text}, indent=1)
+        self._announce()
         if self.overwrite:
             self._clear(MANIFEST, "shard-*")
 
-    def _tidy(self, manifest: Manifest) -> None:
+    def _clear_unfinished(self) -> None:
+        self._tidy(read_manifest(self.path) if (self.path / MANIFEST).is_file() else None)
+
+    def _tidy(self, manifest: Manifest | None) -> None:
         """Leave the store and nothing else; ``writing.json`` goes last, since it says whose the rest is."""
-        kept = {shard.file for shard in manifest.shards}
+        kept = {shard.file for shard in manifest.shards} if manifest else set()
         for path in self.path.glob("shard-*"):
             if path.name not in kept:
                 path.unlink()

@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import overload
+from typing import Protocol, overload, runtime_checkable
 
 import numpy as np
 
 from st_xling.mining.cosines import Embeddings
 from st_xling.mining.text.folding import fold_duplicates
 from st_xling.utils.io import atomic_writer
+
+
+@runtime_checkable
+class PlacedText(Protocol):
+    """A text that knows the lines of its rows."""
+
+    def place(self, row: int) -> str: ...
 
 
 class DistinctText(Sequence[str]):
@@ -60,6 +67,11 @@ class DistinctText(Sequence[str]):
     def members(self, place: int) -> list[int]:
         """All rows of the text with this sentence, ascending."""
         return self._folding.members(int(self._folds[place])).tolist()
+
+    def place(self, place: int) -> str:
+        """Where a distinct sentence stands in its text, as ``file:line``."""
+        row = int(self.rows[place])
+        return self.text.place(row) if isinstance(self.text, PlacedText) else f"row {row}"
 
     @property
     def blank_rows(self) -> int:

@@ -42,6 +42,15 @@ def open_bytes(path: str | Path) -> Iterator[IO[bytes]]:
             a compression that is not there, UTF-16, or zstandard where Python has none.
     """
     path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"expected a file of text: {path} is a folder; name a file in it.")
+    if path.exists() and not path.is_file():
+        raise ValueError(
+            f"expected a file, which is read more than once: {path} is a pipe or a device; write its content to a file "
+            "first, and name that."
+        )
+    if path.is_symlink() and not path.exists():
+        raise FileNotFoundError(f"expected a file: {path} is a link to {path.readlink()}, which is not there.")
     if not path.is_file():
         raise FileNotFoundError(describe_missing(path))
     with path.open("rb") as file:

@@ -112,5 +112,9 @@ class PairColumn(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         return map(self._cell, raw_lines(self.path))
 
+    def place(self, row: int) -> str:
+        """File and line of a row."""
+        return f"{self.path}:{row + 1}"
+
     def _cell(self, raw: bytes) -> str:
         return raw.decode("utf-8").split("\t")[self.column]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +151,12 @@ def planted_threshold(
     content = hashlib.sha256("\n".join(f"{source}\t{target}" for source, target in pairs).encode()).hexdigest()
     folder = folder / content[:16]
     folder.mkdir(parents=True, exist_ok=True)
-    planted = [_encoded(sentences, encoder, folder, side, progress) for side, sentences in enumerate(zip(*pairs))]
+    planted = []
+    for side, sentences in zip(("source", "target"), zip(*pairs)):
+        written = folder / f"{side}.jsonl"
+        write_sentences(sentences, written)
+        named = partial(_named, path, sentences)
+        planted.append(encoder.encode(written, folder / side, place=named, progress=progress))
     options |= {"seed": seed, "state_folder": folder / "search", "progress": progress}
     found = calibrate(*embeddings, *planted, margin=margin, k=k, retrieval=retrieval, **options)
     threshold = found.best() if target_precision is None else found.with_precision(target_precision)
@@ -169,7 +175,5 @@ def planted_threshold(
     return PlantedThreshold(threshold, precision, recall, len(pairs), **ways)  # type: ignore[arg-type]
 
 
-def _encoded(sentences: Sequence[str], encoder: Encoder, folder: Path, side: int, progress: bool) -> Embeddings:
-    name = ("source", "target")[side]
-    write_sentences(sentences, folder / f"{name}.jsonl")
-    return encoder.encode(folder / f"{name}.jsonl", folder / name, progress=progress)
+def _named(path: str | Path, sentences: Sequence[str], row: int) -> str:
+    return f"{path} ({sentences[row]!r})"

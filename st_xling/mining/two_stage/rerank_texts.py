@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,12 +16,13 @@ from tqdm import tqdm
 from st_xling.cross_encoder.scoring.pair_scorer import PairScorer
 from st_xling.cross_encoder.scoring.ranking import check_top_k, ranked
 from st_xling.mining.embedding.model_identity import model_identity
-from st_xling.mining.files.deliver import Output, check_outputs, deliver, work_folder
+from st_xling.mining.files.deliver import Output, deliver, work_folder, work_path
 from st_xling.mining.pipeline.reranker import load_reranker
 from st_xling.mining.two_stage.candidates import AllPassages, Candidates, FirstStage, groups
 from st_xling.mining.two_stage.rerank_report import RerankReport
 from st_xling.mining.two_stage.text_records import TextRecords
-from st_xling.utils.io import append_line, read_journal
+from st_xling.utils.io import append_line, naming_full_disk, read_journal, write_atomic
+from st_xling.utils.paths import check_outputs
 
 # Pairs scored between two saves, and sorted by length together: more would pad hardly less.
 _PAIRS = 2000
@@ -74,7 +76,7 @@ def rerank_texts(
         OSError: For a full disk; what was done before stays.
     """
     check_top_k(top_k)
-    check_outputs(out, None, [path for path in (queries, passages, candidates) if path is not None])
+    check_outputs({"out": out}, [queries, passages, candidates, model], folders={"work": work_path(out, work)})
     with ExitStack() as stack:
         asked, found = TextRecords(queries, "queries"), TextRecords(passages, "passages")
         for records in (asked, found):
@@ -96,7 +98,8 @@ def rerank_texts(
         }
         folder = stack.enter_context(work_folder(out, work, task))
         counts = _rank_all(scorer, asked, found, chosen, top_k, folder.path, progress=progress)
-        deliver(folder.path / "ranked.jsonl", out)
+        # A copy: as long as the journal stands, so does the file it speaks of.
+        deliver(folder.path / "ranked.jsonl", out, keep=True)
         if not keep_work:
             folder.remove()
     first = "all" if candidates is None else f"{Path(candidates).name}@{chosen.sha256[:8]}"
@@ -113,12 +116,11 @@ def _rank_all(
     *,
     progress: bool,
 ) -> dict[str, int]:
-    """Write what is not yet written; what is, is told by the journal."""
+    """Write what is not yet written; the journal says what is."""
     path, journal = folder / "ranked.jsonl", folder / "journal.jsonl"
-    done = {"next": 0, "bytes": 0, **dict.fromkeys(_COUNTS, 0)}
-    for entry in read_journal(journal):
-        done = entry
+    done = _done(journal, path)
     with (
+        naming_full_disk(path),
         path.open("ab") as stream,
         tqdm(total=len(queries), initial=done["next"], unit="query", desc="re-ranking", disable=not progress) as bar,
     ):
@@ -135,6 +137,24 @@ def _rank_all(
             append_line(journal, json.dumps(done))
             bar.update(len(group))
     return done
+
+
+def _done(journal: Path, path: Path) -> dict[str, int]:
+    """The last entry of the journal of which ``path`` holds all bytes; what comes after it leaves the journal.
+
+    A journal may outlive its file: the folder was copied in part, or the power failed.
+    """
+    start = {"next": 0, "bytes": 0, **dict.fromkeys(_COUNTS, 0)}
+    size = path.stat().st_size if path.exists() else 0
+    is_good = lambda entry: _is_entry(entry, start.keys()) and entry["bytes"] <= size  # noqa: E731
+    good = list(takewhile(is_good, read_journal(journal)))
+    if journal.exists():
+        write_atomic(journal, "".join(json.dumps(entry) + "\n" for entry in good).encode())
+    return good[-1] if good else start
+
+
+def _is_entry(entry: Any, keys: Collection[str]) -> bool:
+    return isinstance(entry, dict) and entry.keys() == keys and all(type(value) is int for value in entry.values())
 
 
 def _rank(

@@ -91,10 +91,16 @@ def search_texts(
         raise ValueError(f"candidates must be at least top_k: got {candidates} and {top_k}; read more, or show fewer.")
     if not queries or not all(query.strip() for query in queries):
         raise ValueError("expected queries that are not blank, and at least one.")
+    for query in queries:
+        try:
+            query.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError(f"expected queries in UTF-8: got {query!a}; set the terminal to UTF-8.") from None
     vectors = EmbeddingStore.open(store)
     texts = TextRecords(passages, "passages")
     try:
         vectors.check_text(row.sentence for row in read_rows(passages, format=texts.format))
+        vectors.verify()
         embeddings = _embedded(queries, encoder, vectors, prompt=prompt, device=device)
         place = device or ("cuda" if torch.cuda.is_available() else "cpu")
         depth = top_k if reranker is None else candidates

@@ -186,10 +186,12 @@ def test_a_full_disk(folder: Path, text: Path, tmp_path: Path) -> None:
             status, message = nursery.encode(Attempt(largest_file=largest), {**options, "out": str(out)})
             assert status == 1 and message.startswith(f"OSError: [Errno 27] File too large: {out}/{refused}")
             assert message.endswith("what was written before stands. Make room and run the same command again")
-            names = {path.name for path in out.iterdir()}
+            names = {path.name for path in out.glob("*")}
             assert not any(name.endswith(".tmp") for name in names) and "manifest.json" not in names
-            with pytest.raises(ValueError, match="the store is half-written" if names else "without manifest"):
-                EmbeddingStore.open(out)
+            assert bool(names) == (refused in ("journal.jsonl", "manifest.json"))  # else nothing was whole
+            if names:
+                with pytest.raises(ValueError, match="the store is half-written"):
+                    EmbeddingStore.open(out)
             assert nursery.encode(Attempt(), {**options, "out": str(out)})[0] == 0
             assert contents(out) == whole
 
@@ -322,6 +324,33 @@ def test_a_vector_that_is_nan_names_its_line(make_model: Callable[..., Any], tmp
     path.write_text("\n".join(words), encoding="utf-8")
     with pytest.raises(ValueError, match=r"NaN or infinite in .*words\.txt:2; mend or drop these sentences, or check"):
         encode(model, path, tmp_path / "s")
+
+
+def test_what_was_mended_goes_on(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors are refused in the first shard, or in the third; the text is mended, or other numbers are kept."""
+    path, lines = tmp_path / "text.txt", SENTENCES[:50]
+    embed, made = type(model).encode, []
+
+    def broken(self: Any, sentences: list[str], **options: Any) -> Any:
+        vectors = embed(self, sentences, **options).clone()
+        made.append(len(sentences))
+        vectors[[text == "bad" for text in sentences]] = float("nan")
+        return vectors
+
+    monkeypatch.setattr(type(model), "encode", broken)
+    for row in (3, 43):
+        out = tmp_path / f"store{row}"
+        for dtype in ("float32", "float16"):
+            path.write_text("\n".join([*lines[:row], "bad", *lines[row:]]), encoding="utf-8")
+            with pytest.raises(ValueError, match=rf"text\.txt:{row + 1}; mend"):
+                encode(model, path, out, shard_rows=20, dtype=dtype)
+            assert out.exists() == (row > 20)
+        path.write_text("\n".join(lines), encoding="utf-8")
+        made.clear()
+        encode(model, path, out, shard_rows=20, dtype="float16")
+        assert made == ([20, 20, 10] if row == 3 else [10])  # what was whole before is not made again
+        encode(model, path, tmp_path / f"whole{row}", shard_rows=20, dtype="float16")
+        assert contents(out) == contents(tmp_path / f"whole{row}")
 
 
 @pytest.mark.parametrize("name", ["batch_size", "shard_rows", "processes"])

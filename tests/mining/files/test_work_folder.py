@@ -38,10 +38,60 @@ def test_what_is_no_work_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_what_was_not_wholly_removed_goes_with_the_next(tmp_path: Path) -> None:
-    (tmp_path / "work.done" / "part").mkdir(parents=True)
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "task.json.tmp").write_text('{"k"')  # killed while it was written
+def test_what_was_not_wholly_removed_goes_with_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed while the finished work is removed, or while its task is written."""
+    with WorkFolder(tmp_path / "work", {"k": 5}) as folder:
+        (tmp_path / "work" / "part").mkdir()
+        (tmp_path / "work" / "part" / "shard").touch()
+        with monkeypatch.context() as patch:
+            patch.setattr(folder, "_empty", lambda: None)
+            folder.remove()
+    for left in ("part", "task.json.tmp"):
+        assert (tmp_path / "work" / "part").exists() == (left == "part")
+        (tmp_path / "work" / "task.json.tmp").write_text('{"k"')
+        with WorkFolder(tmp_path / "work", {"k": 4}) as folder:
+            assert not folder.resumed
+            folder.remove()
+        (tmp_path / "work").mkdir()
+
+
+def test_nothing_beside_the_folder_is_touched(tmp_path: Path) -> None:
+    """Nor is a folder emptied because a file in it has the name of our mark."""
+    (tmp_path / "work.done").mkdir()
+    (tmp_path / "work.done" / "precious").write_text("mine")
     with WorkFolder(tmp_path / "work", {"k": 4}) as folder:
-        assert not folder.resumed
-    assert [path.name for path in tmp_path.iterdir()] == ["work"]
+        folder.remove()
+    assert (tmp_path / "work.done" / "precious").read_text() == "mine"
+    (tmp_path / "work.done" / ".st-xling-finished").touch()
+    with pytest.raises(ValueError, match="holds something that is no work"):
+        WorkFolder(tmp_path / "work.done", {}).__enter__()
+    assert (tmp_path / "work.done" / "precious").exists()
+
+
+def test_a_folder_in_which_nothing_was_done_is_free(tmp_path: Path) -> None:
+    """It goes when the command fails, and where it was killed, the next command takes it."""
+    path = tmp_path / "work"
+    with pytest.raises(ValueError, match="bad vector"), WorkFolder(path, {"command": "mine", "k": 31}):
+        (path / "source" / "store").mkdir(parents=True)
+        for name in ("published.json", "source/sentences.jsonl", "source/store/writing.json"):
+            (path / name).write_text("{}")
+        raise ValueError("bad vector")
+    assert not path.exists()
+    with pytest.raises(KeyboardInterrupt), WorkFolder(path, {"command": "mine", "k": 31}):
+        (path / "published.json").write_text("{}")
+        raise KeyboardInterrupt
+    with pytest.raises(ValueError, match="search"), WorkFolder(path, {"command": "mine", "k": 4}) as folder:
+        assert not folder.resumed and [found.name for found in path.iterdir()] == ["task.json"]
+        (path / "search.safetensors").write_text("x")
+        raise ValueError("search")
+    assert (path / "search.safetensors").exists()
+    with pytest.raises(ValueError, match="k was 4, is now 5"):
+        WorkFolder(path, {"command": "mine", "k": 5}).__enter__()
+
+
+@pytest.mark.parametrize("content", ["[]", '{"command"', "[" * 100_000])
+def test_a_damaged_task_is_named(content: str, tmp_path: Path) -> None:
+    (tmp_path / "task.json").write_text(content)
+    with pytest.raises(ValueError, match=r"task\.json: expected .* choose another"):
+        WorkFolder(tmp_path, {"command": "mine"}).__enter__()
+    assert (tmp_path / "task.json").read_text() == content

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.mining import (
@@ -22,6 +24,7 @@ from st_xling.mining import (
     encode,
     mine,
     mine_texts,
+    score_texts,
     tsv_cells,
     write_store,
 )
@@ -400,6 +403,21 @@ def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) ->
         ({"rejects": tmp_path / "o"}, "rejects must be a file of its own: .* is out already"),
         ({"out": tmp_path}, "out must be a file: .* is a folder"),
         ({"target_precision": 0.9}, "target_precision needs calibrate_with"),
+        ({"k": 0}, "k must be at least 1: got k=0"),
+        ({"batch_size": 0}, "batch_size must be at least 1: got batch_size=0"),
+        ({"memory_mib": 0}, "memory_mib must be at least 1: got memory_mib=0"),
+        ({"dtype": "int8"}, "dtype must be one of float32"),
+        ({"device": "cuda:77"}, "device must be one of this machine's"),
+        ({"save_seconds": float("nan")}, "save_seconds must be 0 or more: got nan"),
+        ({"save_seconds": -1}, "save_seconds must be 0 or more: got -1"),
+        ({"work": texts[0]}, r"work must be a folder: .*news\.de is a file"),
+        ({"work": tmp_path}, "out must lie outside work"),
+        (
+            {"rejects": other.path / "manifest.json", "source_embeddings": other.path},
+            "rejects must not replace what is",
+        ),
+        ({"out": tmp_path / "cut.raw", "source_embeddings": tmp_path / "cut.raw"}, "out must be .* is the input"),
+        ({"rejects": texts[1], "calibrate_with": texts[1]}, "rejects must be a file of its own: .* is the input"),
         ({"calibrate_with": texts[0], "threshold": 1.0}, "both set the threshold"),
         ({"calibrate_with": texts[0], "target_precision": 2}, r"must lie in \(0, 1\]: got 2"),
         ({"source_embeddings": tmp_path / "foreign.store"}, "both sides must be encoded by the same model: got "),
@@ -412,8 +430,84 @@ def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) ->
         options = {"source": texts[0], "target": texts[1], "out": tmp_path / "o", "model": model, **change}
         with pytest.raises((ValueError, FileNotFoundError), match=message):
             mine_texts(**options)
-        shutil.rmtree(tmp_path / "o.work", ignore_errors=True)
         assert sorted(tmp_path.iterdir()) == before, message
+
+
+def test_a_damaged_shard_is_an_error(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
+    """Of a store, before anything is searched; of the work's own, it is embedded again."""
+    pairs = write(tmp_path / "pairs.tsv", [f"{one}\t{other}" for one, other in zip(TEXTS.source, TEXTS.target)])
+    options: dict[str, Any] = {}
+    for side, text in zip(("source", "target"), texts):
+        options[f"{side}_embeddings"] = encode(model, text, tmp_path / side, shard_rows=200).path
+    flip(tmp_path / "target" / "shard-000001.safetensors")
+    for call, inputs in ((mine_texts, texts), (score_texts, (pairs,))):
+        with pytest.raises(ValueError, match=r"target/shard-000001\.safetensors: the checksum is wrong"):
+            call(*inputs, tmp_path / "o", **options)  # type: ignore[operator]
+        assert not (tmp_path / "o.work").exists()
+    for _ in range(2):
+        mine_texts(*texts, tmp_path / "o", model=model, keep_work=True)
+        flip(tmp_path / "o.work" / "source" / "store" / "shard-000000.safetensors")
+    mine_texts(*texts, tmp_path / "whole", model=model)
+    assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 0x40
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "no metadata"])
+def test_a_damaged_search_begins_again(damage: str, model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
+    out, state = tmp_path / "o", tmp_path / "o.work" / "search" / "search.safetensors"
+    mine_texts(*texts, out, model=model, keep_work=True)
+    whole, kept = out.read_bytes(), state.read_bytes()
+    if damage == "no metadata":
+        save_file({"source": torch.zeros(1)}, state)
+    else:
+        state.write_bytes(kept[:-100] if damage == "cut" else b"")
+    mine_texts(*texts, out, model=model, keep_work=True)
+    assert out.read_bytes() == whole and state.stat().st_size == len(kept)
+
+
+def test_a_vector_that_is_nan_names_the_line_of_the_text(
+    make_model: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not that of the distinct sentences in the work folder; which then does not stand in the way."""
+    model = make_model()
+    embed = type(model).encode
+
+    def broken(self: Any, sentences: list[str], **options: Any) -> Any:
+        vectors = embed(self, sentences, **options).clone()
+        vectors[["5" in text for text in sentences]] = float("nan")
+        return vectors
+
+    monkeypatch.setattr(type(model), "encode", broken)
+    lines = ["eins", "eins", "", "zwei", "Zahl 5", "drei", "vier", "sechs"]
+    source = write(tmp_path / "s", lines)
+    target = write(
+        tmp_path / "t", [f"the {line}" if line and "5" not in line else f"n{row}" for row, line in enumerate(lines)]
+    )
+    pairs = write(tmp_path / "p", ["a\tb", "a\tb", "a\tc 5", "d\te", "f\tg", "h\ti"])
+    with pytest.raises(ValueError, match=rf"NaN or infinite in {source}:5; mend"):
+        mine_texts(source, target, tmp_path / "o", model=model)
+    with pytest.raises(ValueError, match=rf"NaN or infinite in {pairs}:3; mend"):
+        score_texts(pairs, tmp_path / "scored", model=model)
+    write(source, [line for line in lines if "5" not in line])
+    assert mine_texts(source, target, tmp_path / "o", model=model).distinct["source"] == 5
+
+
+@pytest.mark.parametrize("content", ["[]", "{", '{"fit": 1}'])
+def test_a_damaged_note_of_the_threshold_is_named(
+    content: str, model: Any, texts: tuple[Path, Path], tmp_path: Path
+) -> None:
+    model.save_pretrained(str(tmp_path / "model"))
+    languages = GuardOptions(source_language="de", target_language="en")
+    options: dict[str, Any] = {"model": str(tmp_path / "model"), "threshold": "auto", "guards": languages}
+    mine_texts(*texts, tmp_path / "o", **options, keep_work=True)
+    (tmp_path / "o.work" / "published.json").write_text(content)
+    with pytest.raises(ValueError, match=r"o\.work/published\.json: expected"):
+        mine_texts(*texts, tmp_path / "o", **options)
 
 
 def test_text_stays_in_its_files(tmp_path: Path, peak_growth: Callable[[Callable[[], Any]], int]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from st_xling.mining import mine_texts, plan_mining, write_store
+from st_xling.mining import GuardOptions, mine_texts, plan_mining, write_store
 from st_xling.mining.pipeline.mining_trials import approximate_seconds, search_seconds
 
 
@@ -93,3 +93,25 @@ def test_more_of_everything_takes_longer() -> None:
     assert 30 < search_seconds(200_000, 200_000, 64, **options) / small < 300
     small = approximate_seconds(20_000, 20_000, 64, **options)
     assert 3 < approximate_seconds(200_000, 200_000, 64, **options) / small < 100  # about as the rows
+
+
+def test_guards_are_counted(tmp_path: Path) -> None:
+    """More where numbers never agree, so that all neighbours are looked at; nothing where guards are off."""
+    seconds = {}
+    for name, number in (("agree", 1), ("differ", 2)):
+        sides = []
+        for side, factor in (("s", 1), ("t", number)):
+            sides.append(tmp_path / f"{name}.{side}")
+            sides[-1].write_text("".join(f"{side} words {row * factor + 5000}\n" for row in range(600)))
+        (tmp_path / "raw").write_bytes(np.ones((600, 4), dtype="<f4").tobytes())
+        options: dict[str, Any] = {
+            "source_embeddings": tmp_path / "raw",
+            "target_embeddings": tmp_path / "raw",
+            "dim": 4,
+        }
+        plan = plan_mining(*sides, **options)
+        seconds[name] = plan.guard_seconds
+        assert any("for the guards" in line for line in plan.lines())
+        off = plan_mining(*sides, **options, guards=GuardOptions().with_flags(off=["all"]))
+        assert off.guard_seconds == 0 and not any("guards" in line for line in off.lines())
+    assert seconds["differ"] > seconds["agree"] > 0

@@ -100,6 +100,19 @@ def test_goes_on_after_an_interruption_to_the_same_bytes(encoder, reranker, file
     assert sum(calls) == pairs + 16  # the chunk that was cut off, twice; those before it, once
 
 
+@pytest.mark.parametrize("damage", ["cut", "empty", "other"])
+def test_damaged_scores_are_made_again(damage, encoder, reranker, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_PAIRS", 16)
+    options = {"model": encoder, "guards": OFF, "rescore": reranker, "keep_work": True}
+    mine_texts(*files, tmp_path / "pairs", **options)
+    whole = (tmp_path / "pairs").read_bytes()
+    for part in sorted((tmp_path / "pairs.work").glob("rescored-*.npz"))[:2]:
+        content = part.read_bytes()
+        part.write_bytes({"cut": content[:-40], "empty": b"", "other": b"[1]"}[damage])
+    mine_texts(*files, tmp_path / "pairs", **options)
+    assert (tmp_path / "pairs").read_bytes() == whole
+
+
 def test_a_source_that_fills_the_model_is_left_out_and_counted(encoder, reranker, files, tmp_path):
     lines = files[0].read_text(encoding="utf-8").splitlines()
     long = " ".join(lines[:30])

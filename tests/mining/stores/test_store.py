@@ -145,9 +145,21 @@ def damage(store: Path, what: str) -> None:
     elif what == "rows":
         content["rows"] += 1
     elif what == "shard rows":
-        content["shards"][1]["rows"], content["rows"] = 5, 11
-    elif what == "no json":
-        manifest.write_text("{")
+        content["shards"][1]["rows"], content["shards"][0]["rows"] = 5, 3
+    elif what == "text rows":
+        content["texts"][0]["rows"] = 9
+    elif what == "no hash of text":
+        content["shards"][1]["text_sha256"] = ""
+    elif what == "hash":
+        content["shards"][1]["sha256"] = 7
+    elif what == "texts":
+        content["texts"][0]["blank_rows"] = None
+    elif what in ("fingerprint", "name"):
+        content["model"][what] = 1 if what == "name" else None
+    elif what == "settings":
+        content["settings"] = []
+    elif what in ("no json", "nested"):
+        manifest.write_text("{" if what == "no json" else "[" * 100_000)
         return
     elif what == "later":
         content["version"] = 2
@@ -172,8 +184,16 @@ DAMAGES = {
     "swapped": (ValueError, r"shard-000001.*expected float32 of shape \(4, 6\), got float32 of shape \(6, 4\)"),
     "garbage": (ValueError, r"shard-000001\.safetensors: expected a shard of embeddings, got"),
     "rows": (ValueError, "manifest is damaged: it speaks of 11 rows of 6, its shards of 10 rows"),
-    "shard rows": (ValueError, r"shard-000001.*expected float32 of shape \(5, 6\), got float32 of shape \(4, 6\)"),
-    "no json": (ValueError, r"manifest\.json: expected the manifest of an embedding store"),
+    "shard rows": (ValueError, r"shard-000000.*expected float32 of shape \(3, 6\), got float32 of shape \(4, 6\)"),
+    "text rows": (ValueError, r"manifest\.json: .*the rows of its texts are not those of its shards"),
+    "no hash of text": (ValueError, r"manifest\.json: .*shard-000001\.safetensors has no hash of its text"),
+    "hash": (ValueError, r"manifest\.json: .*shard-000001\.safetensors has the sha256 7"),
+    "texts": (ValueError, r"manifest\.json: .*'blank_rows': None"),
+    "fingerprint": (ValueError, r"manifest\.json: .*fingerprint must be of type str: got None"),
+    "name": (ValueError, r"manifest\.json: .*name must be of type str: got 1"),
+    "settings": (ValueError, r"manifest\.json: .*settings must be of type dict: got \[\]"),
+    "no json": (ValueError, r"manifest\.json: expected JSON"),
+    "nested": (ValueError, r"manifest\.json: expected JSON, got brackets nested too deep"),
     "later": (ValueError, r"of version 1, got 'st-xling embedding store' of version 2; read it with the st-xling that"),
     "outside": (ValueError, r"a shard may not lie at '\.\./shard-000001"),
     "keys": (ValueError, "the manifest is damaged: .*sha256"),
@@ -187,6 +207,46 @@ def test_damage_is_found_on_opening(what: str, store: EmbeddingStore) -> None:
     kind, message = DAMAGES[what]
     with pytest.raises(kind, match=message):
         EmbeddingStore.open(store.path)
+
+
+HALF = {
+    "journal.jsonl": ["[1]", '{"dim": 6, "unknown": 1}', "{}", '{"dim": 6, "file": 3}', "[" * 100_000],
+    "writing.json": ["[1]", "{", '{"dtype": "float32"}', "[" * 100_000],
+}
+
+
+@pytest.mark.parametrize("file", HALF)
+def test_damage_of_a_half_written_store(file: str, tmp_path: Path) -> None:
+    """A journal is gone on with from its last good line; what was set out to do is named."""
+    whole = _half(tmp_path / "whole", finish=True)
+    for number, damage in enumerate(HALF[file]):
+        folder = tmp_path / str(number)
+        _half(folder)
+        lines = (folder / file).read_text().splitlines()
+        (folder / file).write_text("\n".join([lines[0], damage, ""] if file == "journal.jsonl" else [damage]))
+        if file == "writing.json":
+            with pytest.raises(ValueError, match=r"writing\.json: expected .* overwrite"):
+                _half(folder, finish=True)
+        assert _half(folder, finish=True, overwrite=file == "writing.json") == whole
+
+
+def test_a_shard_that_was_damaged_is_written_again(tmp_path: Path) -> None:
+    whole = _half(tmp_path / "whole", finish=True)
+    _half(tmp_path / "s")
+    path = tmp_path / "s" / "shard-000001.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    assert _half(tmp_path / "s", finish=True) == whole
+
+
+def _half(folder: Path, *, finish: bool = False, **options: Any) -> dict[str, bytes]:
+    """Write two shards and stop, or go on to the end."""
+    text = {"files": [], "rows": ROWS, "sha256": "", "blank_rows": []}
+    with StoreWriter(folder, Header(), text, **options) as writer:
+        for number in range(len(writer.shards), 5 if finish else 2):
+            writer.write(vectors()[2 * number : 2 * number + 2])
+        if finish:
+            writer.finish()
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def test_a_flipped_bit_is_found_by_its_checksum(store: EmbeddingStore) -> None:
@@ -247,8 +307,7 @@ def test_bad_vectors_are_refused_by_row(dtype: str, file_format: str, value: flo
     rows[5] = rows[9] = value
     with pytest.raises(ValueError, match=rf"got {name} in row 5; mend or drop"):
         write_store(tmp_path / "s", rows, dtype=dtype, file_format=file_format, shard_rows=4)
-    with pytest.raises(ValueError, match="the store is half-written: 1 shards are whole"):
-        EmbeddingStore.open(tmp_path / "s")
+    assert not (tmp_path / "s").exists()
 
 
 @pytest.mark.parametrize(("value", "name"), [(1e5, "NaN or infinite"), (1e-9, "only zeros")])
@@ -259,7 +318,13 @@ def test_vectors_that_float16_cannot_hold(value: float, name: str, tmp_path: Pat
     with pytest.raises(
         ValueError, match=rf"got {name} in row 3; float16 cannot hold them: normalise .* or write float32"
     ):
-        write_store(tmp_path / "half", rows, dtype="float16")
+        write_store(tmp_path / "half", rows, dtype="float16", shard_rows=2)
+    assert write_store(tmp_path / "half", rows).rows == ROWS  # nothing stands in the way of what was mended
+    with pytest.raises(ValueError, match="got NaN or infinite in row 3"):
+        bad = np.where(np.arange(ROWS)[:, None] == 3, np.nan, rows).astype(np.float32)
+        write_store(tmp_path / "half", bad, append=True, shard_rows=2)
+    np.testing.assert_array_equal(EmbeddingStore.open(tmp_path / "half", verify=True)[:], rows)
+    assert sorted(path.name for path in (tmp_path / "half").iterdir()) == ["manifest.json", "shard-000000.safetensors"]
 
 
 @pytest.mark.parametrize(

@@ -211,3 +211,15 @@ def test_a_large_file_is_read_in_little_memory(tmp_path: Path, peak_growth: Call
         text.close()
 
     assert peak_growth(read) < 8 << 20
+
+
+def test_what_is_no_file_says_what_it_is(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    for name, message in (
+        ("pipe", "pipe is a pipe or a device; write its content to a file first"),
+        ("link", "link is a link to .*gone, which is not there"),
+        (".", "is a folder; name a file in it"),
+    ):
+        with pytest.raises((ValueError, OSError), match=message):
+            next(read_rows(tmp_path / name))

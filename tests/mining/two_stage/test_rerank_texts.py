@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
@@ -166,6 +167,78 @@ def test_what_is_done_is_not_done_again(
     assert groups == [range(0, 2), range(2, 4), range(4, 6), range(4, 6), range(6, 8)]
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert (report.queries, report.passages) == (8, 64) and not (tmp_path / "ranked.jsonl.work").exists()
+
+
+def test_kept_work_gives_the_same_bytes_again(model: Any, queries: Path, passages: Path, tmp_path: Path) -> None:
+    """Twice to one file, to another, and to a stream; and once the files of the work are cut or gone."""
+    out, work = tmp_path / "ranked.jsonl", tmp_path / "work"
+    options: dict[str, Any] = {"work": work, "keep_work": True}
+    rerank_texts(model, queries, passages, out, **options)
+    whole, stream = out.read_bytes(), io.BytesIO()
+    assert len(whole.splitlines()) == 64 and b"\0" not in whole
+    for place in (out, tmp_path / "other.jsonl", stream):
+        rerank_texts(model, queries, passages, place, **options)
+    assert out.read_bytes() == (tmp_path / "other.jsonl").read_bytes() == stream.getvalue() == whole
+    for damage in (b"", whole[:100], None):
+        if damage is None:
+            (work / "ranked.jsonl").unlink()
+        else:
+            (work / "ranked.jsonl").write_bytes(damage)
+        rerank_texts(model, queries, passages, out, **options)
+        assert out.read_bytes() == whole
+
+
+def test_a_damaged_journal_is_gone_on_with_from_its_last_good_line(
+    model: Any, queries: Path, passages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PAIRS", 16)
+    out, journal = tmp_path / "ranked.jsonl", tmp_path / "work" / "journal.jsonl"
+    options: dict[str, Any] = {"work": tmp_path / "work", "keep_work": True}
+    rerank_texts(model, queries, passages, out, **options)
+    whole, lines = out.read_bytes(), journal.read_text().splitlines()
+    for bad in ("[1]", "{}", '"next"', lines[2].replace('"next": 6', '"next": null'), lines[2][:20]):
+        journal.write_text("\n".join([*lines[:2], bad, lines[3]]) + "\n")
+        rerank_texts(model, queries, passages, out, **options)
+        assert out.read_bytes() == whole and journal.read_text().splitlines() == lines
+
+
+DEATHS = [
+    ("os.rename", "ranked.jsonl.tmp"),
+    ("open", ".st-xling-finished.tmp"),
+    ("os.remove", "journal.jsonl"),
+    ("os.rmdir", "ranked.jsonl.work"),
+]
+
+
+@pytest.mark.parametrize(("event", "path"), DEATHS)
+def test_killed_while_it_delivers(
+    event: str, path: str, reranker: Path, queries: Path, passages: Path, tmp_path: Path, model: Any
+) -> None:
+    """After the result has its name, before the work is gone."""
+    out = tmp_path / "ranked.jsonl"
+    rerank_texts(model, queries, passages, tmp_path / "whole.jsonl")
+    words = ["rerank", str(reranker), "--queries", str(queries), "--passages", str(passages), "--out", str(out)]
+    path = {"os.remove": "journal.jsonl", "os.rmdir": "ranked.jsonl.work", "open": ".st-xling-finished.tmp"}
+    killed = st_xling(
+        [*words, "--device", "cpu"], tmp_path / "first", Death(event=event, path=path.get(event, "l.tmp"))
+    )
+    assert killed.status == -9, killed.stderr
+    assert not out.exists() if event == "os.rename" else out.exists()
+    again = st_xling([*words, "--device", "cpu"], tmp_path / "second")
+    assert again.status == 0, again.stderr
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert not (tmp_path / "ranked.jsonl.work").exists()
+
+
+def test_a_full_disk_names_the_file(
+    reranker: Path, queries: Path, passages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: Any
+) -> None:
+    def full(*arguments: Any) -> dict[str, int]:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module, "_rank", full)
+    with pytest.raises(OSError, match=r"No space left on device: .*work/ranked\.jsonl .*Make room and run the same"):
+        rerank_texts(model, queries, passages, tmp_path / "ranked.jsonl")
 
 
 def test_the_command_after_a_kill(

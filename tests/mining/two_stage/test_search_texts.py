@@ -115,3 +115,14 @@ def test_the_command(
     assert first[2].rstrip("?") == rows[0]["language"] and first[3] == rows[0]["passage_id"]
     assert main([*words, "--top-k", "0"]) == 2
     assert "top_k must be 1 or more" in capsys.readouterr().err
+
+
+def test_a_query_that_is_no_utf_8_and_a_damaged_store(encoder: Path, store: Path, passages: Path) -> None:
+    with pytest.raises(ValueError, match=r"expected queries in UTF-8: got 'wo \\udcff'"):
+        search_texts(["Wo?", "wo \udcff"], str(encoder), store, passages)
+    shard = store / "shard-000000.safetensors"
+    data = bytearray(shard.read_bytes())
+    data[-5] ^= 0x40
+    shard.write_bytes(data)
+    with pytest.raises(ValueError, match=r"shard-000000\.safetensors: the checksum is wrong"):
+        search_texts(["Wo?"], str(encoder), store, passages)
