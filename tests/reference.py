@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
+
+import torch
 
 Vector = Sequence[float]
 
@@ -64,6 +67,17 @@ def vocabulary_cross_entropy(
     return math.fsum(losses) / len(losses)
 
 
+def transform(states: Any, head: Any) -> Any:
+    """BERT's prediction transform, dense → GELU → LayerNorm, of each state. *Shape:* ``(tokens, hidden)``"""
+    rows = []
+    for state in states:
+        x = head.dense.weight @ state + head.dense.bias
+        x = x * (1 + torch.erf(x / math.sqrt(2))) / 2
+        x = (x - x.mean()) / (((x - x.mean()) ** 2).mean() + head.norm.eps).sqrt()
+        rows.append(x * head.norm.weight + head.norm.bias)
+    return torch.stack(rows)
+
+
 def semantic_contrastive(source: Sequence[Vector], target: Sequence[Vector], *, temperature: float) -> float:
     """Hu et al. 2023, equation 2: each of the 2N sentences picks its translation among the 2N - 1 others."""
     sentences, size = [*source, *target], len(source)
@@ -106,6 +120,8 @@ def siamese_contrastive(
     size, terms = len(source), []
     for i in range(size):
         terms.append(distance_between(source[i], target[i], distance) ** 2 / 2)
+        if negatives == "none":
+            continue
         apart = [distance_between(source[i], target[j], distance) for j in range(size) if j != i]
         hinges = [max(0.0, margin - d) ** 2 / 2 for d in apart]
         choose = {"worst": max(apart), "hardest": min(apart)}

@@ -2,7 +2,7 @@
 
 Source:
     File list of facebookresearch/LASER, ``data/tatoeba/v1``; XTREME (Hu et al. 2020) for the 36; DAP (Li et al. 2023,
-    section 4.2) for the 14 of XNLI and the 28 of the 36 that have 1000 pairs.
+    section 4.4) for the 14 of XNLI and the 28 of the 36 that have 1000 pairs.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, CrossLingualLoss
+from st_xling.losses.translation_language_modeling import TranslationLanguageModelingLoss
 
 
 class Term(nn.Module):
@@ -49,6 +50,8 @@ class CombinedLoss(CrossLingualLoss):
 
         >>> loss = TranslationRankingLoss(model) + 0.5 * RepresentationTranslationLoss(model)  # doctest: +SKIP
 
+    Its MLM and TLM terms share one vocabulary head, that of the first of them, as far as their ``head`` options agree.
+
     Args:
         model: The ``SentenceTransformer`` that every term trains.
         terms: The summands, in order.
@@ -66,6 +69,7 @@ class CombinedLoss(CrossLingualLoss):
                 f"all terms of a sum must be built on the same model: {', '.join(strangers)} was built on another one."
             )
         self.terms = nn.ModuleList(terms)
+        _share_heads([term.loss for term in terms])
         self.names = _distinct_names([term.name for term in terms])
         self.min_columns = max(term.columns_needed for term in terms)
         self.reads_encoding = any(term.loss.reads_encoding for term in terms)
@@ -135,6 +139,13 @@ class CombinedLoss(CrossLingualLoss):
 
     def _terms(self) -> list[Term]:
         return [term for term in self.terms if isinstance(term, Term)]
+
+
+def _share_heads(losses: Sequence[CrossLingualLoss]) -> None:
+    first: dict[str, nn.Module] = {}
+    for loss in losses:
+        if isinstance(loss, TranslationLanguageModelingLoss):
+            loss.head = first.setdefault(loss.head_start, loss.head)  # type: ignore[assignment]
 
 
 def _check_positions(columns: tuple[int, ...]) -> None:

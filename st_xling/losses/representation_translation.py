@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss
-from st_xling.losses.vocabulary_softmax import vocabulary_cross_entropy
+from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
 from st_xling.models.rtl_head import RepresentationTranslationHead
+from st_xling.models.vocabulary_head import HeadStart
 
 Direction = Literal["target", "source", "both"]
 
@@ -38,14 +39,17 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             are not scored.
         tied: Score with the encoder's word embeddings instead of a copy owned by the head: less memory for parameters,
             but a slower step, since the gradient passes through the whole table.
+        head: ``"auto"`` starts the vocabulary head as a copy of the checkpoint's masked-LM head where it has one;
+            ``"new"`` from random weights.
         chunk_rows: Rows of vocabulary logits alive at a time; ``None`` chooses.
 
     Raises:
-        ValueError: Options out of range, an encoder of another type, or a tokenizer without a mask token.
+        ValueError: Options out of range, an encoder of another type, a tokenizer without a mask token, or a
+            checkpoint's head that does not fit the encoder's vocabulary.
 
     References:
         - Li et al. 2023, Dual-Alignment Pre-training for Cross-lingual Sentence Embedding, section 3.3.2, equations
-          4 and 6; direction and mask ratio: table 5 and figure 4; K: figure 3.
+          4 and 6; direction: table 5; mask ratio: figure 3; K: figure 4.
 
     Requirements:
         1. Parallel pairs, (non-English, English) for the default direction.
@@ -75,6 +79,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         languages: Sequence[str] | None = None,
         target_vocabulary: Sequence[int] | Tensor | None = None,
         tied: bool = False,
+        head: HeadStart = "auto",
         chunk_rows: int | None = None,
     ) -> None:
         super().__init__(model)
@@ -87,12 +92,19 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         parts = backbone(model)
         mask_id = special_token_id(parts.tokenizer, "mask", "representation translation")
         self.direction, self.mask_ratio, self.chunk_rows, self.tied = direction, mask_ratio, chunk_rows, tied
+        self.head_start = head
         self.languages = None if languages is None else list(languages)
         if self.languages is not None:
             self.language_columns = {"source": (0,), "target": (1,)}.get(direction, (0, 1))
         told = len(self.languages) if self.languages else (2 if direction == "both" else 1)
         self.head = RepresentationTranslationHead(
-            parts, layers=layers, languages=told, target_vocabulary=target_vocabulary, tied=tied, mask_id=mask_id
+            parts,
+            layers=layers,
+            languages=told,
+            target_vocabulary=target_vocabulary,
+            tied=tied,
+            head=head,
+            mask_id=mask_id,
         )
 
     def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
@@ -137,16 +149,9 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             torch.cat([given_mask, mask], dim=1),
             states.shape[1],
         )
-        classes = self.head.labels(ids[scored])
-        count = (classes != -100).sum()
-        mean = vocabulary_cross_entropy(
-            hidden[scored],
-            self.head.output_weight(parts.word_embeddings),
-            classes,
-            bias=self.head.bias,
-            chunk_rows=self.chunk_rows,
+        return head_cross_entropy(
+            self.head.vocabulary_head, parts.word_embeddings, hidden[scored], ids[scored], chunk_rows=self.chunk_rows
         )
-        return mean * count, count
 
     def _language(self, rebuilt: dict[str, Tensor], side: int) -> Tensor:
         if self.languages is None:
@@ -159,7 +164,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         return rebuilt["language"]
 
     def get_config_dict(self) -> dict[str, Any]:
-        vocabulary = self.head.vocabulary_index
+        vocabulary = self.head.vocabulary_head.vocabulary_index
         return {
             "layers": len(self.head.layers),
             "direction": self.direction,
@@ -167,6 +172,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             "languages": self.languages,
             "target_vocabulary": None if vocabulary is None else f"{len(vocabulary)} tokens",
             "tied": self.tied,
+            "head": self.head_start,
         }
 
     @property

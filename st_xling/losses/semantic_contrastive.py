@@ -31,7 +31,7 @@ def semantic_contrastive(source: Tensor, target: Tensor, *, temperature: float =
         ValueError: Sides of unequal size, or a temperature of 0 or less.
 
     Source:
-        Hu et al. 2023, section 3.2, equation 2 (the printed second numerator misses an index); Chen et al. 2020.
+        Hu et al. 2023, section 3.1, equation 2 (the printed second numerator misses an index); Chen et al. 2020.
 
     Example:
         >>> semantic_contrastive(torch.eye(2), torch.eye(2), temperature=1.0)
@@ -70,7 +70,7 @@ class SemanticContrastiveLoss(CrossLingualLoss):
         gather_across_devices: With several processes, contrast with the batches of all, with gradients.
 
     References:
-        - Hu et al. 2023, Language Agnostic Multilingual Information Retrieval with Contrastive Learning, section 3.2
+        - Hu et al. 2023, Language Agnostic Multilingual Information Retrieval with Contrastive Learning, section 3.1
 
     Requirements:
         1. Parallel pairs, best of several language pairs in one batch.

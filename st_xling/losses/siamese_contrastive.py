@@ -14,7 +14,7 @@ from st_xling.losses.base import Batch, CrossLingualLoss
 from st_xling.losses.similarity import similarity_matrix
 
 Distance = Literal["euclidean", "cosine", "manhattan"]
-Negatives = Literal["random", "worst", "average", "hardest"]
+Negatives = Literal["random", "worst", "average", "hardest", "none"]
 
 _HOST_METRICS = {
     "euclidean": SiameseDistanceMetric.EUCLIDEAN,
@@ -39,7 +39,10 @@ def siamese_contrastive(
     .. math:: L = \frac{1}{2N} \sum_i \tfrac{1}{2} D(s_i, t_i)^2 + \tfrac{1}{2} \max(0, m - D(s_i, t_{n(i)}))^2
 
     ``n(i)`` is another row's target: a ``random`` one, the ``worst`` (least similar), the ``hardest`` (most similar);
-    ``average`` takes the mean of the second term over all others. A batch of one has no negatives.
+    ``average`` takes the mean of the second term over all others. With ``none`` the loss is the mean of the first terms
+    alone, over ``N``; so it is for a batch of one, which has no negatives. Euclidean and Manhattan distances are
+    torch's, as sentence-transformers' ``ContrastiveLoss`` has them: 1e-6 is added to each difference, which keeps the
+    gradients of equal vectors finite and moves the loss by a few parts in a million.
 
     Args:
         source: Source-language embeddings. *Shape:* ``(batch, dim)``
@@ -55,8 +58,8 @@ def siamese_contrastive(
         ValueError: Sides of unequal size, an unknown option, or a margin of 0 or less.
 
     Source:
-        Huang et al. 2023 (mBERT-SF), section 3.3, equation 2; table 7 compares distances, table 13 negatives. The paper
-        labels parallel pairs 0; here and in the host they are 1.
+        Huang et al. 2023 (mBERT-SF), section 3.2, equation 2; table 7 compares distances, table 13 negatives, table 9
+        has ``none``. The paper labels parallel pairs 0; here and in sentence-transformers they are 1.
 
     Example:
         >>> siamese_contrastive(torch.zeros(2, 3), torch.zeros(2, 3))
@@ -76,8 +79,8 @@ def _mean(
     """Own pairs, with negatives out of the shared batch."""
     metric = _HOST_METRICS[distance]
     positive = metric(source, target).square() / 2
-    if shared.total == 1:
-        return positive.mean()
+    if shared.total == 1 or negatives == "none":
+        return shared.mean(positive.sum())
     everyone, rows = shared.everyone(target), shared.rows(source.device)
     if negatives == "average":
         distances = _distances(source, everyone, distance)
@@ -138,7 +141,8 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         model: The ``SentenceTransformer`` to train.
         margin: Distance that negatives should have.
         distance: ``"euclidean"``, ``"cosine"`` or ``"manhattan"``.
-        negatives: ``"worst"`` (the paper's best), ``"random"``, ``"average"`` or ``"hardest"``; unused with labels.
+        negatives: ``"worst"`` (the paper's best), ``"random"``, ``"average"``, ``"hardest"`` or
+            ``"none"`` (parallel pairs alone, the paper's table 9); unused with labels.
         gather_across_devices: With several processes, choose negatives in the batches of all, with gradients.
 
     References:

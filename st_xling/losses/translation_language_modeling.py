@@ -1,4 +1,4 @@
-"""Masked language modelling of a sentence (MLM), or of a pair read as one sequence (TLM)."""
+"""Masked language modelling of sentences (MLM), or of a pair read as one sequence (TLM)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss
 from st_xling.losses.masking import mask_tokens, word_continuations
-from st_xling.losses.pairs_in_one import join_pairs
-from st_xling.losses.vocabulary_softmax import vocabulary_cross_entropy
+from st_xling.losses.pairs_in_one import Positions, check_positions, join_pairs
+from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.losses.word_alignment import AMBER
 from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
+from st_xling.models.vocabulary_head import HeadStart, VocabularyHead
 
 Objective = Literal["tlm", "mlm"]
 
@@ -23,31 +24,40 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
     .. math:: L = -\frac{1}{|M|} \sum_{t \in M} \log P(z_t \mid z_{\setminus M}), \quad z = [x; y]
 
     15 % of the words are hidden: 80 % behind the mask token, 10 % behind a random one, 10 % shown. The corrupted text
-    needs an encoder pass of its own. Scores are those of the word embeddings plus a bias that the loss owns.
+    needs an encoder pass of its own. Scores are those of a :class:`VocabularyHead` that the loss owns: the checkpoint's
+    own head where it has one. In a sum, all MLM and TLM terms of one ``head`` option train the same head.
 
     Args:
         model: The ``SentenceTransformer`` to train, with a BERT- or XLM-R-type encoder and a mask token.
         objective: ``"tlm"`` reads the first two columns as one sequence; ``"mlm"`` every column's sentences alone.
         mask_probability: Share of the tokens (or words) that are hidden.
         whole_words: Hide all pieces of a word together.
-        restart_positions: Count the target's positions from the beginning again (XLM); otherwise they run on.
+        contiguous: With ``"mlm"``, read the first two columns, contiguous sentences of one text, as one sequence
+            (BERT; AMBER's monolingual pairs). A row of empty text counts for nothing.
+        positions: Of the second sentence: ``"restarting"`` from the beginning (XLM) or ``"running"`` on (BERT, AMBER).
+        segments: Give the second sentence segment 1 where the encoder has two segments (BERT, AMBER).
+        head: ``"auto"`` starts from the checkpoint's masked-LM head where it has one; ``"new"`` from random weights.
         chunk_rows: Rows of vocabulary logits alive at a time; ``None`` chooses.
 
     Raises:
-        ValueError: Options out of range, an encoder of another type, or a tokenizer without a mask token.
+        ValueError: Options out of range, an encoder of another type, a tokenizer without a mask token, or a
+            checkpoint's head that does not fit the encoder's vocabulary.
 
     References:
         - Conneau and Lample 2019, Cross-lingual Language Model Pretraining, section 3
         - Hu et al. 2021, Explicit Alignment Objectives for Multilingual Bidirectional Encoders, equation 2
 
     Requirements:
-        1. Parallel pairs for ``"tlm"``; any text for ``"mlm"``.
+        1. Parallel pairs for ``"tlm"``; any text for ``"mlm"``, in columns of its own chosen with ``.on(...)`` where
+           other terms read pairs.
 
     Inputs:
         +------------------+--------+
         | Texts            | Labels |
         +==================+========+
         | (source, target) | none   |
+        +------------------+--------+
+        | (text, ...)      | none   |
         +------------------+--------+
 
     Relations:
@@ -67,7 +77,10 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         objective: Objective = "tlm",
         mask_probability: float = 0.15,
         whole_words: bool = False,
-        restart_positions: bool = True,
+        contiguous: bool = False,
+        positions: Positions = "restarting",
+        segments: bool = False,
+        head: HeadStart = "auto",
         chunk_rows: int | None = None,
     ) -> None:
         super().__init__(model)
@@ -75,51 +88,61 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
             raise ValueError(f"objective must be one of {get_args(Objective)}: got {objective!r}.")
         if not 0 < mask_probability <= 1:
             raise ValueError(f"mask_probability must lie in (0, 1]: got {mask_probability}; 0.15 is usual.")
+        if contiguous and objective == "tlm":
+            raise ValueError("contiguous sentences of one text are read by objective 'mlm': got 'tlm' for them.")
+        check_positions(positions)
         parts = backbone(model)
         self.objective, self.mask_probability, self.whole_words = objective, mask_probability, whole_words
-        self.restart_positions, self.chunk_rows = restart_positions, chunk_rows
-        self.min_columns = 2 if objective == "tlm" else 1
+        self.contiguous, self.positions, self.segments = contiguous, positions, segments
+        self.head_start, self.chunk_rows = head, chunk_rows
+        self.min_columns = 2 if objective == "tlm" or contiguous else 1
         self.mask_id = special_token_id(parts.tokenizer, "mask", f"{objective.upper()}")
-        words = parts.word_embeddings.weight
-        self.bias = nn.Parameter(torch.zeros(len(words), device=words.device))
-        marks = word_continuations(parts.tokenizer, len(words)) if whole_words else None
+        self.head = VocabularyHead(parts, head=head)
+        vocabulary = parts.word_embeddings.num_embeddings
+        marks = word_continuations(parts.tokenizer, vocabulary) if whole_words else None
         self.register_buffer("continues_word", marks, persistent=False)
 
     def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
         parts = backbone(self.model)
-        if self.objective == "tlm":
-            pairs = join_pairs(parts, batch[0], batch[1], restart_positions=self.restart_positions)
+        if self.objective == "tlm" or self.contiguous:
+            pairs = join_pairs(parts, batch[0], batch[1], positions=self.positions, segments=self.segments)
             read = (pairs.input_ids, pairs.attention_mask, pairs.position_ids, pairs.source | pairs.target)
-            hidden, classes = self._hidden_states(parts, *read)
+            hidden, token_ids = self._hidden_states(parts, *read, segment_ids=pairs.segment_ids)
         else:
             columns = [self._hidden_states(parts, *_alone(parts, column)) for column in batch]
-            hidden, classes = (torch.cat(values) for values in zip(*columns))
-        mean = vocabulary_cross_entropy(
-            hidden, parts.word_embeddings.weight, classes, bias=self.bias, chunk_rows=self.chunk_rows
-        )
-        count = torch.tensor(len(classes), device=classes.device)
-        return [(mean * count, count)]
+            hidden, token_ids = (torch.cat(values) for values in zip(*columns))
+        return [head_cross_entropy(self.head, parts.word_embeddings, hidden, token_ids, chunk_rows=self.chunk_rows)]
 
     def _hidden_states(
-        self, parts: Backbone, input_ids: Tensor, attention_mask: Tensor, position_ids: Tensor, maskable: Tensor
+        self,
+        parts: Backbone,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        position_ids: Tensor,
+        maskable: Tensor,
+        segment_ids: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """States of the hidden tokens and what they were. *Shape:* ``(hidden tokens, hidden)``, ``(hidden tokens,)``"""
         corrupted, hidden = mask_tokens(
             input_ids,
             maskable,
             mask_id=self.mask_id,
-            vocabulary=min(len(parts.tokenizer), len(self.bias)),  # ids that the encoder has
+            vocabulary=min(len(parts.tokenizer), parts.word_embeddings.num_embeddings),  # ids that the encoder has
             probability=self.mask_probability,
             continues_word=self.continues_word,  # type: ignore[arg-type]
         )
         output = parts.model(
-            input_ids=corrupted, attention_mask=attention_mask.long(), position_ids=position_ids, return_dict=True
+            input_ids=corrupted,
+            attention_mask=attention_mask.long(),
+            position_ids=position_ids,
+            token_type_ids=segment_ids,
+            return_dict=True,
         )
         return output.last_hidden_state[hidden], input_ids[hidden]
 
     def get_config_dict(self) -> dict[str, Any]:
-        names = ("objective", "mask_probability", "whole_words", "restart_positions")
-        return {name: getattr(self, name) for name in names}
+        names = ("objective", "mask_probability", "whole_words", "contiguous", "positions", "segments")
+        return {**{name: getattr(self, name) for name in names}, "head": self.head_start}
 
     @property
     def citation(self) -> str:

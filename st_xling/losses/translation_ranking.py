@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from st_xling.losses.across_processes import SharedBatch
 from st_xling.losses.base import Batch, CrossLingualLoss
 from st_xling.losses.similarity import Similarity, similarity_matrix
+from st_xling.models.backbone import unwrap
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ def translation_ranking(
     source_ids: Tensor | None = None,
     target_ids: Tensor | None = None,
 ) -> Tensor:
-    r"""Softmax over in-batch translations, true pairs handicapped by ``margin``.
+    r"""Softmax over in-batch translations, true pairs lowered by ``margin``.
 
     .. math:: L = -\frac{1}{2B} \sum_i \log p(t_i \mid s_i) + \log p(s_i \mid t_i),
         \quad z_{ij} = \mathrm{scale}\,(\cos(s_i, t_j) - \mathrm{margin}\,[i = j])
@@ -37,7 +38,7 @@ def translation_ranking(
     Args:
         source: Source-language embeddings. *Shape:* ``(batch, dim)``
         target: Their translations, row-aligned. *Shape:* ``(batch, dim)``
-        margin: Handicap of the true pair, subtracted from its similarity before scaling; 0 or more.
+        margin: Additive margin of the true pair, subtracted from its similarity before scaling; 0 or more.
         scale: Inverse temperature, unitless, above 0.
         similarity: ``"cosine"`` or ``"dot"`` (with ``dot``, a scale of 1 is usual).
         bidirectional: Rank sources given a target too, and average.
@@ -80,6 +81,8 @@ class TranslationRankingLoss(CrossLingualLoss):
         scale: Inverse temperature (20 is a temperature of 0.05).
         similarity: ``"cosine"`` or ``"dot"``.
         bidirectional: Rank in both directions (LaBSE); ``False`` ranks targets given sources (DAP, equation 5).
+        projection: While training, pass embeddings through a dense layer and tanh that belong to the loss and stay out
+            of the saved model (the authors' code for DAP, as SimCSE's).
         mask_duplicates: Leave rows out of the negatives that share their source or target text with the true pair.
         gather_across_devices: With several processes, rank against the batches of all, with gradients.
 
@@ -115,6 +118,7 @@ class TranslationRankingLoss(CrossLingualLoss):
         scale: float = 20.0,
         similarity: Similarity = "cosine",
         bidirectional: bool = True,
+        projection: bool = False,
         mask_duplicates: bool = True,
         gather_across_devices: bool = True,
     ) -> None:
@@ -123,10 +127,13 @@ class TranslationRankingLoss(CrossLingualLoss):
         similarity_matrix(torch.ones(1, 1), torch.ones(1, 1), similarity)  # refuse an unknown similarity now
         self.margin, self.scale, self.similarity, self.bidirectional = margin, scale, similarity, bidirectional
         self.mask_duplicates, self.gather_across_devices = mask_duplicates, gather_across_devices
+        self.projection = _projection(model) if projection else None
         self._warned = False
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
+        if self.projection is not None:
+            source, target = self.projection(source), self.projection(target)
         ids = [text_ids(column) if self.mask_duplicates else None for column in batch[:2]]
         shared = SharedBatch.of(source, gather=self.gather_across_devices)
         self._warn_without_negatives(shared.total)
@@ -160,7 +167,8 @@ class TranslationRankingLoss(CrossLingualLoss):
 
     def get_config_dict(self) -> dict[str, Any]:
         gather = self.gather_across_devices
-        return {**self._options(), "mask_duplicates": self.mask_duplicates, "gather_across_devices": gather}
+        own = {"projection": self.projection is not None, "mask_duplicates": self.mask_duplicates}
+        return {**self._options(), **own, "gather_across_devices": gather}
 
     @property
     def citation(self) -> str:
@@ -185,10 +193,20 @@ def _logits(
     """
     similarities = similarity_matrix(source, target, similarity)
     if margin:
-        handicap = torch.zeros_like(similarities)
-        handicap[torch.arange(len(true), device=true.device), true] = margin
-        similarities = similarities - handicap
+        lowered = torch.zeros_like(similarities)
+        lowered[torch.arange(len(true), device=true.device), true] = margin
+        similarities = similarities - lowered
     return (scale * similarities).masked_fill(same, -torch.inf)
+
+
+def _projection(model: Any) -> nn.Module:
+    """A dense layer and tanh on the sentence embedding, drawn as BERT draws its layers."""
+    size = unwrap(model).get_embedding_dimension()  # type: ignore[operator]
+    dense = nn.Linear(size, size)
+    nn.init.normal_(dense.weight, std=0.02)
+    nn.init.zeros_(dense.bias)
+    weights = next(model.parameters())
+    return nn.Sequential(dense, nn.Tanh()).to(weights.device, weights.dtype)
 
 
 def text_ids(column: dict[str, Tensor]) -> Tensor:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+
+from st_xling.models.vocabulary_head import VocabularyHead
 
 CHUNK_BYTES = 64 * 1024 * 1024
 
@@ -49,6 +51,35 @@ def vocabulary_cross_entropy(
     rows = max(32, CHUNK_BYTES // (4 * weight.shape[0])) if chunk_rows is None else chunk_rows
     bias = torch.zeros(len(weight), dtype=weight.dtype, device=weight.device) if bias is None else bias
     return _ChunkedCrossEntropy.apply(hidden, weight, labels, bias, rows)
+
+
+def head_cross_entropy(
+    head: VocabularyHead,
+    word_embeddings: nn.Embedding,
+    states: Tensor,
+    token_ids: Tensor,
+    *,
+    chunk_rows: int | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Sum of the cross-entropies of tokens under a vocabulary head, and how many were scored.
+
+    Args:
+        head: Its ``target_vocabulary`` says which tokens are scored.
+        word_embeddings: The encoder's, which a tied head scores with.
+        states: *Shape:* ``(tokens, hidden)``
+        token_ids: What the tokens are. *Shape:* ``(tokens,)``
+        chunk_rows: See :func:`vocabulary_cross_entropy`.
+
+    Returns:
+        The sum in nats and the count. *Shape:* ``()`` both
+    """
+    labels = head.labels(token_ids)
+    kept = labels != -100
+    states, labels = states[kept], labels[kept]
+    rows = head.output_weight(word_embeddings)
+    mean = vocabulary_cross_entropy(head(states), rows, labels, bias=head.bias, chunk_rows=chunk_rows)
+    count = torch.tensor(len(labels), device=labels.device)
+    return mean * count, count
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss
-from st_xling.losses.pairs_in_one import JoinedPairs, join_pairs
+from st_xling.losses.pairs_in_one import JoinedPairs, Positions, check_positions, join_pairs
 from st_xling.models.backbone import Backbone, backbone
 
 
@@ -68,7 +68,8 @@ class WordAlignmentLoss(TokenLevelLoss):
 
     Args:
         model: The ``SentenceTransformer`` to train, with a BERT- or XLM-R-type encoder.
-        restart_positions: Count the target's positions from the beginning again.
+        positions: Of the target's tokens: ``"restarting"`` from the beginning (XLM) or ``"running"`` on (BERT, AMBER).
+        segments: Give the target segment 1 where the encoder has two segments (BERT, AMBER).
 
     References:
         - Hu et al. 2021, Explicit Alignment Objectives for Multilingual Bidirectional Encoders, section 2, equation 5
@@ -93,14 +94,15 @@ class WordAlignmentLoss(TokenLevelLoss):
 
     reads_encoding = False
 
-    def __init__(self, model: nn.Module, *, restart_positions: bool = True) -> None:
+    def __init__(self, model: nn.Module, *, positions: Positions = "restarting", segments: bool = False) -> None:
         super().__init__(model)
+        check_positions(positions)
         backbone(model)  # refuse an encoder without attention weights now
-        self.restart_positions = restart_positions
+        self.positions, self.segments = positions, segments
 
     def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
         parts = backbone(self.model)
-        pairs = join_pairs(parts, batch[0], batch[1], restart_positions=self.restart_positions)
+        pairs = join_pairs(parts, batch[0], batch[1], **self.get_config_dict())
         visible = torch.cat([_visible(pairs, target_first=False), _visible(pairs, target_first=True)])
         attention = top_attention(parts, pairs, visible)
         to_source, to_target = attention.chunk(2)
@@ -111,7 +113,7 @@ class WordAlignmentLoss(TokenLevelLoss):
         return [(mean * count, count)]
 
     def get_config_dict(self) -> dict[str, Any]:
-        return {"restart_positions": self.restart_positions}
+        return {"positions": self.positions, "segments": self.segments}
 
     @property
     def citation(self) -> str:
@@ -129,7 +131,9 @@ def top_attention(parts: Backbone, pairs: JoinedPairs, visible: Tensor) -> Tenso
     Returns:
         *Shape:* ``(masks x batch, heads, tokens, tokens)``
     """
-    states = parts.embeddings(input_ids=pairs.input_ids, position_ids=pairs.position_ids)
+    states = parts.embeddings(
+        input_ids=pairs.input_ids, position_ids=pairs.position_ids, token_type_ids=pairs.segment_ids
+    )
     states = states.repeat(len(visible) // len(states), 1, 1)
     # A token that may see nobody (a pad, the first target word) sees all, harmlessly: its weights are never read.
     visible = visible | ~visible.any(dim=2, keepdim=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
+import torch
 from torch import nn
 
 from st_xling.losses.combined import CombinedLoss, Term
@@ -12,9 +13,11 @@ from st_xling.training.objectives import OBJECTIVES
 from st_xling.training.recipe import Recipe
 from st_xling.training.weights import LinearRamp, ScheduledWeights
 
+T = TypeVar("T")
+
 
 def build_loss(
-    recipe: Recipe, model: nn.Module, *, token_ids: Sequence[set[int]], languages: Sequence[str] = ()
+    recipe: Recipe, model: nn.Module, *, token_ids: Sequence[set[int]], languages: Sequence[Sequence[str]] = ()
 ) -> CombinedLoss:
     """The weighted sum that a recipe describes.
 
@@ -22,7 +25,8 @@ def build_loss(
         recipe: What to train with.
         model: The ``SentenceTransformer`` to train.
         token_ids: Token ids that each text column uses: the meaning of ``target_vocabulary: auto``.
-        languages: Languages of the data, for losses that are told the language (``languages: auto``).
+        languages: Languages of each text column, for losses that are told the language. Left unset (or ``auto``), a
+            loss is told it where the column that it rebuilds has several; ``languages: []`` tells it none.
 
     Raises:
         ValueError: Options that the loss refuses.
@@ -33,12 +37,15 @@ def build_loss(
         weight = options.pop("weight", 1.0)
         weight = weight["start"] if isinstance(weight, dict) else weight
         columns = options.pop("columns", None)
+        direction = options.get("direction", "target")
         if options.get("target_vocabulary") == "auto":
-            options["target_vocabulary"] = sorted(_rebuilt_ids(options.get("direction", "target"), token_ids))
-        if options.get("languages") == "auto":
-            options["languages"] = list(languages) or None
+            options["target_vocabulary"] = sorted(_rebuilt(direction, token_ids))
+        if "languages" in OBJECTIVES[name].option_types():
+            options["languages"] = _languages(options.get("languages"), direction, languages)
         try:
-            loss = OBJECTIVES[name].loss(model, **options)
+            with torch.random.fork_rng():  # new heads are drawn
+                torch.manual_seed(recipe.training.seed)
+                loss = OBJECTIVES[name].loss(model, **options)
         except TypeError as error:
             raise ValueError(f"losses.{name} has an option of the wrong type: {error}") from error
         except ValueError as error:
@@ -57,6 +64,17 @@ def scheduled_weights(recipe: Recipe, loss: CombinedLoss) -> ScheduledWeights | 
     return ScheduledWeights(loss, ramps) if ramps else None
 
 
-def _rebuilt_ids(direction: str, token_ids: Sequence[set[int]]) -> set[int]:
-    source, target = token_ids[0], token_ids[1]
+def _rebuilt(direction: str, columns: Sequence[Iterable[T]]) -> set[T]:
+    """What occurs in the columns that a direction rebuilds, of the tokens or languages of each."""
+    source, target = set(columns[0]), set(columns[1])
     return {"source": source, "target": target}.get(direction, source | target)
+
+
+def _languages(given: Any, direction: str, columns: Sequence[Iterable[str]]) -> list[str] | None:
+    if isinstance(given, list):
+        return given or None
+    if not columns:
+        return None
+    # Every language of the data has an id, also those that are never rebuilt: both columns name theirs.
+    everywhere = sorted(_rebuilt("both", columns))
+    return everywhere if given == "auto" or len(_rebuilt(direction, columns)) > 1 else None

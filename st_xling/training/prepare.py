@@ -16,7 +16,7 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from st_xling.data.text_columns import column_texts
 from st_xling.losses import CachedLoss
-from st_xling.models import load_encoder, tiny_encoder
+from st_xling.models import VocabularyHead, load_encoder, tiny_encoder
 from st_xling.training import processes
 from st_xling.training.arguments import training_arguments
 from st_xling.training.auto_batch import choose_mini_batch
@@ -92,8 +92,11 @@ def prepare_trainer(
         for side in ("source", "target")
     ]
     _tell_truncation(sides[0] + sides[1], encoder.max_seq_length)
-    languages = sorted({name for side in ("source", "target") for name in mixture.looked_at.unique(f"{side}_language")})
+    languages = [mixture.looked_at.unique(f"{side}_language") for side in ("source", "target")]
     loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in sides], languages=languages)
+    if checkpoint is None and job.model != "tiny":  # a resumed run has the checkpoint's heads
+        for origin in dict.fromkeys(part.origin for part in loss.modules() if isinstance(part, VocabularyHead)):
+            tqdm.write(f"vocabulary head: {origin}", file=sys.stderr)
     weights = scheduled_weights(recipe, loss)
     if lora is not None:  # after the losses, which copy plain layers
         add_lora(encoder, lora, base=folder.base, seed=recipe.training.seed)

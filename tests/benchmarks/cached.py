@@ -35,7 +35,7 @@ def build(recipe: str, model: Any, shape: Shape, mini_batch: int) -> torch.nn.Mo
     from st_xling.training.build import build_loss
 
     ids = set(range(shape.target_vocabulary))
-    loss = build_loss(load_recipe(recipe), model, token_ids=[ids, ids], languages=["de", "en"])
+    loss = build_loss(load_recipe(recipe), model, token_ids=[ids, ids], languages=[["de"], ["en"]])
     return CachedLoss(loss, mini_batch_size=mini_batch) if mini_batch else loss
 
 

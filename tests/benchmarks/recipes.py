@@ -56,7 +56,7 @@ def build(row: str, model: Any, shape: Shape) -> torch.nn.Module:
 
     recipe, overrides = ROWS[row]
     ids = set(range(shape.target_vocabulary))
-    return build_loss(load_recipe(recipe, overrides=overrides), model, token_ids=[ids, ids], languages=["de", "en"])
+    return build_loss(load_recipe(recipe, overrides=overrides), model, token_ids=[ids, ids], languages=[["de"], ["en"]])
 
 
 def time_rows(rows: list[str], shape: Shape, rounds: int, clock: Callable[[], float]) -> dict[str, list[float]]:

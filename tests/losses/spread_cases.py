@@ -89,6 +89,7 @@ CASES = {
     "tr duplicates": Case(lambda model: TR(model, mask_duplicates=False)),
     "tr dot": Case(lambda model: TR(model, similarity="dot", scale=1.0)),
     "tr unequal": Case(TR, sizes=(5, 3)),
+    "tr projection": Case(lambda model: TR(model, projection=True), sizes=(5, 3)),
     "ir": Case(IR),
     "ir hard negatives": Case(IR, columns=3),
     "ir unequal": Case(IR, columns=3, sizes=(2, 6)),
@@ -102,6 +103,7 @@ CASES = {
     "siamese average": Case(lambda model: SF(model, margin=3.0, negatives="average"), sizes=(6, 2)),
     # Of two pairs the only negative is the other process's.
     "siamese random": Case(lambda model: SF(model, margin=3.0, negatives="random"), sizes=(1, 1)),
+    "siamese parallel": Case(lambda model: SF(model, negatives="none"), sizes=(5, 3)),
     "siamese labels": Case(lambda model: SF(model, margin=3.0), labelled=True, sizes=(5, 3)),
     "rtl": Case(lambda model: RTL(model, layers=1)),
     "rtl tied": Case(lambda model: RTL(model, tied=True), sizes=(5, 3)),
@@ -116,6 +118,7 @@ CASES = {
     "retrieval": Case(retrieval, columns=5),
     "everything": Case(everything),
     "cached tr": Case(cached(TR)),
+    "cached projection": Case(cached(lambda model: TR(model, projection=True))),
     "cached rtl": Case(cached(lambda model: RTL(model, layers=1))),
     "cached wa": Case(cached(WA), sizes=(6, 2)),
     "cached dap unequal": Case(cached(dap), sizes=(5, 3)),
@@ -136,6 +139,7 @@ def hide_some(input_ids: Tensor, maskable: Tensor, *, mask_id: int, **options: A
 def compute(case: Case, model: Any, rank: int | None = None, *, wrap: bool = False) -> dict[str, Tensor]:
     """The value and all gradients, of the second of two steps: DDP tells of what it misses when it begins the next."""
     wrapped: Any = DistributedDataParallel(model, find_unused_parameters=True) if wrap else model
+    torch.manual_seed(0)  # a new vocabulary head is drawn
     loss = case.loss(model).double()
     move_to(loss, model, wrapped)
     rows = case.rows(rank)

@@ -78,24 +78,39 @@ def test_random_words_are_ids_that_the_encoder_has(make_model, features):
         assert torch.isfinite(loss(features(model)))
 
 
-def definition(loss, rows, corrupted_rows, hidden_rows, positions):
+def definition(loss, rows, corrupted_rows, hidden_rows, positions, segments=None):
     """−log P of each hidden token, the encoder reading one unpadded row at a time."""
     parts, losses = backbone(loss.model), []
-    for ids, corrupted, hidden, places in zip(rows, corrupted_rows, hidden_rows, positions):
-        states = parts.model(input_ids=corrupted[None], position_ids=places[None]).last_hidden_state[0]
-        logits = states @ parts.word_embeddings.weight.T + loss.bias
+    for row, (ids, corrupted, hidden, places) in enumerate(zip(rows, corrupted_rows, hidden_rows, positions)):
+        segment_ids = torch.zeros_like(ids) if segments is None else segments[row]
+        output = parts.model(
+            input_ids=corrupted[None], position_ids=places[None], token_type_ids=segment_ids[None]
+        ).last_hidden_state[0]
+        states = reference.transform(output, loss.head)
+        logits = states @ parts.word_embeddings.weight.T + loss.head.bias
         losses += [-reference.log_softmax(logits[t].tolist(), int(ids[t])) for t in range(len(ids)) if hidden[t]]
     return sum(losses) / len(losses)
 
 
 @pytest.mark.parametrize("architecture", ["bert", "xlm-roberta"])
-@pytest.mark.parametrize("restart", [True, False])
-def test_tlm_equals_the_definition(make_model, features, monkeypatch, architecture, restart):
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"positions": "restarting"},
+        {"positions": "running"},
+        {"positions": "running", "segments": True},
+        {"objective": "mlm", "contiguous": True, "positions": "running", "segments": True},
+    ],
+    ids=["xlm", "running", "amber", "amber, monolingual"],
+)
+def test_pairs_equal_the_definition(make_model, features, monkeypatch, architecture, options):
     """The corruption is recorded from the one call and given to the definition."""
     from st_xling.losses import translation_language_modeling as module
 
     model = make_model(architecture=architecture, max_length=64).double()
-    loss = TranslationLanguageModelingLoss(model, restart_positions=restart, mask_probability=0.3).double()
+    loss = TranslationLanguageModelingLoss(model, mask_probability=0.3, **options).double()
+    torch.nn.init.normal_(backbone(model).embeddings.token_type_embeddings.weight)
+    restart = options["positions"] == "restarting"
     seen = {}
 
     def recording(input_ids, maskable, **options):
@@ -108,13 +123,15 @@ def test_tlm_equals_the_definition(make_model, features, monkeypatch, architectu
     columns = features(model, rows)
     value = loss(features(model, rows))
     offset = backbone(model).position_offset
-    kept, positions = [], []
+    kept, positions, segments = [], [], []
     for row in range(2):
         lengths = [int(column["attention_mask"][row].sum()) for column in columns]
         width = columns[0]["input_ids"].shape[1]
         kept.append(torch.cat([torch.arange(lengths[0]), width + torch.arange(lengths[1] - 1)]))
         second = torch.arange(1, lengths[1]) if restart else lengths[0] + torch.arange(lengths[1] - 1)
         positions.append(torch.cat([torch.arange(lengths[0]), second]) + offset)
+        two = options.get("segments") and architecture == "bert"  # XLM-R has a single segment
+        segments.append(torch.tensor([0] * lengths[0] + [int(bool(two))] * (lengths[1] - 1)))
     pick = [[seen[name][row][kept[row]] for row in range(2)] for name in ("ids", "corrupted", "hidden")]
     for row, column in ((0, 0), (1, 1)):
         tokens = columns[column]["input_ids"][row][columns[column]["attention_mask"][row].bool()]
@@ -123,7 +140,7 @@ def test_tlm_equals_the_definition(make_model, features, monkeypatch, architectu
         )
     special = torch.tensor(model.tokenizer.all_special_ids)
     assert not torch.isin(seen["ids"][seen["maskable"]], special[special != model.tokenizer.unk_token_id]).any()
-    assert value.item() == pytest.approx(definition(loss, *pick, positions), rel=1e-9)
+    assert value.item() == pytest.approx(definition(loss, *pick, positions, segments), rel=1e-9)
 
 
 def test_mlm_reads_every_sentence_alone(make_model, features, monkeypatch):
@@ -152,6 +169,36 @@ def test_mlm_reads_every_sentence_alone(make_model, features, monkeypatch):
     assert value.item() == pytest.approx(definition(loss, *rows), rel=1e-9)
 
 
+def test_monolingual_pairs_stand_in_columns_of_their_own(make_model, features, monkeypatch):
+    """AMBER's union of monolingual and parallel text: a row without monolingual text counts for nothing."""
+    from st_xling.losses import translation_language_modeling as module
+
+    def every_third(input_ids, maskable, *, mask_id, **options):
+        hidden = maskable & (input_ids % 3 == 0)
+        return input_ids.masked_fill(hidden, mask_id), hidden
+
+    monkeypatch.setattr(module, "mask_tokens", every_third)
+    model = make_model(max_length=64).double()
+    tlm = TranslationLanguageModelingLoss(model).double()
+    mlm = TranslationLanguageModelingLoss(model, objective="mlm", contiguous=True).double()
+    texts = ["The dog is sleeping.", "I bought three old books.", ""], ["It is tired.", "They are red.", ""]
+    mono = [model.preprocess(column) for column in texts]
+    found = (tlm.on(0, 1) + mlm.on(2, 3))([*features(model, slice(0, 3)), *mono])
+    assert mlm.head is tlm.head
+    alone = mlm([model.preprocess(column[:2]) for column in texts])
+    values = [value.item() for value in found.values()]
+    assert values == pytest.approx([tlm(features(model, slice(0, 3))).item(), alone.item()], rel=1e-9)
+
+
+def test_terms_of_a_sum_share_a_head_as_far_as_they_agree(make_model):
+    model = make_model()
+    terms = [TranslationLanguageModelingLoss(model, head=head) for head in ("auto", "new", "auto")]
+    assert terms[0].head is not terms[2].head
+    total = terms[0] + (terms[1] + terms[2])
+    assert terms[0].head is terms[2].head is not terms[1].head
+    assert sum(name.endswith("head.bias") for name, _ in total.named_parameters()) == 2
+
+
 def test_nothing_hidden_costs_nothing(make_model, features):
     model = make_model()
     loss = TranslationLanguageModelingLoss(model, mask_probability=1e-9)
@@ -165,6 +212,9 @@ def test_nothing_hidden_costs_nothing(make_model, features):
     [
         ({"objective": "clm"}, "objective must be one of .* got 'clm'"),
         ({"mask_probability": 0.0}, r"mask_probability must lie in \(0, 1\]: got 0\.0"),
+        ({"positions": "xlm"}, "positions must be one of .*restarting.*running.* got 'xlm'"),
+        ({"head": "old"}, "head must be one of .*auto.*new.* got 'old'"),
+        ({"contiguous": True}, "contiguous .* 'mlm': got 'tlm'"),
     ],
 )
 def test_options_out_of_range(make_model, options, message):

@@ -41,13 +41,14 @@ def definition(loss, columns, *, given, rebuilt, rows, language=None, scored=Non
         for layer in head.layers:
             states = layer(states)
             states = states[0] if isinstance(states, tuple) else states
-        weight = parts.word_embeddings.weight if head.weight is None else head.weight
-        if head.vocabulary_index is not None and head.weight is None:
-            weight = weight[head.vocabulary_index]
-        logits = states[0, len(source) :] @ weight.T + head.bias
+        words = head.vocabulary_head
+        weight = parts.word_embeddings.weight if words.weight is None else words.weight
+        if words.vocabulary_index is not None and words.weight is None:
+            weight = weight[words.vocabulary_index]
+        logits = reference.transform(states[0, len(source) :], words) @ weight.T + words.bias
         labels = ids[1][1:].tolist()
-        if head.vocabulary_index is not None:
-            classes = head.vocabulary_index.tolist()
+        if words.vocabulary_index is not None:
+            classes = words.vocabulary_index.tolist()
             labels = [classes.index(label) if label in classes else None for label in labels]
         for token, label in enumerate(labels):
             if hidden_here[token] and label is not None:
@@ -208,7 +209,7 @@ def test_autocast_gives_finite_gradients(make_model, features):
         value = loss(features(model))
     value.backward()
     assert value.item() == pytest.approx(loss(features(model)).item(), rel=0.05)
-    assert torch.isfinite(loss.head.bias.grad).all()
+    assert torch.isfinite(loss.head.vocabulary_head.bias.grad).all()
 
 
 @pytest.mark.parametrize(

@@ -26,13 +26,23 @@ def embeddings(size: int = 5, dtype: torch.dtype = torch.float64):
 
 @pytest.mark.parametrize(
     ("distance", "negatives", "margin"),
-    itertools.product(DISTANCES, ("worst", "average", "hardest"), (0.5, 1.0, 3.0)),
+    itertools.product(DISTANCES, ("worst", "average", "hardest", "none"), (0.5, 1.0, 3.0)),
 )
 def test_equals_the_formula(distance, negatives, margin):
     source, target = embeddings()
     options = {"distance": distance, "negatives": negatives, "margin": margin}
     expected = reference.siamese_contrastive(source.tolist(), target.tolist(), **options)
     assert siamese_contrastive(source, target, **options).item() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("distance", ["euclidean", "manhattan"])
+def test_the_distance_is_torchs_with_its_epsilon(distance):
+    """sentence-transformers' metric; the formula as printed, without epsilon, gives nearly the same."""
+    source, target = embeddings()
+    exact = [abs(s - t).sum() if distance == "manhattan" else (s - t).norm() for s, t in zip(source, target)]
+    printed = float(sum(d**2 / 2 for d in exact) / len(exact))
+    found = siamese_contrastive(source, target, distance=distance, negatives="none").item()
+    assert found != printed and found == pytest.approx(printed, rel=4e-6)
 
 
 def test_random_negatives_are_other_rows_and_replay_by_seed():

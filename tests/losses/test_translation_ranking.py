@@ -12,6 +12,7 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 
 from st_xling.losses import TranslationRankingLoss, translation_ranking
 from st_xling.losses.translation_ranking import text_ids
+from st_xling.training.loss_state import own_state
 from tests import reference
 
 OPTIONS = list(itertools.product((0.0, 0.3), (1.0, 20.0), ("cosine", "dot"), (True, False)))
@@ -99,6 +100,22 @@ def test_the_module_masks_duplicates_of_the_batch(make_model):
     assert unmasked([dict(column) for column in columns]).item() == pytest.approx(
         reference.translation_ranking(source, target), rel=1e-5
     )
+
+
+def test_a_projection_stands_between_the_embeddings_and_the_loss(make_model, features):
+    """Dense and tanh, as SimCSE's; it belongs to the loss, so that the model embeds without it."""
+    model = make_model().double()
+    loss = TranslationRankingLoss(model, projection=True, bidirectional=False).double()
+    dense = loss.projection[0]
+    assert dense.weight.std().item() == pytest.approx(0.02, rel=0.2) and not dense.bias.any()
+    source, target = ([row for row in model(column)["sentence_embedding"]] for column in features(model))
+    projected = [[torch.tanh(dense.weight @ row + dense.bias).tolist() for row in rows] for rows in (source, target)]
+    value = loss(features(model))
+    assert value.item() == pytest.approx(reference.translation_ranking(*projected, bidirectional=False), rel=1e-9)
+    value.backward()
+    assert dense.weight.grad.abs().sum() > 0
+    assert not any("projection" in name for name, _ in model.named_parameters())
+    assert set(own_state(loss, model)) == {"projection.0.weight", "projection.0.bias"}
 
 
 def test_text_ids_see_texts_and_not_padding():

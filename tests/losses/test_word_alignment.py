@@ -58,7 +58,10 @@ def definition(loss, columns):
         x, y = (column["input_ids"][row][column["attention_mask"][row].bool()] for column in columns)
         y = y[1:]  # without CLS
         ids, cut, size = torch.cat([x, y])[None], len(x), len(x) + len(y)
-        positions = torch.cat([torch.arange(len(x)), torch.arange(1, len(y) + 1)])[None] + parts.position_offset
+        second = torch.arange(1, len(y) + 1) if loss.positions == "restarting" else torch.arange(cut, size)
+        positions = torch.cat([torch.arange(len(x)), second])[None] + parts.position_offset
+        two = loss.segments and parts.embeddings.token_type_embeddings.num_embeddings > 1
+        segments = torch.tensor([[0] * len(x) + [int(two)] * len(y)])
         matrices = []
         for target_first in (False, True):
             mask = torch.full((size, size), torch.finfo(torch.float64).min, dtype=torch.float64)
@@ -70,6 +73,7 @@ def definition(loss, columns):
             output = encoder(
                 inputs_embeds=parts.word_embeddings(ids),
                 position_ids=positions,
+                token_type_ids=segments,
                 attention_mask=mask[None, None],
                 output_attentions=True,
             )
@@ -83,12 +87,13 @@ def definition(loss, columns):
 
 
 @pytest.mark.parametrize("architecture", ["bert", "xlm-roberta"])
-def test_equals_the_definition_on_an_encoder(make_model, features, architecture):
-    model = make_model(architecture=architecture).double()
+@pytest.mark.parametrize("options", [{}, {"positions": "running", "segments": True}], ids=["xlm", "amber"])
+def test_equals_the_definition_on_an_encoder(make_model, features, architecture, options):
+    model = make_model(architecture=architecture, max_length=64).double()
     torch.manual_seed(0)
     for parameter in model.parameters():  # random weights this small attend evenly: make them choose
         torch.nn.init.normal_(parameter, std=0.5)
-    loss = WordAlignmentLoss(model)
+    loss = WordAlignmentLoss(model, **options)
     expected = definition(loss, features(model, slice(0, 4)))
     assert loss(features(model, slice(0, 4))).item() == pytest.approx(expected, rel=1e-6)
 
@@ -97,7 +102,7 @@ def test_a_word_sees_its_past_and_the_other_side_only(make_model, features):
     model = make_model()
     parts = backbone(model)
     source, target = features(model, slice(0, 2))
-    pairs = join_pairs(parts, source, target, restart_positions=True)
+    pairs = join_pairs(parts, source, target, positions="restarting", segments=False)
     from st_xling.losses.word_alignment import _visible
 
     seen = top_attention(parts, pairs, _visible(pairs, target_first=False))
@@ -110,7 +115,7 @@ def test_a_word_sees_its_past_and_the_other_side_only(make_model, features):
 
 def test_positions_that_run_on_must_fit(make_model, features):
     model = make_model(max_length=24)
-    loss = WordAlignmentLoss(model, restart_positions=False)
+    loss = WordAlignmentLoss(model, positions="running")
     with pytest.raises(ValueError, match="a pair must fit the encoder's 26 positions"):
         loss(features(model))
 

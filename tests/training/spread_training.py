@@ -40,7 +40,7 @@ class Watched(CrossLingualTrainer):
 def train(folder: Path, rank: int, model: Any, rows: Dataset) -> dict[str, torch.Tensor]:
     loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=1)
     with torch.no_grad():
-        loss.terms[1].loss.head.bias.fill_(float(rank))  # type: ignore[union-attr, operator]
+        loss.terms[1].loss.head.vocabulary_head.bias.fill_(float(rank))  # type: ignore[union-attr, operator]
     arguments = SentenceTransformerTrainingArguments(
         output_dir=str(folder / "run"),
         per_device_train_batch_size=3,

@@ -97,7 +97,7 @@ def test_a_tokenizer_without_a_mask_token(name: str, make_model: Make) -> None:
     with pytest.raises(
         ValueError, match=r"needs a mask token: .* has none; add one with tokenizer\.add_special_tokens"
     ):
-        build_loss(load_recipe(name, tiny=True), model, token_ids=[{5}, {6}], languages=["de", "en"])
+        build_loss(load_recipe(name, tiny=True), model, token_ids=[{5}, {6}], languages=[["de"], ["en"]])
 
 
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf")])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 
 from st_xling.cross_encoder import load_cross_encoder_recipe
@@ -35,8 +36,42 @@ def write(tmp_path: Path) -> Any:
 def test_every_shipped_recipe_loads_and_builds(name: str, tiny: bool, make_model: Any) -> None:
     recipe = load_recipe(name, tiny=tiny)
     assert recipe.name == name and recipe.summary
-    loss = build_loss(recipe, make_model(), token_ids=[{5, 6}, {7, 8}], languages=["de", "en"])
+    loss = build_loss(recipe, make_model(), token_ids=[{5, 6}, {7, 8}], languages=[["de"], ["en"]])
     assert len(loss.names) == len(recipe.losses)
+
+
+def test_ranking_goes_the_papers_ways() -> None:
+    """DAP, equation 5, and AMBER, equation 4: source to target; LaBSE: both."""
+    for name in ("dap", "dap-released", "tr", "tr-tlm", "amber"):
+        assert load_recipe(name).losses["translation_ranking"]["bidirectional"] is False, name
+    labse = load_recipe("labse").losses["translation_ranking"]
+    assert labse["bidirectional"] is True and labse["margin"] == 0.3
+
+
+def test_amber_is_the_papers(make_model: Any) -> None:
+    """SA as a plain dot product; BERT's positions and segments where a pair is read at once."""
+    losses = load_recipe("amber").losses
+    ranking = losses["translation_ranking"]
+    assert (ranking["similarity"], ranking["scale"]) == ("dot", 1.0)
+    for name in ("tlm", "word_alignment"):
+        assert (losses[name]["positions"], losses[name]["segments"]) == ("running", True)
+    changes = {"losses.mlm.columns": [2, 3], "losses.mlm.contiguous": True}
+    loss = build_loss(load_recipe("amber", overrides=changes), make_model(), token_ids=[{7}, {8}])
+    assert loss.min_columns == 4 and loss.terms[0].loss.head is loss.terms[1].loss.head
+
+
+def test_the_released_script_of_dap_and_its_baselines() -> None:
+    """The values of the authors' code, as the recipe's comment gives them."""
+    recipe = load_recipe("dap-released")
+    training = recipe.training
+    assert (training.learning_rate, training.warmup, training.weight_decay) == (5e-5, 0, 0)
+    assert recipe.losses["representation_translation"]["weight"] == 0.1
+    assert recipe.losses["translation_ranking"]["projection"] is True
+    ranking = {"training.learning_rate": 3e-5, "losses.representation_translation.weight": 0}
+    assert list(load_recipe("dap-released", overrides=ranking).losses) == ["translation_ranking"]
+    both = {**ranking, "losses.tlm.weight": 0.1, "losses.tlm.mask_probability": 0.2}
+    found = load_recipe("dap-released", overrides=both)
+    assert found.losses["tlm"] == {"weight": 0.1, "mask_probability": 0.2} and found.training.learning_rate == 3e-5
 
 
 def test_the_tiny_section_is_for_tiny_alone() -> None:
@@ -211,8 +246,46 @@ def test_numbers_that_yaml_reads_as_text(write: Any) -> None:
 def test_auto_vocabulary_is_that_of_the_rebuilt_side(direction: str, expected: list[int], make_model: Any) -> None:
     recipe = load_recipe("dap", overrides={"losses.representation_translation.direction": direction})
     loss = build_loss(recipe, make_model(), token_ids=[{7, 5}, {8, 7}])
-    head = loss.terms[1].loss.head
+    head = loss.terms[1].loss.head.vocabulary_head
     assert head.vocabulary_index.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("direction", "columns", "given", "expected"),
+    [
+        ("target", [["fr", "de"], ["en"]], None, None),
+        ("target", [["en"], ["fr", "de"]], None, ["de", "en", "fr"]),
+        ("source", [["fr", "de"], ["en"]], None, ["de", "en", "fr"]),
+        ("source", [["de"], ["en"]], None, None),
+        ("both", [["de"], ["en"]], None, ["de", "en"]),
+        ("target", [["de"], ["en"]], "auto", ["de", "en"]),
+        ("both", [["de"], ["en"]], [], None),
+        ("source", [["fr", "de"], ["en"]], ["fr", "de", "en"], ["fr", "de", "en"]),
+        ("both", [], "auto", None),
+    ],
+)
+def test_the_rebuilt_language_is_told_where_it_varies(
+    direction: str, columns: list[list[str]], given: Any, expected: list[str] | None, make_model: Any
+) -> None:
+    """DAP, section 5.1: language embeddings are added when the rebuilt language is not always the same."""
+    changes = {"direction": direction, "languages": given}
+    key = "losses.representation_translation."
+    recipe = load_recipe("dap", overrides={key + name: value for name, value in changes.items()})
+    rtl = build_loss(recipe, make_model(), token_ids=[{7}, {8}], languages=columns).terms[1].loss
+    assert rtl.languages == expected
+    told = len(expected) if expected else 2 if direction == "both" else 0
+    assert (0 if rtl.head.language_embeddings is None else rtl.head.language_embeddings.num_embeddings) == told
+
+
+def test_new_heads_are_those_of_the_seed(make_model: Any) -> None:
+    heads = []
+    for seed in (3, 3, 4):
+        before = torch.get_rng_state()
+        recipe = load_recipe("tr-tlm", overrides={"training.seed": seed})
+        loss = build_loss(recipe, make_model(), token_ids=[{7}, {8}])
+        assert torch.equal(torch.get_rng_state(), before)
+        heads.append(loss.terms[1].loss.head.dense.weight)
+    assert torch.equal(heads[0], heads[1]) and not torch.equal(heads[0], heads[2])
 
 
 def test_no_such_recipe(tmp_path: Path, write: Any) -> None:

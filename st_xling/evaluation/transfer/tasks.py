@@ -104,7 +104,7 @@ TASKS = {
             PAWSX_LABELS,
             lambda path, language: read_pawsx(path, language=language),
             ("accuracy",),
-            # AMBER, appendix A.2.
+            # AMBER, appendix A.1.
             FineTuning(epochs=5, batch_size=32, learning_rate=2e-5),
         ),
         TransferTask(
@@ -114,7 +114,7 @@ TASKS = {
             UPOS,
             lambda path, language: read_conllu(path),
             ("f1", "accuracy"),
-            # AMBER, appendix A.2.
+            # AMBER, appendix A.1.
             FineTuning(epochs=10, batch_size=32, learning_rate=2e-5),
         ),
     )
