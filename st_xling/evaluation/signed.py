@@ -104,11 +104,20 @@ class SignedEvaluator(BaseEvaluator):
         cut = [] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]
         return "|".join([*parts, *cut, f"data:{data}", f"st-xling:{__version__}"])
 
-    def encode_columns(self, model: SentenceTransformer, columns: Sequence[Sequence[str]]) -> list[np.ndarray]:
-        """Embeddings of each column, each distinct text encoded once. *Shape:* ``(texts, dim)`` each"""
+    def encode_columns(
+        self, model: SentenceTransformer, columns: Sequence[Sequence[str]], *, task: str | None = None
+    ) -> list[np.ndarray]:
+        """Embeddings of each column, each distinct text encoded once. *Shape:* ``(texts, dim)`` each
+
+        Args:
+            model: Encodes.
+            columns: Texts.
+            task: Of ``encode``: a route of the model, such as a language.
+        """
         return encode_once(
             model,
             columns,
+            **({} if task is None else {"task": task}),
             batch_size=self.batch_size,
             show_progress_bar=self.show_progress_bar,
             truncate_dim=self.truncate_dim,

@@ -14,7 +14,7 @@ from st_xling.losses.base import Batch, CrossLingualLoss
 from st_xling.losses.similarity import similarity_matrix
 
 Distance = Literal["euclidean", "cosine", "manhattan"]
-Negatives = Literal["random", "worst", "average", "hardest"]
+Negatives = Literal["random", "worst", "average", "hardest", "none"]
 
 _HOST_METRICS = {
     "euclidean": SiameseDistanceMetric.EUCLIDEAN,
@@ -39,7 +39,8 @@ def siamese_contrastive(
     .. math:: L = \frac{1}{2N} \sum_i \tfrac{1}{2} D(s_i, t_i)^2 + \tfrac{1}{2} \max(0, m - D(s_i, t_{n(i)}))^2
 
     ``n(i)`` is another row's target: a ``random`` one, the ``worst`` (least similar), the ``hardest`` (most similar);
-    ``average`` takes the mean of the second term over all others. A batch of one has no negatives.
+    ``average`` takes the mean of the second term over all others. With ``none``, as in a batch of one, the loss is the
+    mean of the first term over the N positives.
 
     Args:
         source: Source-language embeddings. *Shape:* ``(batch, dim)``
@@ -76,8 +77,8 @@ def _mean(
     """Own pairs, with negatives out of the shared batch."""
     metric = _HOST_METRICS[distance]
     positive = metric(source, target).square() / 2
-    if shared.total == 1:
-        return positive.mean()
+    if shared.total == 1 or negatives == "none":
+        return shared.mean(positive.sum(), shared.total)
     everyone, rows = shared.everyone(target), shared.rows(source.device)
     if negatives == "average":
         distances = _distances(source, everyone, distance)
@@ -138,7 +139,8 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         model: The ``SentenceTransformer`` to train.
         margin: Distance that negatives should have.
         distance: ``"euclidean"``, ``"cosine"`` or ``"manhattan"``.
-        negatives: ``"worst"`` (the paper's best), ``"random"``, ``"average"`` or ``"hardest"``; unused with labels.
+        negatives: ``"worst"`` (the paper's best), ``"random"``, ``"average"``, ``"hardest"`` or ``"none"`` (table 9);
+            unused with labels.
         gather_across_devices: With several processes, choose negatives in the batches of all, with gradients.
 
     References:

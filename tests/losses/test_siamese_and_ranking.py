@@ -26,7 +26,7 @@ def embeddings(size: int = 5, dtype: torch.dtype = torch.float64):
 
 @pytest.mark.parametrize(
     ("distance", "negatives", "margin"),
-    itertools.product(DISTANCES, ("worst", "average", "hardest"), (0.5, 1.0, 3.0)),
+    itertools.product(DISTANCES, ("worst", "average", "hardest", "none"), (0.5, 1.0, 3.0)),
 )
 def test_equals_the_formula(distance, negatives, margin):
     source, target = embeddings()
