@@ -39,7 +39,7 @@ def add_arguments(train: argparse.ArgumentParser) -> None:
         help="text without translations: lines, passages (.jsonl) or phrasebook",
     )
     group.add_argument(
-        "--encoders", choices=("shared", "separate"), help="one encoder (default), or one for queries, one for passages"
+        "--encoders", choices=("shared", "separate"), help="separate (default): one for queries, one for passages; or one for both"
     )
 
 

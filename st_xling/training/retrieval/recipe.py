@@ -24,12 +24,13 @@ class RetrievalOptions:
     """What only retrievers have.
 
     Attributes:
-        encoders: ``"shared"``, or ``"separate"``: one for queries and one for passages, from the same start.
+        encoders: ``"separate"``: one for queries and one for passages, from the same start, of which the contrastive
+            terms train the latter alone, as in the paper; or ``"shared"``.
         gradients: ``"one_by_one"``: each term is computed and its gradient added before the next, as in the paper, in
             the memory of the largest; ``"together"``: one backward pass through all. The step is the same.
     """
 
-    encoders: str = "shared"
+    encoders: str = "separate"
     gradients: str = "one_by_one"
 
 

@@ -131,7 +131,7 @@ def test_every_recipe_trains_on_the_phrasebook(name: str, tmp_path: Path) -> Non
 def test_separate_encoders_are_stock_and_resume(tmp_path: Path) -> None:
     """A run that is stopped half-way and goes on ends with the weights of one that was not; a plain model is saved."""
     sources = phrase_sources()
-    options: dict[str, Any] = {"retrieval__encoders": "separate", "training__max_steps": 6, "training__eval_steps": 3}
+    options: dict[str, Any] = {"training__max_steps": 6, "training__eval_steps": 3}
     options |= {"training__log_steps": 3, "training__keep_checkpoints": 2}
     whole = run("ir-semacl-langcl", tmp_path / "whole", sources, **options)
     loaded = SentenceTransformer(str(whole.folder), device="cpu")
@@ -171,6 +171,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     sources, recipe = phrase_sources(), load_retrieval_recipe("ir-semacl-langcl", overrides=STEPS)
     with pytest.raises(ValueError, match="tiny options shape the model 'tiny' only"):
         train_retrieval(recipe, sources, tmp_path / "a", model="some/model", tiny=TINY)
+    shared = load_retrieval_recipe("ir-semacl-langcl", overrides={**STEPS, "retrieval.encoders": "shared"})
     with pytest.raises(ValueError, match="this model has separate encoders"):
-        train_retrieval(recipe, sources, tmp_path / "b", model=separate_encoders(small_encoder(sources)))
+        train_retrieval(shared, sources, tmp_path / "b", model=separate_encoders(small_encoder(sources)))
     assert not (tmp_path / "b").exists()
