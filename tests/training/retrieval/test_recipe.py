@@ -35,7 +35,9 @@ def test_options_and_overrides(tmp_path: Path) -> None:
     assert (
         recipe.training.epochs == 2 and recipe.training.batch_size == 64 and list(recipe.losses) == ["in_batch_ranking"]
     )
-    assert recipe.as_dict()["retrieval"] == {"encoders": "shared", "gradients": "one_by_one"}
+    assert recipe.as_dict()["retrieval"] == {
+        "encoders": "shared", "gradients": "one_by_one", "parallel_batch_size": None
+    }  # fmt: skip
     own = tmp_path / "own.yaml"
     own.write_text("losses: {in_batch_ranking: {scale: 5}}\nretrieval: {gradients: together}\n", encoding="utf-8")
     assert is_retrieval_recipe(str(own)) and load_retrieval_recipe(str(own)).name == "own"
@@ -50,6 +52,8 @@ def test_options_and_overrides(tmp_path: Path) -> None:
     [
         ({"retrieval.encoders": "two"}, "retrieval.encoders must be one of shared, separate: got 'two'"),
         ({"retrieval.gradient": "together"}, "did you mean 'gradients'"),
+        ({"retrieval.parallel_batch_size": 1}, "parallel_batch_size must be at least 2 .* got 1"),
+        ({"retrieval.parallel_batch_size": 8, "losses.semantic_contrastive.weight": 0}, "reads no parallel text"),
         ({"losses.in_batch_ranking.weight": 0}, "a retriever learns by in_batch_ranking"),
         ({"losses.translation_ranking.weight": 1}, "losses of a retriever"),
         ({"losses.in_batch_ranking.columns": [0, 1]}, "columns follow from the term"),
