@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
-from st_xling.data.languages import canonical_language
+from st_xling.data.languages import UNKNOWN, canonical_language
+from st_xling.evaluation.encode_once import encode_once
 from st_xling.evaluation.precision_at import precision_at
 from st_xling.evaluation.signatures import sha8
 from st_xling.evaluation.signed import Figures, SignedEvaluator
 from st_xling.evaluation.tatoeba_pairs import Pairs, aligned_pairs
-from st_xling.models.centre import language_routes
+from st_xling.models.centre import Centre, centred_model, fit_centring, language_routes
 
 if TYPE_CHECKING:
+    from datasets import Dataset
     from sentence_transformers import SentenceTransformer
 
 DIRECTIONS = ("source_to_target", "target_to_source", "mean")
@@ -140,6 +143,32 @@ class PrecisionEvaluator(SignedEvaluator):
             values = [100 * metrics[f"{stem}{way}_p@{n}"] for n in self.at for way in DIRECTIONS[:2]]
             lines.append(f"{label:<{width}}  " + "  ".join(f"{v:{len(h)}.1f}" for h, v in zip(heads, values)))
         return "\n".join(lines)
+
+
+def centred_by_text(
+    model: SentenceTransformer, text: Mapping[str, Dataset], centre: Centre, **options: Any
+) -> SentenceTransformer:
+    """``model`` centred by the means of a text, instead of those that it was saved with.
+
+    Args:
+        model: An encoder; it stays as it is.
+        text: Name → data set with the columns of parallel text, whose languages are known.
+        centre: ``"per_language"``, ``"joint"`` or ``"none"``.
+        options: Of ``encode``.
+    Raises:
+        ValueError: Text whose language is not known, where each language is to have its mean.
+    """
+    bare = centred_model(model, None)
+    if centre == "none":
+        return bare
+    sides = [(side, part) for part in text.values() for side in ("source", "target")]
+    languages = [code for side, part in sides for code in part[f"{side}_language"][:]]
+    if centre == "per_language" and UNKNOWN in languages:
+        raise ValueError("a mean for each language needs the languages of the text: got und; name them (zh-vi=PATH).")
+    vectors = torch.cat(
+        [torch.from_numpy(found) for found in encode_once(bare, [p[s][:] for s, p in sides], **options)]
+    )
+    return centred_model(bare, fit_centring(vectors, languages, centre))
 
 
 def _languages(name: str, sides: Any) -> tuple[str | None, str | None]:
