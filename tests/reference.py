@@ -124,6 +124,8 @@ def siamese_contrastive(
             continue
         apart = [distance_between(source[i], target[j], distance) for j in range(size) if j != i]
         hinges = [max(0.0, margin - d) ** 2 / 2 for d in apart]
+        if negatives == "none":  # table 9: parallel pairs alone
+            continue
         choose = {"worst": max(apart), "hardest": min(apart)}
         terms.append(sum(hinges) / len(hinges) if negatives == "average" else hinges[apart.index(choose[negatives])])
     return math.fsum(terms) / len(terms)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from st_xling.commands.encoder_view import add_view, check_view, load_view
 from st_xling.commands.figures import write_figures
 from st_xling.commands.keep import add_keep, check_keep, keep, publish
 
@@ -65,6 +66,7 @@ def add_parser(tasks: Any) -> None:
         "--batch-size", type=int, default=128, metavar="N", help="texts embedded at a time (default: %(default)s)"
     )
     bucc.add_argument("--json", type=Path, default=None, metavar="PATH", help="also write the figures here")
+    add_view(bucc)
     add_keep(bucc)
     bucc.set_defaults(run=run)
 
@@ -73,9 +75,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Judge, print the table and the signature."""
     from st_xling.data.phrasebook_spec import is_phrasebook
     from st_xling.evaluation import BuccEvaluator, bucc_table
-    from st_xling.models import load_encoder
 
     check_keep(arguments, publishes=True)
+    check_view(arguments)
     names = ("split", "train_split", "threshold", "k", "margin", "retrieval", "batch_size")
     options = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
     pairs = None if arguments.pairs is None else [pair for words in arguments.pairs for pair in words.split(",")]
@@ -83,7 +85,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--pairs says which files of {arguments.data} to read: got none; give e.g. --pairs de-en.")
     make: Any = BuccEvaluator.from_phrasebook if is_phrasebook(arguments.data) else BuccEvaluator.from_folder
     evaluator = make(arguments.data, pairs, show_progress_bar=True, write_csv=False, **options)
-    metrics = evaluator(load_encoder(arguments.model))
+    model, evaluator.view = load_view(arguments)
+    metrics = evaluator(model)
     print(bucc_table(metrics, name=evaluator.name))
     print(evaluator.signature)
     # JSON knows no infinity, the threshold where nothing is correct.

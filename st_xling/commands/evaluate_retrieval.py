@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from st_xling.commands.encoder_view import add_view, check_view, load_view
 from st_xling.commands.figures import write_figures
 from st_xling.commands.keep import add_keep, check_keep, keep
 
@@ -61,6 +62,7 @@ def add_parser(tasks: Any) -> None:
     retrieval.add_argument("--name", help="of the data, for the signature")
     retrieval.add_argument("--device", default=None, help="cpu, cuda, … (default: a GPU if there is one)")
     retrieval.add_argument("--json", type=Path, default=None, metavar="PATH", help="also write the figures here")
+    add_view(retrieval, passages=True)
     add_keep(retrieval)
     retrieval.set_defaults(run=run)
 
@@ -74,6 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.keep and arguments.model == BM25:
         raise ValueError("--keep keeps figures with a model's folder: got bm25, which has none; leave --keep out.")
     check_keep(arguments)
+    check_view(arguments, encoder=arguments.model != BM25)
     asked, judged = (
         {name: getattr(arguments, name) for name in names if hasattr(arguments, name)} for names in (_SETS, _EVALUATOR)
     )
@@ -84,9 +87,8 @@ def run(arguments: argparse.Namespace) -> None:
     evaluator = RetrievalEvaluator(sets, show_progress_bar=True, write_csv=False, **judged)
     reports: dict[str, RetrievalReport] = {}
     if arguments.model != BM25:
-        from st_xling.models import load_encoder
-
-        reports[Path(arguments.model).name] = evaluator.report(load_encoder(arguments.model, device=arguments.device))
+        model, evaluator.view = load_view(arguments, device=arguments.device)
+        reports[Path(arguments.model).name] = evaluator.report(model)
     if arguments.bm25 or arguments.model == BM25:
         reports["BM25"] = evaluator.bm25_report()
     print(retrieval_table(reports))

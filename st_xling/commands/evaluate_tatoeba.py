@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from st_xling.commands.encoder_view import add_view, check_view, load_view
 from st_xling.commands.figures import write_figures
 from st_xling.commands.keep import add_keep, check_keep, keep
 
@@ -42,6 +43,7 @@ def add_parser(tasks: Any) -> None:
         "--batch-size", type=int, default=128, metavar="N", help="texts embedded at a time (default: %(default)s)"
     )
     tatoeba.add_argument("--json", type=Path, metavar="PATH", help="also write the figures here")
+    add_view(tatoeba)
     add_keep(tatoeba)
     tatoeba.set_defaults(run=run)
 
@@ -50,14 +52,15 @@ def run(arguments: argparse.Namespace) -> None:
     """Judge, print the table and the signature."""
     from st_xling.evaluation import TatoebaEvaluator, tatoeba_table
     from st_xling.evaluation.english_pairs import load_english_pairs
-    from st_xling.models import load_encoder
 
     check_keep(arguments)
+    check_view(arguments)
     text = load_english_pairs(arguments.data, arguments.languages, skip_bad_lines=arguments.skip_bad_lines)
     evaluator = TatoebaEvaluator(
         text.pairs, data_name=text.name, batch_size=arguments.batch_size, show_progress_bar=True, write_csv=False
     )
-    metrics = evaluator(load_encoder(arguments.model))
+    model, evaluator.view = load_view(arguments)
+    metrics = evaluator(model)
     print(tatoeba_table(metrics, name=evaluator.name))
     print(evaluator.signature)
     write_figures(arguments.json, {"tatoeba": metrics, "signature": evaluator.signature})

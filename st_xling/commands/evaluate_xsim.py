@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from st_xling.commands.encoder_view import add_view, check_view, load_view
 from st_xling.commands.figures import write_figures
 from st_xling.commands.keep import add_keep, check_keep, keep
 
@@ -48,6 +49,7 @@ def add_parser(tasks: Any) -> None:
         "--batch-size", type=int, default=128, metavar="N", help="texts embedded at a time (default: %(default)s)"
     )
     xsim.add_argument("--json", type=Path, default=None, metavar="PATH", help="also write the figures here")
+    add_view(xsim)
     add_keep(xsim)
     xsim.set_defaults(run=run)
 
@@ -56,13 +58,13 @@ def run(arguments: argparse.Namespace) -> None:
     """Judge, print the table and the signature."""
     from st_xling.evaluation import xsim_by_language
     from st_xling.evaluation.english_pairs import load_english_pairs
-    from st_xling.models import load_encoder
 
     check_keep(arguments)
+    check_view(arguments)
     text = load_english_pairs(arguments.data, arguments.languages, skip_bad_lines=arguments.skip_bad_lines)
     options = {name: getattr(arguments, name) for name in ("k", "margin", "batch_size") if hasattr(arguments, name)}
-    encoder = load_encoder(arguments.model)
-    report = xsim_by_language(encoder, text.pairs, name=text.name, show_progress_bar=True, **options)
+    model, view = load_view(arguments)
+    report = xsim_by_language(model, text.pairs, name=text.name, show_progress_bar=True, view=view, **options)
     print(report.table())
     print(report.signature)
     write_figures(arguments.json, report.as_dict())

@@ -28,7 +28,8 @@ def add_arguments(train: argparse.ArgumentParser) -> None:
     """Add what only retrievers' recipes take."""
     group = train.add_argument_group(
         "recipes of retrievers (ir, ir-semacl, ir-langcl, ir-semacl-langcl)",
-        "--data queries=PATH: queries with passages, or a folder in the layout of BEIR, Mr.TyDi or MIRACL, or "
+        "--data queries=PATH: queries with passages (and hard negatives: columns negative_1, negative_2, …, or "
+        "?columns=query,answer,negative), or a folder in the layout of BEIR, Mr.TyDi (?negatives=1) or MIRACL, or "
         "queries=phrasebook?size=2000; --dev xx=DIR: such folders, or xx=phrasebook, to choose the best checkpoint by",
     )
     group.add_argument("--parallel", action="append", metavar="SPEC", help="parallel text, as --data of other recipes")
@@ -39,7 +40,9 @@ def add_arguments(train: argparse.ArgumentParser) -> None:
         help="text without translations: lines, passages (.jsonl) or phrasebook",
     )
     group.add_argument(
-        "--encoders", choices=("shared", "separate"), help="one encoder (default), or one for queries, one for passages"
+        "--encoders",
+        choices=("shared", "separate"),
+        help="separate (default): one for queries, one for passages; or one for both",
     )
 
 
@@ -68,6 +71,7 @@ def run(
     """
     from st_xling.data import load_data_specs, load_evaluation_specs
     from st_xling.data.retrieval import load_query_passage_specs
+    from st_xling.data.retrieval.question_tables import negative_columns
     from st_xling.training.retrieval import RetrievalSources, load_retrieval_recipe, train_retrieval
     from st_xling.training.run_folder import RunFolder
 
@@ -83,7 +87,9 @@ def run(
     )
     for role in ("queries", "parallel", "others"):
         for name, part in getattr(sources, role).items():
-            print(f"{role} {name}: {len(part):,} {'sentences' if role == 'others' else 'pairs'}", file=sys.stderr)
+            wrong = len(negative_columns(part.column_names))
+            more = f", each with {wrong} hard negatives" if wrong else ""
+            print(f"{role} {name}: {len(part):,} {'sentences' if role == 'others' else 'pairs'}{more}", file=sys.stderr)
     return train_retrieval(
         recipe,
         sources,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ def mix_streams(
     keep_duplicates_apart: bool = True,
     group_by_length: bool = True,
     buffer_rows: int = BUFFER_ROWS,
+    more: Sequence[str] = (),
 ) -> IterableDataset:
     """One stream without an end whose rows, cut every ``batch_rows``, are the batches of training.
 
@@ -56,11 +57,12 @@ def mix_streams(
         keep_duplicates_apart: No two rows of a batch share a text; see :func:`keep_apart`.
         group_by_length: Batch sentences of like length.
         buffer_rows: Rows in the buffer (with ``one_pair``, one for each data set); at least 32 batches are taken.
+        more: Further columns of text that every data set has, such as hard negatives; kept apart with the others.
     Raises:
         ValueError: Options out of range; sizes unknown that the balance needs; while reading, too few distinct texts to
             fill a batch.
     """
-    from datasets import IterableDataset
+    from datasets import Features, IterableDataset, Value
 
     plan = _Plan(
         streams=dict(data),
@@ -71,9 +73,11 @@ def mix_streams(
         one_pair=one_pair,
         group_by_length=group_by_length,
         keep_duplicates_apart=keep_duplicates_apart,
+        more=tuple(more),
     )
+    features = Features({**text_features(), **{name: Value("string") for name in more}})
     # The host's interleave_datasets starts threads for each row, which makes it the slowest part by far.
-    return IterableDataset.from_generator(_rows, features=text_features(), gen_kwargs={"plan": plan})
+    return IterableDataset.from_generator(_rows, features=features, gen_kwargs={"plan": plan})
 
 
 def stream_shares(
@@ -112,6 +116,11 @@ class _Plan:
     one_pair: bool
     group_by_length: bool
     keep_duplicates_apart: bool
+    more: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*COLUMNS, *self.more)
 
 
 def _rows(plan: _Plan) -> Iterator[dict[str, str]]:
@@ -120,12 +129,12 @@ def _rows(plan: _Plan) -> Iterator[dict[str, str]]:
 
 
 def _mixed_batches(plan: _Plan) -> Iterator[Rows]:
-    sources = [_Source(name, stream) for name, stream in plan.streams.items()]
+    sources = [_Source(name, stream, plan.columns) for name, stream in plan.streams.items()]
     for number in itertools.count():
         draws = np.random.default_rng([plan.seed, number, 0])
         counts = draws.multinomial(plan.window, list(plan.shares.values()))
         parts = [source.take(int(count)) for source, count in zip(sources, counts)]
-        buffer = {name: [value for part in parts for value in part[name]] for name in COLUMNS}
+        buffer = {name: [value for part in parts for value in part[name]] for name in plan.columns}
         yield from _arranged(buffer, plan, ", ".join(plan.streams), [plan.seed, number, 1])
 
 
@@ -134,7 +143,7 @@ def _one_pair_batches(plan: _Plan) -> Iterator[Rows]:
         for number in itertools.count():
             yield from _arranged(source.take(plan.window), plan, source.name, [plan.seed, number, 1, place])
 
-    sources = [of_one(place, _Source(*item)) for place, item in enumerate(plan.streams.items())]
+    sources = [of_one(place, _Source(*item, plan.columns)) for place, item in enumerate(plan.streams.items())]
     draws = np.random.default_rng([plan.seed, 0])
     while True:
         for place in draws.choice(len(sources), size=1000, p=list(plan.shares.values())):
@@ -144,16 +153,16 @@ def _one_pair_batches(plan: _Plan) -> Iterator[Rows]:
 class _Source:
     """The rows of a stream, again from its start when it has ended."""
 
-    def __init__(self, name: str, stream: IterableDataset) -> None:
-        self.name, self.stream = name, stream
+    def __init__(self, name: str, stream: IterableDataset, columns: Sequence[str]) -> None:
+        self.name, self.stream, self.columns = name, stream, list(columns)
         self.batches = self._batches()
-        self.rest: Rows = {column: [] for column in COLUMNS}
+        self.rest: Rows = {column: [] for column in self.columns}
 
     def take(self, count: int) -> Rows:
         taken = self.rest
         while len(taken["source"]) < count:
             batch = next(self.batches)
-            for column in COLUMNS:
+            for column in self.columns:
                 taken[column] += batch[column]
         self.rest = {column: values[count:] for column, values in taken.items()}
         return {column: values[:count] for column, values in taken.items()}
@@ -161,7 +170,7 @@ class _Source:
     def _batches(self) -> Iterator[Rows]:
         while True:
             empty = True
-            for batch in self.stream.select_columns(list(COLUMNS)).iter(batch_size=READ_ROWS):
+            for batch in self.stream.select_columns(self.columns).iter(batch_size=READ_ROWS):
                 empty = False
                 yield batch
             if empty:
@@ -171,8 +180,9 @@ class _Source:
 def _arranged(buffer: Rows, plan: _Plan, name: str, seed: list[int]) -> Iterator[Rows]:
     """The batches of a buffer of rows."""
     count = len(buffer["source"])
-    lengths = np.array([sum(map(len, pair)) for pair in zip(*(buffer[side] for side in SIDES))])
-    keys = stack_keys([exact_keys(buffer[side]) for side in SIDES], count) if plan.keep_duplicates_apart else None
+    texts = (*SIDES, *plan.more)
+    lengths = np.array([sum(map(len, row)) for row in zip(*(buffer[name] for name in texts))])
+    keys = stack_keys([exact_keys(buffer[name]) for name in texts], count) if plan.keep_duplicates_apart else None
     batches, _ = arrange(
         shuffled(count, seed), plan.size, lengths=lengths if plan.group_by_length else None, keys=keys, drop_last=True
     )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sentence_transformers.base.evaluation import BaseEvaluator
 
-from st_xling._version import __version__
 from st_xling.evaluation.encode_once import encode_once
+from st_xling.evaluation.signatures import sign
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -72,6 +72,8 @@ class SignedEvaluator(BaseEvaluator):
         self.write_csv = write_csv
         self.csv_file = f"{name or default_name}_results.csv"
         self.primary_metric = f"{name}_{primary}" if name else primary
+        #: For the signature: what of the encoder is not its own, as ``st_xling.models.view.view`` says it.
+        self.view: tuple[str, ...] = ()
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
@@ -100,15 +102,25 @@ class SignedEvaluator(BaseEvaluator):
         raise NotImplementedError
 
     def sign(self, *parts: str, data: str) -> str:
-        """A signature of ``parts``, the dimensions that are looked at, the data (``name@sha8``) and our version."""
+        """A signature of ``parts``, the dimensions that are looked at, :attr:`view`, the data (``name@sha8``) and our
+        version."""
         cut = [] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]
-        return "|".join([*parts, *cut, f"data:{data}", f"st-xling:{__version__}"])
+        return sign(*parts, *cut, data=data, view=self.view)
 
-    def encode_columns(self, model: SentenceTransformer, columns: Sequence[Sequence[str]]) -> list[np.ndarray]:
-        """Embeddings of each column, each distinct text encoded once. *Shape:* ``(texts, dim)`` each"""
+    def encode_columns(
+        self, model: SentenceTransformer, columns: Sequence[Sequence[str]], *, task: str | None = None
+    ) -> list[np.ndarray]:
+        """Embeddings of each column, each distinct text encoded once. *Shape:* ``(texts, dim)`` each
+
+        Args:
+            model: Encodes.
+            columns: Texts.
+            task: Of ``encode``: a route of the model, such as a language.
+        """
         return encode_once(
             model,
             columns,
+            **({} if task is None else {"task": task}),
             batch_size=self.batch_size,
             show_progress_bar=self.show_progress_bar,
             truncate_dim=self.truncate_dim,

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from st_xling._version import __version__
 from st_xling.evaluation.encode_once import encode_once
-from st_xling.evaluation.signatures import sha8
+from st_xling.evaluation.signatures import sha8, sign
 from st_xling.mining.xsim import xsim
 
 if TYPE_CHECKING:
@@ -59,6 +58,7 @@ def xsim_by_language(
     name: str = "pairs",
     batch_size: int = 64,
     show_progress_bar: bool = False,
+    view: Sequence[str] = (),
 ) -> XsimReport:
     """Encode aligned texts and count, both ways, whose best match by margin is not their translation.
 
@@ -70,6 +70,7 @@ def xsim_by_language(
         name: Of the data, for the signature.
         batch_size: Texts encoded at a time.
         show_progress_bar: Whether to show one while encoding.
+        view: For the signature: what of the encoder is not its own, as :func:`~st_xling.models.view.view` says it.
     Raises:
         ValueError: Without pairs, or as :func:`~st_xling.mining.xsim`, naming the language.
     """
@@ -83,14 +84,14 @@ def xsim_by_language(
             errors[language] = (to_english, xsim(target, source, margin=margin, k=k).error_rate)
         except ValueError as error:
             raise ValueError(f"{language}: {error}") from error
-    parts = [
+    signature = sign(
         "xsim",
         f"languages:{','.join(pairs)}",
         "direction:both",
         f"margin:{margin}",
         f"k:{k}",
         "ties:index",
-        f"data:{name}@{sha8([[language, *map(list, sides)] for language, sides in pairs.items()])}",
-        f"st-xling:{__version__}",
-    ]
-    return XsimReport(errors, "|".join(parts))
+        data=f"{name}@{sha8([[language, *map(list, sides)] for language, sides in pairs.items()])}",
+        view=view,
+    )
+    return XsimReport(errors, signature)

@@ -9,7 +9,7 @@ _STOCK = {
     "config_sentence_transformers.json": "settings of sentence-transformers: kind of model, prompts, similarity",
     "sentence_bert_config.json": "how sentence-transformers feeds the encoder: length, output",
     "modules.json": "the modules and their order",
-    "router_config.json": "which modules read queries, and which documents",
+    "router_config.json": "which modules read which text",
     "model.safetensors": "weights",
     "model.safetensors.index.json": "which file holds which weights",
     "adapter_model.safetensors": "weights of the adapters",
@@ -45,7 +45,8 @@ _COMPANIONS = {
 }
 _SHARD = re.compile(r"model-(\d{5})-of-(\d{5})\.safetensors")
 _MODULE = re.compile(r"\d+_(?P<kind>[A-Z]\w*)")
-_ROUTED = re.compile(r"(?P<route>[A-Za-z]\w*?)_\d+_(?P<kind>[A-Z]\w*)")
+_NESTED = re.compile(r"\d+_Router/(?P<path>.+/.+)")
+_ROUTED = re.compile(r"(?P<route>[A-Za-z][\w-]*?)_\d+_(?P<kind>[A-Z]\w*)")
 _PICTURE = re.compile(r"pictures/(?P<name>[\w][\w.-]*)\.(png|svg)")
 
 
@@ -67,6 +68,8 @@ def describe(path: str) -> str | None:
     picture = _PICTURE.fullmatch(path)
     if picture:
         return "picture: " + re.sub(r"[_\W]+", " ", picture["name"]).strip()
+    if nested := _NESTED.fullmatch(path):
+        path = nested["path"]
     folder, _, name = path.rpartition("/")
     stock = _stock(name)
     if stock is None or not folder:

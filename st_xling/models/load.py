@@ -76,11 +76,16 @@ def _load(name_or_path: str, pooling: Pooling | None, device: str | None) -> Sen
         return SentenceTransformer(modules=[transformer, head], device=device)
     model = SentenceTransformer(name_or_path, device=device)
     if pooling is not None:
-        places = [place for place, module in enumerate(model) if isinstance(module, PoolingModule)]
-        if not places:
-            raise ValueError(f"it has no pooling module to set to {pooling!r}.")
-        model[places[0]] = PoolingModule(model[0].get_embedding_dimension(), pooling_mode=pooling)  # type: ignore[operator]
+        set_pooling(model, pooling)
     return model
+
+
+def set_pooling(model: SentenceTransformer, pooling: Pooling) -> None:
+    """Put a pooling of this kind where the model has its first, or ``ValueError`` if it has none."""
+    places = [place for place, module in enumerate(model) if isinstance(module, PoolingModule)]
+    if not places:
+        raise ValueError(f"it has no pooling module to set to {pooling!r}.")
+    model[places[0]] = PoolingModule(model[0].get_embedding_dimension(), pooling_mode=pooling)  # type: ignore[operator]
 
 
 def limit_length(model: BaseModel, max_length: int) -> None:

@@ -23,6 +23,9 @@ def test_a_sweep_and_the_model_it_saves(tmp_path: Path, capsys: pytest.CaptureFi
     layers = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))["training"]["layers"]
     assert [row["layer"] for row in layers] == ["1", "2", "all", "cls"]
 
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert 'task="zh")' in card and 'task="vi")' in card
+
     assert main([*words, "--overwrite"]) == 0
     assert "\n0 texts encoded in" in capsys.readouterr().out
     saved = json.loads((out / "results.json").read_text(encoding="utf-8"))["training"]

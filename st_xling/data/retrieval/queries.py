@@ -35,14 +35,18 @@ def read_queries(path: str | Path, *, skip_bad_lines: bool = False) -> dict[str,
 
 
 def read_judged_queries(
-    path: str | Path, *, skip_bad_lines: bool = False
+    path: str | Path, *, key: str = "positive_passages", skip_bad_lines: bool = False
 ) -> tuple[dict[str, str], dict[str, list[tuple[str, str]]]]:
     """Queries with their passages beside them: Mr.TyDi's form for training.
 
     A line is ``{"query_id": …, "query": …, "positive_passages": [{"docid": …, "title": …, "text": …}], …}``.
 
+    Args:
+        path: JSON lines, plain or gzipped.
+        key: Of the passages: ``positive_passages``, or ``negative_passages``.
+        skip_bad_lines: As :func:`read_queries`.
     Returns:
-        Queries by id; and by query id the ids and texts of its relevant passages.
+        Queries by id; and by query id the ids and texts of its passages.
     Raises:
         FileNotFoundError, ParallelTextError: As :func:`read_queries`.
     """
@@ -52,10 +56,10 @@ def read_judged_queries(
     for number, line in enumerate(iter_lines(path, faults), 1):
         for _, row in json_objects(path, [line], faults, number):
             identity, text = _json_query(row)
-            given = row.get("positive_passages")
+            given = row.get(key)
             found = [passage(each) if isinstance(each, dict) else None for each in _listed(given)]
             if given is None or None in found:
-                faults.add(path, number, "no passages", "expected positive_passages, each with a docid and a text")
+                faults.add(path, number, "no passages", f"expected {key}, each with a docid and a text")
             elif _add(queries, identity, text, path, number, faults):
                 passages[identity] = [each for each in found if each is not None]
     faults.settle()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from st_xling.data.faults import FaultLog
 from st_xling.data.free_name import free_name
 from st_xling.data.pairs import pair_dataset
 from st_xling.data.phrasebook_spec import PhrasebookSpec
@@ -21,9 +23,10 @@ if TYPE_CHECKING:
 
 FORM = (
     "queries=PATH or xx=PATH: a table of queries and passages, a .json file in SQuAD's form, or a folder with queries, "
-    "passages and qrels; queries=HUB_ID?columns=query,answer&split=train; or queries=phrasebook?size=2000"
+    "passages and qrels; queries=HUB_ID?columns=query,answer,negative&split=train; or queries=phrasebook?size=2000"
 )
 
+_OF_FOLDERS = OF_SETS | {"negatives": "negatives"}
 _OF_TABLES = {"columns": "columns", "name": "name", "split": "split"}
 _LANGUAGE = "en"
 
@@ -31,12 +34,13 @@ _LANGUAGE = "en"
 def load_query_passage_specs(
     specs: Iterable[str], *, split: str = "train", skip_bad_lines: bool = False
 ) -> dict[str, Dataset]:
-    """Name → pairs, ``source`` the query and ``target`` a relevant passage.
+    """Name → pairs, ``source`` the query and ``target`` a relevant passage; ``negative_1``, … where there are any.
 
     Args:
         specs: ``xx=PLACE`` (``queries=PLACE`` stands for ``en=PLACE``): a table as :func:`read_question_table` reads
-            it, with ``?columns=query,answer&name=…&split=…`` behind it; a folder as :func:`read_retrieval_set` has it,
-            with ``?split=…&corpus=…&queries=…``; or ``phrasebook``, with ``?size=…&split=…&seed=…&queries=…``.
+            it, with ``?columns=query,answer,negative&name=…&split=…`` behind it; a folder as
+            :func:`read_retrieval_set` has it, with ``?split=…&corpus=…&queries=…``, and ``negatives=N`` for the first N
+            of Mr.TyDi's ``negative_passages``; or ``phrasebook``, with ``?size=…&split=…&seed=…&queries=…``.
         split: Of folders and phrasebooks whose spec names none.
         skip_bad_lines: Leave faulty lines out, with a warning.
     Raises:
@@ -47,12 +51,12 @@ def load_query_passage_specs(
         plain = re.sub(r"^queries=", f"{_LANGUAGE}=", spec)
         if "=" not in plain.split("?")[0]:
             raise ValueError(f"expected {FORM}; got {spec!r}.")
-        language, place, options = parse_retrieval_spec(plain, options=OF_SETS | _OF_TABLES, form=FORM)
+        language, place, options = parse_retrieval_spec(plain, options=_OF_FOLDERS | _OF_TABLES, form=FORM)
         name = free_name(language, pairs)
         if isinstance(place, PhrasebookSpec):
             pairs[name] = query_passages(phrase_set(place, language, split=split))
         elif Path(place).is_dir():
-            _refuse(place, options, OF_SETS)
+            _refuse(place, options, _OF_FOLDERS)
             options = {"split": split, **options}
             pairs[name] = _of_folder(place, language, skip_bad_lines=skip_bad_lines, **options)
         else:
@@ -91,12 +95,29 @@ def _of_folder(
     skip_bad_lines: bool,
     corpus: str | None = None,
     query_languages: list[str] | None = None,
+    negatives: str = "0",
 ) -> Dataset:
+    if not negatives.isdecimal():
+        raise ValueError(f"negatives= takes how many of a query's negative passages to read: got {negatives!r}.")
     judged = [path for path in (Path(folder) / f"{split}.jsonl{end}" for end in ("", ".gz")) if path.is_file()]
     if judged and corpus is None:  # the passages stand beside the queries: no corpus is needed
         queries, beside = read_judged_queries(judged[0], skip_bad_lines=skip_bad_lines)
-        rows = ((query, text, language, language) for name, query in queries.items() for _, text in beside[name])
-        return pair_dataset(rows)
+        wrong = _negatives(judged[0], int(negatives), skip_bad_lines=skip_bad_lines)
+        rows = [
+            (query, text, *wrong[name])
+            for name, query in queries.items()
+            for _, text in beside[name]
+            if int(negatives) == 0 or name in wrong
+        ]
+        pairs = pair_dataset((query, text, language, language) for query, text, *_ in rows)
+        for place in range(1, int(negatives) + 1):
+            pairs = pairs.add_column(f"negative_{place}", [row[place + 1] for row in rows])
+        return pairs
+    if int(negatives):
+        raise ValueError(
+            f"negatives={negatives} reads Mr.TyDi's negative_passages: {folder} has no {split}.jsonl with passages "
+            "beside the queries, or a corpus of its own was named; leave it out."
+        )
     return query_passages(
         read_retrieval_set(
             folder,
@@ -107,3 +128,16 @@ def _of_folder(
             skip_bad_lines=skip_bad_lines,
         )
     )
+
+
+def _negatives(path: Path, count: int, *, skip_bad_lines: bool) -> Mapping[str, list[str]]:
+    """Query → the first ``count`` passages that are not relevant to it; faulty are queries that have fewer."""
+    if not count:
+        return defaultdict(list)
+    faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries")
+    _, beside = read_judged_queries(path, key="negative_passages", skip_bad_lines=skip_bad_lines)
+    for number, (name, found) in enumerate(beside.items(), 1):
+        if len(found) < count:
+            faults.add(path, number, "too few negatives", f"query {name} has {len(found)} negative_passages of {count}")
+    faults.settle()
+    return {name: [text for _, text in found[:count]] for name, found in beside.items() if len(found) >= count}

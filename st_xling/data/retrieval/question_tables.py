@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from st_xling.data.comma import split_csv
 from st_xling.data.faults import FaultLog
-from st_xling.data.hub import read_hub
-from st_xling.data.pairs import PairCollector
+from st_xling.data.hub import load_table, read_hub
+from st_xling.data.lines import describe_missing, iter_lines
+from st_xling.data.pairs import SURROGATE, PairCollector
 from st_xling.data.readers import HUB_ID, READERS, file_ending
+from st_xling.data.records import json_objects
 from st_xling.data.squad_form import NO_ANSWER, read_squad
 
 if TYPE_CHECKING:
@@ -18,8 +23,21 @@ if TYPE_CHECKING:
 COLUMNS = ("query", "passage")
 """Where columns have names, unless others are asked for."""
 
+_NEGATIVE = re.compile(r"negative(?:_(\d+))?")
+_POSITIONS = ["query of a line", "passage of a line"]
 _SQUAD = (".json", ".json.gz")
 _BY_NAME = (".jsonl", ".jsonl.gz", ".parquet")
+
+
+def negative_columns(names: Iterable[str]) -> list[str]:
+    """Those of the names that are hard negatives', in order: ``negative``, ``negative_1``, ``negative_2``, …
+
+    Example:
+        >>> negative_columns(["negative_10", "passage", "negative_2"])
+        ['negative_2', 'negative_10']
+    """
+    found = {name: match for name in names if (match := _NEGATIVE.fullmatch(name))}
+    return sorted(found, key=lambda name: int(found[name][1] or 0))
 
 
 def read_question_table(
@@ -31,16 +49,20 @@ def read_question_table(
     split: str | None = None,
     skip_bad_lines: bool = False,
 ) -> Dataset:
-    """Pairs, ``source`` the query and ``target`` a passage that answers it.
+    """Pairs, ``source`` the query and ``target`` a passage that answers it; perhaps with hard negatives.
 
     Args:
-        place: A ``.jsonl`` or ``.parquet`` file; a ``.tsv`` or ``.csv`` file of two columns; a ``.json`` file in
-            SQuAD's form, of which the questions with an answer are read; or the id of a data set on the Hub.
+        place: A ``.jsonl`` or ``.parquet`` file; a ``.tsv`` or ``.csv`` file of two columns, or more: negatives; a
+            ``.json`` file in SQuAD's form, of which the questions with an answer are read; or the id of a data set on
+            the Hub.
         language: Of both sides.
-        columns: Names of the two columns, where they have any; by default :data:`COLUMNS`.
+        columns: Names of the query's column, the passage's, and those of negatives, where they have any; by default
+            :data:`COLUMNS` and all that :func:`negative_columns` knows.
         name: Configuration of a data set on the Hub.
         split: Of a data set on the Hub.
         skip_bad_lines: Leave faulty lines out, with a warning.
+    Returns:
+        The columns of parallel text, and ``negative_1``, ``negative_2``, … where there are any.
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: A file of another kind, options that it does not take, faults.
@@ -55,15 +77,93 @@ def read_question_table(
     refused = [key for key, value in given.items() if value is not None] if is_file else []
     if refused:
         raise ValueError(f"{place} is a file, which has no {', '.join(refused)}; leave these out.")
-    chosen = COLUMNS if columns is None else tuple(columns)
-    if len(chosen) != 2:
-        raise ValueError(f"expected two columns, the query's and the passage's: got {','.join(chosen)}.")
+    if columns is not None and len(set(columns)) != max(len(columns), 2):
+        raise ValueError(
+            f"expected the columns of queries, passages and perhaps negatives, each once: got {','.join(columns)}."
+        )
     if ending in _SQUAD:
         return _of_squad(path, language, skip_bad_lines=skip_bad_lines)
+    pair = COLUMNS if columns is None else (columns[0], columns[1])
+    if columns is None or len(columns) > 2:
+        faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries")
+        names, rows = _table(place, ending, faults, name=name, split=split)
+        if negatives := negative_columns(names) if columns is None else columns[2:]:
+            first = names[:2] if names[:2] == _POSITIONS else pair
+            return _with_negatives(place, [*first, *negatives], rows, language, faults)
     if is_file:
-        named = {"columns": chosen} if ending in _BY_NAME else {}
+        named = {"columns": pair} if ending in _BY_NAME else {}
         return READERS[ending](path, **languages, **named, skip_bad_lines=skip_bad_lines)  # type: ignore[arg-type]
-    return read_hub(place, **languages, columns=chosen, name=name, split=split, skip_bad_lines=skip_bad_lines)
+    return read_hub(place, **languages, columns=pair, name=name, split=split, skip_bad_lines=skip_bad_lines)
+
+
+def _with_negatives(
+    where: str, columns: list[str], rows: Iterable[tuple[int, Mapping[str, object]]], language: str, faults: FaultLog
+) -> Dataset:
+    """The rows with a text in each of the columns: query, passage, negatives."""
+    pairs = PairCollector(where, faults, language, language)
+    found: list[list[str]] = [[] for _ in columns[2:]]
+    for number, row in rows:
+        query, passage, *negatives = (row.get(name) for name in columns)
+        if not all(isinstance(text, str) and text.strip() and not SURROGATE.search(text) for text in negatives):
+            faults.add(where, number, "no negative", f"expected text in {', '.join(columns[2:])}")
+            continue
+        before = len(pairs.rows["source"])
+        pairs.add_unescaped(number, query, passage)
+        if len(pairs.rows["source"]) > before:
+            for column, text in zip(found, negatives):
+                column.append(str(text))
+    dataset = pairs.dataset()
+    for number, texts in enumerate(found, 1):
+        dataset = dataset.add_column(f"negative_{number}", texts)
+    return dataset
+
+
+def _table(
+    place: str, ending: str, faults: FaultLog, *, name: str | None, split: str | None
+) -> tuple[list[str], Iterator[tuple[int, Mapping[str, object]]]]:
+    """Names of a table's columns, and its rows with their numbers, read as they are asked for.
+
+    Columns without a name are called by their place, the third and those after it as negatives.
+    """
+    if ending not in READERS:
+        table = load_table(place, name, split, place)
+        return list(table.column_names), enumerate(iter(table), 1)
+    if ending == ".parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if not Path(place).is_file():
+            raise FileNotFoundError(describe_missing(place))
+        try:
+            file = pq.ParquetFile(place)
+        except pa.ArrowInvalid:
+            return [], iter(())  # read_parquet says what is wrong
+        rows = (row for batch in file.iter_batches() for row in batch.to_pylist())
+        return list(file.schema_arrow.names), enumerate(rows, 1)
+    if ending in _BY_NAME:
+        objects = (
+            found
+            for number, line in enumerate(iter_lines(place, faults), 1)
+            for found in json_objects(place, [line], faults, number)
+        )
+        first = next(objects, (0, {}))
+        return list(first[1]), itertools.chain([first] if first[0] else [], objects)
+    lines = _cut_lines(place, ending, faults)
+    first = next(lines, (0, {}))
+    return list(first[1]), itertools.chain([first] if first[0] else [], lines)
+
+
+def _cut_lines(place: str, ending: str, faults: FaultLog) -> Iterator[tuple[int, Mapping[str, object]]]:
+    width = 0
+    for number, line in enumerate(iter_lines(place, faults), 1):
+        cells = None if line is None else split_csv(line) if ending.startswith(".csv") else line.split("\t")
+        width = width or len(cells or ())
+        if cells is not None and len(cells) == width:
+            yield number, dict(zip([*_POSITIONS, *(f"negative_{column}" for column in range(1, width - 1))], cells))
+        elif cells is not None:
+            faults.add(place, number, "wrong columns", f"expected {width}, as in the first line, got {len(cells)}")
+        elif line is not None:
+            faults.add(place, number, "unclosed quote", "a field begins with a quote that this line does not close")
 
 
 def _of_squad(path: Path, language: str, *, skip_bad_lines: bool) -> Dataset:

@@ -23,6 +23,7 @@ class ModelKind:
         similarity: Function that the embeddings are compared by.
         adapters: Whether the weights are adapters on a base model, so that PEFT is needed.
         library_version: Of sentence-transformers, which saved it.
+        languages: Tasks of ``encode``: those with a mean of their own.
     """
 
     kind: Kind
@@ -31,6 +32,7 @@ class ModelKind:
     similarity: str | None = None
     adapters: bool = False
     library_version: str | None = None
+    languages: tuple[str, ...] = ()
 
     @property
     def is_encoder(self) -> bool:
@@ -61,6 +63,18 @@ def model_kind(folder: Path) -> ModelKind:
         similarity=host.get("similarity_fn_name") or "cosine",
         adapters=adapters,
         library_version=version,
+        languages=_language_routes(folder),
+    )
+
+
+def _language_routes(folder: Path) -> tuple[str, ...]:
+    """Routes of a router behind the encoder, but for the one that is taken without a task."""
+    found = (read_json_object(path) for path in sorted(folder.glob("*_Router/router_config.json")))
+    return tuple(
+        route
+        for config in found
+        for route in config.get("structure") or ()
+        if route != (config.get("parameters") or {}).get("default_route")
     )
 
 

@@ -53,10 +53,23 @@ def _examples(facts: CardFacts) -> tuple[tuple[str, str, str], tuple[str, str, s
 
 def _encoder(facts: CardFacts) -> list[str]:
     (own, *_), (other, _, rain) = _examples(facts)
-    return [
+    load = [
         "from sentence_transformers import SentenceTransformer",
         "",
         f'model = SentenceTransformer("{_model(facts)}")',
+    ]
+    if len(facts.kind.languages) > 1:
+        # A mean of its own for each language, that of all where encode is not told which.
+        first, second = facts.kind.languages[:2]
+        own, other = (_BOOKS.get(canonical_language(code), _BOOKS["eng"])[0] for code in (first, second))
+        return [
+            *load,
+            f'source = model.encode(["{own}"], task="{first}")  # without task: centred by the mean of all languages',
+            f'target = model.encode(["{other}"], task="{second}")',
+            "print(model.similarity(source, target))",
+        ]
+    return [
+        *load,
         f'vectors = model.encode(["{own}", "{other}", "{rain}"])',
         "print(model.similarity(vectors, vectors))",
     ]

@@ -48,7 +48,8 @@ def fit_adapter(
         source: Sentence vectors of one language, float32. *Shape:* ``(pairs, dim)``
         target: Of their translations, on the same device. *Shape:* ``(pairs, dim)``
         recipe: Network, loss and training options; its seed fixes weights, dropout, batches and random negatives.
-        pairs: The ``Dataset`` of their texts; no text is then its own negative. Without it rows count as distinct.
+        pairs: The ``Dataset`` of their texts, with their languages; no text is then its own negative. Without it rows
+            count as distinct, and the languages are called ``source`` and ``target``.
         description: Of the progress bar.
 
     Raises:
@@ -83,7 +84,17 @@ def fit_adapter(
                     bar.update(step - bar.n)
                     bar.set_postfix(loss=f"{history[-1]['loss']:.4f}")
                     total, since = torch.zeros_like(total), 0
-    return Fit(centred(adapter, source, target), steps, history)
+    return Fit(
+        centred(adapter, torch.cat([source, target]), languages_of(pairs, len(source)), recipe.adapter.centre),
+        steps,
+        history,
+    )
+
+
+def languages_of(pairs: Any, rows: int) -> list[str]:
+    """Language of each text, all source texts first."""
+    sides = ("source", "target")
+    return [code for side in sides for code in ([side] * rows if pairs is None else pairs[f"{side}_language"][:])]
 
 
 def _batches(rows: int, pairs: Any, recipe: AdapterRecipe) -> Iterator[tuple[int, list[int]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -9,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from sentence_transformers.base.modules import Dense, Normalize
 from torch import Tensor, nn
+
+from st_xling.models.centre import Centre, Centring, fit_centring
 
 Network = Literal["linear", "tanh", "relu", "two-layer"]
 
@@ -57,42 +60,45 @@ class Adapter(nn.Module):
 
 @dataclass(frozen=True)
 class FittedAdapter:
-    """An adapter and the mean of its unit vectors over the training text of both sides.
+    """An adapter, and the means of its unit vectors over the training text.
 
     Attributes:
         adapter: Trained, without dropout; ``None``: the vectors as they are, to be centred alone.
-        mean: *Shape:* ``(dim,)``
+        centring: ``None``: vectors are brought to unit length alone.
     """
 
     adapter: Adapter | None
-    mean: Tensor
+    centring: Centring | None
 
     @torch.no_grad()
-    def __call__(self, vectors: Tensor) -> Tensor:
-        """Adapt, normalise, centre, normalise. *Shape:* ``(texts, dim)`` → the same, of length 1"""
+    def __call__(self, vectors: Tensor, language: str | None = None) -> Tensor:
+        """Adapt, normalise, centre, normalise. *Shape:* ``(texts, dim)`` → the same, of length 1
+
+        Args:
+            vectors: Sentence vectors of one language.
+            language: Centred by its mean; by the joint one where it has none.
+        """
         adapted = vectors if self.adapter is None else self.adapter(vectors)
-        return F.normalize(F.normalize(adapted, dim=-1) - self.mean, dim=-1)
+        return F.normalize(adapted, dim=-1) if self.centring is None else self.centring(adapted, language)
 
     def stock_modules(self) -> list[Any]:
         """The same as modules of sentence-transformers, to follow an encoder's pooling."""
-        dim = len(self.mean)
-        unit, minus = torch.eye(dim), -self.mean.cpu()
-        centre = Dense(dim, dim, activation_function=nn.Identity(), init_weight=unit, init_bias=minus)
         stages = [] if self.adapter is None else list(self.adapter.stages)
-        return [*stages, Normalize(), centre, Normalize()]
+        return [*stages, *([Normalize()] if self.centring is None else self.centring.modules())]
 
 
 @torch.no_grad()
-def centred(adapter: Adapter | None, *sides: Tensor) -> FittedAdapter:
-    """The adapter with the mean of what it makes of ``sides``, each side counting alike.
-
-    One mean for all languages: a published model is not told what language it reads.
+def centred(
+    adapter: Adapter | None, vectors: Tensor, languages: Sequence[str], centre: Centre = "per_language"
+) -> FittedAdapter:
+    """The adapter with the means of what it makes of the training text, see :func:`fit_centring`.
 
     Args:
         adapter: Trained; ``None``: the identity.
-        sides: Sentence vectors of the training text. *Shape of each:* ``(texts, dim)``
+        vectors: Sentence vectors of the training text. *Shape:* ``(texts, dim)``
+        languages: Of each of its texts.
+        centre: ``"per_language"``, ``"joint"`` or ``"none"``.
     """
     if adapter is not None:
         adapter.eval()
-    units = [F.normalize(side if adapter is None else adapter(side), dim=-1) for side in sides]
-    return FittedAdapter(adapter, torch.stack([unit.mean(dim=0) for unit in units]).mean(dim=0))
+    return FittedAdapter(adapter, fit_centring(vectors if adapter is None else adapter(vectors), languages, centre))

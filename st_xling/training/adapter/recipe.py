@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from st_xling.losses.siamese_contrastive import Distance, Negatives, check_options
+from st_xling.models.centre import Centre, check_centre
 from st_xling.models.load import Pooling
 from st_xling.training.adapter.network import Network, check_network
 from st_xling.training.recipe import TrainingOptions, check_training, training_options
@@ -28,11 +29,14 @@ class AdapterOptions:
         layer: Of the encoder, counted from 1; in a sweep each in turn.
         network: ``"linear"``, ``"tanh"``, ``"relu"`` or ``"two-layer"``, see :class:`Adapter`.
         dropout: Of its outputs, while it is trained.
+        centre: After training, ``"per_language"``: each language's unit vectors less their own mean, as in the paper;
+            ``"joint"``: less one mean of all languages; ``"none"``: unit length alone.
     """
 
     layer: int = 7
     network: Network = "linear"
     dropout: float = 0.2
+    centre: Centre = "per_language"
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,7 @@ def load_adapter_recipe(
         training=check_training(training_options(raw.get("training"))),
     )
     check_network(recipe.adapter.network, recipe.adapter.dropout)
+    check_centre(recipe.adapter.centre)
     check_options(recipe.loss.margin, recipe.loss.distance, recipe.loss.negatives)
     if recipe.model.pooling not in get_args(Pooling):
         raise ValueError(f"model.pooling must be one of {get_args(Pooling)}: got {recipe.model.pooling!r}.")

@@ -13,6 +13,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from st_xling._version import __version__
+from st_xling.data.languages import UNKNOWN
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.adapters import has_adapters, merge_adapters
 from st_xling.models.layers import check_layer, cut_to_layer, layer_count
@@ -91,7 +92,7 @@ def train_adapter(
 
     Raises:
         ValueError: Empty data, one pair only, a layer that the encoder lacks, a cache of another model, an occupied
-            folder; a sweep without an evaluator.
+            folder; a sweep without an evaluator; means by language, of text whose language is not known.
         TrainingInterrupted: Ctrl-C while training.
     """
     tiny = check_tiny(tiny, model)
@@ -102,6 +103,7 @@ def train_adapter(
         mixed = mix(data)
         data, leak = check_leaks(data, evaluator, evaluation, on_leak=on_leak)
         pairs = mixed if leak is None or not leak.dropped else mix(data)
+        _check_languages(recipe, data)
         encoder = _encoder(recipe, model, tiny, pairs)
         rows = _rows(recipe, encoder, sweep=sweep)
         manifest = _manifest(recipe, data, model, tiny, evaluator, sweep=sweep, command=command)
@@ -134,7 +136,11 @@ def train_adapter(
 def stock_model(
     encoder: SentenceTransformer, layer: int, fitted: FittedAdapter, recipe: AdapterRecipe
 ) -> SentenceTransformer:
-    """The encoder cut to ``layer``, pooling, the adapter, and normalise–centre–normalise: the host's modules alone."""
+    """The encoder cut to ``layer``, pooling, the adapter, and its centring: modules of sentence-transformers alone.
+
+    Centred by language, ``encode(texts, task="zh")`` takes the mean of that language, ``encode`` the joint one; see
+    :meth:`~st_xling.models.centre.Centring.modules`.
+    """
     cut = cut_to_layer(encoder, layer, pooling=recipe.model.pooling)
     stock = SentenceTransformer(modules=[*cut, *copy.deepcopy(fitted).stock_modules()], device=str(encoder.device))
     return stock.eval()
@@ -158,6 +164,19 @@ def _encoder(
     if kind != torch.float32:
         raise ValueError(f"the encoder must have float32 weights, as its adapter has: got {kind}; call .float() first.")
     return encoder.eval()
+
+
+def _check_languages(recipe: AdapterRecipe, data: Mapping[str, Dataset]) -> None:
+    unknown = [
+        name
+        for name, part in data.items()
+        if UNKNOWN in (*part.unique("source_language"), *part.unique("target_language"))
+    ]
+    if unknown and recipe.adapter.centre == "per_language":
+        raise ValueError(
+            f"a mean for each language needs the languages of the text: {', '.join(unknown)} does not say them all; "
+            "name them (zh-vi=PATH), or take adapter.centre joint."
+        )
 
 
 def _rows(recipe: AdapterRecipe, encoder: SentenceTransformer, *, sweep: bool) -> list[LayerRow]:

@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from st_xling.models.centre import Centre
 from st_xling.models.load import Pooling
-from st_xling.training.adapter.fit import Fit, fit_adapter
+from st_xling.training.adapter.fit import Fit, fit_adapter, languages_of
 from st_xling.training.adapter.layer_vectors import Column
-from st_xling.training.adapter.network import FittedAdapter, centred
+from st_xling.training.adapter.network import centred
 from st_xling.training.adapter.recipe import AdapterRecipe
 from st_xling.training.adapter.vector_cache import VectorCache
 
@@ -24,6 +25,7 @@ class Judge(Protocol):
     """An evaluator that can judge vectors, as ``PrecisionEvaluator``."""
 
     pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]]
+    languages: Mapping[str, tuple[str | None, str | None]]
     primary_measure: str
     at: tuple[int, ...]
 
@@ -56,14 +58,16 @@ class LayerResult:
         row: What was trained on.
         fit: The adapter, its steps and losses.
         figures: Of each of ``STAGES`` the evaluator's metrics; empty without one.
+        centred_by: What gave the figures of ``centred``: the better one of ``"joint"`` and ``"per_language"``.
     """
 
     row: LayerRow
     fit: Fit = field(repr=False)
     figures: dict[str, dict[str, float]]
+    centred_by: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        return {"layer": self.row.label, **self.figures}
+        return {"layer": self.row.label, **self.figures, "centred_by": self.centred_by}
 
 
 def sweep_rows(layers: int, pooling: Pooling = "mean") -> list[LayerRow]:
@@ -96,14 +100,22 @@ def try_layer(
     if judge is None:
         return LayerResult(row, fit, {})
     sides = {name: (vectors(left), vectors(right)) for name, (left, right) in judge.pairs.items()}
-    made: dict[str, FittedAdapter | Callable[[Tensor], Tensor]] = dict(
-        zip(STAGES, (lambda side: side, centred(None, source, target), fit.fitted))
-    )
-    figures = {
-        stage: judge.judge({name: (_array(make(a)), _array(make(b))) for name, (a, b) in sides.items()})
-        for stage, make in made.items()
-    }
-    return LayerResult(row, fit, figures)
+
+    def judged(make: Callable[[Tensor, str | None], Tensor]) -> dict[str, float]:
+        return judge.judge(
+            {
+                name: (_array(make(left, judge.languages[name][0])), _array(make(right, judge.languages[name][1])))
+                for name, (left, right) in sides.items()
+            }
+        )
+
+    # What an adapter has to beat is the better way to centre, whichever its own is.
+    text, languages = torch.cat([source, target]), languages_of(pairs, len(source))
+    ways: tuple[Centre, ...] = ("per_language", "joint")
+    centrings = {way: judged(centred(None, text, languages, way)) for way in ways}
+    best = max(centrings, key=lambda way: centrings[way][judge.primary_measure])
+    stages = (judged(lambda side, _: side), centrings[best], judged(fit.fitted))
+    return LayerResult(row, fit, dict(zip(STAGES, stages)), best)
 
 
 def best_row(results: Sequence[LayerResult], measure: str) -> LayerResult:
@@ -113,13 +125,16 @@ def best_row(results: Sequence[LayerResult], measure: str) -> LayerResult:
 
 
 def layer_table(results: Sequence[LayerResult], at: Sequence[int] = (1, 5)) -> str:
-    """Layer x P@N, mean of both directions, in percent: one line a row, without a final newline."""
+    """Layer x P@N, mean of both directions, in percent: one line a row, without a final newline.
+
+    The last column is how the vectors without an adapter were centred: by the better of both ways.
+    """
     heads = [f"{stage} P@{n}" for stage in STAGES for n in at]
-    lines = ["layer  " + "  ".join(heads)]
+    lines = ["layer  " + "  ".join(heads) + "  centred by"]
     for result in results:
         values = [100 * result.figures[stage][f"mean_p@{n}"] for stage in STAGES for n in at]
         cells = "  ".join(f"{value:{len(head)}.1f}" for head, value in zip(heads, values))
-        lines.append(f"{result.row.label:>5}  {cells}")
+        lines.append(f"{result.row.label:>5}  {cells}  {result.centred_by}")
     return "\n".join(lines)
 
 

@@ -24,13 +24,17 @@ class RetrievalOptions:
     """What only retrievers have.
 
     Attributes:
-        encoders: ``"shared"``, or ``"separate"``: one for queries and one for passages, from the same start.
+        encoders: ``"separate"``: one for queries and one for passages, from the same start, of which the contrastive
+            terms train the latter alone, as in the paper; or ``"shared"``.
         gradients: ``"one_by_one"``: each term is computed and its gradient added before the next, as in the paper, in
             the memory of the largest; ``"together"``: one backward pass through all. The step is the same.
+        parallel_batch_size: Pairs of parallel text in a batch, and as many of the others, beside
+            ``training.batch_size`` queries; ``None``: as many as queries.
     """
 
-    encoders: str = "shared"
+    encoders: str = "separate"
     gradients: str = "one_by_one"
+    parallel_batch_size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,15 @@ def load_retrieval_recipe(
         if getattr(options, name) not in choices:
             given = getattr(options, name)
             raise ValueError(f"{_SECTION}.{name} must be one of {', '.join(choices)}: got {given!r}.")
+    size = options.parallel_batch_size
+    if size is not None and size < 2:
+        raise ValueError(f"{_SECTION}.parallel_batch_size must be at least 2 pairs, to contrast: got {size}.")
     recipe = recipe_of(raw, Path(name_or_path).stem, tiny=tiny, overrides=changes, other_sections=(_SECTION,))
     _check(recipe)
+    if size is not None and not set(recipe.losses) & {SEMANTIC, LANGUAGE}:
+        raise ValueError(
+            f"{recipe.name} reads no parallel text: got {_SECTION}.parallel_batch_size {size}; leave it out."
+        )
     fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(Recipe)}
     return RetrievalRecipe(**fields, retrieval=options)
 

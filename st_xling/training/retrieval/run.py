@@ -27,7 +27,7 @@ from st_xling.training.progress import StderrProgress
 from st_xling.training.retrieval.encoders import ROUTES, has_routes, separate_encoders
 from st_xling.training.retrieval.leaks import check_query_leaks
 from st_xling.training.retrieval.recipe import RetrievalRecipe
-from st_xling.training.retrieval.sources import RetrievalSources, join_sources
+from st_xling.training.retrieval.sources import RetrievalSources, batch_rows, join_sources
 from st_xling.training.retrieval.terms import TermByTermLoss
 from st_xling.training.retrieval.trainer import RetrievalTrainer
 from st_xling.training.run import TrainingResult, dev_data, run_trainer
@@ -168,6 +168,7 @@ def _trainer(
     options = dataclasses.replace(recipe.training, max_steps=total_steps(recipe.training, sources.rows))
     metric = None if evaluator is None else f"eval_{evaluator.primary_metric}"
     arguments = training_arguments(options, folder.training, rows=None, best_metric=metric)
+    arguments.per_device_train_batch_size = batch_rows(recipe)
     if has_routes(encoder):
         arguments.router_mapping = {name: ROUTES.get(name, "document") for name in names}
     trainer = RetrievalTrainer(

@@ -7,8 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from st_xling.training.collator import CrossLingualDataCollator
 from st_xling.training.retrieval.terms import TermByTermLoss
 from st_xling.training.trainer import CrossLingualTrainer
+
+
+class RetrievalCollator(CrossLingualDataCollator):
+    """Batches whose columns may be of unequal length: cells that are ``None`` are left out."""
+
+    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+        batch: dict[str, Any] = {}
+        for name in features[0] if features else ():
+            batch |= super().__call__([{name: row[name]} for row in features if row[name] is not None])
+        return batch
 
 
 class RetrievalTrainer(CrossLingualTrainer):
@@ -20,6 +31,8 @@ class RetrievalTrainer(CrossLingualTrainer):
     Args:
         one_by_one: Whether to; otherwise there is one backward pass.
     """
+
+    data_collator_class = RetrievalCollator
 
     def __init__(self, *args: Any, one_by_one: bool = True, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

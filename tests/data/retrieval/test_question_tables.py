@@ -43,6 +43,68 @@ def test_named_columns_of_a_file(tmp_path: Path) -> None:
     assert load_query_passage_specs([f"en={path}?columns=query,answer"])["en"]["target"][:] == ["a"]
 
 
+WRONG = [("q1", "p1", "n1", "m1"), ("问？", "答。", "错。", "也错。")]
+
+
+def written(path: Path, rows: Any = WRONG) -> Path:
+    """The rows in the form that the file's ending asks for; names are query, passage, negative_1, negative_2."""
+    names = ("query", "passage", "negative_1", "negative_2")
+    if path.suffix == ".parquet":
+        from datasets import Dataset
+
+        Dataset.from_dict(dict(zip(names, map(list, zip(*rows))))).to_parquet(str(path))
+        return path
+    join = {".tsv": "\t".join, ".csv": ",".join}.get(path.suffix)
+    lines = [join(row) if join else json.dumps(dict(zip(names, row))) for row in rows]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet", "tsv", "csv"])
+def test_hard_negatives_beside_the_passage(ending: str, tmp_path: Path) -> None:
+    pairs = load_query_passage_specs([f"en={written(tmp_path / f'q.{ending}')}"])["en"]
+    assert pairs.column_names[4:] == ["negative_1", "negative_2"]
+    assert list(zip(pairs["source"], pairs["target"], pairs["negative_1"], pairs["negative_2"])) == WRONG
+    if ending in ("jsonl", "parquet"):
+        chosen = load_query_passage_specs([f"en={tmp_path / f'q.{ending}'}?columns=query,passage,negative_2"])["en"]
+        assert chosen.column_names[4:] == ["negative_1"] and chosen["negative_1"][:] == ["m1", "也错。"]
+        none = load_query_passage_specs([f"en={tmp_path / f'q.{ending}'}?columns=query,passage"])["en"]
+        assert len(none.column_names) == 4
+
+
+def test_rows_without_a_negative_are_faults(tmp_path: Path) -> None:
+    rows = [*WRONG, ("q3", "p3", "n3", " "), ("q4", "", "n4", "m4"), ("q5", "p5", "n5", "m5")]
+    for ending in ("jsonl", "tsv"):
+        path = written(tmp_path / f"q.{ending}", rows)
+        with pytest.raises(ValueError, match=r":3: no negative (.|\n)*:4: empty side"):
+            load_query_passage_specs([f"en={path}"])
+        kept = load_query_passage_specs([f"en={path}"], skip_bad_lines=True)["en"]
+        assert list(zip(kept["source"], kept["negative_2"])) == [("q1", "m1"), ("问？", "也错。"), ("q5", "m5")]
+    path.write_text("q\tp\tn\nq\tp\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r":2: wrong columns \(expected 3, as in the first line, got 2\)"):
+        load_query_passage_specs([f"en={path}"])
+
+
+def test_mr_tydis_negative_passages(tmp_path: Path) -> None:
+    def passages(*texts: str) -> list[dict[str, str]]:
+        return [{"docid": text, "title": "", "text": text} for text in texts]
+
+    rows = [
+        {"query_id": "1", "query": "q1", "positive_passages": passages("a", "b"), "negative_passages": passages("x")},
+        {"query_id": "2", "query": "q2", "positive_passages": passages("c"), "negative_passages": passages("y", "z")},
+    ]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    pairs = load_query_passage_specs([f"fi={tmp_path}?negatives=1"])["fi"]
+    assert list(zip(pairs["source"], pairs["target"], pairs["negative_1"])) == [
+        ("q1", "a", "x"), ("q1", "b", "x"), ("q2", "c", "y")
+    ]  # fmt: skip
+    assert len(load_query_passage_specs([f"fi={tmp_path}"])["fi"].column_names) == 4
+    with pytest.raises(ValueError, match="query 1 has 1 negative_passages of 2"):
+        load_query_passage_specs([f"fi={tmp_path}?negatives=2"])
+    kept = load_query_passage_specs([f"fi={tmp_path}?negatives=2"], skip_bad_lines=True)["fi"]
+    assert (kept["source"][:], kept["negative_2"][:]) == (["q2"], ["z"])
+
+
 def test_a_data_set_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its id, as the host finds it where it is cached or, here, beside the working folder."""
     import datasets
@@ -71,8 +133,12 @@ def test_a_data_set_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ("en={squad}?split=train", "is a file, which has no split"),
         ("en={squad}?columns=a,b", "is a file, which has no columns"),
         ("en={squad}?corpus=x", "is read with columns, name, split: got corpus"),
-        ("en={folder}?columns=a,b", "is read with split, corpus, queries: got columns"),
-        ("en={jsonl}?columns=query", "expected two columns"),
+        ("en={folder}?columns=a,b", "is read with split, corpus, queries, negatives: got columns"),
+        ("en={jsonl}?columns=query", "each once: got query"),
+        ("en={jsonl}?columns=query,query", "each once: got query,query"),
+        ("en={jsonl}?columns=query,passage,wrong", r"q.jsonl:1: no negative \(expected text in wrong\)"),
+        ("en={folder}?negatives=two", "negatives= takes how many .* got 'two'"),
+        ("en={folder}?negatives=1", "{folder} has no train.jsonl"),
         ("en={folder}/q.docx", "expected a file that ends in"),
         ("en={folder}/no.json", "no.json"),
     ],
@@ -81,7 +147,7 @@ def test_what_is_refused(spec: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "q.docx").write_text("x", encoding="utf-8")
     (tmp_path / "q.jsonl").write_text('{"query": "q", "passage": "p"}\n', encoding="utf-8")
     given = spec.format(squad=squad(tmp_path / "train.json"), folder=tmp_path, jsonl=tmp_path / "q.jsonl")
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
+    with pytest.raises((ValueError, FileNotFoundError), match=message.replace("{folder}", str(tmp_path))):
         load_query_passage_specs([given])
 
 

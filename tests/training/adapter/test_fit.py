@@ -34,6 +34,8 @@ def sides() -> tuple[Tensor, Tensor]:
         {"loss.distance": "cosine", "loss.negatives": "average"},
         {"loss.negatives": "random"},
         {"loss.negatives": "hardest"},
+        {"loss.negatives": "none"},
+        {"adapter.centre": "none"},
     ],
     ids=lambda options: ",".join(map(str, options.values())) or "paper",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from sentence_transformers.base.modules import Router
 from torch import Tensor, nn
 
 from st_xling.training.adapter import Adapter, centred
@@ -31,19 +32,18 @@ def test_networks_and_their_stock_modules(network: str) -> None:
     adapter.eval()
     torch.testing.assert_close(adapter(source), by_definition(network, adapter, source), rtol=1e-9, atol=0)
 
-    fitted = centred(adapter.train(), source, target)
-    assert not adapter.training, "the mean is taken without dropout"
+    fitted = centred(adapter.train(), torch.cat([source, target]), ["zh"] * 9 + ["vi"] * 5)
+    assert not adapter.training, "the means are taken without dropout"
     units = [nn.functional.normalize(adapter(side), dim=-1) for side in (source, target)]
-    mean = (units[0].mean(dim=0) + units[1].mean(dim=0)) / 2
-    torch.testing.assert_close(fitted.mean, mean)
-    shifted = units[0] - mean
-    torch.testing.assert_close(fitted(source), shifted / shifted.norm(dim=-1, keepdim=True))
-
-    features = {"sentence_embedding": source}
-    for module in fitted.stock_modules():
-        assert type(module).__module__.startswith("sentence_transformers.")
-        features = module.double()(features)
-    torch.testing.assert_close(features["sentence_embedding"], fitted(source))
+    means = {language: unit.mean(dim=0) for language, unit in zip(("zh", "vi"), units)}
+    for language, mean in {**means, None: (means["zh"] + means["vi"]) / 2}.items():
+        shifted = units[0] - mean
+        torch.testing.assert_close(fitted(source, language), shifted / shifted.norm(dim=-1, keepdim=True))
+        features, options = {"sentence_embedding": source}, {"task": language} if language else {}
+        for module in fitted.stock_modules():
+            assert type(module).__module__.startswith("sentence_transformers.")
+            features = module.double()(features, **(options if isinstance(module, Router) else {}))
+        torch.testing.assert_close(features["sentence_embedding"], fitted(source, language))
 
 
 def test_dropout_acts_in_training_alone() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from st_xling.training.adapter import adapter_recipe_names, is_adapter_recipe, load_adapter_recipe
+from st_xling.training.arguments import total_steps
 
 
 def test_the_papers_settings() -> None:
@@ -17,7 +18,10 @@ def test_the_papers_settings() -> None:
     assert (recipe.adapter.layer, recipe.adapter.network, recipe.adapter.dropout) == (7, "linear", 0.2)
     assert (recipe.loss.margin, recipe.loss.distance, recipe.loss.negatives) == (1.0, "euclidean", "worst")
     training = recipe.as_dict()["training"]
-    assert (training["epochs"], training["batch_size"], training["learning_rate"]) == (70, 64, 5e-6)
+    assert (training["epochs"], training["batch_size"], training["learning_rate"]) == (70, 32, 5e-6)
+    # 2,016 pairs and as many negatives are 4,032 labelled rows: 63 batches of 64 an epoch.
+    assert total_steps(recipe.training, 2016) == 70 * 4032 // 64 == 4410
+    assert recipe.adapter.centre == "per_language"
     assert (training["schedule"], training["weight_decay"]) == ("constant", 0.0)
     assert "lora" not in training
     assert load_adapter_recipe("sf", tiny=True).adapter.layer == 1
@@ -37,6 +41,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         ("adapter.layers", 3, "adapter has no key 'layers'; did you mean 'layer'"),
         ("adapter.network", "lnear", "network must be one of .* got 'lnear'"),
         ("adapter.dropout", 1, "dropout must be in"),
+        ("adapter.centre", "language", "centre must be one of per_language, joint, none: got 'language'"),
         ("adapter.layer", 2.5, "adapter.layer must be a whole number: got 2.5"),
         ("loss.distance", "chebyshev", "distance must be one of"),
         ("loss.margin", 0, "margin must be above 0"),

@@ -15,9 +15,12 @@ import torch
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation import PrecisionEvaluator
+from st_xling.hub.known_files import describe
 from st_xling.models import tiny_encoder
+from st_xling.models.centre import centred_model, fit_centring
+from st_xling.models.layers import cut_to_layer
 from st_xling.training.adapter import VectorCache, layer_table, load_adapter_recipe, train_adapter
-from tests.models.test_stock import SCRIPT, TEXTS
+from tests.models.test_stock import TEXTS
 
 FAST = {"training.epochs": 20, "training.learning_rate": 1e-3, "training.batch_size": 32, "loss.negatives": "hardest"}
 
@@ -39,29 +42,52 @@ def encoder(data: dict[str, Any]) -> Any:
     return tiny_encoder(texts, vocabulary=400, hidden_size=64, layers=3, dropout=0.0).to("cpu").eval()
 
 
-@pytest.mark.parametrize("network", ["linear", "tanh", "relu", "two-layer"])
+ROUTED = """
+import sys
+sys.modules["st_xling"] = None
+import numpy as np
+from sentence_transformers import SentenceTransformer
+folder, texts, goal = sys.argv[1], sys.argv[2:-1], sys.argv[-1]
+model = SentenceTransformer(folder, device="cpu")
+np.save(goal, [model.encode(texts, task=task) for task in ("zh", "vi", None, "query")])
+try:
+    model.encode(texts, task="th")
+except ValueError as error:
+    assert "'zh'" in str(error) and "'vi'" in str(error)
+else:
+    sys.exit("a language without a mean has a route")
+"""
+
+
+@pytest.mark.parametrize(("network", "centre"), [("two-layer", "per_language"), ("tanh", "joint"), ("relu", "none")])
 def test_the_saved_model_is_stock_and_says_what_the_adapter_says(
-    network: str, data: dict[str, Any], encoder: Any, evaluator: PrecisionEvaluator, tmp_path: Path
+    network: str, centre: str, data: dict[str, Any], encoder: Any, evaluator: PrecisionEvaluator, tmp_path: Path
 ) -> None:
-    recipe = load_adapter_recipe("sf", overrides={**FAST, "adapter.layer": 2, "adapter.network": network})
+    options = {"adapter.layer": 2, "adapter.network": network, "adapter.centre": centre}
     out = tmp_path / "run"
+    recipe = load_adapter_recipe("sf", overrides={**FAST, **options})
     result = train_adapter(recipe, data, out, model=encoder, evaluator=evaluator, cache=tmp_path / "cache")
     cache = VectorCache(encoder, tmp_path / "cache")
     columns = result.chosen.row.columns
     cache.fill(TEXTS, columns)
-    expected = result.chosen.fit.fitted(torch.from_numpy(cache.read(TEXTS, columns[0]))).numpy()
-    np.testing.assert_allclose(result.model.encode(TEXTS), expected, rtol=0, atol=1e-5)
+    vectors, fitted = torch.from_numpy(cache.read(TEXTS, columns[0])), result.chosen.fit.fitted
+    np.testing.assert_allclose(result.model.encode(TEXTS), fitted(vectors).numpy(), rtol=0, atol=1e-5)
 
-    if network == "two-layer":  # in a process without this package
-        goal = tmp_path / "embeddings.npy"
-        words = [sys.executable, "-c", SCRIPT, str(out), *TEXTS, str(goal)]
-        ran = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=120)
-        assert ran.returncode == 0, ran.stderr
-        np.testing.assert_allclose(np.load(goal), expected, rtol=0, atol=1e-5)
-    assert json.loads((out / "config.json").read_text(encoding="utf-8"))["num_hidden_layers"] == 2
+    middle = {"per_language": ["Normalize", "Router", "Normalize"], "joint": ["Normalize", "Dense", "Normalize"]}
     kinds = [entry["type"].rsplit(".", 1)[1] for entry in json.loads((out / "modules.json").read_text("utf-8"))]
     dense = ["Dense"] * (2 if network == "two-layer" else 1)
-    assert kinds == ["Transformer", "Pooling", *dense, "Normalize", "Dense", "Normalize"]
+    assert kinds == ["Transformer", "Pooling", *dense, *middle.get(centre, ["Normalize"])]
+    if centre == "per_language":  # in a process without this package
+        goal = tmp_path / "embeddings.npy"
+        words = [sys.executable, "-c", ROUTED, str(out), *TEXTS, str(goal)]
+        ran = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+        assert ran.returncode == 0, ran.stderr
+        expected = [fitted(vectors, language).numpy() for language in ("zh", "vi", None, None)]
+        np.testing.assert_allclose(np.load(goal), expected, rtol=0, atol=1e-5)
+        assert np.abs(expected[0] - expected[1]).max() > 1e-2
+        nested = [path.relative_to(out).as_posix() for path in out.glob("*_Router/**/*") if path.is_file()]
+        assert len(nested) == 7 and all(map(describe, nested)), "all of it is published"
+    assert json.loads((out / "config.json").read_text(encoding="utf-8"))["num_hidden_layers"] == 2
     assert str(tmp_path) not in (out / "README.md").read_text(encoding="utf-8")
 
     figures = json.loads((out / "results.json").read_text(encoding="utf-8"))["training"]
@@ -69,8 +95,31 @@ def test_the_saved_model_is_stock_and_says_what_the_adapter_says(
     assert figures["layers"][0]["trained"]["mean_p@1"] == pytest.approx(judged["dev_mean_p@1"])
     assert figures["best_dev"] == figures["layers"][0]["trained"]["mean_p@1"]
     assert figures["layer"] == 2 and figures["signature"] == evaluator.signature
-    if network == "linear":
-        assert figures["best_dev"] > figures["layers"][0]["untrained"]["mean_p@1"]
+
+
+def test_the_better_centring_is_what_an_adapter_has_to_beat(
+    data: dict[str, Any], encoder: Any, evaluator: PrecisionEvaluator, tmp_path: Path
+) -> None:
+    """A tiny encoder of random weights sets languages far apart, which one mean of both cannot undo."""
+    recipe = load_adapter_recipe("sf", overrides={**FAST, "adapter.layer": 1, "training.max_steps": 1})
+    result = train_adapter(recipe, data, tmp_path / "run", model=encoder, evaluator=evaluator, cache=tmp_path / "c")
+    cut = cut_to_layer(encoder, 1)
+    found = {}
+    for way in ("joint", "per_language"):
+        texts = [text for side in ("source", "target") for text in data["zh-vi"][side][:]]
+        centring = fit_centring(torch.from_numpy(cut.encode(texts)), ["zh"] * 160 + ["vi"] * 160, way)
+        found[way] = evaluator(centred_model(cut, centring))["dev_mean_p@1"]
+    row = result.layers[0]
+    assert row.figures["centred"]["mean_p@1"] == pytest.approx(max(found.values()))
+    assert found[str(row.centred_by)] == max(found.values()) > min(found.values())
+
+
+def test_means_by_language_need_languages(data: dict[str, Any], encoder: Any, tmp_path: Path) -> None:
+    unnamed = data["zh-vi"].remove_columns("source_language").add_column("source_language", ["und"] * 160)
+    recipe = load_adapter_recipe("sf", overrides={**FAST, "adapter.layer": 1, "training.max_steps": 1})
+    with pytest.raises(ValueError, match=r"mine .* adapter.centre joint"):
+        train_adapter(recipe, {"mine": unnamed}, tmp_path / "run", model=encoder, cache=tmp_path / "cache")
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_sweep_is_one_pass_and_a_second_run_none(
@@ -94,7 +143,7 @@ def test_the_sweep_is_one_pass_and_a_second_run_none(
     assert [row.row.label for row in result.layers] == ["1", "2", "3", "all", "cls"]
     table = layer_table(result.layers).splitlines()
     assert table[0].split()[:5] == ["layer", "untrained", "P@1", "untrained", "P@5"] and len(table) == 6
-    assert all(len(line.split()) == 7 for line in table[1:])
+    assert all(len(line.split()) == 8 for line in table[1:])
     single = {row.row.label: row.figures["trained"]["mean_p@1"] for row in result.layers[:3]}
     assert single[result.chosen.row.label] == max(single.values())
 

@@ -17,6 +17,7 @@ from st_xling.evaluation.retrieval import RetrievalEvaluator
 from st_xling.losses import InBatchRankingLoss, LanguageContrastiveLoss, SemanticContrastiveLoss
 from st_xling.training import TrainingResult
 from st_xling.training.retrieval import (
+    RetrievalSources,
     TermByTermLoss,
     join_sources,
     load_retrieval_recipe,
@@ -131,7 +132,7 @@ def test_every_recipe_trains_on_the_phrasebook(name: str, tmp_path: Path) -> Non
 def test_separate_encoders_are_stock_and_resume(tmp_path: Path) -> None:
     """A run that is stopped half-way and goes on ends with the weights of one that was not; a plain model is saved."""
     sources = phrase_sources()
-    options: dict[str, Any] = {"retrieval__encoders": "separate", "training__max_steps": 6, "training__eval_steps": 3}
+    options: dict[str, Any] = {"training__max_steps": 6, "training__eval_steps": 3}
     options |= {"training__log_steps": 3, "training__keep_checkpoints": 2}
     whole = run("ir-semacl-langcl", tmp_path / "whole", sources, **options)
     loaded = SentenceTransformer(str(whole.folder), device="cpu")
@@ -153,6 +154,33 @@ def test_separate_encoders_are_stock_and_resume(tmp_path: Path) -> None:
         torch.testing.assert_close(value.cpu(), weights(resumed.model)[name].cpu(), rtol=0, atol=0)
 
 
+def test_batches_of_unequal_size_and_hard_negatives(tmp_path: Path) -> None:
+    """What the loss sees of a step: 8 queries, 8 passages, 8 negatives; 20 pairs of parallel text."""
+    sources = phrase_sources()
+    asked = sources.queries["en"].add_column(
+        "negative_1", [f"Nicht: {text}" for text in sources.queries["en"]["target"]]
+    )
+    sources = RetrievalSources({"en": asked}, sources.parallel, sources.others)
+    seen: dict[str, set[tuple[int, ...]]] = {}
+    rows: Any = lambda self, batch, labels: seen.setdefault(type(self).__name__, set()).add(  # noqa: E731
+        tuple(len(column["sentence_embedding"]) for column in batch)
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in (InBatchRankingLoss, SemanticContrastiveLoss, LanguageContrastiveLoss):
+            own = kind.compute_loss
+            patch.setattr(kind, "compute_loss", lambda *given, own=own: (rows(*given), own(*given))[1])
+        result = run(
+            "ir-semacl-langcl", tmp_path / "run", sources, training__max_steps=3, training__batch_size=8,
+            retrieval__parallel_batch_size=20,
+        )  # fmt: skip
+    assert result.steps == 3
+    assert seen == {
+        "InBatchRankingLoss": {(8, 8, 8)},
+        "SemanticContrastiveLoss": {(20, 20)},
+        "LanguageContrastiveLoss": {(20, 20, 20)},
+    }
+
+
 def test_the_best_checkpoint_by_retrieval(tmp_path: Path) -> None:
     held = phrases("de", 40, split="dev")
     passages = {f"p{row}": text for row, text in enumerate(held["source"][:])}
@@ -171,6 +199,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     sources, recipe = phrase_sources(), load_retrieval_recipe("ir-semacl-langcl", overrides=STEPS)
     with pytest.raises(ValueError, match="tiny options shape the model 'tiny' only"):
         train_retrieval(recipe, sources, tmp_path / "a", model="some/model", tiny=TINY)
+    shared = load_retrieval_recipe("ir-semacl-langcl", overrides={**STEPS, "retrieval.encoders": "shared"})
     with pytest.raises(ValueError, match="this model has separate encoders"):
-        train_retrieval(recipe, sources, tmp_path / "b", model=separate_encoders(small_encoder(sources)))
+        train_retrieval(shared, sources, tmp_path / "b", model=separate_encoders(small_encoder(sources)))
     assert not (tmp_path / "b").exists()

@@ -8,8 +8,10 @@ from collections import Counter
 import pytest
 
 from st_xling.training.retrieval import RetrievalSources, join_sources, load_retrieval_recipe
+from st_xling.training.retrieval.sources import batch_rows
 from tests.training.retrieval.phrases import phrase_sources
 
+IR = load_retrieval_recipe("ir", overrides={"training.batch_size": 8})
 RECIPE = load_retrieval_recipe("ir-semacl-langcl", overrides={"training.batch_size": 16})
 
 
@@ -65,3 +67,52 @@ def test_sources_that_do_not_fit_the_recipe() -> None:
     few = RetrievalSources({"en": everything.queries["en"].select(range(8))})
     with pytest.raises(ValueError, match="too few distinct texts for a batch of 48"):
         next(iter(join_sources(few, load_retrieval_recipe("ir"))))
+
+
+def with_negatives(sources: RetrievalSources, count: int = 2) -> RetrievalSources:
+    """Passages of other queries, none of which is asked for, as negatives."""
+    asked = sources.queries["en"]
+    for number in range(1, count + 1):
+        asked = asked.add_column(f"negative_{number}", [f"{number}: {text}" for text in asked["target"]])
+    return RetrievalSources({"en": asked}, sources.parallel, sources.others)
+
+
+def test_hard_negatives_stay_with_their_query() -> None:
+    sources = with_negatives(phrase_sources())
+    stream = join_sources(sources, RECIPE)
+    assert list(stream.features)[:4] == ["query", "passage", "negative_1", "negative_2"]
+    for row in itertools.islice(stream, 16 * 10):
+        assert (row["negative_1"], row["negative_2"]) == (f"1: {row['passage']}", f"2: {row['passage']}")
+    assert sources.manifest()["queries:en"]["sha8"] != phrase_sources().manifest()["queries:en"]["sha8"]
+
+
+def test_a_negative_is_no_other_rows_passage() -> None:
+    """In a batch it would count as wrong what is right."""
+    asked = phrase_sources(queries=48).queries["en"]
+    texts = asked["target"][:]
+    asked = asked.add_column("negative_1", [*texts[1:], texts[0]])
+    rows = list(itertools.islice(join_sources(RetrievalSources({"en": asked}), IR), 8 * 12))
+    for start in range(0, len(rows), 8):
+        batch = rows[start : start + 8]
+        assert len({text for row in batch for text in (row["passage"], row["negative_1"])}) == 16
+
+
+@pytest.mark.parametrize("parallel", [4, 24])
+def test_parallel_batches_of_their_own_size(parallel: int) -> None:
+    changes = {"training.batch_size": 16, "retrieval.parallel_batch_size": parallel}
+    recipe = load_retrieval_recipe("ir-semacl-langcl", overrides=changes)
+    size = batch_rows(recipe)
+    rows = list(itertools.islice(join_sources(phrase_sources(), recipe), size * 6))
+    assert size == max(16, parallel)
+    for start in range(0, len(rows), size):
+        batch = rows[start : start + size]
+        for name in rows[0]:
+            found = [row[name] for row in batch if row[name] is not None]
+            assert len(found) == (16 if name in ("query", "passage") else parallel)
+            assert name not in ("passage", "semantic_source", "other") or len(set(found)) == len(found)
+
+
+def test_unequal_numbers_of_negatives() -> None:
+    one, two = (with_negatives(phrase_sources(), count).queries["en"] for count in (1, 2))
+    with pytest.raises(ValueError, match="got en 1, fi 2"):
+        RetrievalSources({"en": one, "fi": two}).check(IR)
