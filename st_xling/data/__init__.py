@@ -11,7 +11,7 @@ Every dataset has the string columns ``source``, ``target``, ``source_language``
 `streams`               the same as ``datasets.IterableDataset``, for text larger than memory: ``stream_parallel``
 `tatoeba`, `bucc`       the test sets for similarity search and bitext mining, in their published layouts
 `xnli`, `pawsx`         sentence pairs with a class, for transfer: ``st_xling.data.xnli.read_xnli``
-`conllu`                tagged words of treebanks, for transfer: ``st_xling.data.conllu.read_conllu``
+`conllu`, `panx`        tagged words of treebanks; words with entities: ``read_conllu``, ``read_panx``
 `specs`                 ``DATA`` of the command line: ``de-en=corpus.tsv``, ``phrasebook:de,fr?size=8000``
 `sample`                ``?size=N&seed=S`` of any spec: a seeded sample of its rows
 `orient`                the pivot language last, whatever the order of a corpus

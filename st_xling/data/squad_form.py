@@ -117,8 +117,9 @@ def _question(entry: dict[str, Any], place: str, paragraph: int, context: str, f
 
 
 def _sentences(paragraph: dict[str, Any], place: str, context: str, faults: list[str]) -> list[tuple[int, int]]:
-    breaks = paragraph.get("sentence_breaks")
+    breaks: Any = paragraph.get("sentence_breaks")
     found: list[tuple[int, int]] = []
+    pair: Any
     for pair in breaks if isinstance(breaks, list) else [None]:
         last = found[-1][1] if found else 0
         whole = isinstance(pair, list) and len(pair) == 2 and all(isinstance(end, int) for end in pair)

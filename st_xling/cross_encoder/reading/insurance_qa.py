@@ -57,11 +57,13 @@ class PooledQuestions:
     def select(self, rows: Iterable[int]) -> PooledQuestions:
         """The questions of these numbers, in this order, with their pools."""
         chosen = [int(row) for row in rows]
-        relevant, candidates, ids = (
-            [column[row] for row in chosen] for column in (self.relevant, self.candidates, self.query_ids)
+        return replace(
+            self,
+            queries={code: [texts[row] for row in chosen] for code, texts in self.queries.items()},
+            relevant=[self.relevant[row] for row in chosen],
+            candidates=[self.candidates[row] for row in chosen],
+            query_ids=[self.query_ids[row] for row in chosen],
         )
-        queries = {code: [texts[row] for row in chosen] for code, texts in self.queries.items()}
-        return replace(self, queries=queries, relevant=relevant, candidates=candidates, query_ids=ids)
 
     def aligned_pairs(self, *, negatives_per_positive: int = 1, hard_negatives: int = 0, seed: int = 0) -> AlignedPairs:
         """Pairs to train on: each question with the relevant answers of its pool, label 1, and with others of it.
