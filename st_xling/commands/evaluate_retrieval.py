@@ -21,10 +21,11 @@ examples:
   st-xling evaluate retrieval my-encoder --data en=xquad-r/en.json --data zh=xquad-r/zh.json --pool mixed --measures MAP
   st-xling evaluate retrieval bm25 --data 'fi=miracl?split=dev' --runs runs
 
-A folder in the layout of BEIR, Mr.TyDi or MIRACL, whose passages are in the language before the equals sign; or files of
-XQuAD-R, whose sentences are the passages: --pool mixed --measures MAP is LAReQA's measure, over the best 100 sentences
-(MAP@1000: over 1,000). ?size=500&seed=0 is a sample of the queries. MODEL may be bm25. The phrasebook needs no files: xx=phrasebook?split=test&size=300&seed=0&queries=xx,yy, of which the test split
-is read unless --split or ?split= says otherwise. Needs the extra: pip install "st-xling[retrieval]".
+A folder in the layout of BEIR, Mr.TyDi or MIRACL, whose passages are in the language before the equals sign; or files
+of XQuAD-R, whose sentences are the passages: --pool mixed --measures MAP is LAReQA's measure, over the best 100
+sentences (MAP@1000: over 1,000). ?size=500&seed=0 is a sample of the queries. MODEL may be bm25. The phrasebook needs
+no files: xx=phrasebook?split=test&size=300&seed=0&queries=xx,yy, of which the test split is read unless --split or
+?split= says otherwise. Needs the extra: pip install "st-xling[retrieval]".
 """
 
 BM25 = "bm25"
