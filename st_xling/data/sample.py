@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from st_xling.data.spec_options import SpecOption, whole_above
-from st_xling.data.streams import stream_rows, text_features
 
 if TYPE_CHECKING:
-    import numpy as np
-    from datasets import IterableDataset
+    from datasets import Dataset
 
 logger = logging.getLogger(__name__)
 
@@ -56,20 +53,17 @@ class Sample(NamedTuple):
         return np.sort(np.random.default_rng(self.seed).permutation(total)[: self.size]).tolist()
 
 
-def sample_rows(dataset: Any, size: int | None, *, seed: int = 0, where: str = "data") -> Any:
+def sample_rows(dataset: Dataset, size: int | None, *, seed: int = 0, where: str = "data") -> Dataset:
     """A seeded sample of a data set's rows, in their order.
 
-    A stream is read through once, to count its rows, and then gives the same rows as the whole file would; a reservoir
-    would hold them in memory, and the first rows behind a shuffle buffer are no sample of a sorted corpus.
-
     Args:
-        dataset: A ``Dataset``, or an ``IterableDataset`` with the columns of parallel text.
+        dataset: In memory or on disk. Streams of files are sampled where they are read, with ``?size=N`` in their spec:
+            see :func:`~st_xling.data.stream_parallel`.
         size: Rows to take; ``None`` for all. Where there are fewer, all are taken, and a warning says so.
         seed: Of the draw; samples of one seed are nested, see :meth:`Sample.places`.
         where: What is sampled, for messages.
     Raises:
-        ValueError: A ``size`` below 1, a ``seed`` below 0; a stream that does not say how long it is, which may never
-            end.
+        ValueError: A ``size`` below 1, a ``seed`` below 0; a stream.
     Example:
         >>> from datasets import Dataset
         >>> sample_rows(Dataset.from_dict({"source": list("abcdef")}), 3)["source"][:]
@@ -79,44 +73,19 @@ def sample_rows(dataset: Any, size: int | None, *, seed: int = 0, where: str = "
         raise ValueError(f"{where}: expected a size above 0 and a seed from 0 up, got size={size} and seed={seed}")
     if size is None:
         return dataset
-    sample = Sample(size, seed)
-    if hasattr(dataset, "__len__"):
-        places = sample.places(len(dataset), where)
-        return dataset if len(places) == len(dataset) else dataset.select(places)
-    return _sample_stream(dataset, sample, where)
+    if not hasattr(dataset, "__len__"):
+        raise no_length(where, size)
+    places = Sample(size, seed).places(len(dataset), where)
+    return dataset if len(places) == len(dataset) else dataset.select(places)
 
 
-def _sample_stream(stream: IterableDataset, sample: Sample, where: str) -> IterableDataset:
-    import numpy as np
-    from datasets import IterableDataset, Split, SplitDict, SplitInfo
-
-    if stream_rows(stream) is None:
-        raise ValueError(
-            f"{where}: a sample of size={sample.size} needs the number of rows, which this stream does not know; read "
-            "it whole (without --stream), or leave out ?size and bound the run by --max-steps"
-        )
-    total = sum(len(batch["source"]) for batch in stream.select_columns(["source"]).iter(batch_size=10_000))
-    places = sample.places(total, where)
-    if len(places) == total:
-        return stream
-    # An array, not a list: of a list, datasets would hand each worker a part.
-    options = {"stream": stream, "places": np.array(places)}
-    sampled = IterableDataset.from_generator(
-        _chosen_rows, features=text_features(), gen_kwargs=options, split=Split.TRAIN
+def no_length(where: str, size: int) -> ValueError:
+    """The error for a stream that may never end: a reservoir would have to wait for its end, and the first rows behind
+    a shuffle buffer are no sample of a sorted corpus."""
+    return ValueError(
+        f"{where}: a sample of size={size} needs the number of rows, which a stream of the Hub does not tell; read it "
+        "whole (without --stream), or leave out ?size and bound the run by --max-steps"
     )
-    sampled.info.splits = SplitDict({"train": SplitInfo("train", num_examples=len(places))})
-    return sampled
-
-
-def _chosen_rows(stream: IterableDataset, places: np.ndarray) -> Iterator[dict[str, str]]:
-    wanted = iter(places.tolist())
-    place = next(wanted, None)
-    for number, row in enumerate(stream):
-        if number == place:
-            yield row
-            place = next(wanted, None)
-            if place is None:
-                return
 
 
 def _n(rows: int) -> str:

@@ -120,14 +120,16 @@ def load_data_specs(
         else:
             options = dict(spec.options)
             sample = Sample.pop(options, spec.text)
-            dataset = (stream_parallel if stream else read_parallel)(
-                spec.location,
-                source_language=spec.source_language,
-                target_language=spec.target_language,
-                skip_bad_lines=skip_bad_lines,
-                **options,
-            )
-            dataset = sample_rows(dataset, sample.size, seed=sample.seed, where=spec.text)
+            options |= {
+                "source_language": spec.source_language,
+                "target_language": spec.target_language,
+                "skip_bad_lines": skip_bad_lines,
+            }
+            if stream:
+                dataset = stream_parallel(spec.location, sample=sample, **options)
+            else:
+                dataset = read_parallel(spec.location, **options)
+                dataset = sample_rows(dataset, sample.size, seed=sample.seed, where=spec.text)
             loaded[free_name(_name(dataset, spec), loaded)] = dataset
     return loaded
 

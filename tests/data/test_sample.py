@@ -72,6 +72,7 @@ def test_more_than_there_is(corpus: dict[str, str], caplog: pytest.LogCaptureFix
         assert [
             record.message for record in caplog.records if "50 rows" in record.message and "40 rows" in record.message
         ]
+    (loaded,) = load_data_specs([corpus["tsv"]]).values()
     caplog.clear()
     with caplog.at_level(logging.WARNING):
         assert sample_rows(loaded, 40) is loaded
@@ -104,9 +105,17 @@ def test_refusals_in_python() -> None:
     for size, seed in ((0, 0), (1, -1)):
         with pytest.raises(ValueError, match=f"got size={size} and seed={seed}"):
             sample_rows(data, size, seed=seed)
-    endless = data.to_iterable_dataset()
     with pytest.raises(ValueError, match="x: a sample of size=1 needs the number of rows"):
-        sample_rows(endless, 1, where="x")
+        sample_rows(data.to_iterable_dataset(), 1, where="x")  # type: ignore[arg-type]
+
+
+def test_a_stream_of_the_hub_is_refused_and_its_data_read_whole_are_not(tmp_path: Path) -> None:
+    from datasets import Dataset
+
+    Dataset.from_dict({"de": [s for s, _ in ROWS], "en": [t for _, t in ROWS]}).save_to_disk(str(tmp_path / "set"))
+    with pytest.raises(ValueError, match="set: a sample of size=3 needs the number of rows"):
+        load_data_specs([f"{tmp_path / 'set'}?size=3"], stream=True)
+    assert len(load_data_specs([f"{tmp_path / 'set'}?size=3"])["de-en"]) == 3
 
 
 def test_faulty_lines_are_dropped_before_the_draw(tmp_path: Path) -> None:
