@@ -13,10 +13,12 @@ EXAMPLE = """\
 examples:
   st-xling evaluate reranking my-reranker --data en=phrasebook --data zh=phrasebook --max-candidates 20
   st-xling evaluate reranking my-reranker --data en=xquad.en.json --data zh=xquad.zh.json --json figures.json
+  st-xling evaluate reranking my-reranker --data en=insuranceQA/V2 --data zh=insuranceqa-corpus-zh --json figures.json
   st-xling evaluate reranking my-reranker --data zh=mlqa-dev-zh --query-languages en zh --max-candidates 100
 
-Files in SQuAD's form, labelled pairs, or one folder in BEIR's layout (corpus.jsonl, queries.xx.jsonl, qrels.tsv) whose
-passages are in the language before the equals sign. The phrasebook needs no files: xx=phrasebook?split=test&size=300,
+Files in SQuAD's form, labelled pairs, the folders of InsuranceQA v2 (?pool=500) and of its translation, or one folder
+in the layout of BEIR, Mr.TyDi or MIRACL whose passages are in the language before the equals sign. ?size=500&seed=0 is
+a sample of the queries, the same in each language. The phrasebook needs no files: xx=phrasebook?split=test&size=300,
 the same in each language; its test split is read unless --split or ?split= says otherwise.
 """
 

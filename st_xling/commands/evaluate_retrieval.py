@@ -19,11 +19,14 @@ examples:
   st-xling evaluate retrieval my-encoder --data 'de=phrasebook?size=300&queries=de,en' --bm25
   st-xling evaluate retrieval my-encoder --data ar=mrtydi-v1.1-arabic --data fi=mrtydi-v1.1-finnish --bm25
   st-xling evaluate retrieval my-encoder --data de=mlqa-de --data zh=mlqa-zh --pool mixed --json figures.json
+  st-xling evaluate retrieval my-encoder --data en=xquad-r/en.json --data zh=xquad-r/zh.json --pool mixed --measures MAP
   st-xling evaluate retrieval bm25 --data 'fi=miracl?split=dev' --runs runs
 
-A folder in the layout of BEIR, Mr.TyDi or MIRACL, whose passages are in the language before the equals sign. MODEL may
-be bm25. The phrasebook needs no files: xx=phrasebook?split=test&size=300&seed=0&queries=xx,yy, of which the test split
-is read unless --split or ?split= says otherwise. Needs the extra: pip install "st-xling[retrieval]".
+A folder in the layout of BEIR, Mr.TyDi or MIRACL, whose passages are in the language before the equals sign; or files
+of XQuAD-R, whose sentences are the passages: --pool mixed --measures MAP is LAReQA's measure, over the best 100
+sentences (MAP@1000: over 1,000). ?size=500&seed=0 is a sample of the queries. MODEL may be bm25. The phrasebook needs
+no files: xx=phrasebook?split=test&size=300&seed=0&queries=xx,yy, of which the test split is read unless --split or
+?split= says otherwise. Needs the extra: pip install "st-xling[retrieval]".
 """
 
 BM25 = "bm25"
@@ -42,7 +45,11 @@ def add_parser(tasks: Any) -> None:
     )
     retrieval.add_argument("model", metavar="MODEL", help="Hub id or folder, or bm25")
     retrieval.add_argument(
-        "--data", required=True, action="append", metavar="XX=DIR", help="or xx=phrasebook; may be repeated"
+        "--data",
+        required=True,
+        action="append",
+        metavar="XX=DIR",
+        help="or XX=FILE.json of XQuAD-R, or xx=phrasebook; may be repeated",
     )
     retrieval.add_argument("--split", help="of queries and qrels (default: test)")
     retrieval.add_argument(

@@ -16,9 +16,14 @@ examples:
   st-xling transfer xnli my-encoder --train en=multinli.jsonl --test en=xnli.test.tsv de=xnli.test.tsv --out nli
   st-xling transfer pawsx my-encoder --train en=en/train.tsv --test de=de/test_2k.tsv fr=fr/test_2k.tsv --out para
   st-xling transfer pos my-encoder --train en=en_ewt-ud-train.conllu --test ar=ar_padt-ud-test.conllu.gz --out tags
+  st-xling transfer panx my-encoder --train en=panx/en/train.tsv --test de=panx/de/test.tsv --out entities
 
 Fine-tuning is the papers': XNLI 2 epochs of batch 256 at 5e-5 (DAP); PAWS-X 5 and POS 10 epochs of batch 32 at 2e-5
-(AMBER). Figures are accuracy; of POS also the F1 of runs of tags that XTREME prints.
+(AMBER); PAN-X 10 epochs of batch 32 at 2e-5 (XTREME). --like amber fine-tunes on XNLI as AMBER does, 5 epochs of batch
+32 at 2e-5; options that are given come before a paper's. Scores are accuracy; of POS also the F1 of runs of tags that
+XTREME prints; of PAN-X the F1 of entities, which needs pip install "st-xling[transfer]".
+
+Several files of a language are joined; FILE?size=1000&seed=0 is a sample of its rows.
 """
 
 _OPTIONS = (
@@ -37,12 +42,15 @@ def add_parser(commands: Any) -> None:
     """Add the sub-command to the parsers of ``st-xling``."""
     transfer = commands.add_parser(
         "transfer",
-        help="fine-tune an encoder on English and judge it in every language: xnli, pawsx, pos",
-        description="Fine-tune an encoder for inference (xnli), paraphrases (pawsx) or part-of-speech tags (pos), and "
+        help="fine-tune an encoder on English and judge it in every language: xnli, pawsx, pos, panx",
+        description="Fine-tune an encoder for inference (xnli), paraphrases (pawsx), part-of-speech tags (pos) or "
+        "entities (panx), and "
         "judge it zero-shot in every language given.",
         epilog=EXAMPLE,
     )
-    transfer.add_argument("task", choices=("xnli", "pawsx", "pos"), metavar="TASK", help="xnli, pawsx or pos")
+    transfer.add_argument(
+        "task", choices=("xnli", "pawsx", "pos", "panx"), metavar="TASK", help="xnli, pawsx, pos or panx"
+    )
     transfer.add_argument("encoder", metavar="ENCODER", help="Hub id or folder")
     for flag, what in (("--train", "to fine-tune on"), ("--test", "to be judged by, a column of the table each")):
         transfer.add_argument(flag, required=True, nargs="+", action="extend", metavar="XX=FILE", help=what)
@@ -55,6 +63,14 @@ def add_parser(commands: Any) -> None:
         "the others",
     )
     transfer.add_argument("--hold-out-seed", type=int, default=0, metavar="N", help="which rows (default: 0)")
+    transfer.add_argument(
+        "--like", choices=("dap", "amber"), help="fine-tune as this paper does (default: the one that reports the task)"
+    )
+    transfer.add_argument(
+        "--fused",
+        action="store_true",
+        help="of treebanks: tag surface tokens (aux) as XTREME does, not words (à, les)",
+    )
     for name, kind, what in _OPTIONS:
         transfer.add_argument(f"--{name}", type=kind, metavar="N" if kind is not str else "NAME", help=what)
     transfer.add_argument("--resume", action="store_true", help="go on where the run in --out was stopped")
@@ -66,20 +82,21 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Fine-tune, judge, print the table and the signature."""
-    from st_xling.evaluation.transfer import TASKS, load_transfer_data, transfer
+    from st_xling.evaluation.transfer import fine_tuning, load_transfer_data, transfer
     from st_xling.training.run_folder import RunFolder
 
     check_keep(arguments)
     RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.encoder).check()
     names = [name.replace("-", "_") for name, _, _ in _OPTIONS]
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
-    options = dataclasses.replace(TASKS[arguments.task].options, **given)
+    options = dataclasses.replace(fine_tuning(arguments.task, arguments.like), **given)
     data = load_transfer_data(
         arguments.task,
         arguments.train,
         arguments.test,
         hold_out=arguments.hold_out,
         hold_out_seed=arguments.hold_out_seed,
+        fused=arguments.fused,
     )
     for side, parts in (("train", data.train), ("test", data.test)):
         sizes = ", ".join(f"{language} {len(rows):,}" for language, rows in parts.items())

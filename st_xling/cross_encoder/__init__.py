@@ -5,7 +5,8 @@ In the order in which data flows:
 ``pairs``     the same query-passage pairs in several languages → what is trained on: negatives (never a translation of
               the positive), the mixed-language set of paraphrase identification (XPI), strategies
 ``pools``     a query with its candidates, its language tossed, theirs in even shares: what re-ranking is tested on
-``reading``   files and data specs → pairs and pools: SQuAD's form (XQuAD, MLQA, BiPaR), labelled pairs, BEIR's layout
+``reading``   files and data specs → pairs and pools: SQuAD's form (XQuAD, MLQA, BiPaR), labelled pairs, InsuranceQA,
+              BEIR's layout
 ``heads``     encoder → ``CrossEncoder``, linear on CLS or the backbone's own head (``head_modules``)
 ``training``  recipes by name or YAML, the host's losses by name, a run in stages, its leak check
 ``scoring``   scores of many pairs, each text tokenised once; a query's passages, best first
@@ -22,6 +23,7 @@ from st_xling.cross_encoder.pools.candidate_pool import CandidatePool, Candidate
 from st_xling.cross_encoder.pools.candidate_pools import candidate_pools
 from st_xling.cross_encoder.pools.labelled_pools import pools_of_pairs
 from st_xling.cross_encoder.pools.parallel_pools import parallel_pools
+from st_xling.cross_encoder.reading.insurance_qa import PooledQuestions, read_insurance_qa
 from st_xling.cross_encoder.reading.pair_specs import PairData, load_pair_specs
 from st_xling.cross_encoder.reading.pool_specs import load_pool_specs
 from st_xling.cross_encoder.reading.question_answering import QuestionAnswering
@@ -50,6 +52,7 @@ __all__ = [
     "CrossEncoderResult",
     "PairData",
     "PairScorer",
+    "PooledQuestions",
     "QuestionAnswering",
     "RankedPassage",
     "RankingLoss",
@@ -71,6 +74,7 @@ __all__ = [
     "mixed",
     "parallel_pools",
     "pools_of_pairs",
+    "read_insurance_qa",
     "read_question_answering",
     "read_retrieval",
     "replace_head",

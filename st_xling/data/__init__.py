@@ -11,8 +11,10 @@ Every dataset has the string columns ``source``, ``target``, ``source_language``
 `streams`               the same as ``datasets.IterableDataset``, for text larger than memory: ``stream_parallel``
 `tatoeba`, `bucc`       the test sets for similarity search and bitext mining, in their published layouts
 `xnli`, `pawsx`         sentence pairs with a class, for transfer: ``st_xling.data.xnli.read_xnli``
-`conllu`                tagged words of treebanks, for transfer: ``st_xling.data.conllu.read_conllu``
+`conllu`, `panx`        tagged words of treebanks; words with entities: ``read_conllu``, ``read_panx``
 `specs`                 ``DATA`` of the command line: ``de-en=corpus.tsv``, ``phrasebook:de,fr?size=8000``
+`sample`                ``?size=N&seed=S`` of any spec: a seeded sample of its rows
+`orient`                the pivot language last, whatever the order of a corpus
 `evaluation_texts`      the texts of evaluation sets, in whatever layout, for checks that only read them
 `leak`, `leak_report`   do the training data hold the text that a model is judged by?
 `phrasebook`            an embedded corpus, generated: ``st_xling.data.phrasebook.parallel_phrases``
@@ -34,9 +36,11 @@ from st_xling.data.hub import read_hub
 from st_xling.data.leak import drop_leaks, leaks
 from st_xling.data.leak_report import LeakError, LeakReport, refuse_leaks
 from st_xling.data.moses import read_moses
+from st_xling.data.orient import OrientedData, orient
 from st_xling.data.pairs import COLUMNS, require_rows
 from st_xling.data.readers import read_parallel
 from st_xling.data.records import read_jsonl, read_parquet
+from st_xling.data.sample import sample_rows
 from st_xling.data.specs import DataSpec, load_data_specs, parse_data_spec
 from st_xling.data.stream_parallel import stream_parallel
 from st_xling.data.tatoeba import read_tatoeba
@@ -49,11 +53,13 @@ __all__ = [
     "Fault",
     "LeakError",
     "LeakReport",
+    "OrientedData",
     "ParallelTextError",
     "drop_leaks",
     "leaks",
     "load_data_specs",
     "load_evaluation_specs",
+    "orient",
     "parse_data_spec",
     "read_bucc",
     "read_csv",
@@ -66,5 +72,6 @@ __all__ = [
     "read_tsv",
     "refuse_leaks",
     "require_rows",
+    "sample_rows",
     "stream_parallel",
 ]

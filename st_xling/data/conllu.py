@@ -32,6 +32,14 @@ UPOS = (
 )
 """The universal tags, in alphabetical order. *Source:* universaldependencies.org/u/pos."""
 
+HEAD_TAGS = {
+    "": "VERB NOUN PROPN PRON ADJ NUM ADV INTJ AUX ADP DET PART CCONJ SCONJ X PUNCT SYM",
+    "es": "VERB AUX PRON ADP DET",
+    "fr": "VERB AUX PRON NOUN ADJ ADV ADP DET PART SCONJ CCONJ",
+    "it": "VERB AUX ADV PRON ADP DET INTJ",
+}
+"""Of words equally near to the root, which tag a fused form takes; by language. *Source:* ud-conversion-tools."""
+
 COLUMNS = 10
 _WORD = re.compile(r"[1-9][0-9]*")
 _RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
@@ -45,11 +53,11 @@ class TaggedSentences:
     """Sentences of one language in the order of their file.
 
     Attributes:
-        words: Syntactic words of each sentence.
-        tags: A universal tag for each word.
+        words: Words of each sentence.
+        tags: A tag for each word.
         rows: Each sentence's place in the file, counted from 0.
         total: Sentences in the file.
-        ranges: Multiword tokens (``1-2``) that were passed over: their words are tagged, not they.
+        ranges: Multiword tokens (``1-2``), passed over or, where fused forms were asked for, in their words' place.
         empty_nodes: Nodes without a word (``1.1``) that were passed over.
     """
 
@@ -70,7 +78,7 @@ class TaggedSentences:
         return replace(self, words=words, tags=tags, rows=[self.rows[place] for place in chosen])
 
 
-def read_conllu(path: str | Path) -> TaggedSentences:
+def read_conllu(path: str | Path, *, fused: bool = False, language: str = "") -> TaggedSentences:
     """Words and universal tags of a treebank, plain or gzipped.
 
     Of a multiword token ``1-2`` the words ``1`` and ``2`` count, as in the shared tasks; empty nodes are passed over.
@@ -78,6 +86,12 @@ def read_conllu(path: str | Path) -> TaggedSentences:
     ``1, 2, 3, …``, ranges and empty nodes out of place, heads that are no word of the sentence, cycles, no root or
     several. Sentences whose heads are all ``_`` have no tree, which is no fault.
 
+    Args:
+        path: The treebank.
+        fused: Put the form of a multiword token in the place of its words, as XTREME's part-of-speech sets have it
+            (``--replace_subtokens_with_fused_forms``): *aux* is one word, not *à* and *les*. Its tag is that of the
+            word nearest to the root, of several the one that comes first in :data:`HEAD_TAGS`.
+        language: Chooses the order of tags in :data:`HEAD_TAGS`.
     Raises:
         ParallelTextError: For faulty lines and trees, all together with their line numbers, or if there is no sentence.
         FileNotFoundError: If there is no such file.
@@ -96,8 +110,11 @@ def read_conllu(path: str | Path) -> TaggedSentences:
         if len(faults.faults) == before:  # of misnumbered words no tree can be judged
             for number, kind, detail in tree_faults([(number, cells[6]) for number, cells in rows]):
                 faults.add(path, number, kind, detail)
-        words.append([cells[1] for _, cells in rows])
-        tags.append([cells[3] for _, cells in rows])
+        tagged = [(cells[1], cells[3]) for _, cells in rows]
+        if fused and len(faults.faults) == before:
+            tagged = list(_fused(path, block, rows, language, faults))
+        words.append([form for form, _ in tagged])
+        tags.append([tag for _, tag in tagged])
     if not words and not faults.faults:
         faults.add_beyond_repair(path, "no rows", "expected sentences")
     faults.settle()
@@ -150,3 +167,29 @@ def _words(path: str | Path, block: Sequence[NumberedLine], faults: FaultLog) ->
             faults.add(path, number, "broken id", f"expected a word, 1-2 or 1.1, got {name!r}")
     if covered > last:
         faults.add(path, open_range, "broken id", f"expected word {covered}, the end of this range, got {last} words")
+
+
+def _fused(
+    path: str | Path, block: Sequence[NumberedLine], rows: Sequence[NumberedLine], language: str, faults: FaultLog
+) -> Iterator[tuple[str, str]]:
+    """Form and tag of each surface token; the tree is whole, or there is none."""
+    order = HEAD_TAGS.get(language, HEAD_TAGS[""]).split()
+    heads = [int(cells[6]) if cells[6] != "_" else 0 for _, cells in rows]
+
+    def depth(word: int) -> int:
+        head = heads[word - 1]
+        return 0 if head == 0 else 1 + depth(head)
+
+    def rank(word: int) -> tuple[int, int, int]:
+        tag = rows[word - 1][1][3]
+        return depth(word), order.index(tag) if tag in order else len(order), word
+
+    covered = 0
+    for number, cells in block:
+        if found := _RANGE.fullmatch(cells[0]):
+            covered = int(found[2])
+            if not cells[1].strip():
+                faults.add(path, number, "bad word", f"expected the form of {cells[0]}, got {cells[1]!r}")
+            yield cells[1], rows[min(range(int(found[1]), covered + 1), key=rank) - 1][1][3]
+        elif _WORD.fullmatch(cells[0]) and int(cells[0]) > covered:
+            yield cells[1], cells[3]

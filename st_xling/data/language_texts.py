@@ -6,6 +6,8 @@
 ``de=phrasebook?size=2000``             the embedded corpus, one language
 ``de-en=pairs.tsv``, ``phrasebook:de``  parallel text, as :func:`~st_xling.data.specs.parse_data_spec` takes it
 ======================================  ===========================================================================
+
+Each takes ``?size=2000&seed=0``, a seeded sample of its rows, in their order; a file is read once to count them.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from st_xling.data.pairs import SURROGATE
 from st_xling.data.phrasebook_spec import is_phrasebook
 from st_xling.data.readers import file_ending
 from st_xling.data.records import json_objects
+from st_xling.data.sample import SAMPLE_OPTIONS, Sample
+from st_xling.data.spec_options import read_options, split_options
 from st_xling.data.specs import load_data_specs
 from st_xling.data.streams import estimate_lines, stream_rows
 
@@ -42,6 +46,7 @@ class LanguageTexts:
         rows: How many rows there are, where that is known or can be estimated.
         source: What is read: a data set with the columns of parallel text, or the path of a file.
         skip_bad_lines: Leave faulty lines out, with a warning.
+        places: Of a file, the texts to take, counted from 0; ``None`` for all.
     """
 
     name: str
@@ -49,6 +54,7 @@ class LanguageTexts:
     rows: int | None
     source: Any
     skip_bad_lines: bool = False
+    places: frozenset[int] | None = None
 
     def __iter__(self) -> Iterator[Row]:
         if not isinstance(self.source, Path):
@@ -56,8 +62,9 @@ class LanguageTexts:
             for row in self.source:
                 yield tuple((row[f"{side}_language"], row[side]) for side in sides)
             return
-        for text in _texts(self.source, self.skip_bad_lines):
-            yield ((self.languages[0], text),)
+        for number, text in enumerate(_texts(self.source, self.skip_bad_lines)):
+            if self.places is None or number in self.places:
+                yield ((self.languages[0], text),)
 
 
 def language_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) -> list[LanguageTexts]:
@@ -87,7 +94,10 @@ def _one_language(language: str, location: str, skip_bad_lines: bool) -> Languag
 
         book = read_others(location, language=language)
         return LanguageTexts(language, (language,), len(book), book)
-    path = Path(location).expanduser()
+    place, query = split_options(location)
+    spec = f"{language}={location}"
+    sample = Sample.pop(read_options(query, SAMPLE_OPTIONS, spec=spec), spec)
+    path = Path(place).expanduser()
     if not path.is_file():
         raise FileNotFoundError(describe_missing(path))
     if file_ending(path) in (".tsv", ".tsv.gz", ".csv", ".csv.gz", ".parquet"):
@@ -95,7 +105,10 @@ def _one_language(language: str, location: str, skip_bad_lines: bool) -> Languag
             f"expected a text a line after {language}=, got {path}: it has columns; for parallel text name both "
             f"languages, as in {language}-en={path}"
         )
-    return LanguageTexts(language, (language,), estimate_lines(path), path, skip_bad_lines)
+    if sample.size is None:
+        return LanguageTexts(language, (language,), estimate_lines(path), path, skip_bad_lines)
+    places = frozenset(sample.places(sum(1 for _ in _texts(path, skip_bad_lines)), spec))
+    return LanguageTexts(language, (language,), len(places), path, skip_bad_lines, places)
 
 
 def _parallel(spec: str, skip_bad_lines: bool) -> list[LanguageTexts]:

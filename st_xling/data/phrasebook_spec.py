@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from st_xling.data.sample import SAMPLE_OPTIONS
 from st_xling.data.spec_options import SpecOption, read_options, whole_above
 
 _BOOK = re.compile(r"phrasebook(?::([^?]*))?(?:\?(.*))?", re.DOTALL)
@@ -105,9 +106,8 @@ def _split(name: str) -> str:
 
 
 _OPTIONS = {
-    "size": SpecOption(whole_above(0), "8000, a number above 0"),
+    **SAMPLE_OPTIONS,
     "split": SpecOption(_split, "train, dev or test"),
-    "seed": SpecOption(int, "0, a whole number"),
     "gold": SpecOption(whole_above(0), "100, a number above 0"),
     "queries": SpecOption(lambda value: list(_languages(value.split(","))), "de,en, out of en, de, fr, es, vi and zh"),
 }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
+
+_QUERY = re.compile(r"(.*)\?(\w+=[^&?]*(?:&\w+=[^&?]*)*)", re.DOTALL)
 
 
 class SpecOption(NamedTuple):
@@ -16,6 +19,17 @@ class SpecOption(NamedTuple):
 
     read: Callable[[str], Any]
     example: str
+
+
+def split_options(spec: str) -> tuple[str, str]:
+    """What is before ``?`` and what follows it; a ``?`` behind which no ``key=value`` stands is part of the name.
+
+    Example:
+        >>> split_options("what?.tsv?size=8&seed=1")
+        ('what?.tsv', 'size=8&seed=1')
+    """
+    match = _QUERY.fullmatch(spec)
+    return (match[1], match[2]) if match else (spec, "")
 
 
 def read_options(query: str, known: Mapping[str, SpecOption], *, spec: str) -> dict[str, Any]:
@@ -47,9 +61,9 @@ def whole_above(least: int) -> Callable[[str], int]:
     """A reader of whole numbers above ``least``."""
 
     def read(value: str) -> int:
-        number = int(value)
-        if number <= least:
+        # int() alone would take "1_000", " 8" and digits of other scripts.
+        if not re.fullmatch(r"-?[0-9]+", value) or int(value) <= least:
             raise ValueError(value)
-        return number
+        return int(value)
 
     return read

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from st_xling.data.columns import ColumnPair
 from st_xling.data.free_name import free_name
 from st_xling.data.languages import UNKNOWN
+from st_xling.data.orient import check_languages, language_pairs
 from st_xling.data.pairs import COLUMNS, require_rows
 from st_xling.data.phrasebook_spec import PhrasebookSpec, is_phrasebook, parse_phrasebook
 from st_xling.data.readers import file_ending, read_parallel
-from st_xling.data.spec_options import SpecOption, read_options
+from st_xling.data.sample import SAMPLE_OPTIONS, Sample, sample_rows
+from st_xling.data.spec_options import SpecOption, read_options, split_options
 from st_xling.data.stream_parallel import stream_parallel
 from st_xling.data.streams import head
 
@@ -27,11 +29,13 @@ PHRASES_PER_LANGUAGE = 4000
 HELD_OUT_PHRASES = 1000
 """The same, of its other splits."""
 
-FORMS = "PATH, xx-yy=PATH, PATH_SRC,PATH_TGT, HUB_ID?name=CONFIG&split=SPLIT or phrasebook:de,fr?size=8000"
+FORMS = (
+    "PATH, xx-yy=PATH, PATH_SRC,PATH_TGT, HUB_ID?name=CONFIG&split=SPLIT, each also with ?size=8000&seed=0, "
+    "or phrasebook:de,fr?size=8000"
+)
 """The forms of a spec, for help and messages."""
 
 _PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})=(.*)", re.DOTALL)
-_QUERY = re.compile(r"(.*)\?(\w+=[^&?]*(?:&\w+=[^&?]*)*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ class DataSpec:
         source_language: As before ``=``, or ``None``.
         target_language: As before ``=``, or ``None``.
         languages: The languages of a phrasebook, each to be paired with English; empty for all.
-        options: What follows ``?``: ``columns``, ``name`` and ``split``; of a phrasebook ``size``, ``split``, ``seed``.
+        options: What follows ``?``: ``size`` and ``seed``, ``columns``, ``name`` and ``split``; of a phrasebook
+            ``size``, ``split``, ``seed``.
     """
 
     text: str
@@ -59,11 +64,11 @@ def parse_data_spec(spec: str) -> DataSpec:
     """Parses one spec; looks at no file.
 
     The forms are ``PATH``, ``HUB_ID`` and ``PATH_SRC,PATH_TGT``, each with an optional ``xx-yy=`` before and
-    ``?columns=0,2`` or ``?name=de-en&split=test`` after it, and ``phrasebook``, ``phrasebook:de,fr`` and
-    ``xx-yy=phrasebook`` with an optional ``?size=8000&split=train&seed=0``.
+    ``?columns=0,2``, ``?name=de-en&split=test`` or ``?size=8000&seed=0`` (a seeded sample of its rows) after it, and
+    ``phrasebook``, ``phrasebook:de,fr`` and ``xx-yy=phrasebook`` with an optional ``?size=8000&split=train&seed=0``.
 
     Raises:
-        ValueError: If the spec is none of these forms.
+        ValueError: If the spec is none of these forms, or names one language twice (``en-en=…``).
     Example:
         >>> parse_data_spec("de-en=corpus.de,corpus.en").location
         ('corpus.de', 'corpus.en')
@@ -71,14 +76,13 @@ def parse_data_spec(spec: str) -> DataSpec:
     source_language, target_language, rest = None, None, spec
     if match := _PAIR.fullmatch(rest):
         source_language, target_language, rest = match.groups()
+        check_languages([(source_language, target_language)], spec)
     if is_phrasebook(rest):
         book = parse_phrasebook(rest, spec=spec)
         if book.languages and source_language:
             raise ValueError(f"expected phrasebook:de,fr or de-en=phrasebook, got {spec!r}; list languages by code")
         return DataSpec(spec, "phrasebook", source_language, target_language, book.languages, book.options)
-    query = ""
-    if match := _QUERY.fullmatch(rest):
-        rest, query = match.groups()
+    rest, query = split_options(rest)
     if not rest.strip():
         raise ValueError(f"expected {FORMS}, got {spec!r}; name what to read")
     options = read_options(query, _OPTIONS, spec=spec)
@@ -114,13 +118,18 @@ def load_data_specs(
             for dataset in _read_phrasebook(spec, split):
                 loaded[free_name(_name(dataset, spec), loaded)] = dataset
         else:
-            dataset = (stream_parallel if stream else read_parallel)(
-                spec.location,
-                source_language=spec.source_language,
-                target_language=spec.target_language,
-                skip_bad_lines=skip_bad_lines,
-                **spec.options,
-            )
+            options = dict(spec.options)
+            sample = Sample.pop(options, spec.text)
+            options |= {
+                "source_language": spec.source_language,
+                "target_language": spec.target_language,
+                "skip_bad_lines": skip_bad_lines,
+            }
+            if stream:
+                dataset = stream_parallel(spec.location, sample=sample, **options)
+            else:
+                dataset = read_parallel(spec.location, **options)
+                dataset = sample_rows(dataset, sample.size, seed=sample.seed, where=spec.text)
             loaded[free_name(_name(dataset, spec), loaded)] = dataset
     return loaded
 
@@ -143,10 +152,10 @@ def _read_phrasebook(spec: DataSpec, split: str) -> list[Dataset]:
 
 
 def _name(dataset: Any, spec: DataSpec) -> str:
-    shown = require_rows(dataset if hasattr(dataset, "__len__") else head(dataset, 1000), spec.text)
-    sources, targets = (shown.unique(f"{side}_language") for side in ("source", "target"))
-    if len(sources) == len(targets) == 1 and UNKNOWN not in (sources[0], targets[0]):
-        return f"{sources[0]}-{targets[0]}"
+    pairs = language_pairs(require_rows(dataset if hasattr(dataset, "__len__") else head(dataset, 1000), spec.text))
+    check_languages(pairs, spec.text)
+    if len(pairs) == 1 and UNKNOWN not in (pair := next(iter(pairs))):
+        return "-".join(pair)
     path = Path(spec.location if isinstance(spec.location, str) else spec.location[0])
     return path.name.removesuffix(file_ending(path)) or UNKNOWN
 
@@ -162,4 +171,5 @@ _OPTIONS = {
     "columns": SpecOption(_columns, "0,2 or de,en"),
     "name": SpecOption(str, "de-en"),
     "split": SpecOption(str, "train"),
+    **SAMPLE_OPTIONS,
 }

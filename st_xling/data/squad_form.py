@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,14 @@ class Question:
         text: The question.
         paragraph: Number of its paragraph in the file.
         fault: Why no paragraph is known to answer it, or ``""``.
+        sentence: Number of the sentence of the paragraph in which its first answer begins, where that is asked for.
     """
 
     identity: str
     text: str
     paragraph: int
     fault: str = ""
+    sentence: int | None = None
 
 
 @dataclass
@@ -42,6 +44,7 @@ class SquadFile:
         paragraphs: Their texts.
         paragraph_articles: Number of each one's article. *Shape:* ``(paragraphs,)``
         questions: The questions.
+        sentences: Of each paragraph, first character and end of its sentences, where these are asked for.
     """
 
     path: str
@@ -49,13 +52,14 @@ class SquadFile:
     paragraphs: list[str] = field(default_factory=list)
     paragraph_articles: list[int] = field(default_factory=list)
     questions: list[Question] = field(default_factory=list)
+    sentences: list[list[tuple[int, int]]] = field(default_factory=list)
 
     def shape(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Article of each paragraph and paragraph of each question: equal for files that run parallel."""
         return tuple(self.paragraph_articles), tuple(question.paragraph for question in self.questions)
 
 
-def read_squad(path: str | Path) -> SquadFile:
+def read_squad(path: str | Path, *, sentences: bool = False) -> SquadFile:
     """Reads a file like XQuAD's, MLQA's or BiPaR's: ``data`` → ``paragraphs`` → ``context`` and ``qas``.
 
     A question is known to be answered by its paragraph if the text of one of its ``answers`` occurs there; SQuAD 2's
@@ -63,6 +67,7 @@ def read_squad(path: str | Path) -> SquadFile:
 
     Args:
         path: ``.json`` or ``.json.gz``.
+        sentences: Whether to read XQuAD-R's ``sentence_breaks`` as well, which must then be there.
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: It is not JSON, or not of this form; blank paragraphs and questions. All faults come together, each
@@ -79,8 +84,13 @@ def read_squad(path: str | Path) -> SquadFile:
         for where, paragraph in _items(article, "paragraphs", place, faults):
             read.paragraphs.append(_text(paragraph, "context", where, faults))
             read.paragraph_articles.append(len(read.titles) - 1)
+            if sentences:
+                read.sentences.append(_sentences(paragraph, where, read.paragraphs[-1], faults))
             for spot, question in _items(paragraph, "qas", where, faults):
-                read.questions.append(_question(question, spot, len(read.paragraphs) - 1, read.paragraphs[-1], faults))
+                found = _question(question, spot, len(read.paragraphs) - 1, read.paragraphs[-1], faults)
+                if sentences and not found.fault:
+                    found = replace(found, sentence=_sentence(question, spot, read.sentences[-1], faults))
+                read.questions.append(found)
     if not faults and not read.questions:
         faults.append("no question")
     if faults:
@@ -104,6 +114,33 @@ def _question(entry: dict[str, Any], place: str, paragraph: int, context: str, f
         fault = NOT_IN_PARAGRAPH
     identity = entry.get("id")
     return Question("" if identity is None else str(identity), text, paragraph, fault)
+
+
+def _sentences(paragraph: dict[str, Any], place: str, context: str, faults: list[str]) -> list[tuple[int, int]]:
+    breaks: Any = paragraph.get("sentence_breaks")
+    found: list[tuple[int, int]] = []
+    pair: Any
+    for pair in breaks if isinstance(breaks, list) else [None]:
+        last = found[-1][1] if found else 0
+        whole = isinstance(pair, list) and len(pair) == 2 and all(isinstance(end, int) for end in pair)
+        if not whole or not last <= pair[0] < pair[1] <= len(context) or not context[slice(*pair)].strip():
+            faults.append(
+                f"{place}.sentence_breaks: expected [start, end] of sentences in order, in {len(context)} characters, "
+                f"got {breaks if pair is None else pair!r}"
+            )
+            return []
+        found.append((pair[0], pair[1]))
+    return found
+
+
+def _sentence(entry: dict[str, Any], place: str, sentences: list[tuple[int, int]], faults: list[str]) -> int | None:
+    start = entry["answers"][0].get("answer_start")
+    for number, (begin, end) in enumerate(sentences):
+        if isinstance(start, int) and begin <= start < end:
+            return number
+    if sentences:
+        faults.append(f"{place}.answers[0].answer_start: expected a place in one of the sentences, got {start!r}")
+    return None
 
 
 def _items(parent: Any, key: str, place: str, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -14,6 +14,7 @@ from st_xling.data.moses import find_moses, language_ending
 from st_xling.data.pairs import PairCollector
 from st_xling.data.readers import file_ending
 from st_xling.data.records import collect_records
+from st_xling.data.sample import Sample, no_length
 from st_xling.data.streams import stream_file, stream_moses, text_features
 
 if TYPE_CHECKING:
@@ -31,44 +32,55 @@ def stream_parallel(
     skip_bad_lines: bool = False,
     name: str | None = None,
     split: str | None = None,
+    sample: Sample = Sample(),  # noqa: B008
 ) -> IterableDataset:
     """As ``read_parallel``, without holding the text: rows come from the file as they are asked for.
 
     Takes what ``read_parallel`` takes except CSV, whose header and quotes need the whole file. Faults are told when
     their line is reached, not all together.
 
+    Args:
+        path_or_id, source_language, target_language, columns, skip_bad_lines, name, split: As ``read_parallel``.
+        sample: Rows of a file to take: the same rows that a sample of the whole file has, for one more pass over it.
     Raises:
-        ValueError: A kind that cannot be streamed; and as ``read_parallel``.
+        ValueError: A kind that cannot be streamed; a sample of a data set of the Hub, which may be without an end; and
+            as ``read_parallel``.
         FileNotFoundError: If there is no such file.
     """
     languages = (source_language, target_language)
     if isinstance(path_or_id, (tuple, list)):
         source_path, target_path = (Path(path).expanduser() for path in path_or_id)
-        return _moses(source_path, target_path, languages, skip_bad_lines)
+        return _moses(source_path, target_path, languages, skip_bad_lines, sample)
     path = Path(path_or_id).expanduser()
     ending = file_ending(path)
     if ending in STREAMED and not path.is_dir():
         if not path.is_file():
             raise FileNotFoundError(describe_missing(path))
-        return stream_file(path, languages=languages, columns=columns, skip_bad_lines=skip_bad_lines)
+        return stream_file(path, languages=languages, columns=columns, skip_bad_lines=skip_bad_lines, sample=sample)
     if ending in (".csv", ".csv.gz") or path.is_file():
         raise ValueError(
             f"expected a file ending in {', '.join(STREAMED)} to stream, got {path}; convert it, or read it whole"
         )
     found = None if path.is_dir() else find_moses(path, source_language, target_language)
     if found:
-        return _moses(*found, languages, skip_bad_lines)
+        return _moses(*found, languages, skip_bad_lines, sample)
+    if sample.size is not None:
+        raise no_length(str(path_or_id), sample.size)
     return _hub(path_or_id, languages, columns, skip_bad_lines, name, split)
 
 
 def _moses(
-    source_path: Path, target_path: Path, languages: tuple[str | None, str | None], skip_bad_lines: bool
+    source_path: Path,
+    target_path: Path,
+    languages: tuple[str | None, str | None],
+    skip_bad_lines: bool,
+    sample: Sample,
 ) -> IterableDataset:
     for path in (source_path, target_path):
         if not path.is_file():
             raise FileNotFoundError(describe_missing(path))
     sides = (languages[0] or language_ending(source_path), languages[1] or language_ending(target_path))
-    return stream_moses(source_path, target_path, languages=sides, skip_bad_lines=skip_bad_lines)
+    return stream_moses(source_path, target_path, languages=sides, skip_bad_lines=skip_bad_lines, sample=sample)
 
 
 def _hub(

@@ -16,6 +16,7 @@ from st_xling.data.lines import GZIP_MAGIC, iter_lines
 from st_xling.data.moses import collect_aligned
 from st_xling.data.pairs import COLUMNS, PairCollector
 from st_xling.data.records import collect_jsonl, collect_parquet
+from st_xling.data.sample import Sample
 from st_xling.data.tsv import collect_lines, tsv_collector
 
 if TYPE_CHECKING:
@@ -55,25 +56,40 @@ def text_features() -> Any:
 
 
 def stream_file(
-    path: Path, *, languages: Languages, columns: ColumnPair | None = None, skip_bad_lines: bool = False
+    path: Path,
+    *,
+    languages: Languages,
+    columns: ColumnPair | None = None,
+    skip_bad_lines: bool = False,
+    sample: Sample = Sample(),  # noqa: B008
 ) -> IterableDataset:
     """The pairs of a ``.tsv``, ``.jsonl`` (each also ``.gz``) or ``.parquet`` file.
 
     Reading goes a thousand lines at a time, and again from the start in each pass; a faulty line raises when it is
-    reached, with its number. Nothing but the first megabyte is looked at before, to estimate the number of rows.
+    reached, with its number. Nothing but the first megabyte is looked at before, to estimate the number of rows; for a
+    ``sample`` the file is read through once, to count them, and the rows are then those of the file read whole.
     """
     kind = next(ending for ending in _PARTS if path.name.lower().removesuffix(".gz").endswith(ending))
     rows = _parquet_rows(path) if kind == ".parquet" else estimate_lines(path)
     options = {"path": str(path), "languages": languages, "columns": columns, "skip_bad_lines": skip_bad_lines}
-    return _stream(_file_rows, {"kind": kind, **options}, rows)
+    return _stream(_file_rows, {"kind": kind, **options}, rows, sample, str(path))
 
 
 def stream_moses(
-    source_path: Path, target_path: Path, *, languages: Languages, skip_bad_lines: bool = False
+    source_path: Path,
+    target_path: Path,
+    *,
+    languages: Languages,
+    skip_bad_lines: bool = False,
+    sample: Sample = Sample(),  # noqa: B008
 ) -> IterableDataset:
-    """The pairs of two line-aligned files; files of unequal length raise where the shorter one ends."""
+    """The pairs of two line-aligned files; files of unequal length raise where the shorter one ends. For a ``sample``
+    see :func:`stream_file`."""
     options = {"source_path": str(source_path), "target_path": str(target_path), "languages": languages}
-    return _stream(_moses_rows, {**options, "skip_bad_lines": skip_bad_lines}, estimate_lines(source_path))
+    where = f"{source_path} and {target_path}"
+    return _stream(
+        _moses_rows, {**options, "skip_bad_lines": skip_bad_lines}, estimate_lines(source_path), sample, where
+    )
 
 
 def estimate_lines(path: Path) -> int:
@@ -115,12 +131,32 @@ def settled_rows(collectors: Iterable[PairCollector], faults: FaultLog) -> Itera
         logger.warning("dropped %s faulty lines in this pass over the stream", f"{dropped:,}")
 
 
-def _stream(generator: Callable[..., Iterator[dict[str, str]]], options: dict[str, Any], rows: int) -> IterableDataset:
+def _stream(
+    generator: Callable[..., Iterator[dict[str, str]]], options: dict[str, Any], rows: int, sample: Sample, where: str
+) -> IterableDataset:
     from datasets import IterableDataset, Split, SplitDict, SplitInfo
 
+    if sample.size is not None:
+        places = sample.places(sum(1 for _ in generator(**options)), where)
+        # A tuple, not a list: of a list, datasets would hand each worker a part.
+        rows, options = len(places), {"generator": generator, "options": options, "places": tuple(places)}
+        generator = _chosen_rows
     stream = IterableDataset.from_generator(generator, features=text_features(), gen_kwargs=options, split=Split.TRAIN)
     stream.info.splits = SplitDict({"train": SplitInfo("train", num_examples=rows)})
     return stream
+
+
+def _chosen_rows(
+    generator: Callable[..., Iterator[dict[str, str]]], options: dict[str, Any], places: tuple[int, ...]
+) -> Iterator[dict[str, str]]:
+    wanted = iter(places)
+    place = next(wanted, None)
+    for number, row in enumerate(generator(**options)):
+        if number == place:
+            yield row
+            place = next(wanted, None)
+            if place is None:
+                return
 
 
 def _file_rows(

@@ -16,7 +16,7 @@ RESULTS_FILE = "results.json"
 #: What figures may be of.
 TASKS = (
     *("tatoeba", "bucc", "xsim", "precision", "reranking", "retrieval"),
-    *("transfer-xnli", "transfer-pawsx", "transfer-pos"),
+    *("transfer-xnli", "transfer-pawsx", "transfer-pos", "transfer-panx"),
 )
 
 _LIST = "evaluations"

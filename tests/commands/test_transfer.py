@@ -21,7 +21,7 @@ def words(task: str, encoder: str, paths: dict[str, Path], out: Path) -> list[st
     return ["transfer", task, encoder, "--train", f"en={paths['en']}", "--test", *tests, "--out", str(out)]
 
 
-@pytest.mark.parametrize("task", ["xnli", "pawsx", "pos"])
+@pytest.mark.parametrize("task", ["xnli", "pawsx", "pos", "panx"])
 def test_from_files_to_a_table(task: str, encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths, figures = write_set(tmp_path / "data", task), tmp_path / "deep" / "figures.json"
     command = words(task, encoder, paths, tmp_path / "run")
@@ -30,11 +30,12 @@ def test_from_files_to_a_table(task: str, encoder: str, tmp_path: Path, capsys: 
     captured = capsys.readouterr()
     head, *rows, signature = captured.out.splitlines()
     assert head.split()[1:] == ["en", "ar", "th", "avg", "zero-shot"]
-    assert [row.split()[0] for row in rows] == (["F1", "accuracy"] if task == "pos" else ["accuracy"])
+    shown = {"pos": ["F1", "accuracy"], "panx": ["F1"]}.get(task, ["accuracy"])
+    assert [row.split()[0] for row in rows] == shown
     assert signature.startswith(f"transfer|task:{task}|train:en@") and "|seed:3|" in signature
     written = json.loads(figures.read_text(encoding="utf-8"))
     assert written["signature"] == written["transfer"]["signature"] == signature
-    assert written["transfer"]["languages"]["th"]["accuracy"] == pytest.approx(
+    assert written["transfer"]["languages"]["th"]["f1" if task == "panx" else "accuracy"] == pytest.approx(
         float(rows[-1].split()[3]) / 100, abs=1e-3
     )
     assert f"{task}: 100%" in captured.err and "test: en " in captured.err
@@ -60,6 +61,19 @@ def test_bad_input(encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main([*words("pawsx", encoder, paths, tmp_path / "run"), "--learning-rate", "nan"]) == 2
     assert "learning_rate must be a number above 0" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_like_a_paper_and_options_before_it(encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = write_set(tmp_path / "data", "xnli")
+    command = [*words("xnli", encoder, paths, tmp_path / "run"), "--like", "amber", "--max-steps", "1"]
+    assert main([*command, "--batch-size", "4"]) == 0
+    signature = capsys.readouterr().out.splitlines()[-1]
+    assert "|batch:4|lr:2e-05/constant|" in signature
+    pos = write_set(tmp_path / "pos", "pos")
+    assert main([*words("pos", encoder, pos, tmp_path / "tags"), "--like", "dap"]) == 2
+    assert "got dap for pos" in capsys.readouterr().err
+    assert main([*words("pos", encoder, pos, tmp_path / "tags"), "--fused", "--max-steps", "1"]) == 0
+    assert "|words:fused|f1:runs|" in capsys.readouterr().out
 
 
 def test_real_treebanks(real_data: Path, encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

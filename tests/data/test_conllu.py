@@ -111,3 +111,49 @@ def test_real_treebanks(real_data: Path) -> None:
     assert (len(french), french.ranges, french.empty_nodes) == (1000, 595, 0)
     assert (len(english), english.ranges, english.empty_nodes) == (1000, 129, 7)
     assert {tag for tags in english.tags for tag in tags} == set(UPOS)
+
+
+def test_fused_forms_take_the_tag_nearest_the_root(tmp_path: Path) -> None:
+    german = [
+        word("1-2", "Zum", "_"),
+        word("1", "Zu", "ADP", "3"),
+        word("2", "dem", "DET", "3"),
+        word("3", "Glück", "NOUN", "4"),
+        word("4-5", "gibts", "_"),
+        word("4", "gibt", "VERB", "0"),
+        word("5", "es", "PRON", "4"),
+    ]
+    found = read_conllu(write(tmp_path / "de.conllu", [*german, "", *CHINESE]), fused=True, language="de")
+    assert found.words == [["Zum", "Glück", "gibts"], ["猫", "睡觉", "。"]]
+    assert found.tags == [["ADP", "NOUN", "VERB"], ["NOUN", "VERB", "PUNCT"]]
+    assert found.ranges == 2 and len(found) == found.total == 2
+    # Equally near: the order of tags decides, and Italian has another one than the rest.
+    equal = [
+        word("1", "va", "VERB", "0"),
+        word("2-3", "altrove", "_"),
+        word("2", "altro", "ADV", "1"),
+        word("3", "ve", "NUM", "1"),
+    ]
+    for language, tag in (("it", "ADV"), ("de", "NUM")):
+        assert read_conllu(write(tmp_path / "x.conllu", equal), fused=True, language=language).tags == [["VERB", tag]]
+    # Without a tree all words are equally near.
+    assert read_conllu(
+        write(tmp_path / "y.conllu", [word("1-2", "au", "_"), word("1", "à", "ADP"), word("2", "le", "DET")]),
+        fused=True,
+    ).tags == [["ADP"]]
+    with pytest.raises(ParallelTextError, match=r":1: bad word .*the form of 1-2"):
+        read_conllu(write(tmp_path / "z.conllu", [word("1-2", " ", "_"), word("1", "à"), word("2", "le")]), fused=True)
+
+
+def test_fused_forms_of_real_treebanks(real_data: Path) -> None:
+    """As many surface tokens as the treebank has: words, less those in ranges, and one for each range."""
+    for language in ("de", "tr"):
+        path = real_data / "ud_pud" / f"{language}.conllu.gz"
+        plain, fused = read_conllu(path), read_conllu(path, fused=True, language=language)
+        lines = [
+            line.split("\t") for line in gzip.decompress(path.read_bytes()).decode().splitlines() if line[:1].isdigit()
+        ]
+        spans = [list(map(int, cells[0].split("-"))) for cells in lines if "-" in cells[0]]
+        inside = sum(end - start + 1 for start, end in spans)
+        assert sum(map(len, fused.words)) == sum(map(len, plain.words)) - inside + len(spans)
+        assert plain.ranges == fused.ranges == len(spans) > 0

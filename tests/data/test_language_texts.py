@@ -54,3 +54,14 @@ def test_faults_are_named(tmp_path: Path) -> None:
             list(source)
         (source,) = language_texts([f"de={tmp_path / name}"], skip_bad_lines=True)
         assert list(source) == [(("de", "gut"),)]
+
+
+def test_a_sample_of_texts_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "de.txt"
+    path.write_text("".join(f"Satz {number}\n\n" for number in range(30)), encoding="utf-8")
+    (found,) = language_texts([f"de={path}?size=6&seed=4"])
+    texts = [text for ((_, text),) in found]
+    numbers = [int(text.split()[1]) for text in texts]
+    assert found.rows == len(set(numbers)) == 6 and numbers == sorted(numbers) and texts == [row[0][1] for row in found]
+    with pytest.raises(ValueError, match="size=none"):
+        language_texts([f"de={path}?size=none"])

@@ -10,8 +10,8 @@ from st_xling.data.phrasebook_spec import _OPTIONS, is_phrasebook, parse_phraseb
 
 
 def test_languages_and_options() -> None:
-    found = parse_phrasebook("phrasebook:de,zh?size=5&split=dev&seed=-3")
-    assert found.languages == ("de", "zh") and found.options == {"size": 5, "split": "dev", "seed": -3}
+    found = parse_phrasebook("phrasebook:de,zh?size=5&split=dev&seed=3")
+    assert found.languages == ("de", "zh") and found.options == {"size": 5, "split": "dev", "seed": 3}
     found = parse_phrasebook("phrasebook?gold=2&queries=en,vi", options=("gold", "queries"))
     assert found.languages == () and found.options == {"gold": 2, "queries": ["en", "vi"]}
 
@@ -32,7 +32,9 @@ def test_other_names_are_files(text: str) -> None:
         ("phrasebook?size", "once each, got 'size'"),
         ("phrasebook?size=0", "expected size=8000, a number above 0, got 'size=0'"),
         ("phrasebook?size=-4", "a number above 0, got 'size=-4'"),
-        ("phrasebook?seed=x", "expected seed=0, a whole number, got 'seed=x'"),
+        ("phrasebook?seed=x", "expected seed=0, a whole number from 0 up, got 'seed=x'"),
+        ("phrasebook?seed=-3", "from 0 up, got 'seed=-3'"),
+        ("phrasebook?size=1_000", "a number above 0, got 'size=1_000'"),
         ("phrasebook?split=training", "expected split=train, dev or test, got 'split=training'"),
         ("phrasebook?gold=5", "expected the options size, split, seed"),
         ("phrasebook:", "expected phrasebook:de,fr"),

@@ -40,7 +40,7 @@ def test_phrasebook_form():
         ("de-en=", "name what to read"),
         ("a,b,c", "one path, or two joined by a comma"),
         ("a.de,", "one path, or two joined by a comma"),
-        ("x.tsv?colums=0,1", r"expected the options columns, name, split, once each, got 'colums=0,1'"),
+        ("x.tsv?colums=0,1", r"expected the options columns, name, split, size, seed, once each, got 'colums=0,1'"),
         ("x.tsv?split=a&split=b", "once each"),
         ("x.tsv?columns=0", r"expected columns=0,2 or de,en, got 'columns=0'"),
         ("phrasebook?size=many", r"expected size=8000, a number above 0, got 'size=many'"),

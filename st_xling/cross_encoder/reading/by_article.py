@@ -84,6 +84,16 @@ class ByArticle:
             parts = {rest: [title for title in self.articles if title not in set(taken)], **parts}
         return {name: self.only_articles([places[title] for title in listed]) for name, listed in parts.items()}
 
+    def only_questions(self: Part, rows: Iterable[int]) -> Part:
+        """Some of the questions, by number; every paragraph stays, as a candidate."""
+        asked = list(rows)
+        return replace(
+            self,
+            questions={code: [texts[row] for row in asked] for code, texts in self.questions.items()},
+            question_ids=[self.question_ids[row] for row in asked],
+            question_passages=[self.question_passages[row] for row in asked],
+        )
+
     def only_articles(self: Part, numbers: Iterable[int]) -> Part:
         """The questions and paragraphs of some articles; a ``ValueError`` if there is no question among them."""
         chosen = sorted(set(numbers))

@@ -33,7 +33,7 @@ def load_judging_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) ->
     found = load_evaluation_specs(others, skip_bad_lines=skip_bad_lines) if others else {}
     for spec in specs:
         if is_pair_spec(spec):
-            [(language, path)] = parse_pair_specs([spec]).items()
+            [(language, path)] = parse_pair_specs([spec]).paths.items()
             # One candidate at the most: what is relevant stays, and of the rest nothing is looked for.
             pools = load_pool_specs([spec], max_candidates=1, without_relevant="keep")
             found |= {f"{language}={Path(path).name} {what}": texts for what, texts in pool_texts(pools).items()}

@@ -1,4 +1,4 @@
-"""What files of aligned pairs hold, cut into parts and made into pools, whichever of the two forms it has."""
+"""What files of aligned pairs hold, cut into parts and made into pools, whichever of the forms it has."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from st_xling.cross_encoder.pairs.same_text import same_text_classes
 from st_xling.cross_encoder.pairs.shares import share_counts
 from st_xling.cross_encoder.pools.candidate_pool import CandidatePools
 from st_xling.cross_encoder.pools.labelled_pools import pools_of_pairs
+from st_xling.cross_encoder.reading.pair_forms import Pairs
 from st_xling.cross_encoder.reading.question_answering import QuestionAnswering
-
-Pairs = QuestionAnswering | AlignedPairs
 
 
 def cut_pairs(data: Pairs, dev_share: float, test_share: float, seed: int) -> Mapping[str, Pairs]:
@@ -62,7 +61,7 @@ def pools_of(
     """
     for name, wanted in (("query_languages", query_languages), ("passage_languages", passage_languages)):
         options[name] = None if wanted is None else known_languages(wanted, data.languages)
-    if isinstance(data, QuestionAnswering):
+    if not isinstance(data, AlignedPairs):
         return data.pools(**options)
     pools = pools_of_pairs(data, candidates="own", **options)
     # Rows that are no candidate lists (one passage a query) leave nothing to rank: then every passage is a candidate.

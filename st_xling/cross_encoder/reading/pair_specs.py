@@ -11,7 +11,6 @@ from st_xling.cross_encoder.pools.candidate_pool import CandidatePools
 from st_xling.cross_encoder.reading.pair_forms import read_pair_specs
 from st_xling.cross_encoder.reading.pair_parts import cut_pairs, pools_of
 from st_xling.cross_encoder.reading.pool_specs import load_pool_specs
-from st_xling.cross_encoder.reading.question_answering import QuestionAnswering
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,8 @@ def load_pair_specs(
             phrasebook its development split.
         dev_share: Else the share of the articles (SQuAD form) or queries (labelled files) held out; 0 for none.
         test_share: A share left out of both, which :func:`load_pool_specs` finds with the same shares and seed.
-        negatives_per_positive: Drawn for each relevant pair; by default 1, or none where the files label negatives.
+        negatives_per_positive: Drawn for each relevant pair, of InsuranceQA from the question's pool; by default 1, or
+            none where the files label negatives.
         hard_negatives: How many of them come from the same article (SQuAD form).
         seed: Of shares and negatives.
     Raises:
@@ -58,7 +58,7 @@ def load_pair_specs(
     parts = cut_pairs(data, 0.0 if dev else dev_share, test_share, seed)
     train = parts["train"]
     drawn = 1 if negatives_per_positive is None else negatives_per_positive
-    if isinstance(train, QuestionAnswering):
+    if not isinstance(train, AlignedPairs):
         pairs = train.aligned_pairs(negatives_per_positive=drawn, hard_negatives=hard_negatives, seed=seed)
     else:
         if negatives_per_positive is None and 0 in train.labels:

@@ -9,8 +9,8 @@ from st_xling.cross_encoder.pools.candidate_pool import CandidatePools
 from st_xling.cross_encoder.pools.candidate_pools import WithoutRelevant
 from st_xling.cross_encoder.reading.pair_forms import parse_pair_specs, read_pair_specs
 from st_xling.cross_encoder.reading.pair_parts import cut_pairs, pools_of
-from st_xling.cross_encoder.reading.phrase_questions import are_phrasebooks
 from st_xling.cross_encoder.reading.retrieval_files import read_retrieval
+from st_xling.data.sample import Sample
 
 Split = Literal["train", "dev", "test"]
 
@@ -34,8 +34,8 @@ def load_pool_specs(
         specs: As :func:`load_pair_specs`, or one folder, see
             :func:`~st_xling.cross_encoder.reading.retrieval_files.read_retrieval`.
         split: The part to take, cut as :func:`load_pair_specs` cuts with the same shares and seed; by default all. Of
-            the phrasebook, whose splits are there already: the split, where the specs name none.
-        phrasebook_split: Of the phrasebook, where neither ``split`` nor the specs name one.
+            the phrasebook and InsuranceQA, whose splits are there already: the split, where the specs name none.
+        phrasebook_split: Of these two, where neither ``split`` nor the specs name one.
         dev_share, test_share: Of the cut.
         query_languages: To toss among (folder: to read); by default all.
         passage_languages: To share the candidates among; by default all.
@@ -46,8 +46,13 @@ def load_pool_specs(
         FileNotFoundError, ValueError: As :func:`load_pair_specs`.
     """
     specs = list(specs)
-    paths = parse_pair_specs(specs)
-    if len(paths) == 1 and (folder := next(iter(paths.values()))).is_dir():
+    places = parse_pair_specs(specs)
+    paths = places.paths
+    if len(paths) == 1 and (folder := next(iter(paths.values()))).is_dir() and not places.has_splits:
+        options = dict(places.options)
+        sample = Sample.pop(options, specs[0])
+        if options.keys() - {"split"}:
+            raise ValueError(f"{specs[0]}: {', '.join(options)} is for folders of InsuranceQA; leave it out.")
         if split or passage_languages:
             raise ValueError(f"{folder} is a test set as it stands: it takes no split and no passage languages.")
         return read_retrieval(
@@ -56,10 +61,12 @@ def load_pool_specs(
             query_languages=query_languages,
             max_candidates=max_candidates,
             without_relevant=without_relevant,
+            sample=sample,
             seed=seed,
+            **options,
         )
     data = read_pair_specs(specs, split=split or phrasebook_split)
-    if split is not None and not are_phrasebooks(paths):
+    if split is not None and not places.has_splits:
         parts = cut_pairs(data, dev_share, test_share, seed)
         if split not in parts:
             raise ValueError(f"expected a split out of {', '.join(parts)}: got {split!r}; give it a share above 0.")

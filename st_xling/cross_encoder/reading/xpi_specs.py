@@ -13,6 +13,7 @@ from st_xling.cross_encoder.reading.labelled_files import ENDINGS
 from st_xling.cross_encoder.reading.pair_forms import is_pair_spec, parse_pair_specs
 from st_xling.cross_encoder.reading.pair_specs import load_pair_specs
 from st_xling.cross_encoder.reading.phrase_questions import are_phrasebooks
+from st_xling.data.readers import file_ending
 from st_xling.data.specs import load_data_specs
 from st_xling.training.holdout import hold_out
 
@@ -69,7 +70,11 @@ def load_xpi_specs(
             f"got {', '.join([*specs, *dev])}."
         )
     if labelled == {True}:
-        other = [spec for spec in (*specs, *dev) if not spec.endswith(ENDINGS)]
+        other = [
+            spec
+            for spec in (*specs, *dev)
+            if {*map(file_ending, parse_pair_specs([spec]).paths.values())} - set(ENDINGS)
+        ]
         if other or size is not None:
             raise ValueError(
                 f"paraphrases come as {', '.join(ENDINGS)}, and whole: got {', '.join(other) or f'size={size}'}; "
@@ -95,9 +100,9 @@ def load_xpi_specs(
 def _parallel_phrases(specs: Iterable[str]) -> list[str]:
     """The same specs, but the phrasebook in single languages as pairs of each with the first."""
     specs = list(specs)
-    if len(specs) < 2 or not all(map(is_pair_spec, specs)) or not are_phrasebooks(parse_pair_specs(specs)):
+    if len(specs) < 2 or not all(map(is_pair_spec, specs)) or not are_phrasebooks(parse_pair_specs(specs).paths):
         return specs
-    books = parse_pair_specs(specs)
+    books = parse_pair_specs(specs).paths
     if len(set(books.values())) > 1:
         raise ValueError(
             f"phrases are the same in every language, so size, split and seed must be, too: got {', '.join(specs)}."

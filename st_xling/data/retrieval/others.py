@@ -11,6 +11,8 @@ from st_xling.data.pairs import require_rows
 from st_xling.data.phrasebook_spec import is_phrasebook, parse_phrasebook
 from st_xling.data.readers import file_ending
 from st_xling.data.retrieval.passages import Passages
+from st_xling.data.sample import SAMPLE_OPTIONS, Sample
+from st_xling.data.spec_options import read_options, split_options
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -21,27 +23,34 @@ def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False
 
     Args:
         path: Passages in JSON lines (``.jsonl``, ``.jsonl.gz``), or any other file with a text a line; blank lines are
-            left out. Or ``phrasebook?size=…&split=…&seed=…``, whose seed is 1 where it names none: other meanings than
-            parallel text, whose seed is 0.
+            left out; either with ``?size=…&seed=…`` for a sample of its texts. Or ``phrasebook?size=…&split=…&seed=…``,
+            whose seed is 1 where it names none: other meanings than parallel text, whose seed is 0.
         language: Of the text.
         skip_bad_lines: Leave faulty lines out, with a warning.
     Raises:
         FileNotFoundError, ParallelTextError: As :class:`Passages`; lines that are not UTF-8.
         ValueError: A file without text; an unknown language or option of the phrasebook.
     """
-    from datasets import Dataset
-
     if is_phrasebook(str(path)):
         texts = _phrases(str(path), language)
-    elif file_ending(path) in (".jsonl", ".jsonl.gz"):
-        texts = list(Passages(path, skip_bad_lines=skip_bad_lines))
+        return _dataset(texts, language, str(path))
+    place, query = split_options(str(path))
+    sample = Sample.pop(read_options(query, SAMPLE_OPTIONS, spec=f"{language}={path}"), str(path))
+    if file_ending(place) in (".jsonl", ".jsonl.gz"):
+        texts = list(Passages(place, skip_bad_lines=skip_bad_lines))
     else:
         faults = FaultLog(skip_bad_lines=skip_bad_lines, what="text")
-        texts = [line for line in read_lines(path, faults) if line is not None and line.strip()]
+        texts = [line for line in read_lines(place, faults) if line is not None and line.strip()]
         faults.settle()
+    return _dataset([texts[row] for row in sample.places(len(texts), str(path))], language, str(path))
+
+
+def _dataset(texts: list[str], language: str, where: str) -> Dataset:
+    from datasets import Dataset
+
     codes = [language] * len(texts)
     columns = {"source": texts, "target": texts, "source_language": codes, "target_language": codes}
-    return require_rows(Dataset.from_dict(columns), str(path))
+    return require_rows(Dataset.from_dict(columns), where)
 
 
 def _phrases(spec: str, language: str) -> list[str]:

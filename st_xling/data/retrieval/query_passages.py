@@ -17,6 +17,7 @@ from st_xling.data.retrieval.queries import read_judged_queries
 from st_xling.data.retrieval.question_tables import read_question_table
 from st_xling.data.retrieval.retrieval_set import RetrievalSet, read_retrieval_set
 from st_xling.data.retrieval.specs import OF_SETS, parse_retrieval_spec
+from st_xling.data.sample import Sample, sample_rows
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -40,7 +41,8 @@ def load_query_passage_specs(
         specs: ``xx=PLACE`` (``queries=PLACE`` stands for ``en=PLACE``): a table as :func:`read_question_table` reads
             it, with ``?columns=query,answer,negative&name=…&split=…`` behind it; a folder as
             :func:`read_retrieval_set` has it, with ``?split=…&corpus=…&queries=…``, and ``negatives=N`` for the first N
-            of Mr.TyDi's ``negative_passages``; or ``phrasebook``, with ``?size=…&split=…&seed=…&queries=…``.
+            of Mr.TyDi's ``negative_passages``; each also with ``?size=…&seed=…``, a sample of its pairs; or
+            ``phrasebook``, with ``?size=…&split=…&seed=…&queries=…``.
         split: Of folders and phrasebooks whose spec names none.
         skip_bad_lines: Leave faulty lines out, with a warning.
     Raises:
@@ -53,6 +55,7 @@ def load_query_passage_specs(
             raise ValueError(f"expected {FORM}; got {spec!r}.")
         language, place, options = parse_retrieval_spec(plain, options=_OF_FOLDERS | _OF_TABLES, form=FORM)
         name = free_name(language, pairs)
+        sample = Sample.pop(options, spec)
         if isinstance(place, PhrasebookSpec):
             pairs[name] = query_passages(phrase_set(place, language, split=split))
         elif Path(place).is_dir():
@@ -64,6 +67,7 @@ def load_query_passage_specs(
             pairs[name] = read_question_table(place, language, skip_bad_lines=skip_bad_lines, **options)
         if not len(pairs[name]):
             raise ValueError(f"expected query-passage pairs in {place}: got none.")
+        pairs[name] = sample_rows(pairs[name], sample.size, seed=sample.seed, where=spec)
     if not pairs:
         raise ValueError(f"expected at least one set of queries, got none; pass {FORM}.")
     return pairs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from st_xling.data.retrieval.held_passages import HeldPassages
@@ -12,6 +12,7 @@ from st_xling.data.retrieval.layouts import find_retrieval_files
 from st_xling.data.retrieval.passages import Passages
 from st_xling.data.retrieval.qrels import Qrels, read_qrels
 from st_xling.data.retrieval.queries import read_judged_queries, read_queries
+from st_xling.data.sample import Sample
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ def read_retrieval_set(
     corpus: str | Path | None = None,
     query_languages: Iterable[str] | None = None,
     skip_bad_lines: bool = False,
+    keep_unanswered: bool = False,
 ) -> RetrievalSet:
     """A folder in the layout of BEIR, Mr.TyDi or MIRACL; see :func:`find_retrieval_files` for the files.
 
@@ -62,6 +64,7 @@ def read_retrieval_set(
         corpus: Another folder or file with the passages.
         query_languages: To read, where queries are there in several languages; by default all of them.
         skip_bad_lines: Leave faulty lines out, with a warning; qrels of passages that are not in the corpus too.
+        keep_unanswered: Keep queries without a relevant passage, which ``relevant`` then lacks.
     Raises:
         FileNotFoundError: A file is missing.
         ParallelTextError: Faulty lines, a file's together; qrels that name unknown passages are counted and listed.
@@ -82,19 +85,28 @@ def read_retrieval_set(
         assert files.qrels is not None
         queries = {code: read_queries(files.queries[code], skip_bad_lines=skip_bad_lines) for code in wanted}
         relevant = read_qrels(files.qrels, passages=passages.ids, skip_bad_lines=skip_bad_lines)
-    return checked_set(language, passages, queries, relevant, where=f"{folder}, split {split!r}")
+    where = f"{folder}, split {split!r}"
+    return checked_set(language, passages, queries, relevant, where=where, keep_unanswered=keep_unanswered)
 
 
 def checked_set(
-    language: str, passages: Passages, queries: dict[str, dict[str, str]], relevant: Qrels, *, where: str
+    language: str,
+    passages: Passages | HeldPassages,
+    queries: dict[str, dict[str, str]],
+    relevant: Qrels,
+    *,
+    where: str,
+    keep_unanswered: bool = False,
 ) -> RetrievalSet:
-    """A set of its parts, queries without a relevant passage left out and counted.
+    """A set of its parts, queries without a relevant passage left out and counted unless they are to be kept.
 
     Raises:
         ValueError: Languages whose queries have no relevant passage at all, named together.
     """
     answered = {name for name, found in relevant.items() if found}
     kept = {code: {name: text for name, text in asked.items() if name in answered} for code, asked in queries.items()}
+    if keep_unanswered:
+        kept = queries
     empty = [f"{code} ({len(queries[code]):,} queries)" for code, asked in kept.items() if not asked]
     if empty:
         raise ValueError(
@@ -109,6 +121,27 @@ def checked_set(
         relevant={name: found for name, found in relevant.items() if found},
         n_without_relevant={code: len(queries[code]) - len(asked) for code, asked in kept.items()},
         n_absent=len(answered - read),
+    )
+
+
+def sample_queries(found: RetrievalSet, sample: Sample, where: str) -> RetrievalSet:
+    """A seeded sample of a set's queries, each in every language that it is there in; all passages stay.
+
+    Args:
+        found: The set.
+        sample: Its ``size`` counts queries by id: one that is there in three languages is one.
+        where: What is sampled, for messages.
+    """
+    if sample.size is None:
+        return found
+    names = list(dict.fromkeys(name for asked in found.queries.values() for name in asked))
+    kept = {names[place] for place in sample.places(len(names), where)}
+    return replace(
+        found,
+        queries={
+            code: {name: text for name, text in asked.items() if name in kept} for code, asked in found.queries.items()
+        },
+        relevant={name: grades for name, grades in found.relevant.items() if name in kept},
     )
 
 

@@ -143,7 +143,7 @@ def _judge(model: Model, data: TransferData, language: str, folder: Path) -> dic
     else:
         write_predictions(path, rows, predicted)
     _tell(language, name, count, len(rows), _max_length(model))
-    scores = label_scores(gold, predicted)
+    scores = label_scores(gold, predicted, f1=data.task.f1)
     figures: dict[str, Any] = {measure: scores[measure] for measure in data.task.measures}
     figures |= {"rows": len(rows), "labels": sum(map(len, gold)), name: count}
     if isinstance(rows, TaggedSentences):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from st_xling.evaluation.retrieval.extra import require
+
 Labels = Sequence[Sequence[str]]
 """Labels of each row: one of a pair of sentences, one for each word of a sentence."""
 
 
-def label_scores(gold: Labels, predicted: Labels) -> dict[str, float]:
-    """``accuracy``, the share of labels that are right, and ``f1`` of runs, both in [0, 1].
+def label_scores(gold: Labels, predicted: Labels, *, f1: str = "runs") -> dict[str, float]:
+    """``accuracy``, the share of labels that are right, and ``f1``, both in [0, 1].
 
     Args:
         gold: True labels.
         predicted: Labels of the same rows.
+        f1: ``"runs"`` of equal tags, :func:`run_f1`; or ``"spans"`` of ``B-`` and ``I-``, :func:`span_f1`.
     Raises:
         ValueError: When rows or their labels do not match in number, or there are none.
     """
@@ -26,7 +29,7 @@ def label_scores(gold: Labels, predicted: Labels) -> dict[str, float]:
     if not count:
         raise ValueError("labels can only be scored where there are some: got none.")
     right = sum(true == guess for rows in zip(gold, predicted) for true, guess in zip(*rows))
-    return {"accuracy": right / count, "f1": run_f1(gold, predicted)}
+    return {"accuracy": right / count, "f1": (span_f1 if f1 == "spans" else run_f1)(gold, predicted)}
 
 
 def run_f1(gold: Labels, predicted: Labels) -> float:
@@ -45,6 +48,26 @@ def run_f1(gold: Labels, predicted: Labels) -> float:
     true, guessed = _runs(gold), _runs(predicted)
     both = len(true & guessed)
     return 2 * both / (len(true) + len(guessed)) if both else 0.0
+
+
+def span_f1(gold: Labels, predicted: Labels) -> float:
+    """F1 of entities: one counts as found if its ends and its kind are all right, over all sentences together.
+
+    By ``seqeval``, which reads tags as the CoNLL shared tasks' ``conlleval`` does: an ``I-`` that follows nothing of
+    its kind begins an entity.
+
+    Raises:
+        ValueError: If seqeval is not installed.
+    Source:
+        Tjong Kim Sang and De Meulder 2003; Hu et al. 2020 (XTREME), PAN-X.
+    Example:
+        >>> span_f1([["B-PER", "I-PER", "O", "B-LOC"]], [["B-PER", "I-PER", "O", "B-ORG"]])
+        0.5
+    """
+    require("seqeval", "the F1 of entities", extra="transfer")
+    from seqeval.metrics import f1_score
+
+    return float(f1_score([list(row) for row in gold], [list(row) for row in predicted], zero_division=0))
 
 
 def _runs(rows: Labels) -> set[tuple[int, int, int, str]]:

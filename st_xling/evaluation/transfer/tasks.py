@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from st_xling.data.classified_pairs import ClassifiedPairs
 from st_xling.data.conllu import UPOS, TaggedSentences, read_conllu
+from st_xling.data.panx import PANX_LABELS, read_panx
 from st_xling.data.pawsx import PAWSX_LABELS, read_pawsx
 from st_xling.data.xnli import XNLI_LABELS, read_xnli
 
@@ -72,7 +73,8 @@ class TransferTask:
         labels: All that the task has, in the order of the head's outputs.
         read: Rows of a file, and of a language where the file has several.
         measures: What is reported, the papers' measure first.
-        options: The papers' fine-tuning.
+        options: The fine-tuning of the paper that reports the task.
+        f1: Of what: ``"runs"`` or ``"spans"``, see :func:`~st_xling.evaluation.transfer.label_scores`.
     """
 
     name: str
@@ -82,6 +84,32 @@ class TransferTask:
     read: Callable[[str | Path, str], Rows]
     measures: tuple[str, ...]
     options: FineTuning
+    f1: str = "runs"
+
+
+_AMBER = FineTuning(epochs=5, batch_size=32, learning_rate=2e-5)
+
+LIKE: Mapping[str, Mapping[str, FineTuning]] = {
+    # Table 9; the length, 128 tokens, is that of all tasks here.
+    "dap": {"xnli": FineTuning(epochs=2, batch_size=256, learning_rate=5e-5, schedule="linear")},
+    # Appendix A.1.
+    "amber": {"xnli": _AMBER, "pawsx": _AMBER, "pos": dataclasses.replace(_AMBER, epochs=10)},
+}
+"""Paper → task → how it fine-tunes. *Source:* DAP (Li et al. 2023); AMBER (Hu et al. 2021)."""
+
+
+def fine_tuning(task: str, like: str | None = None) -> FineTuning:
+    """How a paper fine-tunes for a task; ``None``: the one that reports it, for XNLI DAP.
+
+    Raises:
+        ValueError: A paper that is not in :data:`LIKE`, or that does not have the task.
+    """
+    if like is None:
+        return TASKS[task].options
+    if task not in LIKE.get(like, {}):
+        known = "; ".join(f"{paper} for {', '.join(tasks)}" for paper, tasks in LIKE.items())
+        raise ValueError(f"expected a paper's fine-tuning out of {known}: got {like} for {task}.")
+    return LIKE[like][task]
 
 
 TASKS = {
@@ -94,8 +122,7 @@ TASKS = {
             XNLI_LABELS,
             lambda path, language: read_xnli(path, language=language),
             ("accuracy",),
-            # DAP, table 9.
-            FineTuning(epochs=2, batch_size=256, learning_rate=5e-5, schedule="linear"),
+            LIKE["dap"]["xnli"],
         ),
         TransferTask(
             "pawsx",
@@ -104,8 +131,7 @@ TASKS = {
             PAWSX_LABELS,
             lambda path, language: read_pawsx(path, language=language),
             ("accuracy",),
-            # AMBER, appendix A.1.
-            FineTuning(epochs=5, batch_size=32, learning_rate=2e-5),
+            LIKE["amber"]["pawsx"],
         ),
         TransferTask(
             "pos",
@@ -114,13 +140,24 @@ TASKS = {
             UPOS,
             lambda path, language: read_conllu(path),
             ("f1", "accuracy"),
-            # AMBER, appendix A.1.
-            FineTuning(epochs=10, batch_size=32, learning_rate=2e-5),
+            LIKE["amber"]["pos"],
+        ),
+        TransferTask(
+            "panx",
+            "PAN-X",
+            "words",
+            PANX_LABELS,
+            lambda path, language: read_panx(path),
+            ("f1",),
+            # XTREME, scripts/train_panx.sh, but for its warm-up: 10 epochs of 8 rows, gradients of 4 batches together.
+            FineTuning(epochs=10, batch_size=32, learning_rate=2e-5, schedule="linear"),
+            "spans",
         ),
     )
 }
 """Name → task.
 
 Source:
-    DAP (Li et al. 2023), tables 4 and 9; AMBER (Hu et al. 2021), section 3.2 and tables 5 to 7.
+    DAP (Li et al. 2023), tables 4 and 9; AMBER (Hu et al. 2021), section 3.2 and tables 5 to 7; XTREME (Hu et al.
+    2020) for PAN-X.
 """

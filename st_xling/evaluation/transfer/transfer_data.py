@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 from st_xling.data.classified_pairs import ClassifiedPairs
+from st_xling.data.conllu import read_conllu
 from st_xling.data.languages import is_code
+from st_xling.data.sample import SAMPLE_OPTIONS, Sample
+from st_xling.data.spec_options import read_options, split_options
+from st_xling.evaluation.retrieval.extra import require
 from st_xling.evaluation.signatures import sha8
 from st_xling.evaluation.transfer.label_sets import check_labels
 from st_xling.evaluation.transfer.tasks import TASKS, Rows, TransferTask
@@ -26,6 +32,8 @@ class TransferData:
         hold_out_seed: By which they are chosen.
         unseen: Language → tag → words, of tags that are not trained.
         in_training: Language → test rows whose text is trained on, too.
+        fused: Whether the words are surface tokens, fused forms as one, see
+            :func:`~st_xling.data.conllu.read_conllu`.
     """
 
     task: TransferTask
@@ -35,6 +43,7 @@ class TransferData:
     hold_out_seed: int = 0
     unseen: dict[str, dict[str, int]] = field(default_factory=dict)
     in_training: dict[str, int] = field(default_factory=dict)
+    fused: bool = False
 
     def as_dict(self) -> dict[str, object]:
         """Sizes and hashes, for a run's manifest."""
@@ -51,17 +60,20 @@ def load_transfer_data(
     *,
     hold_out: float | None = None,
     hold_out_seed: int = 0,
+    fused: bool = False,
 ) -> TransferData:
     """Read the files of one task.
 
     Args:
         task: A name in :data:`TASKS`.
-        train: ``en=FILE``, or several languages.
-        test: ``xx=FILE`` for each language. A file with a column of languages may be named for several.
+        train: ``en=FILE``, or several languages. Several files of a language are joined. ``?size=N&seed=S`` behind a
+            file takes a seeded sample of its rows, in their order.
+        test: ``xx=FILE`` for each language, likewise. A file with a column of languages may be named for several.
         hold_out: For sets that have one split only, whose row i is the same item in every language: this share of the
             rows is tested on in every language and kept out of training. Rows that share their first sentence in the
             training file stay together.
         hold_out_seed: Chooses those rows; not the seed of training, so that runs of several seeds can be compared.
+        fused: For ``pos``: the forms of multiword tokens in place of their words, as XTREME has them.
     Raises:
         ValueError: Bad specs or files, labels that differ between languages, files that are not parallel.
         FileNotFoundError: A missing file.
@@ -69,7 +81,11 @@ def load_transfer_data(
     if task not in TASKS:
         raise ValueError(f"task must be one of {', '.join(TASKS)}: got {task!r}.")
     found = TASKS[task]
-    trained, tested = (_read(found, specs, flag) for specs, flag in ((train, "--train"), (test, "--test")))
+    if fused and task != "pos":
+        raise ValueError(f"fused forms are of treebanks, for pos: got the task {task}; leave --fused out.")
+    if found.f1 == "spans":
+        require("seqeval", "the F1 of entities", extra="transfer")  # not only after the training
+    trained, tested = (_read(found, specs, flag, fused) for specs, flag in ((train, "--train"), (test, "--test")))
     if hold_out is not None:
         held = _held_out(trained, tested, hold_out, hold_out_seed)
         trained = {language: _only(rows, lambda row: row not in held) for language, rows in trained.items()}
@@ -82,7 +98,7 @@ def load_transfer_data(
     unseen = check_labels(found, trained.values(), tested)
     seen = {text for rows in trained.values() for text in _texts(rows)}
     repeated = {language: sum(text in seen for text in _texts(rows)) for language, rows in tested.items()}
-    return TransferData(found, trained, tested, hold_out, hold_out_seed, unseen, repeated)
+    return TransferData(found, trained, tested, hold_out, hold_out_seed, unseen, repeated, fused)
 
 
 def rows_sha8(rows: Rows) -> str:
@@ -92,18 +108,31 @@ def rows_sha8(rows: Rows) -> str:
     return sha8([rows.words, rows.tags])
 
 
-def _read(task: TransferTask, specs: Sequence[str], flag: str) -> dict[str, Rows]:
-    files: dict[str, str] = {}
+def _read(task: TransferTask, specs: Sequence[str], flag: str, fused: bool) -> dict[str, Rows]:
+    files: dict[str, dict[str, Sample]] = {}
     for spec in specs:
-        language, equals, path = spec.partition("=")
+        language, equals, place = spec.partition("=")
+        path, query = split_options(place)
         if not equals or not path or not is_code(language):
             raise ValueError(f"{flag} takes xx=FILE, a language and its file: got {spec!r}.")
-        if language in files:
-            raise ValueError(f"{flag} takes each language once: got {language} as {files[language]} and {path}.")
-        files[language] = path
+        if path in files.setdefault(language, {}):
+            raise ValueError(f"{flag} takes each file of a language once: got {path} twice for {language}.")
+        files[language][path] = Sample.pop(read_options(query, SAMPLE_OPTIONS, spec=spec), spec)
     if not files:
         raise ValueError(f"{flag} needs a file: got none; give en=FILE.")
-    return {language: task.read(Path(path), language) for language, path in files.items()}
+    parts: dict[str, list[Rows]] = {}
+    for language, paths in files.items():
+        for path, sample in paths.items():
+            rows = read_conllu(path, fused=True, language=language) if fused else task.read(Path(path), language)
+            places = sample.places(len(rows), f"{language}={path}")
+            parts.setdefault(language, []).append(rows if len(places) == len(rows) else rows.select(places))
+    return {language: reduce(_join, found) for language, found in parts.items()}
+
+
+def _join(first: Any, second: Any) -> Any:
+    """The rows of one file behind those of another, numbered on."""
+    columns = {each.name: getattr(first, each.name) + getattr(second, each.name) for each in fields(first)}
+    return replace(first, **{**columns, "rows": first.rows + [first.total + row for row in second.rows]})
 
 
 def _held_out(train: dict[str, Rows], test: dict[str, Rows], share: float, seed: int) -> set[int]:

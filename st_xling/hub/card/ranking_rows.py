@@ -63,13 +63,13 @@ def retrieval(kept: KeptFigures) -> Judged:
 
 
 def transfer(kept: KeptFigures) -> Judged:
-    names = {"xnli": "XNLI", "pawsx": "PAWS-X", "pos": "part-of-speech tagging"}
+    names = {"xnli": "XNLI", "pawsx": "PAWS-X", "pos": "part-of-speech tagging", "panx": "PAN-X"}
     task = kept.figures.get("task") or kept.task.partition("-")[2]
     measures = list(kept.figures["average"])
     rows = {language: [found[measure] for measure in measures] for language, found in kept.figures["languages"].items()}
     for label, key in (("mean", "average"), ("mean of languages not trained on", "zero_shot_average")):
         rows[label] = [kept.figures[key][measure] for measure in measures]
-    kind = "token-classification" if task == "pos" else "text-classification"
+    kind = "token-classification" if task in ("pos", "panx") else "text-classification"
     return Judged(
         title=f"Zero-shot transfer: {names.get(task, task)}",
         task=(kind, f"Zero-shot transfer ({names.get(task, task)})"),

@@ -16,7 +16,7 @@ _READERS: dict[str, Callable[[KeptFigures], Judged]] = {
     "precision": precision,
     "reranking": reranking,
     "retrieval": retrieval,
-    **{f"transfer-{task}": transfer for task in ("xnli", "pawsx", "pos")},
+    **{f"transfer-{task}": transfer for task in ("xnli", "pawsx", "pos", "panx")},
 }
 
 

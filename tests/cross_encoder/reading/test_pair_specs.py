@@ -180,3 +180,24 @@ def test_xpi_reads_labelled_paraphrases(tmp_path: Path) -> None:
         load_xpi_specs(["de-en=a.tsv", "en=b.tsv"])
     with pytest.raises(ValueError, match="got size=5"):
         load_xpi_specs(labelled(tmp_path, ".tsv", [1, 0] * 20), size=5)
+
+
+def test_a_sample_counts_questions_and_keeps_their_candidates(tmp_path: Path) -> None:
+    lines = [f"Frage {row // 3}\tAntwort {row}\t{int(row % 3 == 0)}\n" for row in range(30)]
+    (tmp_path / "a.tsv").write_text("".join(lines), encoding="utf-8")
+    pools = load_pool_specs([f"de={tmp_path / 'a.tsv'}?size=4&seed=3"])
+    assert len(pools) == 4 and all(len(pool.passages) == 3 and sum(pool.labels) == 1 for pool in pools)
+    pairs = load_pair_specs([f"de={tmp_path / 'a.tsv'}?size=4&seed=3"], dev_share=0).train
+    assert {pool.query for pool in pools} == set(pairs.queries["de"]) and len(pairs) == 12
+    numbers = [int(query.split()[1]) for query in pairs.queries["de"]]
+    assert numbers == sorted(numbers)
+    xpi = load_xpi_specs([f"{code}={tmp_path / 'a.tsv'}?size=5" for code in ("de", "en")], dev_share=0)
+    assert len(set(xpi.train["query"])) == 5
+
+
+def test_a_sample_of_questions_keeps_every_paragraph(real_data: Path) -> None:
+    specs = [f"{code}={real_data}/xquad/xquad.{code}.json?size=20&seed=1" for code in ("en", "zh")]
+    pools = load_pool_specs(specs)
+    assert len(pools) == 20 and {len(pool.passages) for pool in pools} == {240}
+    with pytest.raises(ValueError, match="same .size"):
+        load_pool_specs([specs[0], specs[1].replace("20", "21")])

@@ -159,3 +159,26 @@ def test_query_passage_specs(tmp_path: Path) -> None:
     for bad in ("nq.tsv", f"en={tmp_path / 'more.txt'}", f"en={table}?split=dev", "en=a?where=b"):
         with pytest.raises(ValueError, match=r"expected|leave these out"):
             load_query_passage_specs([bad])
+
+
+def test_a_sample_of_queries_keeps_all_passages_and_a_query_in_all_its_languages(tmp_path: Path) -> None:
+    from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs, read_others
+
+    def lines(prefix: str) -> str:
+        return "".join(f'{{"_id": "{row}", "text": "{prefix} {row}"}}\n' for row in range(9))
+
+    for name in ("corpus", "queries.de", "queries.en"):
+        (tmp_path / f"{name}.jsonl").write_text(lines(name), encoding="utf-8")
+    (tmp_path / "qrels.tsv").write_text("".join(f"{row}\t{row}\t1\n" for row in range(9)))
+    (found,) = load_retrieval_specs([f"de={tmp_path}?size=4&seed=2"])
+    assert len(found.passages) == 9 and list(found.queries["de"]) == list(found.queries["en"])
+    assert list(found.queries["de"]) == sorted(found.relevant) and len(found.relevant) == 4
+    (pairs,) = load_query_passage_specs([f"de={tmp_path}?size=5&split=test"]).values()
+    assert len(pairs) == 5 and all(a.split()[1] == b.split()[1] for a, b in zip(pairs["source"], pairs["target"]))
+    others = read_others(f"{tmp_path}/corpus.jsonl?size=3&seed=1", language="sw")
+    assert len(others) == 3 and others["source"][:] == sorted(others["source"][:])
+    for spec in (f"de={tmp_path}?size=0", f"de={tmp_path}?seed=1", f"de={tmp_path}?size=2&seed=-1"):
+        with pytest.raises(ValueError, match=r"size=|seed="):
+            load_retrieval_specs([spec])
+        with pytest.raises(ValueError, match=r"size=|seed="):
+            load_query_passage_specs([spec])

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from st_xling.data.conllu import UPOS
-from st_xling.evaluation.transfer import label_scores, run_f1
+from st_xling.evaluation.transfer import label_scores, run_f1, span_f1
 
 
 def corpus(seed: int) -> tuple[list[list[str]], list[list[str]]]:
@@ -50,3 +50,43 @@ def test_bad_input() -> None:
         label_scores([["X", "X"]], [["X"]])
     with pytest.raises(ValueError, match="got none"):
         label_scores([], [])
+
+
+def spans(rows: list[list[str]]) -> set[tuple[int, int, int, str]]:
+    """Entities of well-formed tags: a ``B-`` and the ``I-`` that follow it."""
+    found = set()
+    for row, tags in enumerate(rows):
+        for start, tag in enumerate(tags):
+            if tag.startswith("B-"):
+                end = start + 1
+                while end < len(tags) and tags[end] == f"I-{tag[2:]}":
+                    end += 1
+                found.add((row, start, end, tag[2:]))
+    return found
+
+
+def test_f1_of_entities_is_the_formula() -> None:
+    pytest.importorskip("seqeval")
+    draw = random.Random(5)
+    pieces = [["O"], ["B-PER"], ["B-PER", "I-PER"], ["B-LOC", "I-LOC", "I-LOC"], ["B-ORG"], ["O", "O"]]
+    gold = [[tag for _ in range(6) for tag in draw.choice(pieces)] for _ in range(50)]
+    guess = []
+    for row in gold:  # well-formed as well: whole entities are dropped, or get another kind
+        changed = list(row)
+        for _, start, end, kind in spans([row]):
+            other = draw.choice([None, kind, kind, "LOC"])
+            for place in range(start, end):
+                changed[place] = "O" if other is None else f"{row[place][:2]}{other}"
+        guess.append(changed)
+    true, found = spans(gold), spans(guess)
+    both = len(true & found)
+    assert 0 < both < len(true)
+    assert span_f1(gold, guess) == pytest.approx(2 * both / (len(true) + len(found)), rel=1e-9)
+    assert label_scores(gold, guess, f1="spans")["f1"] == span_f1(gold, guess) != run_f1(gold, guess)
+    assert span_f1(gold, gold) == 1.0 and span_f1(gold, [["O"] * len(row) for row in gold]) == 0.0
+
+
+def test_a_stray_inside_tag_begins_an_entity() -> None:
+    """As conlleval reads it: ``I-LOC`` behind a person is a place of its own."""
+    pytest.importorskip("seqeval")
+    assert span_f1([["B-PER", "B-LOC"]], [["B-PER", "I-LOC"]]) == 1.0

@@ -1,0 +1,166 @@
+"""Which side is source and which is target: the pivot language last."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from st_xling.data.free_name import free_name
+from st_xling.data.languages import UNKNOWN, canonical_language
+from st_xling.data.pairs import COLUMNS
+from st_xling.data.streams import head
+
+HEAD_ROWS = 1000
+"""Rows of a stream that are looked at for its languages."""
+
+_SWAPPED = {
+    "source": "target",
+    "target": "source",
+    "source_language": "target_language",
+    "target_language": "source_language",
+}
+
+
+@dataclass(frozen=True)
+class OrientedData:
+    """Data sets whose pivot side is the target.
+
+    Attributes:
+        data: Name → data set or stream, in the order given. A data set that was named by its two languages is named by
+            them in their new order.
+        turned: New name → rows whose sides were exchanged, of the data sets that had any; of a stream, among the first
+            :data:`HEAD_ROWS`.
+        target_languages: Of the target sides of all data sets, as the rows spell them, in the order met; ``und``, the
+            unknown language, included.
+        pivot: The language that was put last; ``None`` if nothing was to be turned.
+    """
+
+    data: dict[str, Any]
+    turned: dict[str, int]
+    target_languages: tuple[str, ...]
+    pivot: str | None = "en"
+
+    @property
+    def several_targets(self) -> bool:
+        """Whether the target side holds more than one language, so that what rebuilds it must be told which."""
+        return len(set(map(canonical_language, self.target_languages))) > 1
+
+    def messages(self) -> list[str]:
+        """A line for each data set that was turned, and one where the target side holds several languages."""
+        lines = [
+            f"{name}: {rows:,} rows turned, so that {self.pivot} is the target" for name, rows in self.turned.items()
+        ]
+        if self.several_targets:
+            lines.append(f"the target side holds several languages: {', '.join(self.target_languages)}")
+        return lines
+
+
+def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> OrientedData:
+    """Exchange the sides of every row whose source is the pivot and whose target is not.
+
+    Objectives that rebuild or rank the target side (DAP, section 5.1: non-English → English) need it to be one
+    language, while corpora name their pairs by the alphabet: ``de-en``, but ``en-fr``. Rows without the pivot stay as
+    they are.
+
+    Args:
+        data: Name → ``Dataset`` or ``IterableDataset`` with the columns of parallel text. Nothing of a stream is read
+            but its first rows; later ones are turned one by one as they come.
+        pivot: Language to put last, in any spelling (``en``, ``eng``, ``en-GB``); ``None`` to leave all as it is.
+    Returns:
+        The data sets, what was turned, and the languages of the target side.
+    Raises:
+        ValueError: A data set without the four columns; rows that have one known language on both sides, such as
+            ``en-en``, which say nothing about the order of languages (of a stream, also when such a row is reached).
+    Source:
+        Li et al. 2023 (DAP), section 5.1 and table 5: the target that switches between languages costs.
+    """
+    oriented: dict[str, Any] = {}
+    turned: dict[str, int] = {}
+    targets: dict[str, None] = {}
+    for name, dataset in data.items():
+        missing = [column for column in COLUMNS if column not in (dataset.column_names or COLUMNS)]
+        if missing:
+            raise ValueError(f"{name}: expected the columns {', '.join(COLUMNS)}, got none called {', '.join(missing)}")
+        is_stream = not hasattr(dataset, "__len__")
+        pairs = language_pairs(dataset)
+        check_languages(pairs, name)
+        swap = {pair for pair in pairs if _is_backward(*pair, pivot)}
+        targets |= {pair[pair not in swap]: None for pair in pairs}
+        if pivot is not None and (is_stream or swap):
+            dataset = _turn(dataset, name, pivot, all_rows=not is_stream and len(swap) == len(pairs))
+        new = _new_name(name, *next(iter(swap))) if len(swap) == len(pairs) == 1 else name
+        new = free_name(new, oriented)
+        oriented[new] = dataset
+        if swap:
+            turned[new] = sum(pairs[pair] for pair in swap)
+    return OrientedData(oriented, turned, tuple(targets), pivot)
+
+
+def check_languages(pairs: Iterable[tuple[str, str]], name: str) -> None:
+    """Raise ``ValueError`` if a pair of languages is one known language twice; ``name`` is what has them."""
+    for source, target in pairs:
+        if source != UNKNOWN and canonical_language(source) == canonical_language(target):
+            raise ValueError(
+                f"{name}: expected two languages, got {source}-{target}; name them right, as in de-en=PATH, or leave "
+                "such rows out"
+            )
+
+
+def language_pairs(dataset: Any) -> dict[tuple[str, str], int]:
+    """Source and target language → rows, in the order met; of a stream, of its first :data:`HEAD_ROWS` rows."""
+    import pyarrow.compute as pc
+
+    counts: dict[tuple[str, str], int] = {}
+    dataset = dataset if hasattr(dataset, "__len__") else head(dataset, HEAD_ROWS)
+    table = dataset.select_columns(["source_language", "target_language"]).with_format("arrow")
+    for batch in table.iter(batch_size=100_000):
+        # One text for both, which Arrow counts at once; no language code holds a tab.
+        joined = pc.binary_join_element_wise(batch["source_language"], batch["target_language"], "\t")
+        for entry in pc.value_counts(joined.combine_chunks()).to_pylist():
+            source, _, target = entry["values"].partition("\t")
+            counts[source, target] = counts.get((source, target), 0) + entry["counts"]
+    return counts
+
+
+def _is_backward(source: str, target: str, pivot: str | None) -> bool:
+    return pivot is not None and _is(source, pivot) and not _is(target, pivot)
+
+
+def _is(language: str, pivot: str) -> bool:
+    """Whether ``language`` is the pivot in any spelling, its regions included."""
+    one, other = (canonical_language(re.split("[-_]", code)[0]) for code in (language, pivot))
+    return one == other
+
+
+def _turn(dataset: Any, name: str, pivot: str, *, all_rows: bool) -> Any:
+    if all_rows:
+        return dataset.rename_columns(_SWAPPED).select_columns(dataset.column_names)
+    return dataset.map(_TurnRows(name, pivot), batched=True, features=dataset.features)
+
+
+@dataclass(frozen=True)
+class _TurnRows:
+    """A batch of rows → the same with the pivot last."""
+
+    name: str
+    pivot: str
+
+    def __call__(self, batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        pairs = list(zip(batch["source_language"], batch["target_language"]))
+        check_languages(set(pairs), self.name)
+        backward = [_is_backward(*pair, self.pivot) for pair in pairs]
+        return {
+            **batch,
+            **{
+                column: [two if swap else one for one, two, swap in zip(batch[column], batch[other], backward)]
+                for column, other in _SWAPPED.items()
+            },
+        }
+
+
+def _new_name(name: str, source: str, target: str) -> str:
+    """``de-en`` for ``en-de`` and ``en-de-2``; other names stay."""
+    own = rf"{re.escape(source)}-{re.escape(target)}(-\d+)?"
+    return f"{target}-{source}" if re.fullmatch(own, name) else name

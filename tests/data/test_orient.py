@@ -1,0 +1,97 @@
+"""The pivot last: rows, languages and names turn together; one language twice is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import Dataset
+
+from st_xling.data import COLUMNS, load_data_specs, orient
+
+TEXTS = {
+    "en": "I bought three old books.",
+    "zh": "我买了三本旧书。",
+    "de": "Ich kaufte drei alte Bücher.",
+    "th": "แมวดำ",
+}
+
+
+def rows(*pairs: str, stream: bool = False) -> Any:
+    codes = [pair.split("|") for pair in pairs]
+    columns = [[TEXTS.get(code[:2], "?") for code in side] for side in zip(*codes)] + [
+        list(side) for side in zip(*codes)
+    ]
+    data = Dataset.from_dict(dict(zip(COLUMNS, columns)))
+    return data.to_iterable_dataset() if stream else data
+
+
+def cells(data: Any) -> list[tuple[str, ...]]:
+    return [tuple(row[column] for column in COLUMNS) for row in data]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_whole_set_is_turned_and_renamed(stream: bool) -> None:
+    data = {"en-de": rows("en|de", "en|de", stream=stream), "zh-en": rows("zh|en", stream=stream)}
+    before = {name: cells(part) for name, part in data.items()}
+    found = orient(data)
+    assert list(found.data) == ["de-en", "zh-en"] and found.turned == {"de-en": 2}
+    assert cells(found.data["de-en"]) == [(TEXTS["de"], TEXTS["en"], "de", "en")] * 2
+    assert cells(found.data["zh-en"]) == before["zh-en"]
+    assert all(part.column_names == list(COLUMNS) for part in found.data.values())
+    assert found.target_languages == ("en",) and not found.several_targets
+    assert {name: cells(part) for name, part in data.items()} == before  # what was given is as it was
+    assert found.messages() == ["de-en: 2 rows turned, so that en is the target"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_mixed_rows_turn_one_by_one(stream: bool) -> None:
+    found = orient({"mixed": rows("en|de", "zh|en", "de|th", "eng|zh", stream=stream)})
+    assert found.turned == {"mixed": 2} and found.target_languages == ("en", "th", "eng")
+    assert [pair[2:] for pair in cells(found.data["mixed"])] == [
+        ("de", "en"),
+        ("zh", "en"),
+        ("de", "th"),
+        ("zh", "eng"),
+    ]
+    assert cells(found.data["mixed"])[3][:2] == (TEXTS["zh"], TEXTS["en"])
+    assert found.several_targets and "en, th, eng" in found.messages()[-1]
+    assert orient(found.data).turned == {}
+
+
+def test_spellings_of_the_pivot() -> None:
+    for code in ("en", "eng", "en-GB"):
+        assert cells(orient({"x": rows(f"{code}|de")}, pivot="eng").data["x"])[0][2:] == ("de", code)
+    found = orient({"x": rows("en|de")}, pivot=None)
+    assert cells(found.data["x"])[0][2:] == ("en", "de") and found.turned == {} and found.target_languages == ("de",)
+    assert not orient({"x": rows("en|de"), "y": rows("en|de")}).several_targets
+    assert orient({"x": rows("zh|en"), "y": rows("en|de")}, pivot=None).several_targets
+
+
+def test_names_stay_apart() -> None:
+    found = orient({"de-en": rows("de|en"), "en-de": rows("en|de"), "en-de-2": rows("en|de"), "news": rows("en|de")})
+    assert list(found.data) == ["de-en", "de-en-2", "de-en-3", "news"]
+
+
+def test_unknown_languages_stay_and_are_named() -> None:
+    found = orient({"x": rows("und|und")})
+    assert found.turned == {} and found.target_languages == ("und",)
+
+
+def test_one_language_twice(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="x: expected two languages, got zh-cmn"):
+        orient({"x": rows("de|en", "zh|cmn")})
+    late = rows(*["de|en"] * 1001, "en|eng", stream=True)
+    with pytest.raises(ValueError, match="x: expected two languages, got en-eng"):
+        list(orient({"x": late}).data["x"])
+    with pytest.raises(ValueError, match="none called source_language, target_language"):
+        orient({"x": Dataset.from_dict({"source": ["a"], "target": ["b"]})})
+    # The prefix of a spec, the name of a file, and the rows of one, each by the spec's own text.
+    (tmp_path / "en-en.tsv").write_text("a\tb\n", encoding="utf-8")
+    (tmp_path / "rows.jsonl").write_text(
+        '{"source": "a", "target": "b", "source_language": "de", "target_language": "deu"}\n', encoding="utf-8"
+    )
+    for spec in ("en-en=missing.tsv", "zh-cmn=phrasebook", str(tmp_path / "en-en.tsv"), str(tmp_path / "rows.jsonl")):
+        with pytest.raises(ValueError, match=f"{spec}: expected two languages"):
+            load_data_specs([spec])

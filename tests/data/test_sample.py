@@ -1,0 +1,128 @@
+"""``?size=N&seed=S``: the same rows from every form of a corpus, whole or streamed, in the order of the file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from st_xling.data import load_data_specs, sample_rows
+from st_xling.data.sample import Sample
+
+ROWS = [(f"Satz {number} „ä“", f"sentence {number}") for number in range(40)]
+FORMS = ("tsv", "tsv.gz", "jsonl", "parquet", "csv", "moses")
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> dict[str, str]:
+    """Form → spec of the same pairs."""
+    from datasets import Dataset
+
+    tsv = "".join(f"{source}\t{target}\n" for source, target in ROWS)
+    (tmp_path / "a.tsv").write_text(tsv, encoding="utf-8")
+    (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(tsv.encode()))
+    lines = (json.dumps({"source": source, "target": target}) + "\n" for source, target in ROWS)
+    (tmp_path / "a.jsonl").write_text("".join(lines), encoding="utf-8")
+    (tmp_path / "a.csv").write_text("".join(f"{source},{target}\n" for source, target in ROWS), encoding="utf-8")
+    Dataset.from_dict({"source": [s for s, _ in ROWS], "target": [t for _, t in ROWS]}).to_parquet(
+        str(tmp_path / "a.parquet")
+    )
+    for side, code in enumerate(("de", "en")):
+        (tmp_path / f"a.{code}").write_text("".join(f"{pair[side]}\n" for pair in ROWS), encoding="utf-8")
+    return {form: f"de-en={tmp_path}/a" + (f".{form}" if form != "moses" else "") for form in FORMS}
+
+
+def pairs(dataset: object) -> list[tuple[str, str]]:
+    return [(row["source"], row["target"]) for row in dataset]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_rows_in_order(corpus: dict[str, str], form: str) -> None:
+    places = Sample(7, 3).places(len(ROWS), "a")
+    assert len(set(places)) == 7 and places == sorted(places)
+    wanted = [ROWS[place] for place in places]
+    (whole,) = load_data_specs([f"{corpus[form]}?size=7&seed=3"]).values()
+    assert pairs(whole) == wanted
+    if form != "csv":
+        (stream,) = load_data_specs([f"{corpus[form]}?size=7&seed=3"], stream=True).values()
+        assert pairs(stream) == pairs(stream) == wanted
+        assert stream.info.splits["train"].num_examples == 7
+
+
+def test_samples_of_a_seed_are_nested_and_those_of_another_are_not() -> None:
+    small, large, other = (set(Sample(*asked).places(1000, "a")) for asked in ((50, 0), (300, 0), (50, 1)))
+    assert small < large and small != other
+    # Every row is as likely as any other: 50 of 1,000 in 2,000 seeds are 100 a row, sd 9.7.
+    counts = [0] * 20
+    for seed in range(2000):
+        for place in Sample(1, seed).places(20, "a"):
+            counts[place] += 1
+    assert min(counts) > 60 and max(counts) < 140
+
+
+def test_more_than_there_is(corpus: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    for stream in (False, True):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            (loaded,) = load_data_specs([f"{corpus['tsv']}?size=50"], stream=stream).values()
+        assert pairs(loaded) == ROWS
+        assert [
+            record.message for record in caplog.records if "50 rows" in record.message and "40 rows" in record.message
+        ]
+    (loaded,) = load_data_specs([corpus["tsv"]]).values()
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        assert sample_rows(loaded, 40) is loaded
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("options", "fact"),
+    [
+        ("size=0", "size=0"),
+        ("size=-3", "size=-3"),
+        ("size=1.5", "size=1.5"),
+        ("size=1_0", "size=1_0"),
+        ("size=٣", "size=٣"),
+        ("size=3&seed=-1", "seed=-1"),
+        ("size=3&seed=x", "seed=x"),
+        ("seed=4", "expected size=N beside seed=4"),
+    ],
+)
+def test_refusals(corpus: dict[str, str], options: str, fact: str) -> None:
+    with pytest.raises(ValueError, match=fact):
+        load_data_specs([f"{corpus['tsv']}?{options}"])
+
+
+def test_refusals_in_python() -> None:
+    from datasets import Dataset
+
+    data = Dataset.from_dict({"source": ["a", "b"], "target": ["c", "d"]})
+    assert sample_rows(data, None) is data
+    for size, seed in ((0, 0), (1, -1)):
+        with pytest.raises(ValueError, match=f"got size={size} and seed={seed}"):
+            sample_rows(data, size, seed=seed)
+    with pytest.raises(ValueError, match="x: a sample of size=1 needs the number of rows"):
+        sample_rows(data.to_iterable_dataset(), 1, where="x")  # type: ignore[arg-type]
+
+
+def test_a_stream_of_the_hub_is_refused_and_its_data_read_whole_are_not(tmp_path: Path) -> None:
+    from datasets import Dataset
+
+    Dataset.from_dict({"de": [s for s, _ in ROWS], "en": [t for _, t in ROWS]}).save_to_disk(str(tmp_path / "set"))
+    with pytest.raises(ValueError, match="set: a sample of size=3 needs the number of rows"):
+        load_data_specs([f"{tmp_path / 'set'}?size=3"], stream=True)
+    assert len(load_data_specs([f"{tmp_path / 'set'}?size=3"])["de-en"]) == 3
+
+
+def test_faulty_lines_are_dropped_before_the_draw(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("x\n" + "".join(f"{source}\t{target}\n" for source, target in ROWS), encoding="utf-8")
+    specs = [f"de-en={path}?size=9&seed=1"]
+    wanted = [ROWS[place] for place in Sample(9, 1).places(len(ROWS), "a")]
+    for stream in (False, True):
+        (loaded,) = load_data_specs(specs, skip_bad_lines=True, stream=stream).values()
+        assert pairs(loaded) == wanted
