@@ -1,0 +1,53 @@
+"""Every command that writes, killed at its changes to the file system and run again, ends as if it never had been."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crash.jobs import JOBS, Job, contents, half_written, lay_out
+from tests.crash.points import Point, Zygote, faults, sample
+
+KNOWN: dict[str, str] = {}
+CASES: list[Any] = [
+    pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=KNOWN[name])) if name in KNOWN else name
+    for name in JOBS
+]
+
+
+def some(job: Job, points: list[Point]) -> Iterable[Point]:
+    """Training takes long, and what makes and removes its folders is at its ends."""
+    return sample(points, first=4, middle=0, last=2) if job.training else sample(points, first=3, middle=3, last=2)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_killed_at_some_points(name: str, zygote: Zygote, inputs: Path, tmp_path: Path) -> None:
+    check(name, zygote, inputs, tmp_path, every=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_killed_at_every_point(name: str, zygote: Zygote, inputs: Path, tmp_path: Path) -> None:
+    check(name, zygote, inputs, tmp_path, every=True)
+
+
+def check(name: str, zygote: Zygote, inputs: Path, place: Path, *, every: bool) -> None:
+    job = JOBS[name]
+    lay_out(job, inputs, place / "before", zygote)
+    points, found = faults(
+        zygote,
+        place / "before",
+        shlex.split(job.words),
+        contents=partial(contents, job=job),
+        again=shlex.split(job.again),
+        choose=(lambda points: points) if every else partial(some, job),
+        after_kill=lambda *of: half_written(of[0], job, *of[1:]),
+        done=job.done,
+    )
+    assert points >= 6
+    assert not found, f"{len(found)} of {points} points of st-xling {job.words}:\n" + "\n".join(found)
