@@ -90,8 +90,15 @@ JOBS: dict[str, Job] = {
     ),
     "rerank": Job(f"{RERANK} --json f.json", ("ce", "q.jsonl", "p.jsonl"), whole=("o.jsonl", "f.json")),
     "rerank --keep-work": Job(f"{RERANK} --keep-work", ("ce", "q.jsonl", "p.jsonl"), whole=("o.jsonl",)),
-    "slim": Job(SLIM, ("enc", "pairs.tsv"), done="--overwrite", whole=("small",)),
-    "slim --overwrite": Job(f"{SLIM} --overwrite", ("enc", "pairs.tsv"), (f"{SLIM} --min-count 2",), whole=("small",)),
+    "slim": Job(
+        SLIM, ("enc", "pairs.tsv"), done="--overwrite", whole=("small/model.safetensors", "small/tokenizer.json")
+    ),
+    "slim --overwrite": Job(
+        f"{SLIM} --overwrite",
+        ("enc", "pairs.tsv"),
+        (f"{SLIM} --min-count 2",),
+        whole=("small/model.safetensors", "small/tokenizer.json"),
+    ),
     "card": Job("card run --license apache-2.0", ("run",), whole=("run/README.md",)),
     "evaluate --keep": Job(
         "evaluate tatoeba run --data de-en=pairs.tsv --keep",
