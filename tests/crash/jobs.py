@@ -63,7 +63,7 @@ VECTORS = "--source-embeddings de.raw --target-embeddings en.raw --dim 8"
 ENCODE = "encode enc a.de --out st --shard-rows 12"
 
 JOBS: dict[str, Job] = {
-    "encode": Job(ENCODE, ("enc", "a.de")),
+    "encode": Job(ENCODE, ("enc", "a.de"), whole=("st/manifest.json",)),
     "encode --overwrite": Job(f"{ENCODE} --overwrite", ("enc", *TEXT), (ENCODE.replace("a.de", "a.en"),)),
     "encode --append": Job(
         f"{ENCODE} --append",
@@ -167,6 +167,7 @@ def write_inputs(folder: Path, zygote: Zygote) -> None:
         str(folder / "enc")
     )
     tiny_cross_encoder(texts).save_pretrained(str(folder / "ce"))
+    zygote.warm(folder / "enc")
     ended = zygote.run(shlex.split(f"{DAP} --out run"), folder)
     assert ended.status == 0, ended.stderr
 

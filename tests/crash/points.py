@@ -168,13 +168,27 @@ class Zygote:
         self._process.join(10)
         self._process.kill()
 
+    def warm(self, model: Path) -> None:
+        """Load an encoder in the process that forks the others, which makes their loading faster."""
+        self._call([], model, None)
+
+    def _call(self, words: list[str], folder: Path, point: Point | None) -> tuple[int, list[list[str]]]:
+        self._ours.send((words, str(folder.resolve()), point))
+        assert self._ours.poll(SECONDS + 30), f"no answer to {shlex.join(words)} at {point}"
+        return self._ours.recv()
+
     def run(self, words: Sequence[str], folder: Path, point: Point | None = None) -> Ended:
         """Run ``st-xling`` in ``folder``; streams are kept beside it."""
-        self._ours.send((list(words), str(folder.resolve()), point))
-        assert self._ours.poll(SECONDS + 30), f"no answer to {shlex.join(words)} at {point}"
-        status, events = self._ours.recv()
+        status, events = self._call(list(words), folder, point)
         stderr = folder.with_name("stderr.txt").read_text(encoding="utf-8", errors="replace")
         return Ended(status, stderr, [Event(*event) for event in events])
+
+
+def _warm(model: str) -> None:
+    """Load a model once: transformers then has compiled the hundreds of patterns that it renames weights by."""
+    from st_xling.models import load_encoder
+
+    load_encoder(model, device="cpu")
 
 
 def _serve(connection: Connection) -> None:
@@ -190,6 +204,10 @@ def _serve(connection: Connection) -> None:
             words, folder, point = connection.recv()
         except EOFError:
             return
+        if not words:
+            _warm(folder)
+            connection.send((0, []))
+            continue
         gc.collect()
         gc.freeze()
         read, write = os.pipe()
