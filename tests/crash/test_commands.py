@@ -17,7 +17,7 @@ BEFORE_RUN_JSON = "killed between mkdir o/training and run.json: 'o holds someth
 HIDDEN = "killed before the last rename, .small-xxxxxxxx stays for ever"
 KNOWN = {
     "rerank": "killed before o.jsonl.work is renamed, the ranked lines being delivered: run again, they are NUL bytes",
-    "rerank --keep-work": "run again after its end, the ranked lines are NUL bytes",
+    "rerank --keep-work": "run again after its end: NUL bytes; after half a line of the journal, the next one is lost",
     "slim": f"{HIDDEN}; killed before the card, small is refused as finished, without its card",
     "slim --overwrite": HIDDEN,
     "train dap": BEFORE_RUN_JSON,
