@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -15,21 +14,17 @@ from typing import Any
 
 from tests.training.children import CONTEXT
 
-_OPERATIONS = {"open", "os.rename", "os.remove", "os.mkdir", "shutil.rmtree"}
-
 
 @dataclass(frozen=True)
 class Attempt:
     """How one process is to fare.
 
     Attributes:
-        dies_at: It kills itself at this file operation in the store's folder, counted from 1.
         dies_after_s: It is killed after so many seconds.
         largest_file: The kernel refuses it more bytes a file.
         calls: The function of ``st_xling.mining`` that it calls with the encoder as ``model``.
     """
 
-    dies_at: int | None = None
     dies_after_s: float | None = None
     largest_file: int | None = None
     calls: str = "encode"
@@ -57,10 +52,7 @@ class Nursery:
         self._process.kill()
 
     def encode(self, attempt: Attempt, options: dict[str, Any], timeout: float = 60) -> tuple[int, str]:
-        """Exit status (negative: the signal that killed it), and the error or the number of file operations.
-
-        Counted are those on paths that begin with ``options["out"]``.
-        """
+        """Exit status (negative: the signal that killed it), and the error."""
         self._ours.send((attempt, options))
         assert self._ours.poll(timeout), "no answer from the nursery"
         return self._ours.recv()
@@ -101,22 +93,11 @@ def _serve(connection: Connection, model: str) -> None:
 def _attempt(attempt: Attempt, encoder: Any, options: dict[str, Any], write: int) -> None:
     from st_xling import mining
 
-    operations = 0
-
-    def watch(event: str, values: tuple[Any, ...]) -> None:
-        nonlocal operations
-        if event in _OPERATIONS and str(values[0]).startswith(str(options["out"])):
-            operations += 1
-            if operations == attempt.dies_at:
-                os.kill(os.getpid(), signal.SIGKILL)
-
     status = 1
     try:
         if attempt.largest_file is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (attempt.largest_file, attempt.largest_file))
-        sys.addaudithook(watch)
         getattr(mining, attempt.calls)(model=encoder, **options)
-        os.write(write, str(operations).encode())
         status = 0
     except BaseException as error:
         os.write(write, f"{type(error).__name__}: {error}".encode())

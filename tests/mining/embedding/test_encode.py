@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import random
-import shutil
 import signal
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -98,38 +96,25 @@ def test_two_processes_write_what_one_does(model: Any, folder: Path, text: Path,
     }
 
 
-def test_killed_at_any_moment_it_ends_with_the_same_bytes(folder: Path, text: Path, tmp_path: Path) -> None:
-    """Fourteen kills at file operations drawn by a seeded generator, then six at moments of the clock's.
+def test_killed_by_the_clock_it_ends_with_the_same_bytes(folder: Path, text: Path, tmp_path: Path) -> None:
+    """Every change to the file system has its turn in ``tests/crash``; here the moments are anybody's.
 
-    After each, what is there is no store, or the whole one.
+    After each kill, what is there is no store, or the whole one.
     """
-    chance = random.Random(20240517)
     options = {"text_files": str(text), "shard_rows": 20, "batch_size": 16}
     with Nursery(folder) as nursery:
-        status, operations = nursery.encode(Attempt(), {**options, "out": str(tmp_path / "whole")})
-        assert status == 0, operations
-        expected = contents(tmp_path / "whole")
+        status, message = nursery.encode(Attempt(), {**options, "out": str(tmp_path / "whole")})
+        assert status == 0, message
+        expected, out, statuses = contents(tmp_path / "whole"), tmp_path / "out", []
         assert len(expected) == 25
-        for kind in ("operations", "clock"):
-            out, kills, progress = tmp_path / kind, 0, []
-            wanted = 14 if kind == "operations" else 6
-            for _ in range(wanted):
-                if kind == "operations":
-                    attempt = Attempt(dies_at=chance.randint(1, 24))
-                else:
-                    attempt = Attempt(dies_after_s=chance.uniform(0.02, 0.2))
-                status, message = nursery.encode(attempt, {**options, "out": str(out)})
-                assert status in (0, -signal.SIGKILL), message
-                kills += status != 0
-                assert_no_store_or_the_whole(out, expected)
-                progress.append(len(list(out.glob("shard-*.safetensors"))) if out.exists() else 0)
-            # How many moments of the clock come too late depends on the machine.
-            assert kills >= (7 if kind == "operations" else 1) and progress == sorted(progress)
-            status, message = nursery.encode(Attempt(), {**options, "out": str(out)})
-            assert status == 0, message
-            assert contents(out) == expected
-            if kind == "operations":
-                assert len(set(progress)) > 1
+        for seconds in (0.01, 0.05):  # the second may come too late on a fast machine
+            status, message = nursery.encode(Attempt(dies_after_s=seconds), {**options, "out": str(out)})
+            statuses.append(status)
+            assert_no_store_or_the_whole(out, expected)
+        assert statuses[0] == -signal.SIGKILL and statuses[1] in (0, -signal.SIGKILL), message
+        status, message = nursery.encode(Attempt(), {**options, "out": str(out)})
+        assert status == 0, message
+        assert contents(out) == expected
 
 
 def assert_no_store_or_the_whole(out: Path, expected: dict[str, bytes]) -> None:
@@ -142,35 +127,6 @@ def assert_no_store_or_the_whole(out: Path, expected: dict[str, bytes]) -> None:
     else:
         assert store.rows == len(SENTENCES)
         assert {name: data for name, data in contents(out).items() if name in expected} == expected
-
-
-def test_killed_while_it_appends_or_overwrites(folder: Path, tmp_path: Path) -> None:
-    """At every third file operation: an append leaves the old store or the new, an overwrite goes on when run again."""
-    text, more = tmp_path / "text.txt", tmp_path / "more.txt"
-    text.write_text("\n".join(SENTENCES[:7]), encoding="utf-8")
-    more.write_text("Noch ein Satz.\nUnd einer.\nDer letzte.\n", encoding="utf-8")
-    options = {"text_files": str(more), "shard_rows": 2, "batch_size": 16}
-    with Nursery(folder) as nursery:
-        first = tmp_path / "first"
-        nursery.encode(Attempt(), {**options, "text_files": str(text), "out": str(first)})
-        for way in ("append", "overwrite"):
-            whole = tmp_path / f"{way}-whole"
-            shutil.copytree(first, whole)
-            status, message = nursery.encode(Attempt(), {**options, "out": str(whole), way: True})
-            assert status == 0, message
-            expected, before = contents(whole), 7
-            assert EmbeddingStore.open(whole, verify=True).rows == (before + 3 if way == "append" else 3)
-            for dies_at in range(1, int(message) + 1, 3):
-                out = tmp_path / f"{way}-{dies_at}"
-                shutil.copytree(first, out)
-                status, message = nursery.encode(Attempt(dies_at=dies_at), {**options, "out": str(out), way: True})
-                assert status == -signal.SIGKILL, message
-                if way == "append":
-                    assert EmbeddingStore.open(out, verify=True).rows in (before, before + 3)
-                status, message = nursery.encode(Attempt(), {**options, "out": str(out), way: True})
-                assert status == 0, message
-                assert contents(out) == expected
-                shutil.rmtree(out)
 
 
 def test_a_full_disk(folder: Path, text: Path, tmp_path: Path) -> None:

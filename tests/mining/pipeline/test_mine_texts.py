@@ -208,49 +208,39 @@ def test_rejects_and_pairs_are_the_candidates(model: Any, tmp_path: Path) -> Non
     assert ("6", "121") in {ones for ones, _ in bad}  # both ids of the sentence that is there twice
 
 
-def test_killed_at_any_moment_it_ends_with_the_same_bytes(encoder: Path, tmp_path: Path) -> None:
-    """Fourteen kills at file operations drawn by a seeded generator, then six at moments of the clock's: twenty.
+def test_killed_by_the_clock_it_ends_with_the_same_bytes(encoder: Path, tmp_path: Path) -> None:
+    """Every change to the file system has its turn in ``tests/crash``; here the moments are anybody's.
 
     What is at the place of the pairs is nothing, or whole. With duplicates, guards and rejects.
     """
-    chance = random.Random(20240517)
     sides = (
         write(tmp_path / "s", [*TEXTS.source, *TEXTS.source[:9], "", "Zahl 5"]),
         write(tmp_path / "t", [*TEXTS.target, *TEXTS.source[40:50], "number 6"]),
     )
     options = {"source": str(sides[0]), "target": str(sides[1]), "save_seconds": 0, "memory_mib": 1}
 
-    def told(out: Path, **more: Any) -> dict[str, Any]:
-        return {**options, "out": str(out), "rejects": f"{out}.rejects"}
+    def run(nursery: Nursery, out: Path, dies_after_s: float | None = None) -> tuple[int, str]:
+        named = {**options, "out": str(out), "rejects": f"{out}.rejects"}
+        return nursery.encode(Attempt(dies_after_s=dies_after_s, calls="mine_texts"), named)
 
     with Nursery(encoder) as nursery:
-        nursery.encode(Attempt(calls="mine_texts"), told(tmp_path / "first"))
+        run(nursery, tmp_path / "first")
         start = time.monotonic()
-        status, operations = nursery.encode(Attempt(calls="mine_texts"), told(tmp_path / "whole"))
-        assert status == 0, operations
+        status, message = run(nursery, tmp_path / "whole")
+        assert status == 0, message
         seconds = time.monotonic() - start
         expected = (tmp_path / "whole").read_bytes(), (tmp_path / "whole.rejects").read_bytes()
         assert len(expected[0].splitlines()) > 200 and len(expected[1].splitlines()) > 5
-        for kind, wanted in (("operations", 14), ("clock", 6)):
-            out, kills, left = tmp_path / kind, 0, set()
-            for _ in range(4 * wanted):  # some would have died after their end
-                if kind == "operations":
-                    attempt = Attempt(dies_at=chance.randint(1, int(operations)), calls="mine_texts")
-                else:
-                    attempt = Attempt(dies_after_s=chance.uniform(0.02, 0.6 * seconds), calls="mine_texts")
-                status, message = nursery.encode(attempt, told(out))
-                assert status in (0, -signal.SIGKILL), message
-                kills += status != 0
-                left.add(tuple(sorted(path.name for path in Path(f"{out}.work").glob("*"))))
-                assert not out.exists() or out.read_bytes() == expected[0]
-                if kills == wanted:
-                    break
-            assert kills == wanted
-            assert kind == "clock" or len(left) > 2  # they died in different stages
-            status, message = nursery.encode(Attempt(calls="mine_texts"), told(out))
-            assert status == 0, message
-            assert (out.read_bytes(), Path(f"{out}.rejects").read_bytes()) == expected
-            assert sorted(path.name for path in tmp_path.glob(f"{kind}*")) == [kind, f"{kind}.rejects"]
+        out, statuses = tmp_path / "out", []
+        for share in (0.1, 0.4):  # the second may come too late where others share the machine
+            status, message = run(nursery, out, share * seconds)
+            statuses.append(status)
+            assert not out.exists() or out.read_bytes() == expected[0]
+        assert statuses[0] == -signal.SIGKILL and statuses[1] in (0, -signal.SIGKILL), message
+        status, message = run(nursery, out)
+        assert status == 0, message
+        assert (out.read_bytes(), Path(f"{out}.rejects").read_bytes()) == expected
+        assert sorted(path.name for path in tmp_path.glob("out*")) == ["out", "out.rejects"]
 
 
 def test_a_full_disk(encoder: Path, tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ import pytest
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.mining import GuardOptions, score_pairs, score_texts, write_store
-from tests.mining.nursery import Attempt, Nursery
 
 PAIRS = [(row["source"], row["target"]) for row in parallel_phrases("de", "en", size=150, split="test")]
 
@@ -111,25 +108,6 @@ def test_stores_with_a_row_a_line(tmp_path: Path) -> None:
     assert scores(tmp_path / "o") == score_pairs(*sides).tolist()
     with pytest.raises(ValueError, match="the text is not the one that was encoded"):
         score_texts(path, tmp_path / "p", columns=(1, 0), **options)
-
-
-def test_killed_it_goes_on(make_model: Callable[..., Any], tmp_path: Path) -> None:
-    make_model().save_pretrained(str(tmp_path / "encoder"))
-    path = write(tmp_path / "pairs.tsv", ["\t".join(pair) for pair in PAIRS])
-    chance = random.Random(5)
-    with Nursery(tmp_path / "encoder") as nursery:
-        options = {"pairs": str(path), "save_seconds": 0}
-        whole, out = tmp_path / "whole", tmp_path / "out"
-        status, operations = nursery.encode(Attempt(calls="score_texts"), {**options, "out": str(whole)})
-        assert status == 0, operations
-        for _ in range(4):
-            attempt = Attempt(dies_at=chance.randint(1, int(operations) // 2), calls="score_texts")
-            status, message = nursery.encode(attempt, {**options, "out": str(out)})
-            assert status == -signal.SIGKILL, message
-        status, message = nursery.encode(Attempt(calls="score_texts"), {**options, "out": str(out)})
-        assert status == 0, message
-    assert out.read_bytes() == whole.read_bytes()
-    assert not Path(f"{out}.work").exists()
 
 
 def test_faults_come_together(model: Any, tmp_path: Path) -> None:
