@@ -20,6 +20,7 @@ from st_xling.cross_encoder.training.result import CrossEncoderResult, save_resu
 from st_xling.cross_encoder.training.stage_training import prepare_stage, train_stage
 from st_xling.cross_encoder.training.stages import Stage, StagedRunFolder, plan_stages
 from st_xling.cross_encoder.training.start import Start, start_model
+from st_xling.models.load import st_model
 from st_xling.training import processes
 from st_xling.training.leak_check import OnLeak
 from st_xling.training.lora import require_peft
@@ -120,7 +121,9 @@ def _run(
         stage, checkpoint = plan[number], folder.checkpoint(number)
         if checkpoint is None and model is None:
             model = (
-                CrossEncoder(str(folder.model(number - 1))) if number else start_model(plan, given, manifest["tiny"])
+                st_model(CrossEncoder, str(folder.model(number - 1)))
+                if number
+                else start_model(plan, given, manifest["tiny"])
             )
         if checkpoint is None and stage.new_head and model is not None:
             replace_head(model, stage.recipe.training.seed)

@@ -17,6 +17,7 @@ from st_xling.cross_encoder.training.loss_rows import loss_rows
 from st_xling.cross_encoder.training.pair_lengths import PairLengths, fitting_pairs
 from st_xling.cross_encoder.training.stages import Stage
 from st_xling.cross_encoder.training.trainer import RankingTrainer
+from st_xling.models.load import st_model
 from st_xling.training.arguments import host_arguments
 from st_xling.training.lora import add_lora, end_lora, trained_share
 from st_xling.training.progress import StderrProgress
@@ -73,7 +74,7 @@ def train_stage(
     """
     options, lora, base = stage.recipe.training, stage.recipe.training.lora, folder / BASE
     if checkpoint is not None:
-        model = CrossEncoder(str(checkpoint if lora is None else base))
+        model = st_model(CrossEncoder, str(checkpoint if lora is None else base))
     assert model is not None
     rows, lengths = prepare_stage(stage, model)
     if lora is not None:
