@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -10,7 +12,8 @@ from typing import Any
 
 from huggingface_hub.errors import OfflineModeIsEnabled
 
-#: Seconds to wait for a connection, and for the next byte of an answer, in each attempt.
+#: Seconds to wait for a connection, and for the next byte of an answer, in each attempt; the user's
+#: ``HF_HUB_DOWNLOAD_TIMEOUT`` comes first.
 REQUEST_S = 10.0
 #: Failed attempts after which a request is not repeated; as many, of whatever requests, before the first answer of all.
 ATTEMPTS = 4
@@ -60,7 +63,7 @@ def limited_requests(*, request_s: float | None = None, total_s: float | None = 
     """Limit what ``huggingface_hub`` asks meanwhile; its client has no timeout of its own for most requests.
 
     Args:
-        request_s: Seconds as :data:`REQUEST_S`, where a request does not say otherwise.
+        request_s: Seconds instead of :data:`REQUEST_S`.
         total_s: Seconds for the whole block, after which connections are closed and no request is sent; ``None``: no
             end, as for a download of unknown size. Needed against an answer that drips in, byte by byte.
     Raises:
@@ -68,7 +71,7 @@ def limited_requests(*, request_s: float | None = None, total_s: float | None = 
     """
     global _limits
     _install()
-    before, limits = _limits, _Limits(request_s or REQUEST_S)
+    before, limits = _limits, _Limits(request_s or float(os.environ.get("HF_HUB_DOWNLOAD_TIMEOUT") or REQUEST_S))
     timer = None if total_s is None else threading.Timer(total_s, _expire, [limits])
     if timer is not None:
         timer.daemon = True
@@ -88,6 +91,9 @@ def _expire(limits: _Limits) -> None:
 
     limits.expired = True
     close_session()
+    if xet := sys.modules.get("huggingface_hub.utils._xet"):  # uploads and downloads past that client
+        with contextlib.suppress(Exception):  # of its versions, not all can
+            xet.abort_xet_session()
 
 
 def _install() -> None:
@@ -116,8 +122,6 @@ def _limit(request: Any) -> None:
         return
     key = f"{request.method} {request.url.host}{request.url.path}"
     limits.check(key)
-    given = request.extensions.get("timeout") or {}
-    request.extensions["timeout"] = {
-        part: given.get(part) or limits.request_s for part in ("connect", "read", "write", "pool")
-    }
+    # The client's own are none, 10 or 60 seconds, by call.
+    request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), limits.request_s)
     request.extensions["trace"] = limits.tracer(key)

@@ -29,6 +29,8 @@ class Fault:
         message: Of the error.
         headers: Of the answer.
         after: Do what was asked before answering so.
+        content: Answer with this body, instead of an error.
+        pace: ``"silent"``: never answer; ``"drip"``: a byte now and then, without end.
     """
 
     route: str
@@ -37,6 +39,8 @@ class Fault:
     message: str = "injected"
     headers: dict[str, str] = field(default_factory=dict)
     after: bool = False
+    content: bytes | None = None
+    pace: str | None = None
 
 
 @dataclass

@@ -169,11 +169,14 @@ def _downloaded(model: str) -> Path | None:
         RepositoryNotFoundError,
     )
 
+    from st_xling.utils.hub_requests import limited_requests
+
     # A name alone may be, as it is for the host, one of its own models.
     names, is_there = [model, *([] if "/" in model else [f"sentence-transformers/{model}"])], False
     for name in names:
         try:
-            return Path(hf_hub_download(name, MINING_FILE))
+            with limited_requests():
+                return Path(hf_hub_download(name, MINING_FILE))
         except LocalEntryNotFoundError:  # a kind of the next one
             is_there = True
             logger.warning(
