@@ -38,6 +38,9 @@ def load_encoder(
         max_length: Tokens a text is cut to, special tokens included; ``None`` keeps the model's own.
         device: Where to put it; ``None`` lets the host choose.
 
+    Weights in ``pytorch_model.bin`` are read where there is no ``model.safetensors``, as transformers does: tensors
+    alone, and a file that would run code is refused.
+
     Raises:
         ValueError: Unknown pooling, a length the encoder's positions do not reach, or nothing loadable at that name;
             adapters, and no peft to read them.
@@ -70,7 +73,10 @@ def st_model(kind: type[Model], name_or_path: str | None = None, **options: Any)
         if Path(name_or_path).is_dir():
             # Not local_files_only for the model itself: the base of adapters may be of the Hub.
             options["model_card_data"] = kind.model_card_data_class(local_files_only=True)
-        return kind(name_or_path, **options)
+        model = kind(name_or_path, **options)
+        if not isinstance(model.max_seq_length, (int, type(None))):  # what else is read from files is used by now
+            raise ValueError(f"max_seq_length must be a whole number: got {model.max_seq_length!r}.")
+        return model
 
 
 @contextlib.contextmanager

@@ -85,6 +85,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, method: str) -> None:
         split = urlsplit(self.path)
+        self.hub.paths.append(split.path)
         self.query = {key: values[0] for key, values in parse_qs(split.query).items()}
         matches = ((route, re.fullmatch(pattern, split.path)) for verb, route, pattern in self.routes if verb == method)
         route, found = next((match for match in matches if match[1]), ("", None))

@@ -76,6 +76,7 @@ class Hub:
 
     Attributes:
         calls: Names of the routes asked, in order, with the paths.
+        paths: All that was asked, also where there is no route.
         tokens: Bearer tokens that came.
         broken: Errors of the server itself; a test should find none.
         uploaded: LFS oids whose bytes came, one entry each time.
@@ -109,6 +110,7 @@ class Hub:
     def reset(self) -> None:
         """Forget calls and faults."""
         self.calls: list[tuple[str, str]] = []
+        self.paths: list[str] = []
         self.tokens: list[str | None] = []
         self.uploaded: list[str] = []
         self.broken: list[str] = []
