@@ -74,8 +74,8 @@ def st_model(kind: type[Model], name_or_path: str | None = None, **options: Any)
             # Not local_files_only for the model itself: the base of adapters may be of the Hub.
             options["model_card_data"] = kind.model_card_data_class(local_files_only=True)
         model = kind(name_or_path, **options)
-        if not isinstance(model.max_seq_length, (int, type(None))):  # what else is read from files is used by now
-            raise ValueError(f"max_seq_length must be a whole number: got {model.max_seq_length!r}.")
+        if not isinstance(model.max_seq_length, (int, float, type(None))):  # all else in files is used by now
+            raise ValueError(f"max_seq_length must be a number: got {model.max_seq_length!r}.")
         return model
 
 

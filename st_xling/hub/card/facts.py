@@ -27,7 +27,7 @@ _SPEC_FLAGS = ("--data", "--parallel", "--others", "--xpi-data")
 # What the sections of a card read; a file may hold more.
 _CHANGES = {...: {"before": float, "after": float}}
 _RUN_SHAPE = {
-    **dict.fromkeys(("model", "version", "dev", "command"), str),
+    **dict.fromkeys(("model", "version", "command"), str),
     "processes": int,
     "tiny": dict,
     "data": {...: {"rows": int, "sha8": str}},
