@@ -29,7 +29,7 @@ from torch import nn
 from st_xling.cross_encoder.head_modules import head_modules, replace_head
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.backbone import special_token_id, token_encoder
-from st_xling.models.load import limit_length, loading
+from st_xling.models.load import limit_length, st_model
 from st_xling.training.lora import check_start
 
 Head = Literal["cls", "pooler", "keep"]
@@ -109,7 +109,7 @@ def _with_new_head(transformer: Transformer, head: Head, seed: int, device: str 
         width = transformer.get_embedding_dimension()
         modules.append(Pooling(width, pooling_mode="cls"))
         modules.append(Dense(width, 1, activation_function=nn.Identity(), module_output_name="scores"))
-    model = CrossEncoder(modules=modules, device=device)
+    model = st_model(CrossEncoder, modules=modules, device=device)
     return replace_head(model, seed)
 
 
@@ -123,8 +123,7 @@ def _as_task(transformer: Transformer, task: str) -> Transformer:
 
 def _with_its_head(start: str | SentenceTransformer | CrossEncoder, device: str | None) -> CrossEncoder:
     if isinstance(start, str):
-        with loading(start):
-            model = CrossEncoder(start, device=device)
+        model = st_model(CrossEncoder, start, device=device)
         check_start(model, None, given=False)
     else:
         check_start(start, None, given=True)

@@ -14,6 +14,10 @@ from st_xling.hub.hub_errors import HubError, no_login, talking_to_hub
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
+#: Seconds that a step of a push may take besides the sending of files, and that the Hub may think about a commit.
+PATIENCE_S = 60.0
+#: Bytes a second; a slower upload is given up.
+SLOWEST = 32 * 1024
 #: From the paths on the Hub and a reader of one of them (its text), those that are to go.
 Stale = Callable[[Sequence[str], Callable[[str], str]], Sequence[str]]
 
@@ -100,17 +104,19 @@ def commit(
         raise HubError(no_login())
     api = HfApi(endpoint=endpoint, token=secret, library_name="st-xling", library_version=__version__)
     name = destination.repo_id
-    with talking_to_hub("creating", name, token=secret):
+    with talking_to_hub("creating", name, token=secret, total_s=PATIENCE_S):
         repo_id, parent, there = _prepare(api, destination)
     where: dict[str, Any] = {"repo_id": repo_id, "repo_type": destination.repo_type}
-    with talking_to_hub("reading", name, token=secret):
+    with talking_to_hub("reading", name, token=secret, total_s=PATIENCE_S):
         gone = tuple(sorted(set(stale(there, _reader(api, where, parent))) - contents.keys()))
     additions = [CommitOperationAdd(path, source) for path, source in contents.items()]
     where = {**where, "revision": destination.revision, "create_pr": destination.create_pr}
-    with talking_to_hub("uploading to", name, token=secret):
+    sending_s = PATIENCE_S + sum(each.upload_info.size for each in additions) / SLOWEST
+    with talking_to_hub("uploading to", name, token=secret, total_s=sending_s):
         # A .gitignore on the Hub would otherwise keep files back silently.
         api.preupload_lfs_files(additions=additions, gitignore_content="# none", free_memory=False, **where)
-    with talking_to_hub("committing to", name, token=secret):
+    # The client sends a commit once. A second one would meet the first, so that one may take its time.
+    with talking_to_hub("committing to", name, token=secret, request_s=PATIENCE_S, total_s=sending_s):
         done = api.create_commit(
             operations=[*additions, *(CommitOperationDelete(path) for path in gone)],
             commit_message=message or f"Push with st-xling {__version__}",
@@ -138,7 +144,9 @@ def _prepare(api: HfApi, destination: Destination) -> tuple[str, str, list[str]]
     if branch is not None and branch != "main" and not branch.startswith("refs/"):
         api.create_branch(repo_id, branch=branch, repo_type=destination.repo_type, exist_ok=True)
     info = api.repo_info(repo_id, repo_type=destination.repo_type, revision=branch)
-    return repo_id, str(info.sha), [file.rfilename for file in getattr(info, "siblings", None) or ()]
+    if not info.sha:
+        raise LookupError("no commit is named")
+    return repo_id, info.sha, [file.rfilename for file in getattr(info, "siblings", None) or ()]
 
 
 def _reader(api: HfApi, where: Mapping[str, Any], revision: str) -> Callable[[str], str]:

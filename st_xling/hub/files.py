@@ -6,12 +6,13 @@ import functools
 import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from st_xling.hub.known_files import describe
+from st_xling.utils.io import check_shape, read_json_object
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +49,8 @@ def published_files(folder: str | Path) -> list[PublishedFile]:
 
     Raises:
         ValueError: No folder, no model in it, a training that has not ended, weights that are not safetensors or are
-            damaged, modules that are not the host's, adapters of a model that lies on this machine alone.
+            damaged, modules that are not the host's, settings that need code of the user's, adapters of a model that
+            lies on this machine alone.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -58,6 +60,7 @@ def published_files(folder: str | Path) -> list[PublishedFile]:
     _check_finished(folder)
     _check_weights(folder, paths, known)
     _check_modules(folder)
+    _check_code(folder, known)
     _check_base(folder)
     unknown = [path for path in paths if path not in known and not _stays_silently(path)]
     if unknown:
@@ -90,7 +93,7 @@ def _stays_silently(path: str) -> bool:
 
 def _check_finished(folder: Path) -> None:
     run = folder / "training" / "run.json"
-    if run.is_file() and _read(run).get("finished") is False:
+    if read_json_object(run).get("finished") is False:
         raise ValueError(f"{folder} holds a training that has not ended; go on with it: st-xling train … --resume.")
 
 
@@ -120,12 +123,35 @@ def _check_weights(folder: Path, paths: list[str], known: dict[str, str]) -> Non
 def _check_modules(folder: Path) -> None:
     """Refuse modules that a stranger's sentence-transformers would not load by itself."""
     path = folder / "modules.json"
-    listed: Any = _read(path) if path.is_file() else []
-    foreign = [str(module["type"]) for module in listed if not str(module["type"]).startswith("sentence_transformers.")]
+    listed = _read(path) if path.is_file() else []
+    check_shape(listed, [{"type": str}], path, remedy="save the model again")
+    types = [(module or {}).get("type") or "a module without type" for module in listed or ()]
+    foreign = [name for name in types if not name.startswith("sentence_transformers.")]
     if foreign:
         raise ValueError(
             f"a published model needs sentence-transformers alone: {path} names {', '.join(foreign)}, which others "
             "could load with trust_remote_code only; rebuild the model from the host's modules."
+        )
+
+
+def _check_code(folder: Path, known: Iterable[str]) -> None:
+    """Refuse what transformers could load only with code that is not published."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    for path in known:
+        if not path.endswith("config.json"):
+            continue
+        settings = read_json_object(folder / path)
+        kind = settings.get("model_type")
+        if settings.get("auto_map"):
+            why = f"has auto_map, {json.dumps(settings['auto_map'])[:200]}"
+        elif Path(path).name == "config.json" and isinstance(kind, str) and kind not in CONFIG_MAPPING_NAMES:
+            why = f"names a model_type that transformers does not know, {kind!r}"
+        else:
+            continue
+        raise ValueError(
+            f"a published model needs sentence-transformers alone: {folder / path} {why}, for which others would need "
+            "code that is not published; save the model with a class of transformers."
         )
 
 
@@ -134,7 +160,7 @@ def _check_base(folder: Path) -> None:
     path = folder / "adapter_config.json"
     if not path.is_file():
         return
-    base = str(_read(path).get("base_model_name_or_path"))
+    base = str(read_json_object(path).get("base_model_name_or_path"))
     if base.count("/") > 1 or base.startswith((".", "/", "~")) or "\\" in base or Path(base).exists():
         raise ValueError(
             f"{folder} holds adapters of a model that lies on this machine alone, {base}: merge them (st-xling train "
@@ -145,5 +171,5 @@ def _check_base(folder: Path) -> None:
 def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON ({error}); save the model again.") from error

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 from collections.abc import Iterator
+from json import JSONDecodeError
 from typing import Any
+
+from st_xling.utils.hub_requests import NoAnswer, limited_requests
 
 _AGAIN = "try again later: what has arrived is kept"
 _TOKEN = re.compile(r"hf_[A-Za-z0-9]{20,}")
@@ -24,16 +28,25 @@ class HubError(OSError):
 
 
 @contextlib.contextmanager
-def talking_to_hub(doing: str, name: str, *, token: str | None = None) -> Iterator[None]:
-    """Turn what the Hub's client raises into :class:`HubError`.
+def talking_to_hub(
+    doing: str,
+    name: str,
+    *,
+    token: str | None = None,
+    request_s: float | None = None,
+    total_s: float | None = None,
+) -> Iterator[None]:
+    """Turn what the Hub's client raises into :class:`HubError`, in bounded time, and keep secrets out of its log.
 
     Args:
         doing: What is being done, e.g. ``"uploading to"``.
         name: The repository, as the user wrote it.
         token: A secret that no message may hold.
+        request_s: As of :func:`~st_xling.utils.hub_requests.limited_requests`.
+        total_s: Likewise.
 
     Raises:
-        HubError: For an answer that says no, a broken connection, no connection at all.
+        HubError: For an answer that says no or is none, a broken connection, no connection at all, silence.
     """
     from huggingface_hub.errors import (
         HfHubHTTPError,
@@ -43,9 +56,14 @@ def talking_to_hub(doing: str, name: str, *, token: str | None = None) -> Iterat
     )
 
     try:
-        yield
+        with limited_requests(request_s=request_s, total_s=total_s), _clean_log(token):
+            yield
     except HubError:
         raise
+    except NoAnswer as error:
+        raise HubError(
+            f"the Hub was given up while {doing} {name!r} ({error}): check the network and {_AGAIN}."
+        ) from error
     except OfflineModeIsEnabled as error:
         raise HubError(f"HF_HUB_OFFLINE is set, which forbids {doing} {name!r}: unset it and try again.") from error
     except LocalTokenNotFoundError as error:
@@ -53,6 +71,11 @@ def talking_to_hub(doing: str, name: str, *, token: str | None = None) -> Iterat
     except HfHubHTTPError as error:
         raise _said_no(error, doing, name, token) from error
     except Exception as error:
+        if isinstance(error, (LookupError, TypeError, AttributeError)) or _is_unreadable(error):
+            raise HubError(
+                f"the Hub's answer makes no sense while {doing} {name!r} ({type(error).__name__}: "
+                f"{_clean(str(error), token)}): check HF_ENDPOINT and proxies, and {_AGAIN}."
+            ) from error
         found = _below(error)
         absent = isinstance(error, LocalEntryNotFoundError) and not isinstance(found, HfHubHTTPError)
         if found is None or absent or isinstance(error, ValueError):
@@ -64,6 +87,29 @@ def talking_to_hub(doing: str, name: str, *, token: str | None = None) -> Iterat
         raise HubError(
             f"the connection to the Hub broke while {doing} {name!r} ({reason}): check the network and {_AGAIN}."
         ) from error
+
+
+@contextlib.contextmanager
+def _clean_log(token: str | None) -> Iterator[None]:
+    """The client logs whole addresses when it tries again; those of uploads are signed."""
+    from huggingface_hub.utils import http_backoff
+
+    def clean(record: logging.LogRecord) -> bool:
+        record.msg, record.args = _clean(record.getMessage(), token), ()
+        return True
+
+    logger = logging.getLogger(http_backoff.__module__)
+    logger.addFilter(clean)
+    try:
+        yield
+    finally:
+        logger.removeFilter(clean)
+
+
+def _is_unreadable(error: Exception) -> bool:
+    """Whether the client could not read an answer: what should be JSON is not, or lacks what it should hold."""
+    words = ("improperly formatted", "Malformed response")
+    return isinstance(error, (JSONDecodeError, UnicodeDecodeError)) or any(word in str(error) for word in words)
 
 
 def no_login() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,8 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from st_xling.hub.files import UNSAFE_SUFFIXES
 from st_xling.hub.hub_errors import talking_to_hub
 from st_xling.models.companions import keep_companions
-from st_xling.models.load import loading
+from st_xling.models.load import st_model
+from st_xling.utils.io import check_shape, read_json_object
 
 
 def load(
@@ -42,8 +42,7 @@ def load(
     elif revision is not None:
         raise ValueError(f"a folder has no revisions: got revision {revision!r} of {folder}; leave it out.")
     kind = CrossEncoder if _is_cross_encoder(folder) else SentenceTransformer
-    with loading(str(name_or_path)):
-        model: Any = kind(str(folder), device=device)
+    model: Any = st_model(kind, str(folder), device=device)
     return keep_companions(model, folder)
 
 
@@ -68,11 +67,9 @@ def _fetch(name: str, revision: str | None, token: str | None, cache_folder: str
 
 
 def _is_cross_encoder(folder: Path) -> bool:
-    settings = _json(folder / "config_sentence_transformers.json")
+    settings = read_json_object(folder / "config_sentence_transformers.json")
     if "model_type" in settings or (folder / "modules.json").is_file():
         return settings.get("model_type") == "CrossEncoder"
-    return any("ForSequenceClassification" in name for name in _json(folder / "config.json").get("architectures") or ())
-
-
-def _json(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    check_shape(read_json_object(folder / "config.json"), {"architectures": [str]}, folder / "config.json")
+    heads = read_json_object(folder / "config.json").get("architectures") or ()
+    return any("ForSequenceClassification" in str(name) for name in heads)

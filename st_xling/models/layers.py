@@ -12,7 +12,7 @@ from sentence_transformers.util import batch_to_device
 from torch import Tensor, nn
 
 from st_xling.models.backbone import token_encoder
-from st_xling.models.load import Pooling
+from st_xling.models.load import Pooling, st_model
 
 TOLERANCE = 1e-4
 """Difference of states, relative to the largest of them, that counts as none: the same kernels made both."""
@@ -68,7 +68,8 @@ def cut_to_layer(model: SentenceTransformer, layer: int, *, pooling: Pooling = "
                 part.n_layers = layer  # type: ignore[assignment]
         encoder.config.num_hidden_layers = layer  # type: ignore[union-attr]
     head = PoolingModule(transformer.get_embedding_dimension(), pooling_mode=pooling)
-    cut = SentenceTransformer(modules=[transformer, head], device=str(model.device))
+    cut = st_model(SentenceTransformer, modules=[transformer, head], device=str(model.device))
+    cut.model_card_data.base_model = model.model_card_data.base_model
     cut.eval()
     if layer < count:
         _check_cut(model, cut, layer)

@@ -24,6 +24,9 @@ from st_xling.models.load import Pooling, load_encoder
 
 Architecture = Literal["bert", "xlm-roberta"]
 
+MOST_PIECES = 2_000_000
+"""More than any encoder has; the trainer reserves memory for all, and ends the process where there is none."""
+
 _SPECIAL = {
     "bert": {
         "pad_token": "[PAD]",
@@ -85,6 +88,8 @@ def tiny_encoder(
             raise ValueError(f"{name} must be {least} or more: got {value}.")
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout must lie in [0, 1): got {dropout}.")
+    if vocabulary > MOST_PIECES:
+        raise ValueError(f"vocabulary must be at most {MOST_PIECES:,} pieces: got {vocabulary:,}.")
     if hidden_size % heads:
         raise ValueError(f"hidden_size must be a multiple of heads: got {hidden_size} and {heads}.")
     tokenizer = train_tokenizer(texts, vocabulary=vocabulary, lowercase=lowercase, architecture=architecture)

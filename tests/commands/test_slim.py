@@ -94,7 +94,8 @@ def test_parity_on_other_text_and_kept_words(source: Path, tmp_path: Path) -> No
 def test_folders_that_may_not_be_written_to(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [str(source), "--langs", "de,en", "--text", "phrasebook:de?size=60"]
     for goal in (source, source.parent, source / "small"):
-        assert "must lie apart from the model" in fails([*words, "--out", str(goal)], capsys)
+        told = "must be a folder of its own" if goal == source else "must lie apart from the model"
+        assert told in fails([*words, "--out", str(goal)], capsys)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years", encoding="utf-8")
     assert "holds something else" in fails([*words, "--out", str(tmp_path / "mine"), "--overwrite"], capsys)

@@ -88,8 +88,8 @@ class Client:
         return self._ask([str(word) for word in words], None, variables)
 
     def python(self, code: str, *words: Any) -> Outcome:
-        """Run code, which finds ``words``."""
-        return self._ask([str(word) for word in words], code, {})
+        """Run code, which finds ``words``, logged in."""
+        return self._ask([str(word) for word in words], code, {"HF_TOKEN": TOKEN})
 
     def _ask(self, words: list[str], code: str | None, variables: dict[str, str]) -> Outcome:
         assert self.process.stdin is not None and self.process.stdout is not None

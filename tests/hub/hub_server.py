@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import re
+import select
 import socket
 import sys
 import threading
@@ -84,6 +85,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, method: str) -> None:
         split = urlsplit(self.path)
+        self.hub.paths.append(split.path)
         self.query = {key: values[0] for key, values in parse_qs(split.query).items()}
         matches = ((route, re.fullmatch(pattern, split.path)) for verb, route, pattern in self.routes if verb == method)
         route, found = next((match for match in matches if match[1]), ("", None))
@@ -95,6 +97,9 @@ class Handler(BaseHTTPRequestHandler):
         self.hub.calls.append((route, split.path))
         self.hub.tokens.append(bearer)
         fault = self.hub.fault(route)
+        if fault is not None and fault.pace is not None:
+            self._keep_waiting(fault.pace)
+            return
         if fault is not None and fault.status is None and not fault.after:
             self._cut()
             return
@@ -103,6 +108,9 @@ class Handler(BaseHTTPRequestHandler):
             return
         given = {key: unquote(value) for key, value in found.groupdict().items() if value is not None}
         try:
+            if fault is not None and fault.content is not None:
+                self._send(fault.status or 200, fault.content, {})
+                return
             if fault is not None and not fault.after:
                 raise Refused(fault.status or 500, fault.message, **fault.headers)
             with self.hub.lock:
@@ -134,6 +142,17 @@ class Handler(BaseHTTPRequestHandler):
         """Read half of the body, then hang up."""
         self.rfile.read(int(self.headers.get("Content-Length") or 0) // 2)
         self._hang_up()
+
+    def _keep_waiting(self, pace: str) -> None:
+        """Until the client goes away."""
+        self.close_connection = True
+        if pace == "drip":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        for _ in range(6000):
+            if select.select([self.connection], [], [], 0.05)[0] and not self.connection.recv(65536):
+                return
+            if pace == "drip":
+                self.wfile.write(b"a")
 
     def _hang_up(self) -> None:
         self.connection.shutdown(socket.SHUT_RDWR)

@@ -29,6 +29,8 @@ class Fault:
         message: Of the error.
         headers: Of the answer.
         after: Do what was asked before answering so.
+        content: Answer with this body, instead of an error.
+        pace: ``"silent"``: never answer; ``"drip"``: a byte now and then, without end.
     """
 
     route: str
@@ -37,6 +39,8 @@ class Fault:
     message: str = "injected"
     headers: dict[str, str] = field(default_factory=dict)
     after: bool = False
+    content: bytes | None = None
+    pace: str | None = None
 
 
 @dataclass
@@ -72,6 +76,7 @@ class Hub:
 
     Attributes:
         calls: Names of the routes asked, in order, with the paths.
+        paths: All that was asked, also where there is no route.
         tokens: Bearer tokens that came.
         broken: Errors of the server itself; a test should find none.
         uploaded: LFS oids whose bytes came, one entry each time.
@@ -105,6 +110,7 @@ class Hub:
     def reset(self) -> None:
         """Forget calls and faults."""
         self.calls: list[tuple[str, str]] = []
+        self.paths: list[str] = []
         self.tokens: list[str | None] = []
         self.uploaded: list[str] = []
         self.broken: list[str] = []

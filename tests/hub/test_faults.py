@@ -10,6 +10,7 @@ import pytest
 
 from st_xling.cli import main
 from st_xling.hub.hub_errors import HubError, talking_to_hub
+from st_xling.utils import hub_requests
 from tests.hub.clients import Client
 from tests.hub.hub_state import READ_TOKEN, TOKEN, Fault, Hub
 
@@ -58,6 +59,69 @@ def test_a_clear_line_then_success(name: str, my_encoder: Path, hub: Hub, client
     assert "model.safetensors" in hub.files("tester/mine")
     assert not arrived & set(hub.uploaded)
     assert len(hub.model("tester/mine").commits) == 2
+
+
+IMPATIENT = """
+from st_xling.cli import main
+from st_xling.hub import commit
+from st_xling.utils import hub_requests
+before = hub_requests.REQUEST_S, commit.PATIENCE_S
+hub_requests.REQUEST_S, commit.PATIENCE_S = 0.5, 2.0
+try:
+    raise SystemExit(main(words))
+finally:
+    hub_requests.REQUEST_S, commit.PATIENCE_S = before
+"""
+
+
+@pytest.mark.parametrize(
+    ("route", "pace", "doing"),
+    [
+        ("create", "silent", "creating"),
+        ("info", "silent", "creating"),
+        ("lfs_batch", "silent", "uploading to"),
+        ("lfs_put", "silent", "uploading to"),
+        ("commit", "silent", "committing to"),
+        ("create", "drip", "creating"),
+        ("lfs_put", "drip", "uploading to"),
+    ],
+)
+def test_a_hub_that_does_not_answer(
+    route: str, pace: str, doing: str, my_encoder: Path, hub: Hub, process: Client
+) -> None:
+    hub.faults = [Fault(route, None, pace=pace)]
+    error = process.python(IMPATIENT, "push", my_encoder, "tester/mine").error
+    assert f"while {doing} 'tester/mine'" in error and AGAIN in error
+    assert "secret" not in error and hub.asked(route) <= 2 * hub_requests.ATTEMPTS  # weights and picture
+    if ("model", "tester/mine") in hub.repos:
+        assert hub.files("tester/mine").keys() == {".gitattributes"}
+    hub.reset()
+    assert process.st_xling("push", my_encoder, "tester/mine").status == 0
+    assert "model.safetensors" in hub.files("tester/mine")
+
+
+@pytest.mark.parametrize("content", [b"[]", b"null", b"{}", b"<html>"])
+@pytest.mark.parametrize("route", ["create", "info", "preupload", "lfs_batch", "commit"])
+def test_an_answer_that_is_none(route: str, content: bytes, my_encoder: Path, hub: Hub, client: Run) -> None:
+    hub.faults = [Fault(route, 200, content=content)]
+    error = client("push", my_encoder, "tester/mine").error
+    assert "ing 'tester/mine'" in error or "ing to 'tester/mine'" in error
+    assert "HF_ENDPOINT" in error
+    hub.reset()
+    assert client("push", my_encoder, "tester/mine").status == 0
+
+
+def test_a_conflict_that_names_no_repository(my_encoder: Path, hub: Hub, client: Run) -> None:
+    hub.faults = [Fault("create", 409, content=b"{}")]
+    assert "while creating 'tester/mine' (KeyError: 'url')" in client("push", my_encoder, "tester/mine").error
+
+
+def test_the_log_of_the_client_keeps_signatures(my_encoder: Path, hub: Hub, client: Run) -> None:
+    """It says whole addresses when it tries again."""
+    hub.faults = [Fault("lfs_put", None, (1,))]
+    done = client("push", my_encoder, "tester/mine")
+    assert done.status == 0 and "/_lfs/" in done.stderr, done.stderr
+    assert "secret" not in done.stderr and "X-Signature" not in done.stderr
 
 
 def test_faults_that_pass_are_not_noticed(my_encoder: Path, hub: Hub, client: Run) -> None:

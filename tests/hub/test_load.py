@@ -21,8 +21,9 @@ from st_xling.hub import load, write_card
 from st_xling.hub.files import published_files
 from st_xling.models.companions import keep_companions
 from st_xling.training import load_recipe, train
+from st_xling.utils import hub_requests
 from tests.hub.clients import Client
-from tests.hub.hub_state import Hub
+from tests.hub.hub_state import TOKEN, Fault, Hub
 
 pytest_plugins = ["tests.hub.publishing"]
 Run = Callable[..., Any]
@@ -222,3 +223,62 @@ def test_a_folder_has_no_revisions(carded: Path) -> None:
 def test_offline_and_not_in_the_cache() -> None:
     with pytest.raises(ValueError, match="'tester/nowhere' is no folder, not in the cache, and the Hub cannot be"):
         load("tester/nowhere")
+
+
+LOCAL = """
+import os
+from pathlib import Path
+from sentence_transformers import CrossEncoder
+from st_xling.cross_encoder.heads import cross_encoder
+from st_xling.hub import load
+from st_xling.models import load_encoder, tiny_encoder
+from st_xling.models.layers import cut_to_layer
+from st_xling.training.retrieval.encoders import separate_encoders
+parent, name, out = words
+os.chdir(parent)
+encoder = load_encoder(name)
+made = [encoder, cut_to_layer(encoder, 1), cross_encoder(name), separate_encoders(encoder), load(name)]
+made += [tiny_encoder(["ab cd"] * 3, vocabulary=20, layers=1, hidden_size=8), load_encoder(f"{name}-bare")]
+for number, model in enumerate(made):
+    model.save_pretrained(f"{out}/{number}/model")
+cross_encoder(f"{out}/2/model", head="keep").save_pretrained(f"{out}/again")
+"""
+
+
+def test_nobody_is_asked_about_a_folder(my_encoder: Path, hub: Hub, process: Client, tmp_path: Path) -> None:
+    """For its card, ST asks for a model of the folder's name, with the token, when it loads and when it saves."""
+    bare = my_encoder.with_name(f"{my_encoder.name}-bare")
+    bare.mkdir()
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+        (bare / name).write_bytes((my_encoder / name).read_bytes())
+    done = process.python(LOCAL, my_encoder.parent, my_encoder.name, tmp_path / "out")
+    assert done.status == 0, done.stderr
+    assert hub.paths == [] and len(list((tmp_path / "out").rglob("modules.json"))) == 8
+
+
+SILENT = """
+from st_xling.models import load_encoder
+from st_xling.utils import hub_requests
+before, hub_requests.REQUEST_S = hub_requests.REQUEST_S, 0.3
+try:
+    load_encoder("tester/mine").encode(["a"])
+finally:
+    hub_requests.REQUEST_S = before
+"""
+
+
+def test_a_silent_hub_is_given_up_and_the_cache_serves(my_encoder: Path, hub: Hub, process: Client) -> None:
+    silent = [Fault(route, None, pace="silent") for route in ("info", "resolve")]
+    assert process.st_xling("push", my_encoder, "tester/mine", HF_TOKEN=TOKEN).status == 0
+    hub.reset()
+    hub.faults = silent
+    done = process.python(SILENT)
+    assert done.status == 1 and "no encoder could be loaded from the Hub id or folder 'tester/mine'" in done.stderr
+    assert 0 < len(hub.paths) <= hub_requests.ATTEMPTS
+    hub.reset()
+    assert process.python(SILENT.replace("0.3", "10")).status == 0
+    hub.reset()
+    hub.faults = silent
+    done = process.python(SILENT)
+    assert done.status == 0, done.stderr
+    assert 0 < len(hub.paths) <= hub_requests.ATTEMPTS

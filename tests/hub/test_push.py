@@ -224,6 +224,10 @@ def change(path: Path, text: str | bytes) -> None:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
+def add(path: Path, **settings: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
+
+
 FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "pickle": (
         lambda at: change(at / "pytorch_model.bin", "x"),
@@ -242,6 +246,14 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "pointer": (lambda at: change(at / "model.safetensors", "version https://git-lfs"), "is no whole safetensors file"),
     "not JSON": (lambda at: change(at / "modules.json", "[{"), "modules.json is not JSON"),
     "code": (lambda at: change(at / "modules.json", '[{"type": "mine.Head"}]'), "names mine.Head, which others could"),
+    "a module of no type": (lambda at: change(at / "modules.json", '[{"idx": 0}]'), "a module without type"),
+    "modules: numbers": (lambda at: change(at / "modules.json", "[7]"), r"modules.json: expected an object at \[0\]"),
+    "code of transformers": (lambda at: add(at / "config.json", auto_map={"AutoModel": "mine.Net"}), "mine.Net"),
+    "code of a tokenizer": (
+        lambda at: add(at / "tokenizer_config.json", auto_map={"AutoTokenizer": "mine.T"}),
+        "mine.T",
+    ),
+    "an unknown model": (lambda at: add(at / "config.json", model_type="my-net"), "does not know, 'my-net'"),
     "a file": (lambda at: shutil.rmtree(at), "expected the folder of a model: .* is none"),
 }
 

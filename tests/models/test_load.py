@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -117,12 +120,47 @@ def test_nothing_to_load(tmp_path: Path) -> None:
 
 
 def test_damaged_weights(saved: Path, tmp_path: Path) -> None:
-    import shutil
-
     folder = Path(shutil.copytree(saved, tmp_path / "model"))
     (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:100])
     with pytest.raises(ValueError, match="no encoder could be loaded from the folder"):
         load_encoder(str(folder))
+
+
+class Code:
+    """What a pickle can do when it is read."""
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, ("executed",)
+
+
+DAMAGE: dict[str, tuple[str, bytes | None]] = {
+    "weights that run code": ("pytorch_model.bin", pickle.dumps(Code())),
+    "weights that are none": ("pytorch_model.bin", b"no weights" * 99),
+    "modules without type": ("modules.json", b'[{"idx": 0, "name": "0", "path": ""}]'),
+    "modules: a number": ("modules.json", b"7"),
+    "modules: numbers": ("modules.json", b"[7]"),
+    "modules nested deep": ("modules.json", b"[" * 200_000 + b"]" * 200_000),
+    "no vocabulary": ("config.json", b'{"model_type": "bert", "vocab_size": 0, "num_hidden_layers": 1}'),
+    "a huge shape": ("config.json", b'{"model_type": "bert", "hidden_size": 1000000000, "num_attention_heads": 1}'),
+    "a shape of words": ("config.json", b'{"model_type": "bert", "hidden_size": "wide"}'),
+    "settings: a list": ("config_sentence_transformers.json", b"[]"),
+    "no pooling": ("1_Pooling/config.json", None),
+    "a length of words": ("sentence_bert_config.json", b'{"max_seq_length": "long"}'),
+    "a tokenizer that is none": ("tokenizer.json", b"[]"),
+}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_damaged_folders(what: str, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Path(shutil.copytree(saved, tmp_path / "model"))
+    name, content = DAMAGE[what]
+    if name == "pytorch_model.bin":
+        (folder / "model.safetensors").unlink()
+    (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
+    with pytest.raises(ValueError, match=f"no encoder could be loaded from the folder '{folder}': .+ Check the name"):
+        load_encoder(str(folder))
+    assert not (tmp_path / "executed").exists()
 
 
 def test_pooling_of_a_model_without_any(tmp_path: Path) -> None:

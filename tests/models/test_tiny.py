@@ -141,6 +141,7 @@ def test_no_trace_of_the_folder_it_was_built_in() -> None:
         ({"hidden_size": 0}, "hidden_size must be 1 or more: got 0"),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\): got 1.0"),
         ({"vocabulary": 4}, "vocabulary must be at least 15 pieces: got 4"),
+        ({"vocabulary": 10**9}, "vocabulary must be at most 2,000,000 pieces: got 1,000,000,000"),
         ({"max_length": 2}, "max_length must leave room for CLS, SEP and a word: got 2"),
         ({"pooling": "mode"}, r"pooling must be one of \('mean', 'cls', 'max'\): got 'mode'"),
     ],

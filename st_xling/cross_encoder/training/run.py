@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from st_xling.cross_encoder.training.result import CrossEncoderResult, save_resu
 from st_xling.cross_encoder.training.stage_training import prepare_stage, train_stage
 from st_xling.cross_encoder.training.stages import Stage, StagedRunFolder, plan_stages
 from st_xling.cross_encoder.training.start import Start, start_model
+from st_xling.models.load import st_model
 from st_xling.training import processes
 from st_xling.training.checkpoint import load_as_saved, newest_checkpoint
 from st_xling.training.leak_check import OnLeak
@@ -129,7 +131,7 @@ def _run(
             checkpoint = newest_checkpoint(folder.stage(number))
         elif going_on is not None and going_on == folder.model(number - 1):
             checkpoint = None
-            model = load_as_saved(CrossEncoder, going_on)
+            model = load_as_saved(partial(st_model, CrossEncoder), going_on)
         if checkpoint is None and stage.new_head and model is not None:
             replace_head(model, stage.recipe.training.seed)
         last = number == len(plan) - 1

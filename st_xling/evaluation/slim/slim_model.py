@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections import Counter
@@ -17,7 +18,7 @@ from st_xling.data.languages import canonical_language
 from st_xling.evaluation.slim.parity import Parity, parity
 from st_xling.evaluation.slim.report import SlimFigures
 from st_xling.evaluation.slim.set_apart import MOST_ROWS, check_hold_out, sampled, set_apart
-from st_xling.evaluation.slim.write import check_out, write_slim
+from st_xling.evaluation.slim.write import SlimFolder
 from st_xling.models import load_encoder
 from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.slim import slim_encoder
@@ -65,40 +66,39 @@ def slim_model(
         ValueError: A language without text, a folder that may not be written to, and as
             :func:`~st_xling.models.slim.slim_encoder`.
     """
-    if out is not None:
-        check_out(Path(out), model, overwrite=overwrite)
-    share = (0.0 if parity_texts else 0.05) if hold_out is None else hold_out
-    check_hold_out(share)
-    text = _Text(texts, languages, share, seed, skip_bad_lines)
-    compared = _Text(parity_texts, languages, 0.0, seed, skip_bad_lines, every=False) if parity_texts else None
-    encoder = load_encoder(model, device=device)
-    found = slim_encoder(
-        encoder, text, min_count=min_count, keep=keep, plan=out is None, progress=progress, total=text.total
-    )
-    if compared is not None:
-        for _ in compared:
-            pass
-    is_folder = Path(model).is_dir()
-    figures: dict[str, Any] = {
-        "source": Path(model).resolve().name if is_folder else model,
-        "fingerprint": model_fingerprint(encoder)[:8],
-        "languages": text.languages,
-        "texts": dict(text.counts),
-        "report": found.report,
-        "signature": _signature(text, compared, min_count=min_count, share=share, seed=seed),
-        "command": command,
-    }
-    if out is None or found.model is None:
-        return SlimFigures(**figures)
-    options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": progress}
-    result = SlimFigures(
-        **figures,
-        counted=_compare(encoder, found.model, text.samples, **options),
-        held_out=_compare(encoder, found.model, text.held_out if compared is None else compared.samples, **options),
-    )
-    found.model.model_card_data.base_model = None if is_folder else model
-    write_slim(found.model, Path(out), result.as_dict(), source=model)
-    return result
+    with contextlib.nullcontext() if out is None else SlimFolder(Path(out), model, overwrite=overwrite) as folder:
+        share = (0.0 if parity_texts else 0.05) if hold_out is None else hold_out
+        check_hold_out(share)
+        text = _Text(texts, languages, share, seed, skip_bad_lines)
+        compared = _Text(parity_texts, languages, 0.0, seed, skip_bad_lines, every=False) if parity_texts else None
+        encoder = load_encoder(model, device=device)
+        found = slim_encoder(
+            encoder, text, min_count=min_count, keep=keep, plan=out is None, progress=progress, total=text.total
+        )
+        if compared is not None:
+            for _ in compared:
+                pass
+        is_folder = Path(model).is_dir()
+        figures: dict[str, Any] = {
+            "source": Path(model).resolve().name if is_folder else model,
+            "fingerprint": model_fingerprint(encoder)[:8],
+            "languages": text.languages,
+            "texts": dict(text.counts),
+            "report": found.report,
+            "signature": _signature(text, compared, min_count=min_count, share=share, seed=seed),
+            "command": command,
+        }
+        if folder is None or found.model is None:
+            return SlimFigures(**figures)
+        options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": progress}
+        result = SlimFigures(
+            **figures,
+            counted=_compare(encoder, found.model, text.samples, **options),
+            held_out=_compare(encoder, found.model, text.held_out if compared is None else compared.samples, **options),
+        )
+        found.model.model_card_data.base_model = None if is_folder else model
+        folder.write(found.model, result.as_dict())
+        return result
 
 
 class _Text:

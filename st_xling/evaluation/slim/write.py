@@ -2,34 +2,110 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
 
-from st_xling.utils.io import read_json_object, write_json
+from st_xling.utils.io import is_disk_full, read_json_object, sync_folder, write_json
+from st_xling.utils.lock import LockedFolder
 
 KEY = "slim"
 """Of ``results.json``, under which the figures stand, and by which an earlier slim model is known."""
 
 
-def check_out(out: Path, source: str, *, overwrite: bool = False) -> None:
-    """Raise ``ValueError`` unless a slim model may be written to ``out``.
+class SlimFolder(LockedFolder):
+    """A slim model's folder while it is made: nobody else makes it meanwhile, and what a killed run left is cleared.
+
+    Beside ``out`` stands a work folder with a fixed name: ``new`` is what is being saved, ``old`` what stood at
+    ``out`` before. They are exchanged by two renames, old away, new in; a process that is killed in between leaves no
+    ``out``, and whoever comes next puts ``old`` back. The work folder goes when the block ends.
 
     Args:
         out: The folder to be.
         source: Hub id or folder of the model that is cut.
         overwrite: Replace an earlier slim model.
+    Raises:
+        ValueError: On entering: a slim model may not be written to ``out``, or another process is at it.
     """
+
+    def __init__(self, out: Path, source: str, *, overwrite: bool = False) -> None:
+        out = Path(out)
+        super().__init__(work_folder(out), what="the work folder of slim", instead="remove it")
+        self.out, self._source, self._overwrite = out, source, overwrite
+
+    def __enter__(self) -> SlimFolder:
+        _check_place(self.out, self._source)
+        return super().__enter__()
+
+    def __exit__(self, *exception: object) -> None:
+        if self._lock is not None:
+            shutil.rmtree(self.path, ignore_errors=True)
+        super().__exit__(*exception)
+
+    def _claim(self) -> None:
+        if (self.path / "old").is_dir() and not self.out.exists():
+            (self.path / "old").replace(self.out)
+        for rest in self.path.iterdir():
+            shutil.rmtree(rest)
+        _check_content(self.out, self._overwrite)
+
+    def write(self, model: SentenceTransformer, figures: dict[str, Any]) -> None:
+        """Save model and figures in the work folder, then put them in place.
+
+        Args:
+            model: The slim one.
+            figures: For ``results.json``. The manifest of the source's training is copied as well.
+        Raises:
+            OSError: When it cannot be written; an earlier model then stands.
+        """
+        new, old = self.path / "new", self.path / "old"
+        try:
+            model.save_pretrained(str(new))
+            if any(getattr(module, "do_lower_case", False) for module in model.modules()):  # ST reads, never saves it
+                for path in new.rglob("sentence_bert_config.json"):
+                    write_json(path, {**read_json_object(path), "do_lower_case": True})
+            write_json(new / "results.json", {KEY: json.loads(json.dumps(figures))})
+            manifest = Path(self._source) / "training" / "run.json"
+            if manifest.is_file():
+                (new / "training").mkdir()
+                shutil.copyfile(manifest, new / "training" / "run.json")
+            if self.out.exists():
+                self.out.replace(old)
+            new.replace(self.out)
+            sync_folder(self.out.parent)
+        except BaseException as error:
+            if old.exists() and not self.out.exists():
+                old.replace(self.out)
+            if is_disk_full(error):
+                raise OSError(
+                    errno.ENOSPC,
+                    f"no space left for {self.out}, and what stood there before stands ({error}). Make room and run "
+                    "the same command again",
+                ) from error
+            raise
+
+
+def work_folder(out: Path) -> Path:
+    """Where the slim model for ``out`` is made."""
+    return out.with_name(f".{out.name}.slim")
+
+
+def _check_place(out: Path, source: str) -> None:
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out must be a folder: {out} is a file; choose another name.")
+    if not out.name:
+        raise ValueError(f"--out must be a folder with a name of its own: got {out}; choose another name.")
     if Path(source).is_dir():
         given, goal = Path(source).resolve(), out.resolve()
         if given == goal or given in goal.parents or goal in given.parents:
             raise ValueError(f"--out must lie apart from the model, which stays as it is: got {out} for {source}.")
+
+
+def _check_content(out: Path, overwrite: bool) -> None:
     if out.is_dir() and any(out.iterdir()):
         if KEY not in read_json_object(out / "results.json"):
             raise ValueError(
@@ -37,42 +113,3 @@ def check_out(out: Path, source: str, *, overwrite: bool = False) -> None:
             )
         if not overwrite:
             raise ValueError(f"{out} holds an earlier slim model; use --overwrite to replace it.")
-
-
-def write_slim(model: SentenceTransformer, out: Path, figures: dict[str, Any], *, source: str) -> None:
-    """Save model and figures beside ``out``, then put them in its place.
-
-    Args:
-        model: The slim one.
-        out: As :func:`check_out` has allowed.
-        figures: For ``results.json``.
-        source: Folder or Hub id of the model that was cut; the manifest of its training is copied.
-    """
-    out.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    try:
-        made = beside / "made"
-        model.save_pretrained(str(made))
-        if any(getattr(module, "do_lower_case", False) for module in model.modules()):  # read by the host, never saved
-            for path in made.rglob("sentence_bert_config.json"):
-                write_json(path, {**read_json_object(path), "do_lower_case": True})
-        write_json(made / "results.json", {KEY: json.loads(json.dumps(figures))})
-        manifest = Path(source) / "training" / "run.json"
-        if manifest.is_file():
-            (made / "training").mkdir()
-            shutil.copyfile(manifest, made / "training" / "run.json")
-        _put_in_place(made, out, beside / "earlier")
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-
-
-def _put_in_place(made: Path, out: Path, earlier: Path) -> None:
-    """Rename; what was there comes back if that fails."""
-    try:
-        if out.exists():
-            out.replace(earlier)
-        made.replace(out)
-    except BaseException:
-        if earlier.exists() and not out.exists():
-            earlier.replace(out)
-        raise

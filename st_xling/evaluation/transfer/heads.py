@@ -14,7 +14,7 @@ from sentence_transformers import CrossEncoder
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from st_xling.models.backbone import token_encoder
-from st_xling.models.load import limit_length, load_encoder, longest_input
+from st_xling.models.load import limit_length, load_encoder, loading, longest_input, st_model
 from st_xling.training.lora import check_start
 
 PAPERS_LENGTH = 128
@@ -36,9 +36,10 @@ class WordTagger:
     @classmethod
     def load(cls, folder: str | Path) -> WordTagger:
         """What :meth:`save_pretrained` wrote."""
-        return cls(
-            AutoModelForTokenClassification.from_pretrained(str(folder)), AutoTokenizer.from_pretrained(str(folder))
-        )
+        with loading(folder):
+            return cls(
+                AutoModelForTokenClassification.from_pretrained(str(folder)), AutoTokenizer.from_pretrained(str(folder))
+            )
 
     def save_pretrained(self, folder: str | Path) -> None:
         self.model.save_pretrained(str(folder))
@@ -60,7 +61,7 @@ def pair_classifier(
         ValueError: No encoder there, adapters, or a length that its positions do not reach.
     """
     with _transformer(encoder, max_length) as (folder, length), _seeded(seed):
-        model = CrossEncoder(folder, num_labels=len(labels), max_length=length, config_kwargs=_names(labels))
+        model = st_model(CrossEncoder, folder, num_labels=len(labels), max_length=length, config_kwargs=_names(labels))
     model.model_card_data.base_model = encoder
     return model
 

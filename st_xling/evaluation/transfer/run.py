@@ -31,6 +31,7 @@ from st_xling.evaluation.transfer.scores import label_scores
 from st_xling.evaluation.transfer.tagging_rows import tagging_rows
 from st_xling.evaluation.transfer.tasks import FineTuning
 from st_xling.evaluation.transfer.transfer_data import TransferData
+from st_xling.models.load import st_model
 from st_xling.training.run import TrainingInterrupted
 from st_xling.training.run_folder import EndReplaced, RunFolder
 from st_xling.training.saving import write_log
@@ -81,7 +82,11 @@ def transfer(
                 trained = _train(model, data, options, folder, checkpoint)
                 folder.write_manifest({**folder.read_manifest(), "trained": trained})
             else:
-                model = CrossEncoder(str(folder.path)) if data.task.kind == "pairs" else WordTagger.load(folder.path)
+                model = (
+                    st_model(CrossEncoder, str(folder.path))
+                    if data.task.kind == "pairs"
+                    else WordTagger.load(folder.path)
+                )
             languages = {language: _judge(model, data, language, folder.path) for language in data.test}
         except KeyboardInterrupt as stop:
             raise TrainingInterrupted(folder.path, folder.last_checkpoint(compare=False)) from stop

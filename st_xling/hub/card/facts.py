@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.data.languages import UNKNOWN
-from st_xling.evaluation.kept_figures import KeptFigures, read_kept_figures
+from st_xling.evaluation.kept_figures import RESULTS_FILE, KeptFigures, read_kept_figures
 from st_xling.hub.card.found import look_around
 from st_xling.hub.card.judged import Judged
 from st_xling.hub.card.model_kind import ModelKind, model_kind
@@ -19,10 +19,42 @@ from st_xling.hub.card.rows_of_figures import judged
 from st_xling.hub.card.run_command import flag_values, shown_command
 from st_xling.hub.card.sources import DataSource, data_sources, spec_languages
 from st_xling.mining.thresholds.published import PublishedThreshold, published_thresholds
-from st_xling.utils.io import read_json_object
+from st_xling.utils.io import check_shape, read_json_object
 
 _PAIR = re.compile(r"(?:\w+:)?([a-z]{2,3})-([a-z]{2,3})(?:-\d+)?|(?:queries|others):([a-z]{2,3})(?:[-:].*)?")
 _SPEC_FLAGS = ("--data", "--parallel", "--others", "--xpi-data")
+
+# What the sections of a card read; a file may hold more.
+_CHANGES = {...: {"before": float, "after": float}}
+_RUN_SHAPE = {
+    **dict.fromkeys(("model", "version", "command"), str),
+    "processes": int,
+    "tiny": dict,
+    "data": {...: {"rows": int, "sha8": str}},
+    "recipe": {
+        **dict.fromkeys(("name", "summary", "strategy"), str),
+        **dict.fromkeys(("retrieval", "model", "training"), dict),
+        "losses": {...: dict},
+        "xpi": {"name": str},
+    },
+}
+_LEAK_COUNTS = {"rows": int, "leaked": int}
+_RESULTS_SHAPE = {
+    "training": {
+        "steps": int,
+        "best_dev": float,
+        "machine": {"versions": dict, "accelerators": [str], "memory_gib": float, "processor": str, "system": str},
+    },
+    "leak": {"sets": {...: {...: _LEAK_COUNTS}}, "train": {...: _LEAK_COUNTS}, "signature": str},
+    "slim": {
+        **dict.fromkeys(("source", "relation", "signature", "command"), str),
+        "langs": [str],
+        "report": {
+            "size": _CHANGES,
+            "parity": {...: {"texts": int, "unknown_share": dict, "retrieval": {...: _CHANGES}}},
+        },
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -52,7 +84,16 @@ class CardFacts:
     @cached_property
     def judged(self) -> list[tuple[KeptFigures, Judged]]:
         """Kept figures with their rows."""
-        return [(kept, judged(kept)) for kept in self.evaluations]
+        found = []
+        for kept in self.evaluations:
+            try:
+                found.append((kept, judged(kept)))
+            except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+                raise ValueError(
+                    f"{self.folder / RESULTS_FILE}: expected figures of {kept.task} as st-xling evaluate keeps them "
+                    f"({type(error).__name__}: {error}); evaluate again, or remove them."
+                ) from error
+        return found
 
     @cached_property
     def sources(self) -> list[DataSource]:
@@ -119,14 +160,20 @@ def read_facts(folder: str | Path, *, options: CardOptions | None = None) -> Car
         raise ValueError(f"a card is made of a model's folder: there is no folder {folder}; give a local one.")
     kind = model_kind(folder)
     earlier, found = read_card_file(folder)
-    run = read_json_object(folder / "training" / "run.json")
+    run = _read(folder / "training" / "run.json", _RUN_SHAPE)
     return CardFacts(
         folder,
         kind,
         earlier if options is None else options.over(earlier),
         look_around(run) if found is None else found,
         run,
-        read_json_object(folder / "results.json"),
+        _read(folder / RESULTS_FILE, _RESULTS_SHAPE),
         tuple(read_kept_figures(folder)),
         published_thresholds(folder),
     )
+
+
+def _read(path: Path, shape: Any) -> Any:
+    content = read_json_object(path)
+    check_shape(content, shape, path)
+    return content

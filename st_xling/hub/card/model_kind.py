@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from st_xling.utils.io import read_json_object
+from st_xling.utils.io import check_shape, read_json_object
 
 Kind = Literal["encoder", "separate", "cross-encoder", "classifier", "tagger"]
 
@@ -49,6 +49,7 @@ def model_kind(folder: Path) -> ModelKind:
     if not modules_file.is_file():
         return _of_transformers(folder)
     host = read_json_object(folder / "config_sentence_transformers.json")
+    check_shape(host, {"__version__": dict, "similarity_fn_name": str}, folder / "config_sentence_transformers.json")
     version = (host.get("__version__") or {}).get("sentence_transformers")
     adapters = any(folder.rglob("adapter_config.json")) and not _is_in_training(folder)
     if host.get("model_type") == "CrossEncoder":
@@ -80,6 +81,7 @@ def _language_routes(folder: Path) -> tuple[str, ...]:
 
 def _of_transformers(folder: Path) -> ModelKind:
     config = read_json_object(folder / "config.json")
+    check_shape(config, {"architectures": [str]}, folder / "config.json")
     heads = [str(name) for name in config.get("architectures") or ()]
     if any(name.endswith("ForTokenClassification") for name in heads):
         return ModelKind("tagger", max_tokens=_max_tokens(folder))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,10 +12,14 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 
 from st_xling.data.languages import is_code
-from st_xling.utils.io import write_json
+from st_xling.utils.io import check_shape, read_json_object, write_json
 
 CARD_FILE = "card.json"
 _VERSION = 1
+_SHAPE = {
+    "said": {"data_licenses": {...: str}, "languages": [str], "authors": [str], ...: str},
+    "found": {"base_model": str, "data": {...: {"id": str, "license": str}}},
+}
 _LICENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
 
 
@@ -94,7 +97,8 @@ def read_card_file(folder: Path) -> tuple[CardOptions, dict[str, Any] | None]:
     if not path.is_file():
         return CardOptions(), None
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json_object(path)
+        check_shape(content, _SHAPE, path)
         if content["version"] != _VERSION:
             raise ValueError(f"version {content['version']!r}")
         said = {key: tuple(value) if isinstance(value, list) else value for key, value in content["said"].items()}

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from huggingface_hub import ModelCard, ModelCardData, constants
 
+from st_xling.utils.hub_requests import limited_requests
+
 
 def check_card(text: str, data: ModelCardData) -> None:
     """Read a card back by the Hub's own reader and compare.
@@ -31,7 +33,8 @@ def validate_online(path: str | Path) -> None:
     """
     card = ModelCard.load(Path(path), ignore_metadata_errors=False)
     try:
-        card.validate()
+        with limited_requests(total_s=60):
+            card.validate()
     except ValueError as error:
         raise ValueError(f"{path}: the Hub says: {str(error).strip()}; mend it with st-xling card.") from error
     except Exception as error:  # the client's own error for a broken connection differs from version to version

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 from huggingface_hub.constants import REPOCARD_NAME
@@ -36,10 +38,12 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Pat
     """
     facts = read_facts(folder, options=options)
     _check_data_names(facts)
-    write_card_file(facts.folder, facts.options, dict(facts.found))
-    draw_pictures(facts)
+    with _telling(facts.folder):
+        write_card_file(facts.folder, facts.options, dict(facts.found))
+        draw_pictures(facts)
+        text = _text(facts)
     path = facts.folder / REPOCARD_NAME
-    write_atomic(path, _text(facts).encode("utf-8"))
+    write_atomic(path, text.encode("utf-8"))
     if places := absolute_paths(facts.commands):
         logger.warning("commands of %s name places on this machine: %s", path, ", ".join(places))
     return path
@@ -47,7 +51,21 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Pat
 
 def card_text(folder: str | Path) -> str:
     """The card of a folder as it stands, without writing anything."""
-    return _text(read_facts(folder))
+    facts = read_facts(folder)
+    with _telling(facts.folder):
+        return _text(facts)
+
+
+@contextlib.contextmanager
+def _telling(folder: Path) -> Iterator[None]:
+    """Say of files whose parts are of the right kind, and do not make up a whole, that this is where to look."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        raise ValueError(
+            f"no card can be made of {folder}: results.json and training/run.json must be as st-xling wrote them "
+            f"({type(error).__name__}: {error}); restore them."
+        ) from error
 
 
 def _text(facts: CardFacts) -> str:

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import logging
-import math
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -119,7 +119,8 @@ def published_thresholds(model: str | Path) -> dict[str, PublishedThreshold]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    # An integer of JSON may have any number of digits, so that math.isfinite, which makes it a float, may overflow.
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _parsed(content: dict[str, Any], path: Path) -> dict[str, PublishedThreshold]:
@@ -169,11 +170,14 @@ def _downloaded(model: str) -> Path | None:
         RepositoryNotFoundError,
     )
 
+    from st_xling.utils.hub_requests import limited_requests
+
     # A name alone may be, as it is for the host, one of its own models.
     names, is_there = [model, *([] if "/" in model else [f"sentence-transformers/{model}"])], False
     for name in names:
         try:
-            return Path(hf_hub_download(name, MINING_FILE))
+            with limited_requests():
+                return Path(hf_hub_download(name, MINING_FILE))
         except LocalEntryNotFoundError:  # a kind of the next one
             is_there = True
             logger.warning(

@@ -17,6 +17,7 @@ from st_xling.data.languages import UNKNOWN
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.adapters import has_adapters, merge_adapters
 from st_xling.models.layers import check_layer, cut_to_layer, layer_count
+from st_xling.models.load import st_model
 from st_xling.training import processes
 from st_xling.training.adapter.layer_vectors import Column
 from st_xling.training.adapter.network import FittedAdapter
@@ -142,8 +143,8 @@ def stock_model(
     :meth:`~st_xling.models.centre.Centring.modules`.
     """
     cut = cut_to_layer(encoder, layer, pooling=recipe.model.pooling)
-    stock = SentenceTransformer(modules=[*cut, *copy.deepcopy(fitted).stock_modules()], device=str(encoder.device))
-    return stock.eval()
+    stock = [*cut, *copy.deepcopy(fitted).stock_modules()]
+    return st_model(SentenceTransformer, modules=stock, device=str(encoder.device)).eval()
 
 
 def _encoder(

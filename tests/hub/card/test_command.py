@@ -13,7 +13,10 @@ import pytest
 from huggingface_hub import ModelCard
 
 from st_xling.cli import main
+from st_xling.evaluation.kept_figures import read_kept_figures
+from st_xling.hub import card_text
 from st_xling.hub.card.run_command import absolute_paths, flag_values, shown_command
+from tests.processes import run_together
 
 
 def test_options_reach_the_card_and_stay(copy_of, capsys, tmp_path):
@@ -62,6 +65,46 @@ def test_a_broken_card_file_is_named(copy_of, capsys):
     (folder / "card.json").write_text('{"version": 7}', encoding="utf-8")
     assert main(["card", str(folder)]) == 2
     assert "card.json must hold what st-xling card wrote" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "place"),
+    [
+        ("results.json", {"training": {"machine": 7}}, "training.machine, got 7"),
+        ("results.json", {"leak": {"sets": {}}}, "must be as st-xling wrote them"),
+        ("results.json", {"slim": {"langs": ["de"]}}, "must be as st-xling wrote them"),
+        ("training/run.json", {"command": 5}, "command, got 5"),
+        ("training/run.json", {"recipe": []}, "recipe, got []"),
+        ("training/run.json", {"data": {"a": 5}}, "data.a, got 5"),
+        ("training/run.json", {"data": []}, "data, got []"),
+        ("card.json", {"version": 1, "said": {"title": 5}}, "said.title, got 5"),
+        ("card.json", {"version": 1, "said": {}, "found": {"data": 5}}, "found.data, got 5"),
+        ("mining.json", {"version": 1, "pairs": {"de-en": {"threshold": 10**400}}}, "de-en"),
+        ("config_sentence_transformers.json", {"__version__": 5}, "__version__, got 5"),
+    ],
+)
+def test_damaged_files_are_named(name, content, place, copy_of, capsys):
+    folder = copy_of("encoder")
+    (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    assert main(["card", str(folder)]) == 2
+    error = capsys.readouterr().err
+    assert place in error and name in error
+
+
+def test_cards_and_kept_figures_at_once(copy_of, tmp_path):
+    """What each process keeps is there in the end, and the card is whole."""
+    folder = copy_of("encoder")
+    keep = (
+        "import sys; from st_xling.evaluation.kept_figures import *; from st_xling.hub import write_card\n"
+        "for number in range(8):\n"
+        "    keep_figures(sys.argv[1], KeptFigures('xsim', {}, f'{sys.argv[2]}|{number}', 'c'))\n"
+        "    write_card(sys.argv[1])\n"
+    )
+    for done in run_together([["-c", keep, str(folder), name] for name in "ab"], tmp_path / "out", seconds=240):
+        assert done.status == 0, done.stderr
+    assert len(read_kept_figures(folder)) == 16
+    assert (folder / "README.md").read_text(encoding="utf-8") == card_text(folder)
+    assert not list(folder.rglob("*.tmp"))
 
 
 def test_commands_are_shown_without_what_one_machine_needs():
