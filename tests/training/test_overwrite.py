@@ -19,6 +19,7 @@ from st_xling.training import NotFiniteError, load_recipe, train
 from st_xling.training.checkpoint import damage, newest_checkpoint, remove_earlier, seal
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.saving import write_log
+from st_xling.utils.failures import explain
 from tests.training.test_run_folder import TINY, short, snapshot
 
 
@@ -358,3 +359,10 @@ def test_one_row_cannot_be_trained_on(data: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at least 2 pairs, each other's negatives: got 1"):
         train(load_recipe("tr"), {"vi-en": data["vi-en"].select([0])}, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_no_memory_is_explained() -> None:
+    for error in (MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried")):
+        assert "lower the batch size" in str(explain(error))
+    full = OSError(28, "no space left on the device for run/training/checkpoint-4; it stands. Make room, then")
+    assert str(explain(full)).startswith("no space left on the device for run/training/checkpoint-4; it stands")

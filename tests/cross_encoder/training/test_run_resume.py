@@ -92,6 +92,24 @@ def test_killed_while_a_stage_ends(undisturbed: Any, tmp_path: Path) -> None:
     assert not (training / "stage-2" / "model.tmp").exists()
 
 
+def test_a_damaged_model_between_stages(
+    undisturbed: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second stage's model has a flipped bit: the stage ends anew from its last checkpoint."""
+    out = tmp_path / "run"
+    shutil.copytree(undisturbed.folder, out)
+    weights = out / "training" / "stage-2" / "model" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-5] ^= 0x40
+    weights.write_bytes(content)
+    (out / "model.safetensors").unlink()
+    with monkeypatch.context() as patch:
+        stop_at(patch, 1)  # no step is made again
+        assert_same(train(out, resume=True), undisturbed)
+    assert any("stage-2/model is damaged: model.safetensors has changed" in line for line in caplog.messages)
+    assert weights.read_bytes() != bytes(content)
+
+
 def test_adapters_resume(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     options: dict[str, Any] = {"training__lora__rank": 2, "head": "pooler", "training__lora__dropout": 0.1}
     options |= {"xpi": False, "judged": False}

@@ -166,6 +166,23 @@ def test_killed_after_the_last_checkpoint(encoder: str, sets: dict[str, Transfer
     assert all(torch.equal(tensor, weights(out)[name]) for name, tensor in kept.items())
 
 
+def test_a_damaged_checkpoint_is_passed_over(
+    encoder: str, sets: dict[str, TransferData], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    whole, torn = tmp_path / "whole", tmp_path / "torn"
+    transfer(encoder, sets["pos"], whole, options=options("pos"))
+    with monkeypatch.context() as patch:
+        stop_at(patch, 6)
+        with pytest.raises(TrainingInterrupted):
+            transfer(encoder, sets["pos"], torn, options=options("pos"))
+    (torn / "training" / "checkpoint-4" / "optimizer.pt").unlink()  # the host would go on without it
+    seconds = torn / "training" / "checkpoint-2" / "files.json"
+    seconds.write_text(json.dumps({**json.loads(seconds.read_text()), "seconds": 1000}))
+    report = transfer(encoder, sets["pos"], torn, options=options("pos"), resume=True)
+    assert 1000 < report.training["seconds"] < 1100
+    assert all(torch.equal(tensor, weights(whole)[name]) for name, tensor in weights(torn).items())
+
+
 def test_another_run_is_not_resumed_nor_replaced(encoder: str, sets: dict[str, TransferData], tmp_path: Path) -> None:
     out = tmp_path / "run"
     few = options("pawsx", max_steps=1)
@@ -176,6 +193,8 @@ def test_another_run_is_not_resumed_nor_replaced(encoder: str, sets: dict[str, T
         transfer(encoder, sets["pawsx"], out, options=few)
     replaced = transfer(encoder, sets["pawsx"], out, options=dataclasses.replace(few, seed=1), overwrite=True)
     assert "|seed:1|" in replaced.signature
+    fresh = transfer(encoder, sets["pawsx"], tmp_path / "fresh", options=dataclasses.replace(few, seed=1))
+    assert replaced.languages == fresh.languages  # not those of the earlier run's predictions
     (out / "predictions" / "ar.tsv").write_text("0\t1\t1\n", encoding="utf-8")
     with pytest.raises(ValueError, match="must hold a prediction for each label"):
         transfer(encoder, sets["pawsx"], out, options=dataclasses.replace(few, seed=1), resume=True)
