@@ -23,7 +23,8 @@ _KINDS = (train_adapter, train_retrieval, train_cross_encoder)
 
 EXAMPLE = """\
 recipes:
-  encoders        tr, dap, tr-tlm, amber, semacl, langcl, semacl-langcl   parallel text
+  encoders        tr, labse, dap, dap-released, tr-tlm, amber,            parallel text
+                  semacl, langcl, semacl-langcl
   adapters        sf                                                      parallel text
   retrievers      ir, ir-semacl, ir-langcl, ir-semacl-langcl              questions with passages, parallel text
   cross-encoders  xpi; xpr-merged, xpr-cascade, xpr-mixed                 parallel text; questions with passages
