@@ -20,8 +20,10 @@ from st_xling.losses import TranslationRankingLoss
 from st_xling.models import tiny_encoder
 from st_xling.models.tiny import Architecture
 from tests.cross_encoder.aligned_sentences import question, squad
-from tests.evaluation.transfer.sets import LABELS, pair_lines, treebank
+from tests.cross_encoder.insurance_files import write_translation, write_v2
+from tests.evaluation.transfer.sets import LABELS, entities, pair_lines, treebank
 from tests.retrieval_files import beir, json_lines, lines
+from tests.xquad_r_files import write_xquad_r
 
 STAND_IN = {"fi": "es", "ar": "vi", "ko": "zh", "sw": "es"}
 PAIRS = QUESTIONS = 60  # more than a batch of retrievers' 48, in which no text may come twice
@@ -124,6 +126,11 @@ def write_questions(folder: Path) -> None:
     run = [f"{row['id']} Q0 {name} {rank} {9 - rank} bm25" for row in asked for rank, name in enumerate(found.ids[:6])]
     lines(folder / "bm25.trec", run)
 
+    write_v2(folder / "insuranceQA" / "V2", part="test")
+    write_translation(folder / "insuranceqa-corpus-zh", part="test")
+    for code in ("en", "zh"):
+        write_xquad_r(folder / "xquad-r", code)
+
 
 def rows_of(ids: Sequence[str], texts: Sequence[str], **more: str) -> list[dict[str, str]]:
     return [{"id": name, "text": text, **more} for name, text in zip(ids, texts)]
@@ -151,7 +158,7 @@ def write_retrieval_sets(folder: Path) -> None:
 
 
 def write_classified(folder: Path) -> None:
-    """XNLI, PAWS-X and treebanks, as they are published; Arabic for any language but English and Thai."""
+    """XNLI, PAWS-X, PAN-X and treebanks, as they are published; Arabic for any language but English and Thai."""
     spoken = {"en": "en", "de": "ar", "zh": "th", "fr": "th", "ar": "ar"}
     inference = {code: pair_lines(spoken[code], LABELS["xnli"]) for code in ("en", "de", "zh")}
     lines(folder / "multinli.tsv", inference["en"])
@@ -163,6 +170,8 @@ def write_classified(folder: Path) -> None:
     lines(folder / "xnli.test.tsv", ["\t".join(["language", *keys]), *rows])
     for code, name in (("en", "train"), ("de", "test_2k"), ("fr", "test_2k")):
         lines(folder / code / f"{name}.tsv", pair_lines(spoken[code], LABELS["pawsx"]))
+    for code, name in (("en", "train"), ("de", "test")):
+        lines(folder / "panx" / code / f"{name}.tsv", entities(spoken[code]))
     lines(folder / "en_ewt-ud-train.conllu", treebank("en"))
     lines(folder / "ar_padt-ud-test.conllu.gz", treebank("ar"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,34 +10,11 @@ import pytest
 from st_xling.data.retrieval import load_retrieval_specs, read_xquad_r
 from st_xling.evaluation.retrieval import mixed_pool
 from st_xling.evaluation.retrieval.measures import Measures
-
-TEXTS = {
-    "en": (["The cat sleeps.", "The dog eats.", "It rains."], ["Who sleeps?", "What falls?"]),
-    "zh": (["猫在睡觉。", "狗在吃东西。", "下雨了。"], ["谁在睡觉？", "什么落下？"]),
-}
-SPANS = {"en": [(0, "cat"), (2, "rains")], "zh": [(0, "猫"), (2, "雨")]}
-
-
-def write(folder: Path, language: str, **changes: Any) -> Path:
-    """One paragraph of three sentences; Chinese without spaces between them."""
-    sentences, questions = TEXTS[language]
-    gap = "" if language == "zh" else " "
-    context, breaks = gap.join(sentences), []
-    for sentence in sentences:
-        start = context.index(sentence)
-        breaks.append([start, start + len(sentence)])
-    qas = [
-        {"id": f"q{number}", "question": text, "answers": [{"text": span, "answer_start": context.index(span)}]}
-        for number, (text, (_, span)) in enumerate(zip(questions, SPANS[language]))
-    ]
-    paragraph = {"context": context, "sentence_breaks": breaks, "sentences": sentences, "qas": qas} | changes
-    path = folder / f"{language}.json"
-    path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": [paragraph]}]}), encoding="utf-8")
-    return path
+from tests.xquad_r_files import TEXTS, write_xquad_r
 
 
 def test_sentences_of_every_language_answer_questions_in_any(tmp_path: Path) -> None:
-    sets = read_xquad_r({code: write(tmp_path, code) for code in TEXTS})
+    sets = read_xquad_r({code: write_xquad_r(tmp_path, code) for code in TEXTS})
     assert [(found.language, list(found.passages)) for found in sets] == [(code, TEXTS[code][0]) for code in TEXTS]
     for found in sets:
         assert {code: list(asked.values()) for code, asked in found.queries.items()} == {
@@ -53,7 +29,7 @@ def test_sentences_of_every_language_answer_questions_in_any(tmp_path: Path) -> 
 def test_map_over_the_mixed_pool_is_the_formula(tmp_path: Path) -> None:
     """AP of a question: mean, over its relevant sentences of all languages, of the precision at their ranks."""
     pytest.importorskip("ir_measures")
-    sets = load_retrieval_specs([f"{code}={write(tmp_path, code)}" for code in TEXTS])
+    sets = load_retrieval_specs([f"{code}={write_xquad_r(tmp_path, code)}" for code in TEXTS])
     pool = mixed_pool(sets)
     names = pool.passage_ids
     rankings = {
@@ -73,7 +49,7 @@ def test_map_over_the_mixed_pool_is_the_formula(tmp_path: Path) -> None:
 
 
 def test_specs(tmp_path: Path) -> None:
-    specs = [f"{code}={write(tmp_path, code)}" for code in TEXTS]
+    specs = [f"{code}={write_xquad_r(tmp_path, code)}" for code in TEXTS]
     sets = load_retrieval_specs([f"{spec}?size=1&seed=1" for spec in specs], query_languages=["zh"])
     assert [list(found.queries) for found in sets] == [["zh"], ["zh"]]
     assert sets[0].queries == sets[1].queries and len(sets[0].queries["zh"]) == 1
@@ -100,7 +76,7 @@ def test_specs(tmp_path: Path) -> None:
 )
 def test_faults(tmp_path: Path, changes: dict[str, Any], fact: str) -> None:
     with pytest.raises(ValueError, match=fact):
-        read_xquad_r({"en": write(tmp_path, "en", **changes)})
+        read_xquad_r({"en": write_xquad_r(tmp_path, "en", **changes)})
 
 
 def test_real_files(real_data: Path) -> None:
