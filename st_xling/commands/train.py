@@ -67,6 +67,11 @@ def add_parser(commands: Any) -> None:
         help="xx-yy=PATH (TSV, CSV, JSON lines, Parquet), xx-yy=SOURCE,TARGET, Hub id or phrasebook:…; may be repeated",
     )
     train.add_argument(
+        "--pivot",
+        metavar="CODE",
+        help="of encoders: language that becomes the target side of every pair that has it, or none (default: en)",
+    )
+    train.add_argument(
         "--dev", action="append", metavar="SPEC", help="development text, or none (default: 2 %% of --data, held out)"
     )
     train.add_argument(
@@ -228,9 +233,13 @@ def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
     """The recipe's keys that the flags set, dotted; ``--set`` comes last."""
     flags = ("epochs", "max_steps", "batch_size", "mini_batch_size", "learning_rate", "warmup", "eval_steps", "seed")
     given = {f"training.{name}": getattr(arguments, name) for name in (*flags, "precision", "memory_budget")}
+    given["training.pivot"] = arguments.pivot
     given["training.lora.merge"] = True if arguments.lora else False if arguments.lora_keep else None
     given |= {"model.max_length": arguments.max_length, "model.pooling": arguments.pooling}
-    return {key: value for key, value in given.items() if value is not None} | _pairs(arguments.set, "--set")
+    said = {key: value for key, value in given.items() if value is not None}
+    if arguments.pivot == "none":
+        said["training.pivot"] = None
+    return said | _pairs(arguments.set, "--set")
 
 
 def _rows(text: str) -> int | str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _OF_OTHERS = (
     "stream",
+    "pivot",
     "lora",
     "lora_keep",
     "mini_batch_size",

@@ -63,6 +63,8 @@ class TrainingOptions:
         batches: ``mixed``, or ``one_pair``: each batch holds a single pair of languages.
         keep_duplicates_apart: No two rows of a batch share a text, which in-batch losses would tell apart.
         shuffle_buffer: Rows of a stream that are shuffled together.
+        pivot: Language that is put on the target side of every pair that has it (DAP, section 5.1); ``None``: pairs
+            stay as they come.
     """
 
     epochs: float = 1.0
@@ -87,6 +89,7 @@ class TrainingOptions:
     batches: str = "mixed"
     keep_duplicates_apart: bool = True
     shuffle_buffer: int = 50_000
+    pivot: str | None = "en"
     seed: int = 0
 
 

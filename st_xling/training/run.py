@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.evaluation import BaseEvaluator
+from tqdm import tqdm
 
 from st_xling._version import __version__
+from st_xling.data.orient import orient
 from st_xling.models.adapters import without_adapters
 from st_xling.training import processes
 from st_xling.training.checkpoint import seal
@@ -133,7 +136,12 @@ def _mixture(
     evaluation: Mapping[str, Texts] | None,
     on_leak: OnLeak,
 ) -> tuple[Mixture, LeakReport | None]:
-    """What is trained on, looked through for text that judges the model."""
+    """What is trained on, its sides in order, looked through for text that judges the model."""
+    oriented = orient(data, pivot=recipe.training.pivot)
+    if {"representation_translation", "translation_ranking"} & recipe.losses.keys():  # the others have no direction
+        for line in oriented.messages():
+            tqdm.write(line, file=sys.stderr)
+    data = oriented.data
     mixture = prepare(data, recipe.training, processes=processes.count())
     if mixture.streamed and on_leak != "report":
         raise ValueError(f"a stream is not read before it is trained on: got on_leak={on_leak!r}; take st-xling leak.")
