@@ -108,7 +108,7 @@ def test_what_is_not_said_is_the_library_s_default() -> None:
     parameters = inspect.signature(encode).parameters
     arguments = build_parser().parse_args(["encode", "m", "t", "--out", "s"])
     assert not set(vars(arguments)) & set(command._OPTIONS)
-    assert set(command._OPTIONS) == set(parameters) - {"model", "text_files", "out", "progress"}
+    assert set(command._OPTIONS) == set(parameters) - {"model", "text_files", "out", "progress", "place"}
 
 
 def test_help_says_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """All guards together: order, switches, streams, and what reaches the rejects file."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -193,3 +194,12 @@ def test_rejects_go_into_a_pipe_not_over_it(tmp_path: Path) -> None:
     finally:
         os.close(reader)
     assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_full_disk_names_the_file_of_rejects(tmp_path: Path) -> None:
+    with pytest.raises(
+        OSError, match=r"No space left on device: .*rejects\.jsonl .*Make room and run the same command"
+    ):
+        with RejectsFile(tmp_path / "rejects.jsonl"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+    assert not list(tmp_path.iterdir())
