@@ -26,8 +26,8 @@ def add_parser(tasks: Any) -> None:
         description="How often is a translation among the N nearest sentences, by cosine? Any language pair.",
         epilog="examples:\n  st-xling evaluate precision my-encoder --data 'zh-vi=phrasebook?split=test&size=500'\n"
         "  st-xling evaluate precision my-encoder --data zh-vi=test.tsv --at 1,5\n"
-        "  st-xling evaluate precision my-encoder --data zh-vi=test.tsv --layer 7 --centre language "
-        "--centre-text zh-vi=train.tsv",
+        "  st-xling evaluate precision my-encoder --data zh-vi=test.tsv --centre language "
+        "--centre-text 'zh-vi=phrasebook?size=2000'",
     )
     precision.add_argument("model", metavar="MODEL", help="Hub id or folder")
     precision.add_argument(
