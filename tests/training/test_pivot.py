@@ -11,7 +11,7 @@ from st_xling.data.phrasebook import parallel_phrases
 from st_xling.training import load_recipe, train
 from st_xling.training.run_folder import RunFolder
 
-TINY = {"hidden_size": 16, "layers": 1, "vocabulary": 200}
+TINY = {"hidden_size": 16, "layers": 2, "vocabulary": 200}
 
 
 def phrases(source: str, target: str) -> Dataset:
