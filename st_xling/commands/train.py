@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from st_xling.commands import train_adapter, train_cross_encoder, train_retrieval
 from st_xling.commands.figures import write_figures
 from st_xling.commands.keep import renew_card
+from st_xling.commands.seeds import add_seeds, run_seeds
 
 if TYPE_CHECKING:
     from st_xling.evaluation.training_picture import TrainingPicture
@@ -117,6 +118,7 @@ def _add_recipe_options(train: argparse.ArgumentParser) -> None:
     recipe.add_argument("--warmup", type=float, metavar="SHARE", help="of the steps, in which the learning rate rises")
     recipe.add_argument("--eval-steps", type=int, metavar="N", help="steps between two looks at --dev")
     recipe.add_argument("--seed", type=int, metavar="N", help="of weights, dropout and order")
+    add_seeds(train)
     recipe.add_argument(
         "--batch-size",
         type=_rows,
@@ -142,6 +144,8 @@ def _add_recipe_options(train: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train in this process, or with those that the launcher started, and say where the model is."""
+    if arguments.seeds:
+        return run_seeds(arguments, run)
     from st_xling.training import processes, train
     from st_xling.training.prepare import check_tiny
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from st_xling.commands.figures import write_figures
 from st_xling.commands.keep import add_keep, check_keep, keep
+from st_xling.commands.seeds import add_seeds, run_seeds
 
 EXAMPLE = """\
 examples:
@@ -77,11 +78,16 @@ def add_parser(commands: Any) -> None:
     transfer.add_argument("--overwrite", action="store_true", help="replace an earlier run in --out")
     transfer.add_argument("--json", type=Path, metavar="PATH", help="also write the figures here")
     add_keep(transfer, model="encoder")
+    add_seeds(transfer)
     transfer.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Fine-tune, judge, print the table and the signature."""
+    if arguments.seeds:
+        if arguments.keep:
+            raise ValueError("--keep keeps the figures of one run: got --seeds as well; leave one of them out.")
+        return run_seeds(arguments, run)
     from st_xling.evaluation.transfer import fine_tuning, load_transfer_data, transfer
     from st_xling.training.run_folder import RunFolder
 
