@@ -13,19 +13,7 @@ import pytest
 from tests.crash.jobs import JOBS, Job, contents, half_written, lay_out
 from tests.crash.points import Point, Zygote, faults, sample, unlike
 
-BEFORE_RUN_JSON = "killed between mkdir o/training and run.json: 'o holds something else', whatever is run again"
-HIDDEN = "killed before the last rename, .small-xxxxxxxx stays for ever"
-KNOWN = {
-    "rerank": "killed before o.jsonl.work is renamed, the ranked lines being delivered: run again, they are NUL bytes",
-    "rerank --keep-work": "run again after its end: NUL bytes; after half a line of the journal, the next one is lost",
-    "slim": f"{HIDDEN}; killed before the card, small is refused as finished, without its card",
-    "slim --overwrite": HIDDEN,
-    "train dap": BEFORE_RUN_JSON,
-    "train sf": "killed before cache/manifest.json: '--cache must be a folder of sentence vectors, or new'",
-    "train ir": BEFORE_RUN_JSON,
-    "train xpr-cascade": BEFORE_RUN_JSON,
-    "transfer": BEFORE_RUN_JSON,
-}
+KNOWN: dict[str, str] = {}
 CASES: list[Any] = [
     pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=KNOWN[name])) if name in KNOWN else name
     for name in JOBS
@@ -48,7 +36,6 @@ def test_killed_at_every_point(name: str, zygote: Zygote, inputs: Path, tmp_path
     check(name, zygote, inputs, tmp_path, every=True)
 
 
-@pytest.mark.xfail(strict=True, reason="truncation comes into tokenizer_config.json, or goes from tokenizer.json")
 @pytest.mark.parametrize("name", ["train dap", "train xpr-cascade"])
 def test_a_resumed_run_has_the_same_tokenizer(name: str, zygote: Zygote, inputs: Path, tmp_path: Path) -> None:
     """Of a run that had ended."""
