@@ -264,9 +264,10 @@ def _pairs(given: Sequence[str], flag: str) -> dict[str, Any]:
         if key in pairs:
             raise ValueError(f"{flag} {key}= is given twice: leave one out.")
         try:
-            pairs[key] = read_yaml(value, value)
+            pairs[key] = read_yaml(value, "it")
         except ValueError as error:
+            shown = value if len(value) <= 60 else f"{value[:60]}…"
             raise ValueError(
-                f"{flag} {key}= takes a YAML value, quoted where need be, as in '\"{{x}}\"': {error}"
+                f"{flag} {key}= takes a YAML value: got {shown!r}; quote it, as in '\"{shown}\"' ({error})."
             ) from error
     return pairs

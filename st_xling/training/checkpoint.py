@@ -144,12 +144,12 @@ def load_as_saved(kind: Callable[[str], Model], folder: Path) -> Model:
 
 
 @contextlib.contextmanager
-def enough_room(path: Path, stands: str) -> Iterator[None]:
+def enough_room(path: Path, checkpoints: Path) -> Iterator[None]:
     """What libraries raise for a full disk, as ``OSError`` that names what was written, and says what to do.
 
     Args:
         path: Of the file or folder that is written.
-        stands: What there still is, and how to go on.
+        checkpoints: Folder of those that the run can go on from.
     """
     try:
         yield
@@ -157,10 +157,10 @@ def enough_room(path: Path, stands: str) -> Iterator[None]:
         if not is_disk_full(error):
             raise
         number = error.errno if isinstance(error, OSError) and error.errno else errno.ENOSPC
-        raise OSError(
-            number,
-            f"no space left on the device for {path}; {stands}. Make room, then repeat the command with --resume",
-        ) from error
+        found = newest_checkpoint(checkpoints, compare=False)
+        stands = "there is no checkpoint yet" if found is None else f"{found} stands"
+        again = "run the same command again" if found is None else "go on with --resume"
+        raise OSError(number, f"no space left on the device for {path}; {stands}. Make room and {again}") from error
 
 
 def _fault(checkpoint: Path) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 from transformers import Trainer
 
-from st_xling.training.checkpoint import FILES, damage, enough_room, newest_checkpoint, remove_earlier, seal, seconds_at
+from st_xling.training.checkpoint import FILES, damage, enough_room, remove_earlier, seal, seconds_at
 from st_xling.training.finite import TOTAL, FiniteGuard
 
 
@@ -79,7 +79,7 @@ class FiniteTrainer(Trainer):
         # stop before files.json stands.
         self.args.save_total_limit = None
         try:
-            with enough_room(checkpoint, _stands(folder)):
+            with enough_room(checkpoint, folder):
                 super()._save_checkpoint(*args, **kwargs)
                 self.accelerator.wait_for_everyone()  # other processes write their random states there
                 if self.args.should_save:
@@ -102,8 +102,3 @@ class FiniteTrainer(Trainer):
                 raise ValueError(f"the run ends with its best checkpoint, but {here} is damaged: {fault}; --resume.")
             self.state.best_model_checkpoint = str(here)
         super()._load_best_model()
-
-
-def _stands(folder: Path) -> str:
-    found = newest_checkpoint(folder, compare=False)
-    return "there is no earlier checkpoint" if found is None else f"{found} stands"

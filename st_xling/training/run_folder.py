@@ -153,7 +153,7 @@ class RunFolder:
         Raises:
             OSError: No room; the earlier model stands.
         """
-        names = _save_beside(model, self.saving, "the last checkpoint stands")
+        names = _save_beside(model, self.saving, self._last_stage())
         manifest = self.read_manifest()
         before, now = self._files(manifest.get("files")), sorted({*names, *also})
         if manifest.get("finished"):  # resumed after its end: figures stand with the model, which is the same
@@ -184,6 +184,10 @@ class RunFolder:
     def last_checkpoint(self, *, compare: bool = True) -> Path | None:
         """The newest whole checkpoint, see :func:`~st_xling.training.checkpoint.newest_checkpoint`."""
         return newest_checkpoint(self.training, compare=compare)
+
+    def _last_stage(self) -> Path:
+        """Where the checkpoints are that the model comes from."""
+        return self.training
 
     def _open(self) -> None:
         self._check_path()
@@ -307,20 +311,20 @@ class EndReplaced(TrainerCallback):
             self.folder.end_replaced()
 
 
-def save_model(model: Any, folder: Path, *, stands: str = "the run can be started again") -> None:
+def save_model(model: Any, folder: Path) -> None:
     """Save ``model`` into ``folder`` file by file from a folder beside, so that no half-written file is seen.
 
     Raises:
         OSError: No room; ``folder`` is as it was.
     """
     beside = folder / ".saving"
-    _move(_save_beside(model, beside, stands), beside, folder)
+    _move(_save_beside(model, beside, folder.parent), beside, folder)
 
 
-def _save_beside(model: Any, beside: Path, stands: str) -> list[str]:
+def _save_beside(model: Any, beside: Path, checkpoints: Path) -> list[str]:
     shutil.rmtree(beside, ignore_errors=True)
     try:
-        with enough_room(beside.parent, stands):
+        with enough_room(beside.parent, checkpoints):
             model.save_pretrained(str(beside))
     except OSError:
         shutil.rmtree(beside, ignore_errors=True)

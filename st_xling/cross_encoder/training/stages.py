@@ -148,7 +148,7 @@ class StagedRunFolder(RunFolder):
         write_json(self.stage(number) / "report.json", report)
         beside = goal.with_name("model.tmp")
         shutil.rmtree(beside, ignore_errors=True)
-        with enough_room(goal, "the stage's last checkpoint stands"):
+        with enough_room(goal, self.stage(number)):
             model.save_pretrained(str(beside))
             seal(beside)
         shutil.rmtree(goal, ignore_errors=True)  # a damaged one
@@ -158,3 +158,6 @@ class StagedRunFolder(RunFolder):
         """What :meth:`finish_stage` kept."""
         remedy = "remove the folder of the stage, which is then trained again"
         return read_json_object(self.stage(number) / "report.json", missing_ok=False, remedy=remedy)
+
+    def _last_stage(self) -> Path:
+        return self.stage(self.stages - 1)
