@@ -23,7 +23,7 @@ def add_seeds(parser: argparse.ArgumentParser) -> None:
         "--seeds",
         type=_seeds,
         metavar="LIST",
-        help="train once with each of these, such as 0,1,2, into DIR/seed-0 and so on; means and standard deviations of "
+        help="train once with each of these, such as 0,1,2, into DIR/seed-0 and so on; means and deviations of "
         "the results go into DIR/seeds.json",
     )
 

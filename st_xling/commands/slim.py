@@ -82,10 +82,9 @@ def run(arguments: argparse.Namespace) -> None:
         keep=_words(arguments.keep),
         progress=True,
         command=command_to_repeat(arguments.command_line),
+        complete=lambda folder: renew_card(folder, made_here=True),
         **{name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)},
     )
-    if arguments.out is not None:
-        renew_card(arguments.out, made_here=True)
     print(figures.table())
     write_figures(arguments.json, {"slim": figures.as_dict()})
 

@@ -13,23 +13,17 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
-
-from sentence_transformers.base.model import BaseModel
+from typing import Any
 
 from st_xling.utils.io import is_disk_full, read_json_object, write_json
 
 logger = logging.getLogger(__name__)
 
-Model = TypeVar("Model", bound=BaseModel)
-
 FILES = "files.json"
 BASE = "base"
 _BLOCK = 1 << 20
-_CUT_AND_PAD = {"max_length", "stride", "truncation_side", "truncation_strategy"}
-_CUT_AND_PAD |= {"pad_to_multiple_of", "pad_token_type_id", "padding_side"}
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 
 
@@ -125,22 +119,18 @@ def remove_earlier(checkpoint: Path, *, keep: int | None, best: str | Path | Non
             shutil.rmtree(path, ignore_errors=True)
 
 
-def load_as_saved(kind: Callable[[str], Model], folder: Path) -> Model:
-    """A model whose tokenizer will be saved with the settings that it was saved with in ``folder``.
+def forget_last_call(model: Any) -> None:
+    """Take truncation and padding of the last call out of a model's tokenizers, before they are saved.
 
-    Tokenizers that read truncation and padding from ``tokenizer.json`` write them as settings, too, so that a resumed
-    run would end with another ``tokenizer_config.json`` than an undisturbed one.
-
-    Args:
-        kind: Loads a model from a folder.
-        folder: A checkpoint, or another folder of a run.
+    Fast tokenizers keep both and save them in ``tokenizer.json``, from where they come back as settings: files would
+    depend on what was last encoded, and a resumed run would end with others than an undisturbed one.
     """
-    model = kind(str(folder))
-    settings = getattr(model.tokenizer, "init_kwargs", {})
-    saved = read_json_object(folder / "tokenizer_config.json")
-    for name in _CUT_AND_PAD & settings.keys() - saved.keys():
-        del settings[name]
-    return model
+    modules = [model, *model.modules()] if hasattr(model, "modules") else [model]
+    for module in modules:
+        backend = getattr(getattr(module, "tokenizer", None), "backend_tokenizer", None)
+        if backend is not None:
+            backend.no_truncation()
+            backend.no_padding()
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 from transformers import Trainer
 
-from st_xling.training.checkpoint import FILES, damage, enough_room, remove_earlier, seal, seconds_at
+from st_xling.training.checkpoint import FILES, damage, enough_room, forget_last_call, remove_earlier, seal, seconds_at
 from st_xling.training.finite import TOTAL, FiniteGuard
 
 
@@ -80,6 +80,7 @@ class FiniteTrainer(Trainer):
         self.args.save_total_limit = None
         try:
             with enough_room(checkpoint, folder):
+                forget_last_call(self.model)
                 super()._save_checkpoint(*args, **kwargs)
                 self.accelerator.wait_for_everyone()  # other processes write their random states there
                 if self.args.should_save:

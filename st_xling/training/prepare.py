@@ -21,7 +21,6 @@ from st_xling.training import processes
 from st_xling.training.arguments import training_arguments
 from st_xling.training.auto_batch import choose_mini_batch
 from st_xling.training.build import build_loss, scheduled_weights
-from st_xling.training.checkpoint import load_as_saved
 from st_xling.training.lora import add_lora, check_start, trained_share
 from st_xling.training.mixture import COLUMNS, Mixture, tell_mixture
 from st_xling.training.progress import StderrProgress
@@ -74,7 +73,7 @@ def prepare_trainer(
     recipe, mixture, folder = job.recipe, job.mixture, job.folder
     lora = recipe.training.lora
     if checkpoint is not None:  # pooling and length as they were chosen at the start
-        encoder = load_as_saved(load_encoder, checkpoint if lora is None else folder.base)
+        encoder = load_encoder(str(checkpoint if lora is None else folder.base))
         encoder.model_card_data.base_model = None if job.model == "tiny" else model_name(job.model)
     else:
         encoder = _encoder(recipe, start, job.tiny, mixture.looked_at) if isinstance(start, str) else start

@@ -34,7 +34,7 @@ from sentence_transformers.base.model import BaseModel
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from st_xling.training import processes
-from st_xling.training.checkpoint import BASE, damage, enough_room, newest_checkpoint, sha256
+from st_xling.training.checkpoint import BASE, damage, enough_room, forget_last_call, newest_checkpoint, sha256
 from st_xling.utils.io import TEMPORARY, read_json_object, write_json
 from st_xling.utils.lock import lock_folder
 
@@ -325,6 +325,7 @@ def _save_beside(model: Any, beside: Path, checkpoints: Path) -> list[str]:
     shutil.rmtree(beside, ignore_errors=True)
     try:
         with enough_room(beside.parent, checkpoints):
+            forget_last_call(model)
             model.save_pretrained(str(beside))
     except OSError:
         shutil.rmtree(beside, ignore_errors=True)

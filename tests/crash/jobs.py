@@ -29,6 +29,9 @@ OWN |= {"train_loss", "encoded", "command"}
 UNCOMPARED = {".bin", ".pth", ".pt", ".md"}
 """Of training: pickles, whose weights are compared elsewhere, and cards, which tell the time."""
 
+SEALS = {"files.json"}
+"""Hashes of all files of a checkpoint, pickles included."""
+
 TOKENIZERS = {"tokenizer.json", "tokenizer_config.json"}
 
 
@@ -193,7 +196,8 @@ def contents(folder: Path, job: Job, *, tokenizers: bool = False) -> dict[str, A
     """
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
-        passed = job.training and (path.suffix in UNCOMPARED or (path.name in TOKENIZERS and not tokenizers))
+        apart = UNCOMPARED | SEALS | (set() if tokenizers else TOKENIZERS)
+        passed = job.training and bool({path.suffix, path.name} & apart)
         found[str(path.relative_to(folder))] = None if path.is_dir() or passed else content(path)
     return found
 

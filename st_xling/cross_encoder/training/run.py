@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from st_xling.cross_encoder.training.stages import Stage, StagedRunFolder, plan_
 from st_xling.cross_encoder.training.start import Start, start_model
 from st_xling.models.load import st_model
 from st_xling.training import processes
-from st_xling.training.checkpoint import load_as_saved, newest_checkpoint
+from st_xling.training.checkpoint import newest_checkpoint
 from st_xling.training.leak_check import OnLeak
 from st_xling.training.lora import require_peft
 from st_xling.training.mixture import fingerprint
@@ -131,7 +130,7 @@ def _run(
             checkpoint = newest_checkpoint(folder.stage(number))
         elif going_on is not None and going_on == folder.model(number - 1):
             checkpoint = None
-            model = load_as_saved(partial(st_model, CrossEncoder), going_on)
+            model = st_model(CrossEncoder, str(going_on))
         if checkpoint is None and stage.new_head and model is not None:
             replace_head(model, stage.recipe.training.seed)
         last = number == len(plan) - 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from st_xling.cross_encoder.training.stages import Stage
 from st_xling.cross_encoder.training.trainer import RankingTrainer
 from st_xling.models.load import st_model
 from st_xling.training.arguments import host_arguments
-from st_xling.training.checkpoint import BASE, load_as_saved, seal
+from st_xling.training.checkpoint import BASE, seal
 from st_xling.training.lora import add_lora, end_lora, trained_share
 from st_xling.training.progress import StderrProgress
 from st_xling.training.run_folder import save_model
@@ -77,7 +76,7 @@ def train_stage(
     """
     options, lora, base = stage.recipe.training, stage.recipe.training.lora, folder / BASE
     if checkpoint is not None:
-        model = load_as_saved(partial(st_model, CrossEncoder), checkpoint if lora is None else base)
+        model = st_model(CrossEncoder, str(checkpoint if lora is None else base))
     assert model is not None
     rows, lengths = prepare_stage(stage, model)
     if lora is not None:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from sentence_transformers import CrossEncoder
 
 from st_xling.cross_encoder.training.recipe import CrossEncoderRecipe
-from st_xling.training.checkpoint import damage, enough_room, newest_checkpoint, seal
+from st_xling.training.checkpoint import damage, enough_room, forget_last_call, newest_checkpoint, seal
 from st_xling.training.run_folder import RunFolder
 from st_xling.utils.io import read_json_object, write_json
 
@@ -149,6 +149,7 @@ class StagedRunFolder(RunFolder):
         beside = goal.with_name("model.tmp")
         shutil.rmtree(beside, ignore_errors=True)
         with enough_room(goal, self.stage(number)):
+            forget_last_call(model)
             model.save_pretrained(str(beside))
             seal(beside)
         shutil.rmtree(goal, ignore_errors=True)  # a damaged one

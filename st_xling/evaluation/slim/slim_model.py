@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ def slim_model(
     device: str | None = None,
     progress: bool = False,
     command: str | None = None,
+    complete: Callable[[Path], object] | None = None,
 ) -> SlimFigures:
     """Cut a model's vocabulary to the tokens of some languages, compare, and save.
 
@@ -61,6 +62,7 @@ def slim_model(
         device: Where to encode; ``None`` lets the host choose.
         progress: Show bars on stderr.
         command: To be kept with the figures.
+        complete: Called with the folder of the slim model before it takes its place, such as to write the card.
 
     Raises:
         ValueError: A language without text, a folder that may not be written to, and as
@@ -97,7 +99,7 @@ def slim_model(
             held_out=_compare(encoder, found.model, text.held_out if compared is None else compared.samples, **options),
         )
         found.model.model_card_data.base_model = None if is_folder else model
-        folder.write(found.model, result.as_dict())
+        folder.write(found.model, result.as_dict(), complete)
         return result
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,9 @@ KEY = "slim"
 class SlimFolder(LockedFolder):
     """A slim model's folder while it is made: nobody else makes it meanwhile, and what a killed run left is cleared.
 
-    Beside ``out`` stands a work folder with a fixed name: ``new`` is what is being saved, ``old`` what stood at
-    ``out`` before. They are exchanged by two renames, old away, new in; a process that is killed in between leaves no
-    ``out``, and whoever comes next puts ``old`` back. The work folder goes when the block ends.
+    Beside ``out`` stands a work folder with a fixed name: in it ``NAME`` is what is being saved, ``NAME.old`` what was
+    at ``out`` before. They are exchanged by two renames, old away, new in; a process that is killed in between leaves
+    no ``out``, and whoever comes next puts the old one back. The work folder goes when the block ends.
 
     Args:
         out: The folder to be.
@@ -36,6 +37,7 @@ class SlimFolder(LockedFolder):
         out = Path(out)
         super().__init__(work_folder(out), what="the work folder of slim", instead="remove it")
         self.out, self._source, self._overwrite = out, source, overwrite
+        self._old = self.path / f"{out.name}.old"
 
     def __enter__(self) -> SlimFolder:
         _check_place(self.out, self._source)
@@ -47,22 +49,25 @@ class SlimFolder(LockedFolder):
         super().__exit__(*exception)
 
     def _claim(self) -> None:
-        if (self.path / "old").is_dir() and not self.out.exists():
-            (self.path / "old").replace(self.out)
+        if self._old.is_dir() and not self.out.exists():
+            self._old.replace(self.out)
         for rest in self.path.iterdir():
             shutil.rmtree(rest)
         _check_content(self.out, self._overwrite)
 
-    def write(self, model: SentenceTransformer, figures: dict[str, Any]) -> None:
+    def write(
+        self, model: SentenceTransformer, figures: dict[str, Any], complete: Callable[[Path], object] | None = None
+    ) -> None:
         """Save model and figures in the work folder, then put them in place.
 
         Args:
             model: The slim one.
             figures: For ``results.json``. The manifest of the source's training is copied as well.
+            complete: Called with the folder before it takes its place, such as to write the card.
         Raises:
             OSError: When it cannot be written; an earlier model then stands.
         """
-        new, old = self.path / "new", self.path / "old"
+        new, old = self.path / self.out.name, self._old  # the card is called by the folder's name
         try:
             model.save_pretrained(str(new))
             if any(getattr(module, "do_lower_case", False) for module in model.modules()):  # ST reads, never saves it
@@ -73,6 +78,8 @@ class SlimFolder(LockedFolder):
             if manifest.is_file():
                 (new / "training").mkdir()
                 shutil.copyfile(manifest, new / "training" / "run.json")
+            if complete is not None:
+                complete(new)
             if self.out.exists():
                 self.out.replace(old)
             new.replace(self.out)

@@ -24,7 +24,7 @@ from tqdm.auto import tqdm
 
 from st_xling.models.fingerprint import model_fingerprint
 from st_xling.training.adapter.layer_vectors import Column, layer_vectors
-from st_xling.utils.io import atomic_path, write_json
+from st_xling.utils.io import TEMPORARY, atomic_path, write_json
 
 FORMAT = "st-xling sentence vectors 1"
 TEXTS_A_FILE = 4096
@@ -102,7 +102,8 @@ class VectorCache:
     def _open(self, name: str) -> None:
         path = self.folder / "manifest.json"
         if not path.is_file():
-            if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
+            others = self.folder.exists() and not self.folder.is_dir()
+            if others or any(found.suffix != TEMPORARY for found in self.folder.glob("*")):
                 raise ValueError(f"--cache must be a folder of sentence vectors, or new: {self.folder} is neither.")
             self.folder.mkdir(parents=True, exist_ok=True)
             write_json(path, {"format": FORMAT, "fingerprint": self.fingerprint, "model": name})

@@ -19,7 +19,6 @@ from st_xling.models import load_encoder, tiny_encoder
 from st_xling.training import processes
 from st_xling.training.arguments import total_steps, training_arguments
 from st_xling.training.build import build_loss, scheduled_weights
-from st_xling.training.checkpoint import load_as_saved
 from st_xling.training.leak_check import OnLeak
 from st_xling.training.mixture import mix
 from st_xling.training.prepare import check_tiny, model_name
@@ -109,7 +108,7 @@ def _encoder(
     """The model to train, and what queries and passages are like."""
     options = recipe.model
     if checkpoint is not None:
-        encoder = load_as_saved(load_encoder, checkpoint)
+        encoder = load_encoder(str(checkpoint))
         encoder.model_card_data.base_model = None if model == "tiny" else model_name(model)
     elif not isinstance(model, str):
         encoder = model
