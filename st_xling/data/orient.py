@@ -80,9 +80,9 @@ def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> OrientedData
     turned: dict[str, int] = {}
     targets: dict[str, None] = {}
     for name, dataset in data.items():
-        missing = [column for column in COLUMNS if column not in (dataset.column_names or COLUMNS)]
-        if missing:
-            raise ValueError(f"{name}: expected the columns {', '.join(COLUMNS)}, got none called {', '.join(missing)}")
+        names = dataset.column_names or COLUMNS
+        if missing := [column for column in COLUMNS if column not in names]:
+            raise ValueError(f"data set {name!r} lacks {', '.join(missing)}: it has {', '.join(names)}.")
         is_stream = not hasattr(dataset, "__len__")
         pairs = language_pairs(dataset)
         check_languages(pairs, name)

@@ -84,6 +84,9 @@ class FiniteTrainer(Trainer):
                 super()._save_checkpoint(*args, **kwargs)
                 self.accelerator.wait_for_everyone()  # other processes write their random states there
                 if self.args.should_save:
+                    if self.processing_class is not None:  # ST saved it after it had encoded examples for the card
+                        forget_last_call(self.model)
+                        self.processing_class.save_pretrained(str(checkpoint))
                     seal(checkpoint, seconds=self.seconds)
         except BaseException:
             if self.args.should_save:

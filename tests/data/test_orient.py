@@ -85,7 +85,7 @@ def test_one_language_twice(tmp_path: Path) -> None:
     late = rows(*["de|en"] * 1001, "en|eng", stream=True)
     with pytest.raises(ValueError, match="x: expected two languages, got en-eng"):
         list(orient({"x": late}).data["x"])
-    with pytest.raises(ValueError, match="none called source_language, target_language"):
+    with pytest.raises(ValueError, match="lacks source_language, target_language: it has source, target"):
         orient({"x": Dataset.from_dict({"source": ["a"], "target": ["b"]})})
     # The prefix of a spec, the name of a file, and the rows of one, each by the spec's own text.
     (tmp_path / "en-en.tsv").write_text("a\tb\n", encoding="utf-8")
