@@ -68,6 +68,12 @@ def add_parser(commands: Any) -> None:
         help="xx-yy=PATH (TSV, CSV, JSON lines, Parquet), xx-yy=SOURCE,TARGET, Hub id or phrasebook:…; may be repeated",
     )
     train.add_argument(
+        "--mono",
+        action="append",
+        metavar="XX=PATH",
+        help="of encoders: text of one language, for the loss mlm; contiguous lines are read as pairs",
+    )
+    train.add_argument(
         "--pivot",
         metavar="CODE",
         help="of encoders: language that becomes the target side of every pair that has it, or none (default: en)",
@@ -181,6 +187,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _training_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], TrainingPicture]:
     """The arguments of :func:`st_xling.training.train`, data sets read, and what draws before and after."""
     from st_xling.data import load_evaluation_specs
+    from st_xling.data.retrieval.others import read_all_others
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.training_picture import TrainingPicture
     from st_xling.training import load_recipe
@@ -199,6 +206,7 @@ def _training_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], Tr
         "out": arguments.out,
         "model": arguments.model,
         "tiny": tiny,
+        "mono": read_all_others(arguments.mono or (), option="--mono", skip_bad_lines=arguments.skip_bad_lines),
         "evaluator": TatoebaEvaluator(dev, name="dev", write_csv=False) if dev else None,
         "evaluation": load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines),
         "on_leak": _on_leak(arguments),

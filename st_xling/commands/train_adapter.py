@@ -63,8 +63,9 @@ def run(
     from st_xling.training.adapter import layer_table, load_adapter_recipe, train_adapter
     from st_xling.training.run_folder import RunFolder
 
-    if arguments.pivot is not None:
-        raise ValueError("--pivot is for encoders: an adapter treats both sides alike; leave it out.")
+    for name in ("pivot", "mono"):
+        if getattr(arguments, name) is not None:
+            raise ValueError(f"--{name} is for encoders: got the recipe of an adapter; leave it out.")
     if arguments.stream:
         raise ValueError("--stream is for encoders: an adapter is trained on cached vectors; leave it out.")
     RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from st_xling.cross_encoder import CandidatePools, CrossEncoderRecipe, CrossEncoderResult
     from st_xling.training.leak_check import OnLeak
 
-_OF_ENCODERS = ("stream", "pivot", "pooling", "mini_batch_size", "memory_budget")
+_OF_ENCODERS = ("stream", "pivot", "mono", "pooling", "mini_batch_size", "memory_budget")
 _OWN = ("xpi_data", "xpi_dev", "xpi_steps", "xpi_epochs", "dev_share", "test_share")
 
 

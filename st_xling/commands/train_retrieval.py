@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from datasets import Dataset
-
     from st_xling.training import TrainingResult
     from st_xling.training.leak_check import OnLeak
 
 _OF_OTHERS = (
     "stream",
     "pivot",
+    "mono",
     "lora",
     "lora_keep",
     "mini_batch_size",
@@ -72,6 +69,7 @@ def run(
     """
     from st_xling.data import load_data_specs, load_evaluation_specs
     from st_xling.data.retrieval import load_query_passage_specs
+    from st_xling.data.retrieval.others import read_all_others
     from st_xling.data.retrieval.question_tables import negative_columns
     from st_xling.training.retrieval import RetrievalSources, load_retrieval_recipe, train_retrieval
     from st_xling.training.run_folder import RunFolder
@@ -84,7 +82,7 @@ def run(
     sources = RetrievalSources(
         queries=load_query_passage_specs(arguments.data, **skip),
         parallel=load_data_specs(arguments.parallel, **skip) if arguments.parallel else {},
-        others=_all_others(arguments.others or (), **skip),
+        others=read_all_others(arguments.others or (), **skip),
     )
     for role in ("queries", "parallel", "others"):
         for name, part in getattr(sources, role).items():
@@ -115,27 +113,6 @@ def _evaluator(arguments: argparse.Namespace) -> Any:
 
     sets = load_retrieval_specs(arguments.dev, split="dev", skip_bad_lines=arguments.skip_bad_lines)
     return RetrievalEvaluator(sets, name="dev", write_csv=False)
-
-
-def _all_others(specs: Iterable[str], *, skip_bad_lines: bool) -> dict[str, Dataset]:
-    """Sentences of all ``--others``, by names of their own."""
-    from st_xling.data.free_name import free_name
-
-    found: dict[str, Dataset] = {}
-    for spec in specs:
-        for name, part in _others(spec, skip_bad_lines=skip_bad_lines).items():
-            found[free_name(name, found)] = part
-    return found
-
-
-def _others(spec: str, *, skip_bad_lines: bool) -> dict[str, Dataset]:
-    """Sentences of one ``--others``, as a data set whose two sides are alike."""
-    from st_xling.data.retrieval.others import read_others
-
-    language, equals, path = spec.partition("=")
-    if not equals or not language or not path:
-        raise ValueError(f"--others takes XX=PATH: got {spec!r}.")
-    return {f"{language}:{Path(path).name}": read_others(path, language=language, skip_bad_lines=skip_bad_lines)}
 
 
 def _refuse(arguments: argparse.Namespace, names: tuple[str, ...], why: str) -> None:

@@ -57,9 +57,13 @@ def exact_keys(texts: Iterable[str | None]) -> np.ndarray:
     return np.frombuffer(b"".join(map(_digest, texts)), dtype=">u8").astype(np.uint64)
 
 
+#: Columns of text of one language, of which no other row's is a negative: two contiguous sentences.
+MONO = ("mono", "mono_next")
+
+
 def row_keys(dataset: Any, *, without: Iterable[str] = ()) -> np.ndarray:
     """Keys of every sentence of a ``datasets.Dataset``. *Shape:* ``(rows, text columns)``, uint64"""
-    columns = text_columns(dataset, without=without)
+    columns = text_columns(dataset, without=(*without, *MONO))
     return stack_keys([
         np.concatenate([np.zeros(0, np.uint64), *map(exact_keys, column_batches(dataset, name))]) for name in columns
     ], len(dataset))  # fmt: skip

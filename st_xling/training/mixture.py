@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from tqdm.auto import tqdm
 
 from st_xling.data.balance import apportion, language_shares, pair_rows
 from st_xling.data.stream_mixture import mix_streams, stream_shares
 from st_xling.data.streams import head, stream_rows
-from st_xling.data.text_columns import column_batches
+from st_xling.data.text_columns import MONO, column_batches
 from st_xling.training.arguments import sampler_options
 from st_xling.training.recipe import TrainingOptions
 
@@ -111,6 +113,34 @@ def mix(data: Mapping[str, Dataset]) -> Dataset:
     if (rows := sum(map(len, data.values()))) < 2:
         raise ValueError(f"training needs at least 2 pairs, each other's negatives: got {rows}; add data.")
     return concatenate_datasets([part.select_columns(COLUMNS) for part in data.values()])
+
+
+def add_mono(mixture: Mixture, mono: Mapping[str, Dataset], *, seed: int = 0) -> Mixture:
+    """The mixture with two contiguous sentences of one language beside each pair, for masked language modelling.
+
+    Args:
+        mixture: Of data sets, no stream.
+        mono: Name → text of one language, in order, in the column ``source``; as ``read_others`` reads it.
+        seed: Of the order in which its sentence pairs are laid beside the others: each once before any comes again.
+    Raises:
+        ValueError: A stream; text of a single sentence.
+    Source:
+        Hu et al. 2021 (AMBER), equations 2 and 6: MLM reads contiguous sentences of monolingual text.
+    """
+    if mixture.streamed:
+        raise ValueError("monolingual text is laid beside data sets that are read whole: got a stream; leave one out.")
+    lines: list[tuple[str, str]] = []
+    for name, part in mono.items():
+        texts = part["source"][:]
+        if len(texts) < 2:
+            raise ValueError(f"monolingual text {name!r} must have at least 2 sentences: got {len(texts)}.")
+        lines += zip(texts[::2], texts[1::2])
+    order = np.random.default_rng(seed).permutation(len(lines))
+    beside = [lines[order[row % len(lines)]] for row in range(len(mixture.pairs))]
+    pairs = mixture.pairs
+    for column, texts in zip(MONO, zip(*beside)):
+        pairs = pairs.add_column(column, list(texts))
+    return dataclasses.replace(mixture, pairs=pairs)
 
 
 def fingerprint(dataset: Dataset, columns: Sequence[str] = ("source", "target")) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from st_xling.training import processes
 from st_xling.training.checkpoint import seal
 from st_xling.training.leak_check import OnLeak, check_leaks
 from st_xling.training.lora import end_lora, require_peft
-from st_xling.training.mixture import Mixture, prepare
+from st_xling.training.mixture import Mixture, add_mono, fingerprint, prepare
 from st_xling.training.prepare import Job, check_tiny, model_name, prepare_trainer, same_start
 from st_xling.training.progress import StderrProgress
 from st_xling.training.recipe import AUTO, Recipe
@@ -77,6 +78,7 @@ def train(
     *,
     model: str | SentenceTransformer = "tiny",
     tiny: Mapping[str, Any] | None = None,
+    mono: Mapping[str, Dataset] | None = None,
     evaluator: BaseEvaluator | None = None,
     evaluation: Mapping[str, Texts] | None = None,
     on_leak: OnLeak = "report",
@@ -95,6 +97,8 @@ def train(
         out: Folder of the run (see :class:`RunFolder`).
         model: Hub id, folder, a loaded model, or ``"tiny"``: a small encoder built from the data.
         tiny: Options of :func:`tiny_encoder`, for ``model="tiny"``.
+        mono: Name → text of one language, line by line, which the recipe's masked language modelling then reads instead
+            of the sentences of ``data``; see :func:`add_mono`. It is not looked through for leaks.
         evaluator: Judges the model during training, by its ``primary_metric``; the best checkpoint is kept.
         evaluation: Texts that will judge the model later; like the evaluator's, they are looked for in the data.
         on_leak: What to do about training rows with such text: ``"report"``, ``"drop"`` or ``"fail"``.
@@ -111,11 +115,17 @@ def train(
     tiny = check_tiny(tiny, model)
     if recipe.training.lora is not None:
         require_peft()
+    if mono:
+        recipe = _reading_mono(recipe)
     processes.meet()
     with RunFolder(out, resume=resume, overwrite=overwrite, start=model) as folder:
         mixture, leak = processes.together(lambda: _mixture(recipe, data, evaluator, evaluation, on_leak))
+        if mono:
+            mixture = processes.together(lambda: add_mono(mixture, mono, seed=recipe.training.seed))
         job = Job(recipe, mixture, folder, model, tiny, evaluator, StderrProgress(recipe.name))
         manifest = _manifest(job, command)
+        if mono:
+            manifest["mono"] = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in mono.items()}
         checkpoint = processes.on_main(lambda: folder.claim(manifest))
         trainer, texts = _prepare(job, manifest, checkpoint, resume=resume)
         if begin is not None and checkpoint is None:
@@ -127,6 +137,17 @@ def train(
             lambda: save_run(result.model, folder, history=result.history, figures=result.figures(), leak=leak)
         )
     return result
+
+
+def _reading_mono(recipe: Recipe) -> Recipe:
+    """The recipe whose MLM term reads the columns that :func:`add_mono` adds."""
+    if "mlm" not in recipe.losses:
+        raise ValueError(
+            f"monolingual text is for masked language modelling: {recipe.name} has {', '.join(recipe.losses)}; take a "
+            "recipe with the loss mlm, such as amber."
+        )
+    options = {**recipe.losses["mlm"], "columns": [2, 3], "contiguous": True}
+    return dataclasses.replace(recipe, losses={**recipe.losses, "mlm": options})
 
 
 def _mixture(

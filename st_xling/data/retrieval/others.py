@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from st_xling.data.faults import FaultLog
+from st_xling.data.free_name import free_name
 from st_xling.data.lines import read_lines
 from st_xling.data.pairs import require_rows
 from st_xling.data.phrasebook_spec import is_phrasebook, parse_phrasebook
@@ -43,6 +45,24 @@ def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False
         texts = [line for line in read_lines(place, faults) if line is not None and line.strip()]
         faults.settle()
     return _dataset([texts[row] for row in sample.places(len(texts), str(path))], language, str(path))
+
+
+def read_all_others(
+    specs: Iterable[str], *, option: str = "--others", skip_bad_lines: bool = False
+) -> dict[str, Dataset]:
+    """Each of several ``XX=PATH``, by a name of its own; see :func:`read_others`.
+
+    Raises:
+        ValueError: A spec of another form, which is said to be of ``option``; as :func:`read_others`.
+    """
+    found: dict[str, Dataset] = {}
+    for spec in specs:
+        language, _, path = spec.partition("=")
+        if not language or not path:
+            raise ValueError(f"{option} takes XX=PATH: got {spec!r}.")
+        name = free_name(f"{language}:{Path(path).name}", found)
+        found[name] = read_others(path, language=language, skip_bad_lines=skip_bad_lines)
+    return found
 
 
 def _dataset(texts: list[str], language: str, where: str) -> Dataset:
