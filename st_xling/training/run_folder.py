@@ -45,7 +45,10 @@ Folder = TypeVar("Folder", bound="RunFolder")
 #: What commands add to a model: true of its weights alone. ``card.json`` is the user's, and stays.
 _PICTURES = ("accuracy_by_language", "score_histogram", "token_states")
 _OF_THE_MODEL = ("README.md", "results.json", "mining.json", *(f"pictures/{name}.png" for name in _PICTURES))
-_OURS = re.compile(r"run\.json|log\.jsonl|base|start|token_states\.safetensors|(checkpoint|stage)-\d+|\..*|.*\.tmp")
+# ``eval`` is of sentence-transformers' evaluators, ``runs`` of TensorBoard.
+_OURS = re.compile(
+    r"run\.json|log\.jsonl|base|start|eval|runs|token_states\.safetensors|(checkpoint|stage)-\d+|\..*|.*\.tmp"
+)
 _NOT_THE_START = {"results.json", "card.json", "mining.json"}
 
 

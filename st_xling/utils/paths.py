@@ -24,7 +24,7 @@ def check_outputs(files: Mapping[str, Any], inputs: Iterable[Any], *, folders: M
     Raises:
         ValueError: Naming the option, the path and what it would replace.
     """
-    read = {real: path for path in inputs for real in existing_paths(path)}
+    read = {real: name for path in inputs for real, name in existing_paths(path).items()}
     written: dict[str, str] = {}
     folders = {name: real for name, path in (folders or {}).items() if (real := _real(name, path)) is not None}
     for name, real in folders.items():

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from datasets import Dataset
 
+from st_xling.cli import main
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.training import NotFiniteError, load_recipe, train
 from st_xling.training.checkpoint import damage, newest_checkpoint, remove_earlier, seal
@@ -190,6 +191,28 @@ def test_data_in_the_folder_and_a_run_that_fails(data: Any, tmp_path: Path) -> N
     with pytest.raises(NotFiniteError):
         train(short(training__learning_rate=1e38, training__max_steps=5), data, tmp_path / "other", tiny=TINY)
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "data"),
+    [
+        ("tr", ["--data", "phrasebook:de?size=80"]),
+        ("sf", ["--data", "de-en=phrasebook?size=80", "--layer", "1"]),
+        ("ir", ["--data", "queries=phrasebook?size=40", "--dev", "en=phrasebook?size=20"]),
+        (
+            "xpr-merged",
+            ["--data", "en=phrasebook?size=60", "--data", "de=phrasebook?size=60", "--learning-rate", "1e-3"],
+        ),
+    ],
+)
+def test_a_run_that_was_evaluated_is_replaced(recipe: str, data: list[str], tmp_path: Path) -> None:
+    """With development text, sentence-transformers writes files of its own."""
+    tiny = ["--tiny", "hidden_size=16", "--tiny", "layers=1", "--tiny", "vocabulary=200"]
+    words = ["train", recipe, "--model", "tiny", *tiny, *data, "--batch-size", "8", "--max-steps", "2"]
+    words += ["--cache", str(tmp_path / "cache")] if recipe == "sf" else ["--eval-steps", "1"]
+    for more in ([], ["--overwrite", "--learning-rate", "2e-3"]):
+        assert main([*words, "--out", str(tmp_path / "run"), *more]) == 0
+    assert RunFolder(tmp_path / "run").read_manifest()["recipe"]["training"]["learning_rate"] == 2e-3
 
 
 def test_the_start_model_lies_elsewhere(data: Any, tmp_path: Path) -> None:
