@@ -84,6 +84,7 @@ def push_model(
     before = published_files(folder)  # faults are told before the card is drawn
     with tempfile.TemporaryDirectory(prefix="st-xling-") as beside:
         if dry_run:
+            read_facts(folder)  # what is damaged is named where it lies, not in the copy
             folder = _twin(folder, before, Path(beside))
         else:
             _keep_words(folder)
