@@ -92,6 +92,7 @@ def _centred(
 ) -> tuple[SentenceTransformer, tuple[str, ...]]:
     """The model centred as ``--centre`` says, and what the signature says of it."""
     from st_xling.data import load_data_specs
+    from st_xling.data.languages import canonical_language
     from st_xling.evaluation.precision import centred_by_text
     from st_xling.evaluation.signatures import sha8
     from st_xling.models.centre import Centring, centred_model, language_routes, saved_centring
@@ -108,8 +109,8 @@ def _centred(
             where = f"{','.join(text)}@{sha8([[part['source'][:], part['target'][:]] for part in text.values()])}"
         made = centred_by_text(model, text, _CENTRES[how], batch_size=arguments.batch_size, show_progress_bar=True)
     sides = ("source_language", "target_language")
-    codes = {code for part in judged.values() for side in sides for code in part.unique(side)}
-    if lacking := sorted(codes - language_routes(made)) if how == "language" else []:
+    codes = {canonical_language(code) for part in judged.values() for side in sides for code in part.unique(side)}
+    if lacking := sorted(codes - language_routes(made).keys()) if how == "language" else []:
         raise ValueError(
             f"--centre language needs a mean for each language: {where} has none for {', '.join(lacking)}."
         )

@@ -15,7 +15,10 @@ from st_xling.utils.paths import check_outputs
 INPUTS = frozenset(
     ("MODEL", "ENCODER", "RECIPE", "SPEC", "EVAL", "STORE", "FILE", "DIR", "XX=PATH", "XX=FILE", "XX=DIR")
 )
-INPUTS |= {"SOURCE", "TARGET", "TEXT", "PARALLEL", "PAIRS", "WORDS"}
+INPUTS |= {"SOURCE", "TARGET", "TEXT", "PARALLEL", "PAIRS", "WORDS|FILE"}
+
+#: Models that are no folder, even beside a folder of that name.
+NAMES = ("tiny", "bm25")
 
 #: Options whose value is written, and what their help calls a folder.
 OUTPUTS = frozenset(("out", "json", "rejects", "runs", "work"))
@@ -64,9 +67,11 @@ class Parser(argparse.ArgumentParser):
         for action in self._actions:
             value = getattr(found, action.dest, None)
             name = action.option_strings[-1] if action.option_strings else str(action.metavar)
+            if action.dest == "runs":  # adds files with names of its own to a folder
+                continue
             if action.dest in OUTPUTS:
                 (paths.folders if action.metavar in FOLDERS else paths.files)[name] = value
-            elif action.metavar in INPUTS:
+            elif action.metavar in INPUTS and value not in NAMES and _may_be_path(action.metavar, value):
                 paths.inputs.append(value)
         return paths
 
@@ -89,6 +94,11 @@ class Parser(argparse.ArgumentParser):
             words = list(map(str, action.choices))
             meant = _hint(str(value), words) or f"; it is one of {', '.join(words)}"
             raise argparse.ArgumentError(action, f"got {value!r}{meant}")
+
+
+def _may_be_path(metavar: Any, value: Any) -> bool:
+    """Whether it could be a path: a recipe is a file only where it ends like one."""
+    return metavar != "RECIPE" or str(value).endswith((".yaml", ".yml"))
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:

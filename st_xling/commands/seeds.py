@@ -31,7 +31,7 @@ def add_seeds(parser: argparse.ArgumentParser) -> None:
 def run_seeds(arguments: argparse.Namespace, run: Callable[[argparse.Namespace], None]) -> None:
     """Run a command once for each of its seeds, then print and keep the mean and deviation of every result.
 
-    With ``--resume``, runs that have ended are not trained again.
+    With ``--resume`` each run goes on from its last checkpoint, if it has one.
 
     Args:
         arguments: Of the command line, with ``seeds``.
@@ -46,8 +46,13 @@ def run_seeds(arguments: argparse.Namespace, run: Callable[[argparse.Namespace],
         raise ValueError(f"--seeds names all seeds: got --seed {arguments.seed} as well; leave it out.")
     processes.meet()
     folders = {seed: arguments.out / f"seed-{seed}" for seed in arguments.seeds}
-    for folder in folders.values():
-        RunFolder(folder, resume=arguments.resume, overwrite=arguments.overwrite).check()
+    options = {"resume": arguments.resume, "overwrite": arguments.overwrite}
+
+    def check() -> None:
+        for folder in folders.values():
+            RunFolder(folder, **options).check()
+
+    processes.on_main(check)
     for seed, folder in folders.items():
         one = copy.copy(arguments)
         one.seed, one.out, one.json, one.seeds = seed, folder, None, None

@@ -46,7 +46,7 @@ def add_parser(commands: Any) -> None:
         "--keep",
         action="append",
         default=[],
-        metavar="WORDS",
+        metavar="WORDS|FILE",
         help="words, or a file of them, a line each, whose tokens stay; may be repeated",
     )
     slim.add_argument(

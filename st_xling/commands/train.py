@@ -71,7 +71,7 @@ def add_parser(commands: Any) -> None:
         "--mono",
         action="append",
         metavar="XX=PATH",
-        help="of encoders: text of one language, for the loss mlm; contiguous lines are read as pairs",
+        help="of encoders: running text of one language, for the loss mlm; every two lines are read as a pair",
     )
     train.add_argument(
         "--pivot",
@@ -248,10 +248,7 @@ def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
     given["training.pivot"] = arguments.pivot
     given["training.lora.merge"] = True if arguments.lora else False if arguments.lora_keep else None
     given |= {"model.max_length": arguments.max_length, "model.pooling": arguments.pooling}
-    said = {key: value for key, value in given.items() if value is not None}
-    if arguments.pivot == "none":
-        said["training.pivot"] = None
-    return said | _pairs(arguments.set, "--set")
+    return {key: value for key, value in given.items() if value is not None} | _pairs(arguments.set, "--set")
 
 
 def _rows(text: str) -> int | str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 DIRECTIONS = ("source_to_target", "target_to_source", "mean")
+
+
+logger = logging.getLogger(__name__)
 
 
 class PrecisionEvaluator(SignedEvaluator):
@@ -77,6 +81,7 @@ class PrecisionEvaluator(SignedEvaluator):
             write_csv=write_csv,
         )
         self.pairs = aligned_pairs(pairs)
+        self.joint_mean = False
         #: Languages of both sides of each of ``pairs``; ``None``: not known, or several.
         self.languages = {canonical_language(name): _languages(name, sides) for name, sides in pairs.items()}
 
@@ -89,6 +94,7 @@ class PrecisionEvaluator(SignedEvaluator):
             f"pairs:{','.join(self.pairs)}",
             "direction:both",
             "ties:index",
+            *(["centre:joint"] if self.joint_mean else []),
             data=f"{self.data_name}@{sha8(self.pairs)}",
         )
 
@@ -116,10 +122,18 @@ class PrecisionEvaluator(SignedEvaluator):
         """Encode, match both ways and average."""
         routes = language_routes(model)
         columns = [
-            (side, language if language in routes else None)
+            (side, routes.get(canonical_language(language or "")))
             for pair, sides in self.pairs.items()
             for side, language in zip(sides, self.languages[pair])
         ]
+        self.joint_mean = bool(routes) and None in [task for _, task in columns]
+        if self.joint_mean:
+            unknown = sorted({str(code) for pair in self.languages.values() for code in pair} - {*routes.values()})
+            logger.warning(
+                "the model has means of %s: text of %s is centred by their joint mean",
+                ", ".join(routes.values()),
+                ", ".join(unknown),
+            )
         found: dict[int, np.ndarray] = {}
         for task in dict.fromkeys(task for _, task in columns):
             places = [place for place, (_, own) in enumerate(columns) if own == task]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from st_xling._version import __version__
 from st_xling.hub.card import CardOptions, write_card
+from st_xling.hub.card.facts import read_facts
 from st_xling.hub.card.options import CARD_FILE
 from st_xling.hub.commit import Commit, Destination, commit
 from st_xling.hub.files import PublishedFile, published_files

@@ -12,6 +12,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize, Router
 from torch import Tensor, nn
 
+from st_xling.data.languages import canonical_language
 from st_xling.models.view import rebuilt
 
 Centre = Literal["per_language", "joint", "none"]
@@ -40,7 +41,8 @@ class Centring:
 
     def __call__(self, vectors: Tensor, language: str | None = None) -> Tensor:
         """Centre by the language's mean, or by ``joint`` where it has none. *Shape:* ``(texts, dim)`` → the same"""
-        mean = self.languages.get(language or "", self.joint).to(vectors)
+        own = {canonical_language(name): mean for name, mean in self.languages.items()}
+        mean = own.get(canonical_language(language or ""), self.joint).to(vectors)
         return F.normalize(F.normalize(vectors, dim=-1) - mean, dim=-1)
 
     def modules(self) -> list[Any]:
@@ -116,10 +118,11 @@ def centred_model(model: SentenceTransformer, centring: Centring | None) -> Sent
     return rebuilt(model, [*before, *([] if centring is None else centring.modules())])
 
 
-def language_routes(model: Any) -> set[str]:
-    """Languages that ``encode`` takes as its task, as a model centred by language does."""
+def language_routes(model: Any) -> dict[str, str]:
+    """Languages (as ``canonical_language`` has them) → the task of ``encode``, of a model centred by language."""
     modules: list[Any] = list(model)[1:] if isinstance(model, nn.Sequential) else []
-    return {name for module in modules if _routes(module) for name in module.sub_modules} - {JOINT}
+    names = {name for module in modules if _routes(module) for name in module.sub_modules} - {JOINT}
+    return {canonical_language(name): name for name in sorted(names)}
 
 
 def _minus(mean: Tensor) -> Dense:

@@ -10,7 +10,7 @@ from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
 
 from st_xling.models.layers import check_layer, cut_to_layer, layer_count
-from st_xling.models.load import Pooling, set_pooling
+from st_xling.models.load import Pooling, set_pooling, st_model
 
 _PROMPT = "st-xling"
 
@@ -63,29 +63,31 @@ def view(
         raise ValueError(f"this model has no prompt {prompt_name!r}: it has {', '.join(map(repr, model.prompts))}.")
     if (layer is not None or pooling is not None) and isinstance(model[0], Router):
         raise ValueError("a layer or a pooling is for models of one encoder: got one with a Router before all else.")
-    made = rebuilt(model, list(model))
+    result = rebuilt(model, list(model))
     if layer is not None and check_layer(model, layer) < layer_count(model):
         own = _pooling(model)
-        made = rebuilt(model, list(cut_to_layer(model, layer, pooling=pooling or _known(own))))
+        result = rebuilt(model, list(cut_to_layer(model, layer, pooling=pooling or _known(own))))
         parts.append(f"layer:{layer}")
     if pooling is not None and pooling != _pooling(model):
-        set_pooling(made, pooling)
+        set_pooling(result, pooling)
         parts.append(f"pooling:{pooling}")
     text = prompt if prompt_name is None else model.prompts[prompt_name]
-    if text is not None and text != model.prompts.get(model.default_prompt_name or ""):
-        # encode takes the default prompt, encode_query the one called "query".
-        made.prompts |= {_PROMPT: text, "query": text}
-        made.default_prompt_name = _PROMPT
+    # encode takes the default prompt, encode_query the one called "query".
+    own = {model.prompts.get(model.default_prompt_name or ""), model.prompts.get("query")}
+    if text is not None and own != {text}:
+        result.prompts |= {_PROMPT: text, "query": text}
+        result.default_prompt_name = _PROMPT
         parts.append(f"prompt:{_signed(text)}")
     if passage_prompt is not None and passage_prompt != model.prompts.get("document"):
-        made.prompts["document"] = passage_prompt
+        result.prompts["document"] = passage_prompt
         parts.append(f"passage_prompt:{_signed(passage_prompt)}")
-    return View(made if parts else model, tuple(parts))
+    return View(result if parts else model, tuple(parts))
 
 
 def rebuilt(model: SentenceTransformer, modules: Sequence[Any]) -> SentenceTransformer:
     """Other modules under the prompts, the similarity and the device of ``model``; weights are shared."""
-    made = SentenceTransformer(
+    result = st_model(
+        SentenceTransformer,
         modules=list(modules),
         device=str(model.device),
         prompts={name: text for name, text in model.prompts.items() if text is not None},
@@ -93,8 +95,8 @@ def rebuilt(model: SentenceTransformer, modules: Sequence[Any]) -> SentenceTrans
         similarity_fn_name=model.similarity_fn_name,
         truncate_dim=model.truncate_dim,
     )
-    made.model_card_data.base_model = model.model_card_data.base_model
-    return made.eval()
+    result.model_card_data.base_model = model.model_card_data.base_model
+    return result.eval()
 
 
 def _pooling(model: SentenceTransformer) -> Any:

@@ -75,6 +75,7 @@ class VocabularyHead(nn.Module):
         form = _head_form(backbone.model.config)
         self.dense, self.norm, self.activation = form.dense, form.norm, form.activation
         bias, decoder = torch.zeros(len(words)), words
+        tied = tied and "weight" not in form.names  # so that a resumed run has the same tensors, whatever is found
         found, self.origin = _checkpoint_tensors(backbone.model.config, form) if head == "auto" else ({}, "new")
         if found:
             _check_shapes(found, {**form.shapes, "bias": bias.shape, "weight": words.shape}, self.origin)
@@ -82,7 +83,7 @@ class VocabularyHead(nn.Module):
                 tensor.copy_(found[name])
             bias = found["bias"]
             if "weight" in found:  # a decoder that is not the word embeddings
-                decoder, tied = found["weight"], False
+                decoder = found["weight"]
         index = _vocabulary_index(target_vocabulary, len(words))
         self.register_buffer("vocabulary_index", index)
         self.register_buffer("label_index", None if index is None else _inverse(index, len(words)))

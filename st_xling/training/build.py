@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
+from st_xling.data.languages import canonical_language
 from st_xling.losses.combined import CombinedLoss, Term
 from st_xling.training.objectives import OBJECTIVES
 from st_xling.training.recipe import Recipe
@@ -77,4 +78,6 @@ def _languages(given: Any, direction: str, columns: Sequence[Iterable[str]]) -> 
         return None
     # Every language of the data has an id, also those that are never rebuilt: both columns name theirs.
     everywhere = sorted(_rebuilt("both", columns))
-    return everywhere if given == "auto" or len(_rebuilt(direction, columns)) > 1 else None
+    return (
+        everywhere if given == "auto" or len(set(map(canonical_language, _rebuilt(direction, columns)))) > 1 else None
+    )

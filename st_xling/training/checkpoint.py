@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import logging
 import re
@@ -17,13 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from st_xling.utils.io import is_disk_full, read_json_object, write_json
+from st_xling.utils.io import file_sha256, is_disk_full, read_json_object, write_json
 
 logger = logging.getLogger(__name__)
 
 FILES = "files.json"
 BASE = "base"
-_BLOCK = 1 << 20
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 
 
@@ -35,7 +33,7 @@ def seal(folder: Path, *, seconds: float = 0.0) -> None:
         seconds: Of training so far.
     """
     files = {
-        name: {"size": (folder / name).stat().st_size, "sha256": sha256(folder / name)}
+        name: {"size": (folder / name).stat().st_size, "sha256": file_sha256(folder / name)}
         for name in sorted(_names(folder))
     }
     write_json(folder / FILES, {"seconds": round(seconds, 3), "files": files})
@@ -58,7 +56,7 @@ def damage(folder: Path) -> str | None:
                 return f"{name} is missing"
             if path.stat().st_size != facts["size"]:
                 return f"{name} has {path.stat().st_size:,} bytes, not {facts['size']:,}"
-            if sha256(path) != facts["sha256"]:
+            if file_sha256(path) != facts["sha256"]:
                 return f"{name} has changed since it was written"
         added = sorted(_names(folder) - files.keys())
         return f"{added[0]} is not one of its files" if added else None
@@ -176,13 +174,3 @@ def _names(folder: Path) -> set[str]:
     """Its files, without what systems hide there."""
     paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return {path.as_posix() for path in paths if not path.name.startswith(".")} - {FILES}
-
-
-def sha256(path: Path) -> str:
-    """Of a file, in 64 hexadecimal digits."""
-    # 3.10 has no hashlib.file_digest.
-    digest, block = hashlib.sha256(), memoryview(bytearray(_BLOCK))
-    with path.open("rb", buffering=0) as stream:
-        while count := stream.readinto(block):
-            digest.update(block[:count])
-    return digest.hexdigest()

@@ -11,6 +11,7 @@ from typing import Any
 from transformers import SchedulerType
 
 from st_xling.data.balance import check_balance
+from st_xling.data.languages import is_code
 from st_xling.training.lora_options import LoraOptions, check_lora
 from st_xling.training.objectives import OBJECTIVES
 from st_xling.training.recipe_files import names_in, read_recipe
@@ -28,6 +29,7 @@ _HINTS = {
     "mini_batch_size": " (it must be even, or 'auto')",
     "schedule": f" (it is one of {', '.join(sorted(kind.value for kind in SchedulerType))})",
     "batches": f" (it is {' or '.join(BATCHES)})",
+    "pivot": " (a language's code, such as en, or none)",
 }
 
 
@@ -193,6 +195,8 @@ def training_options(given: Any) -> TrainingOptions:
     """What a recipe says under ``training``, names and types checked."""
     if isinstance(given, dict):
         given = dict(given)
+        if given.get("pivot") == "none":
+            given["pivot"] = None
         if given.get("batch_size") == AUTO:
             given["mini_batch_size"] = given.get("mini_batch_size") or AUTO  # one that is asked for stands
             del given["batch_size"]
@@ -220,6 +224,7 @@ def check_training(options: TrainingOptions) -> TrainingOptions:
         "memory_budget": options.memory_budget < 0,
         "keep_checkpoints": options.keep_checkpoints < 0,
         "batches": options.batches not in BATCHES,
+        "pivot": options.pivot is not None and not is_code(options.pivot),
         "shuffle_buffer": options.shuffle_buffer < 1,
         "seed": not 0 <= options.seed < 2**32,
         "log_steps": options.log_steps < 0

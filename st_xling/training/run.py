@@ -140,14 +140,15 @@ def train(
 
 
 def _reading_mono(recipe: Recipe) -> Recipe:
-    """The recipe whose MLM term reads the columns that :func:`add_mono` adds."""
+    """The recipe whose MLM term reads the columns that :func:`add_mono` adds, and no other term does."""
     if "mlm" not in recipe.losses:
         raise ValueError(
             f"monolingual text is for masked language modelling: {recipe.name} has {', '.join(recipe.losses)}; take a "
             "recipe with the loss mlm, such as amber."
         )
-    options = {**recipe.losses["mlm"], "columns": [2, 3], "contiguous": True}
-    return dataclasses.replace(recipe, losses={**recipe.losses, "mlm": options})
+    losses = {name: {"columns": [0, 1], **options} for name, options in recipe.losses.items()}
+    losses["mlm"] |= {"columns": [2, 3], "contiguous": True}
+    return dataclasses.replace(recipe, losses=losses)
 
 
 def _mixture(

@@ -34,8 +34,8 @@ from sentence_transformers.base.model import BaseModel
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from st_xling.training import processes
-from st_xling.training.checkpoint import BASE, damage, enough_room, forget_last_call, newest_checkpoint, sha256
-from st_xling.utils.io import TEMPORARY, read_json_object, write_json
+from st_xling.training.checkpoint import BASE, damage, enough_room, forget_last_call, newest_checkpoint
+from st_xling.utils.io import TEMPORARY, file_sha256, read_json_object, write_json
 from st_xling.utils.lock import lock_folder
 
 logger = logging.getLogger(__name__)
@@ -81,7 +81,8 @@ class RunFolder:
         self.replaced = self.path / ".replaced"
         self.saving = self.path / ".saving"
         self._resume, self._overwrite = resume, overwrite and not resume
-        self._start_model = start if isinstance(start, str) and Path(start).is_dir() else None
+        named = isinstance(start, str) and start != "tiny" and Path(start).is_dir()
+        self._start_model = str(start) if named else None
         self._lock: int | None = None
         self._created = self._resumes = self._replaces = False
 
@@ -233,6 +234,11 @@ class RunFolder:
                     f"--out must be empty or a run of ours: {self.path} holds something else; choose another folder."
                 )
         elif self._overwrite:
+            if not isinstance(self.read_manifest().get("files"), list):
+                raise ValueError(
+                    f"--overwrite removes what {self.manifest_path} lists, which lists no files: an earlier version "
+                    "wrote it; remove the folder yourself, or choose another --out."
+                )
             others = [path.name for path in sorted(self.training.iterdir()) if not _OURS.fullmatch(path.name)]
             if others:
                 raise ValueError(
@@ -364,7 +370,7 @@ def _model_files(folder: Path) -> str:
         name = path.relative_to(folder)
         own = name.parts[0] not in ("training", "pictures", "predictions") and not name.parts[0].startswith(".")
         if own and path.is_file() and path.suffix != ".md" and name.as_posix() not in _NOT_THE_START:
-            digest.update(f"{name.as_posix()}\n{sha256(path)}\n".encode())
+            digest.update(f"{name.as_posix()}\n{file_sha256(path)}\n".encode())
     return digest.hexdigest()[:8]
 
 

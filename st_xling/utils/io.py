@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import math
 import os
@@ -230,6 +231,16 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes, in 64 hexadecimal digits."""
+    # 3.10 has no hashlib.file_digest.
+    digest, block = hashlib.sha256(), memoryview(bytearray(1 << 20))
+    with path.open("rb", buffering=0) as stream:
+        while count := stream.readinto(block):
+            digest.update(block[:count])
+    return digest.hexdigest()
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames in a folder last; where folders cannot be opened, the system does so itself."""
     with contextlib.suppress(OSError):
@@ -277,7 +288,7 @@ def is_disk_full(error: BaseException) -> bool:
 def _lock_temporary(path: Path) -> int:
     """An empty file that no other process writes; what a killed one left of it is reused."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
         try:
             import fcntl
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+from st_xling.utils.io import TEMPORARY, read_json_object
 
 
 def check_outputs(files: Mapping[str, Any], inputs: Iterable[Any], *, folders: Mapping[str, Any] | None = None) -> None:
@@ -28,31 +31,35 @@ def check_outputs(files: Mapping[str, Any], inputs: Iterable[Any], *, folders: M
     written: dict[str, str] = {}
     folders = {name: real for name, path in (folders or {}).items() if (real := _real(name, path)) is not None}
     for name, real in folders.items():
+        _check_folder_above(name, real)
         if Path(real).exists() and not Path(real).is_dir():
-            raise ValueError(f"{name} must be a folder: {real} is a file; choose another name.")
+            raise ValueError(f"{name} must be a folder: {real} is a file; {_OTHER}.")
         if real in read:
-            raise ValueError(f"{name} must be a folder of its own: {read[real]} is read; choose another name.")
+            raise ValueError(f"{name} must be a folder of its own: {read[real]} is read; {_OTHER}.")
+        if real in written:
+            raise ValueError(f"{name} must be a folder of its own: {real} is {written[real]} already; {_OTHER}.")
+        written[real] = name
     for name, path in files.items():
         real = _real(name, path)
         if real is None or _is_device(real):
             continue
         if Path(real).is_dir():
             raise ValueError(f"{name} must be a file: {path} is a folder; name a file in it.")
-        if real in read:
-            raise ValueError(f"{name} must be a file of its own: {path} is the input {read[real]}; {_OTHER}.")
+        if real in read or real + TEMPORARY in read:
+            source = read.get(real) or read[real + TEMPORARY]
+            raise ValueError(f"{name} must be a file of its own: {path} would replace the input {source}; {_OTHER}.")
         if real in written:
             raise ValueError(f"{name} must be a file of its own: {path} is {written[real]} already; {_OTHER}.")
         above = {str(parent) for parent in Path(real).parents}
         for folder in above & read.keys():
-            if Path(real).exists():
+            if Path(real).exists() and not _is_result(Path(real)):
                 raise ValueError(
                     f"{name} must not replace what is read: {path} is a file of the input {read[folder]}; {_OTHER}."
                 )
         for other, folder in folders.items():
             if folder in above:
                 raise ValueError(f"{name} must lie outside {other}: {path} is in {folder}, which holds its own files.")
-        if (file := next((part for part in Path(real).parents if part.exists()), Path(real))).is_file():
-            raise ValueError(f"{name} must be a file in a folder: got {path}, but {file} is a file.")
+        _check_folder_above(name, real)
         written[real] = name
 
 
@@ -77,10 +84,33 @@ def existing_paths(spec: Any) -> dict[str, str]:
         return {}
     whole = {text, text.partition("=")[2], text.partition("?")[0], text.partition("=")[2].rpartition("?")[0]}
     names = {part for name in whole for part in (name, *name.split(","))} - {""}
-    return {os.path.realpath(name): name for name in sorted(names) if os.path.lexists(name)}
+    found = {os.path.realpath(name): name for name in sorted(names) if os.path.lexists(name)}
+    if found:
+        return found
+    # The common beginning of line-aligned files: corpus stands for corpus.de and corpus.en.
+    beginnings = (path for name in names if "\0" not in name for path in Path(name).parent.glob(f"{_plain(name)}.*"))
+    return {os.path.realpath(path): str(path) for path in beginnings}
 
 
 _OTHER = "choose another name"
+
+
+def _plain(name: str) -> str:
+    return glob.escape(Path(name).name)
+
+
+def _check_folder_above(name: str, real: str) -> None:
+    above = next((part for part in Path(real).parents if part.exists()), Path("/"))
+    if not above.is_dir():
+        raise ValueError(f"{name} must lie in a folder: got {real}, but {above} is a file; {_OTHER}.")
+
+
+def _is_result(path: Path) -> bool:
+    """Whether it is what ``--json`` of an earlier command wrote, which alone has a signature beside its results."""
+    try:
+        return path.suffix == ".json" and "signature" in read_json_object(path)
+    except (ValueError, OSError):
+        return False
 
 
 def _real(name: str, path: Any) -> str | None:

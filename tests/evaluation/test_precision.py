@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from st_xling.evaluation import PrecisionEvaluator, nearest, precision_at, retrieval_accuracy, translation_ranks
+from st_xling.models.centre import Centring, centred_model
 from tests import reference_mining as reference
 
 PAIRS = {"zh-vi": (["你好。", "谢谢。", "再见。"], ["Xin chào.", "Cảm ơn.", "Tạm biệt."])}
@@ -79,3 +81,17 @@ def test_evaluates_a_model(make_model, tmp_path: Path) -> None:
     assert evaluator.signature.startswith("precision|at:1,5|pairs:zh-vi|direction:both|ties:index|data:dev@")
     other = PrecisionEvaluator({"zh-vi": (PAIRS["zh-vi"][1], PAIRS["zh-vi"][0])}, name="dev")
     assert other.signature != evaluator.signature
+
+
+def test_means_of_languages_are_found_in_any_spelling(make_model, caplog: pytest.LogCaptureFixture) -> None:
+    """And text of a language that has none is told of, and signed."""
+    means = {"zho": torch.linspace(-0.3, 0.3, 16), "vie": torch.linspace(0.3, -0.2, 16)}
+    model = centred_model(make_model().eval(), Centring(torch.zeros(16), means))
+    evaluator = PrecisionEvaluator(PAIRS, name="dev")
+    found = evaluator(model)
+    source, target = (model.encode(side, task=task) for side, task in zip(PAIRS["zh-vi"], ("zho", "vie")))
+    assert found["dev_zh-vi_source_to_target_p@1"] == precision_at(source, target)[0][1]
+    assert "centre:joint" not in evaluator.signature and not caplog.text
+    other = PrecisionEvaluator({"th-vi": PAIRS["zh-vi"]}, name="dev")
+    other(model)
+    assert "|centre:joint|" in other.signature and "centred by their joint mean" in caplog.text

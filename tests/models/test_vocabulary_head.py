@@ -25,6 +25,7 @@ from st_xling.losses import RepresentationTranslationLoss, TranslationLanguageMo
 from st_xling.losses import translation_language_modeling as module
 from st_xling.models import backbone, load_encoder
 from st_xling.models.vocabulary_head import VocabularyHead, _checkpoint_tensors, _head_form
+from st_xling.training.loss_state import load_loss_state, save_loss_state
 
 SHAPE: dict[str, Any] = {
     "hidden_size": 16,
@@ -113,6 +114,18 @@ def test_a_decoder_of_its_own_is_read_too(masked_lm: Any) -> None:
     head = TranslationLanguageModelingLoss(model).head
     assert head.weight is not None and torch.equal(head.weight, whole.cls.predictions.decoder.weight)
     assert not torch.equal(head.weight, backbone(model).word_embeddings.weight)
+
+
+def test_a_head_without_its_checkpoint_has_the_same_tensors(masked_lm: Any, tmp_path: Path) -> None:
+    """As in a resumed run, whose encoder was saved without a head."""
+    folder, _ = masked_lm("bert", tie_word_embeddings=False)
+    model = load_encoder(str(folder), device="cpu")
+    state = save_loss_state(TranslationLanguageModelingLoss(model), model, tmp_path)
+    model.save_pretrained(str(tmp_path / "checkpoint"))
+    again = load_encoder(str(tmp_path / "checkpoint"), device="cpu")
+    loss = TranslationLanguageModelingLoss(again)
+    load_loss_state(loss, again, tmp_path)
+    assert state is not None and loss.head.weight is not None
 
 
 @pytest.mark.parametrize("layout", ["first", "sharded", "pickled"])

@@ -9,6 +9,7 @@ import pytest
 from st_xling.cli import main
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.retrieval.others import read_all_others
+from st_xling.training import load_recipe
 from st_xling.training.mixture import add_mono, prepare
 from st_xling.training.recipe import TrainingOptions
 from st_xling.training.run_folder import RunFolder
@@ -43,8 +44,11 @@ def test_the_command_trains_on_it(text: Path, tmp_path: Path) -> None:
     assert train(tmp_path / "run", "amber", "--mono", f"de={text}") == 0
     manifest = RunFolder(tmp_path / "run").read_manifest()
     assert manifest["mono"]["de:text.de"]["rows"] == 5
-    mlm = manifest["recipe"]["losses"]["mlm"]
-    assert (mlm["columns"], mlm["contiguous"]) == ([2, 3], True)
+    losses = manifest["recipe"]["losses"]
+    mlm = losses.pop("mlm")
+    assert (mlm["columns"], mlm["contiguous"], mlm["positions"]) == ([2, 3], True, "restarting")
+    assert {tuple(options["columns"]) for options in losses.values()} == {(0, 1)}
+    assert load_recipe("amber").losses["mlm"]["positions"] == "running"  # the tiny encoder's positions end too early
 
 
 def test_streams_and_single_sentences_are_refused(text: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["de=a.de", "a.en"], ["a.de", "a.en"]),
         (Path("model"), ["model"]),
         ("phrasebook:de?size=20", []),
+        ("de-en=a", ["a.de", "a.en"]),
         ("user/model", []),
         (None, []),
         (object(), []),
@@ -70,12 +72,34 @@ def test_what_is_allowed(folder: Path) -> None:
         ({"--out": "loop"}, {}, "loop is a link to itself"),
         ({}, {"--out": "a.en"}, "--out must be a folder: .*a.en is a file"),
         ({}, {"--out": "twin"}, "--out must be a folder of its own: .*model is read"),
+        ({"--out": "w"}, {"--work": "w"}, "--out must be a file of its own: w is --work already"),
+        ({}, {"--out": "w", "--work": "./w"}, "--work must be a folder of its own: .*w is --out already"),
+        ({}, {"--out": "a.en/x"}, "--out must lie in a folder: .*a.en is a file"),
+        ({"--out": "a"}, {}, "a would replace the input a.tmp"),
     ],
 )
 def test_what_is_refused(files: dict[str, Any], folders: dict[str, Any], message: str, folder: Path) -> None:
     Path("loop").symlink_to("loop")
+    Path("a.tmp").write_text("")
     with pytest.raises(ValueError, match=message):
-        check_outputs(files, ["a.de", "model"], folders=folders)
+        check_outputs(files, ["a.de", "model", "a.tmp"], folders=folders)
+
+
+def test_results_of_an_earlier_command_are_replaced_in_a_folder_that_is_read(folder: Path) -> None:
+    for name, content in (("t.json", {"tatoeba": {}, "signature": "…"}), ("results.json", {"training": {}})):
+        (folder / "model" / name).write_text(json.dumps(content))
+    check_outputs({"--json": "model/t.json"}, ["model"])
+    with pytest.raises(ValueError, match="model/results.json is a file of the input model"):
+        check_outputs({"--json": "model/results.json"}, ["model"])
+
+
+def test_names_are_no_paths(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run may be called like its recipe, or like the model tiny."""
+    for name in ("tr", "tiny"):
+        Path(name).mkdir()
+        (folder / name / "mine.txt").write_text("")
+        assert main(["train", "tr", "--data", "phrasebook:de?size=20", "--out", name]) == 2
+        assert f"{name} holds something else" in capsys.readouterr().err
 
 
 def leaves(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -89,7 +113,7 @@ def leaves(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[st
 
 
 NO_PATHS = {"KEY=VALUE", "NAME=X", "NAME=ID", "N", "S", "X", "P", "I,J", "MIB", "SHARE", "LIST", "XX", "XX-YY", "CODE"}
-NO_PATHS |= {"NAME", "TEXT", "ID", "LINK", "OWNER/NAME", "BRANCH", "LINE", "SPLIT", "QUERY", "REPO"}
+NO_PATHS |= {"WORDS", "NAME", "TEXT", "ID", "LINK", "OWNER/NAME", "BRANCH", "LINE", "SPLIT", "QUERY", "REPO"}
 NO_PATHS_BY_NAME = {"split", "margin", "retrieval", "method", "engine", "device", "name", "message", "dim"}
 
 

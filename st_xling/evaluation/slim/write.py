@@ -44,13 +44,17 @@ class SlimFolder(LockedFolder):
         return super().__enter__()
 
     def __exit__(self, *exception: object) -> None:
-        if self._lock is not None:
+        if self._lock is not None and (self.out.exists() or not self._old.exists()):
             shutil.rmtree(self.path, ignore_errors=True)
         super().__exit__(*exception)
 
     def _claim(self) -> None:
-        if self._old.is_dir() and not self.out.exists():
+        if self._old.is_dir() and _is_free(self.out):
             self._old.replace(self.out)
+        elif self._old.is_dir() and KEY not in read_json_object(self.out / "results.json"):
+            raise ValueError(
+                f"{self._old} is the model that was at {self.out}, where something else is now: move one of them away."
+            )
         for rest in self.path.iterdir():
             shutil.rmtree(rest)
         _check_content(self.out, self._overwrite)
@@ -99,6 +103,10 @@ class SlimFolder(LockedFolder):
 def work_folder(out: Path) -> Path:
     """Where the slim model for ``out`` is made."""
     return out.with_name(f".{out.name}.slim")
+
+
+def _is_free(out: Path) -> bool:
+    return not out.exists() or (out.is_dir() and not any(out.iterdir()))
 
 
 def _check_place(out: Path, source: str) -> None:

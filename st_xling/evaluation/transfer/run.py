@@ -79,6 +79,8 @@ def transfer(
         try:
             trained = folder.read_manifest().get("trained")
             if trained is None:
+                for language in data.test:  # of another model
+                    (folder.path / "predictions" / f"{language}.tsv").unlink(missing_ok=True)
                 trained = _train(model, data, options, folder, checkpoint)
                 folder.write_manifest({**folder.read_manifest(), "trained": trained})
             else:

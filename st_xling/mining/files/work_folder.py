@@ -71,7 +71,7 @@ class WorkFolder(LockedFolder):
             if found.get("command") not in _COMMANDS or self._is_begun():
                 raise self._refusal(found)
             self._empty()
-        if any(not found.name.endswith(TEMPORARY) for found in self.path.iterdir()):
+        if any(found.name != f"{_TASK}{TEMPORARY}" for found in self.path.iterdir()):
             raise ValueError(f"{self.path} holds something that is no work of this command; choose another (--work).")
         write_json(path, self._task, indent=1)
 

@@ -6,14 +6,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from st_xling.mining.stores.manifest import MANIFEST, WRITING, Header
+from st_xling.mining.stores.manifest import JOURNAL, MANIFEST, WRITING, Header
 from st_xling.utils.io import TEMPORARY
+
+
+def is_unfinished(path: Path) -> bool:
+    """Whether it is a file of a store that a killed process left while it was written."""
+    name = path.name.removesuffix(TEMPORARY)
+    return path.name != name and (name in (MANIFEST, WRITING, JOURNAL) or name.startswith("shard-"))
 
 
 def check_folder(folder: Path) -> None:
     """Raise unless the folder is empty, or a store, whole or half-written."""
     ours = any((folder / name).is_file() for name in (MANIFEST, WRITING))
-    if not ours and any(not path.name.endswith(TEMPORARY) for path in folder.iterdir()):
+    if not ours and any(not is_unfinished(path) for path in folder.iterdir()):
         raise ValueError(f"{folder} holds something that is no store; choose another folder.")
 
 

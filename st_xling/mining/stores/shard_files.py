@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -70,15 +69,6 @@ def shard_bytes(rows: Tensor, file_format: str) -> bytes:
     buffer = io.BytesIO()
     np.save(buffer, rows.numpy(), allow_pickle=False)
     return buffer.getvalue()
-
-
-def file_sha256(path: Path) -> str:
-    """Of the bytes of a file, read a piece at a time."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def shard_shape(path: Path) -> tuple[tuple[int, ...], str]:

@@ -12,9 +12,9 @@ import numpy as np
 from st_xling._version import __version__
 from st_xling.mining.stores.manifest import JOURNAL, MANIFEST, WRITING, read_manifest
 from st_xling.mining.stores.rows import ShardedRows
-from st_xling.mining.stores.shard_files import file_sha256, shard_shape
+from st_xling.mining.stores.shard_files import shard_shape
 from st_xling.mining.text.survey import hash_sentence
-from st_xling.utils.io import read_journal
+from st_xling.utils.io import file_sha256, read_journal
 
 
 class EmbeddingStore(ShardedRows):

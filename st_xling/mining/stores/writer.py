@@ -23,8 +23,16 @@ from st_xling.mining.stores.manifest import (
     read_manifest,
     shard_from_json,
 )
-from st_xling.mining.stores.shard_files import check_format, file_sha256, shard_bytes, shard_rows_to_write
-from st_xling.utils.io import TEMPORARY, append_line, read_journal, read_json_object, write_atomic, write_json
+from st_xling.mining.stores.shard_files import check_format, shard_bytes, shard_rows_to_write
+from st_xling.utils.io import (
+    TEMPORARY,
+    append_line,
+    file_sha256,
+    read_journal,
+    read_json_object,
+    write_atomic,
+    write_json,
+)
 from st_xling.utils.lock import LockedFolder
 
 _REMEDY = "replace the store with overwrite (--overwrite), or delete its folder"
@@ -133,7 +141,7 @@ class StoreWriter(LockedFolder):
 
     def _claim(self) -> None:
         check_folder(self.path)
-        self._clear(f"*{TEMPORARY}")
+        self._clear(*(f"{name}{TEMPORARY}" for name in (MANIFEST, WRITING, JOURNAL, "shard-*")))
         written = self._half_written()
         if written is not None and written.get("refused"):
             written = self._mended(written)

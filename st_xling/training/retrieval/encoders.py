@@ -8,7 +8,7 @@ from typing import Any
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Router
 
-from st_xling.models.load import st_model
+from st_xling.models.view import rebuilt
 
 ROUTES = {"query": "query"}
 """Columns that the query encoder reads; the passage encoder reads all others."""
@@ -35,11 +35,7 @@ def separate_encoders(encoder: SentenceTransformer) -> SentenceTransformer:
         document_modules=modules,
         default_route="document",
     )
-    both = st_model(
-        SentenceTransformer, modules=[router], device=str(encoder.device), similarity_fn_name=encoder.similarity_fn_name
-    )
-    both.model_card_data.base_model = encoder.model_card_data.base_model
-    return both
+    return rebuilt(encoder, [router])
 
 
 def has_routes(encoder: SentenceTransformer) -> bool:

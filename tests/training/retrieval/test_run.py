@@ -203,3 +203,11 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="this model has separate encoders"):
         train_retrieval(shared, sources, tmp_path / "b", model=separate_encoders(small_encoder(sources)))
     assert not (tmp_path / "b").exists()
+
+
+def test_separate_encoders_keep_the_prompts(make_model: Any) -> None:
+    model = make_model()
+    model.prompts |= {"query": "q: ", "document": "d: ", "other": "o: "}
+    model.default_prompt_name = "other"
+    both = separate_encoders(model)
+    assert both.prompts == model.prompts and both.default_prompt_name == "other"
