@@ -89,7 +89,7 @@ class FiniteTrainer(Trainer):
                         self.processing_class.save_pretrained(str(checkpoint))
                     seal(checkpoint, seconds=self.seconds)
         except BaseException:
-            if self.args.should_save:
+            if self.args.should_save and not (checkpoint / FILES).is_file():  # sealed, it is whole: Ctrl-C came after
                 shutil.rmtree(checkpoint, ignore_errors=True)
             raise
         finally:
