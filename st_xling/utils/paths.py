@@ -15,9 +15,9 @@ from st_xling.utils.io import TEMPORARY, read_json_object
 def check_outputs(files: Mapping[str, Any], inputs: Iterable[Any], *, folders: Mapping[str, Any] | None = None) -> None:
     """Raise if an output cannot be written where it is named, or would replace what is read or written besides.
 
-    Links are followed. A file in a folder that is read counts as read, whatever it is; a *new* file may be put there. A
-    folder that is written may lie in one that is read, or hold files that are read: what it replaces there is the
-    writer's own concern.
+    Links are followed. A file in a folder that is read counts as read, unless an earlier ``--json`` wrote it;
+    a *new* file may be put there. A folder that is written may lie in one that is read, or hold files that are read:
+    what it replaces there is the writer's own concern.
 
     Args:
         files: Name of the option → file to be written; what is no path (a stream, ``"-"``, ``None``) is passed over.
