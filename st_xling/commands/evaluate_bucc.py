@@ -67,6 +67,7 @@ def add_parser(tasks: Any) -> None:
     )
     bucc.add_argument("--json", type=Path, default=None, metavar="PATH", help="also write the figures here")
     add_view(bucc)
+    bucc.set_defaults(skip_bad_lines=False)
     add_keep(bucc)
     bucc.set_defaults(run=run)
 
@@ -85,7 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--pairs says which files of {arguments.data} to read: got none; give e.g. --pairs de-en.")
     make: Any = BuccEvaluator.from_phrasebook if is_phrasebook(arguments.data) else BuccEvaluator.from_folder
     evaluator = make(arguments.data, pairs, show_progress_bar=True, write_csv=False, **options)
-    model, evaluator.view = load_view(arguments)
+    model, evaluator.view = load_view(arguments, *evaluator.columns(), batch_size=arguments.batch_size)
     metrics = evaluator(model)
     print(bucc_table(metrics, name=evaluator.name))
     print(evaluator.signature)

@@ -93,12 +93,17 @@ def run(arguments: argparse.Namespace) -> None:
     _tell(sets)
     evaluator = RetrievalEvaluator(sets, show_progress_bar=True, write_csv=False, **judged)
     reports: dict[str, RetrievalReport] = {}
+    without_view = evaluator.signature  # BM25's: a prompt or a layer changes nothing of it
     if arguments.model != BM25:
-        model, evaluator.view = load_view(arguments, device=arguments.device)
+        model, evaluator.view = load_view(
+            arguments, None, evaluator.languages, batch_size=evaluator.batch_size, device=arguments.device
+        )
         reports[Path(arguments.model).name] = evaluator.report(model)
     if arguments.bm25 or arguments.model == BM25:
         reports["BM25"] = evaluator.bm25_report()
     print(retrieval_table(reports))
+    if arguments.bm25 and evaluator.signature != without_view:
+        print(f"BM25: {without_view}")
     print(evaluator.signature)
     if arguments.runs is not None:
         _write_runs(arguments.runs, evaluator, reports)

@@ -52,6 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Judge, print the table and the signature."""
     from st_xling.evaluation import TatoebaEvaluator, tatoeba_table
     from st_xling.evaluation.english_pairs import load_english_pairs
+    from st_xling.evaluation.tatoeba_pairs import english_columns
 
     check_keep(arguments)
     check_view(arguments)
@@ -59,7 +60,7 @@ def run(arguments: argparse.Namespace) -> None:
     evaluator = TatoebaEvaluator(
         text.pairs, data_name=text.name, batch_size=arguments.batch_size, show_progress_bar=True, write_csv=False
     )
-    model, evaluator.view = load_view(arguments)
+    model, evaluator.view = load_view(arguments, *english_columns(evaluator.pairs), batch_size=arguments.batch_size)
     metrics = evaluator(model)
     print(tatoeba_table(metrics, name=evaluator.name))
     print(evaluator.signature)

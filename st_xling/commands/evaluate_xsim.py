@@ -58,12 +58,13 @@ def run(arguments: argparse.Namespace) -> None:
     """Judge, print the table and the signature."""
     from st_xling.evaluation import xsim_by_language
     from st_xling.evaluation.english_pairs import load_english_pairs
+    from st_xling.evaluation.tatoeba_pairs import english_columns
 
     check_keep(arguments)
     check_view(arguments)
     text = load_english_pairs(arguments.data, arguments.languages, skip_bad_lines=arguments.skip_bad_lines)
     options = {name: getattr(arguments, name) for name in ("k", "margin", "batch_size") if hasattr(arguments, name)}
-    model, view = load_view(arguments)
+    model, view = load_view(arguments, *english_columns(text.pairs), batch_size=arguments.batch_size)
     report = xsim_by_language(model, text.pairs, name=text.name, show_progress_bar=True, view=view, **options)
     print(report.table())
     print(report.signature)

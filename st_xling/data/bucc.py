@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from st_xling.data.faults import FaultLog
 from st_xling.data.lines import describe_missing, read_lines
+from st_xling.data.sample import SAMPLE_OPTIONS, Sample
+from st_xling.data.spec_options import read_options, split_options
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,52 @@ def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "t
         source_language=source_language,
         target_language=target_language,
         split=split,
+    )
+
+
+def read_bucc_spec(spec: str, pair: str, split: str) -> BuccCorpus:
+    """:func:`read_bucc` of a folder, behind which ``?size=5000&seed=0`` may stand: see :func:`sample_bucc`."""
+    folder, query = split_options(spec)
+    sample = Sample.pop(read_options(query, SAMPLE_OPTIONS, spec=spec), spec)
+    corpus = read_bucc(folder, pair, split)
+    return corpus if sample.size is None else sample_bucc(corpus, sample.size, seed=sample.seed)
+
+
+def sample_bucc(corpus: BuccCorpus, size: int, *, seed: int = 0) -> BuccCorpus:
+    """A smaller mining set, in which translations are as rare as in the whole.
+
+    Source sentences are drawn at random. Target sentences are reduced by the same share: the translations of those
+    source sentences stay, and others are drawn at random. Two independent draws would lose most gold pairs.
+
+    Args:
+        corpus: With gold.
+        size: Source sentences to keep; all where there are no more, which a warning says.
+        seed: Of the draw.
+    Raises:
+        ValueError: A size below 1, or no gold.
+    """
+    if size < 1 or corpus.gold is None:
+        raise ValueError(f"a sample of a mining set needs gold and a size of 1 or more: got size={size}.")
+    where = f"{corpus.source_language}-{corpus.target_language}.{corpus.split}"
+    rows = Sample(size, seed).places(len(corpus.source), where)
+    if len(rows) == len(corpus.source):
+        return corpus
+    kept = {corpus.source_ids[row] for row in rows}
+    gold = [pair for pair in corpus.gold if pair[0] in kept]
+    translations, in_any = {target for _, target in gold}, {target for _, target in corpus.gold}
+    others = [row for row, name in enumerate(corpus.target_ids) if name not in in_any]
+    # A target whose source was not drawn leaves with it; it must not come back as a distractor of a source that stays.
+    share = len(rows) / len(corpus.source)
+    drawn = Sample(max(1, round(share * len(others))), seed).places(len(others), where) if others else []
+    wanted = {others[place] for place in drawn}
+    columns = [row for row, name in enumerate(corpus.target_ids) if row in wanted or name in translations]
+    return replace(
+        corpus,
+        source_ids=[corpus.source_ids[row] for row in rows],
+        source=[corpus.source[row] for row in rows],
+        target_ids=[corpus.target_ids[row] for row in columns],
+        target=[corpus.target[row] for row in columns],
+        gold=gold,
     )
 
 

@@ -38,6 +38,12 @@ def pair_in_name(path: str | Path) -> tuple[str | None, str | None]:
     return (match[1], match[2]) if match else (None, None)
 
 
+def pair_languages(pair: str) -> tuple[str | None, str | None]:
+    """The two languages of a name such as ``"zh-vi"``; ``(None, None)`` where it is no such name."""
+    source, _, target = pair.partition("-")
+    return (source, target) if source and target and "-" not in target else (None, None)
+
+
 def is_code(text: str) -> bool:
     """Whether ``text`` is spelled like a language code: ``de``, ``deu``, ``zh-CN``, ``sr_Latn``."""
     return _CODE.fullmatch(text) is not None

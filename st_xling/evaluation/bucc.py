@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from st_xling.data.languages import pair_languages
 from st_xling.evaluation.bucc_corpora import Corpora, IndexedCorpus, indexed_corpora
 from st_xling.evaluation.bucc_table import FIGURES
 from st_xling.evaluation.mining_scores import JudgedPairs, MiningScores
@@ -119,7 +120,8 @@ class BuccEvaluator(SignedEvaluator):
         """Evaluator over files in the BUCC layout, see :func:`~st_xling.data.read_bucc`.
 
         Args:
-            folder: Holds the files, or a folder for each pair.
+            folder: Holds the files, or a folder for each pair; ``?size=5000&seed=0`` behind it: a seeded sample, see
+                :func:`~st_xling.data.bucc.sample_bucc`.
             pairs: Language pairs as in the file names.
             split: Judged.
             train_split: Gives the thresholds; unused when ``threshold`` is among the options.
@@ -127,12 +129,12 @@ class BuccEvaluator(SignedEvaluator):
         Raises:
             ValueError: Both splits of a pair are the same text; as :func:`~st_xling.data.read_bucc`.
         """
-        from st_xling.data import read_bucc
+        from st_xling.data.bucc import read_bucc_spec
 
         wanted = list(pairs)
-        test = {pair: read_bucc(folder, pair, split) for pair in wanted}
+        test = {pair: read_bucc_spec(str(folder), pair, split) for pair in wanted}
         if train_split is not None and options.get("threshold") is None:
-            options["train"] = {pair: read_bucc(folder, pair, train_split) for pair in wanted}
+            options["train"] = {pair: read_bucc_spec(str(folder), pair, train_split) for pair in wanted}
             if same := [pair for pair in wanted if options["train"][pair] == test[pair]]:
                 raise ValueError(
                     f"thresholds must come from text that does not judge them: of {', '.join(same)}, split {split!r} "
@@ -203,6 +205,13 @@ class BuccEvaluator(SignedEvaluator):
             data=f"{self.data_name}@{sha8(content)}",
         )
 
+    def columns(self) -> tuple[list[list[str]], list[str | None]]:
+        """Both corpora of each language pair that is judged."""
+        return (
+            [side for corpus in self.corpora.values() for side in (corpus.source, corpus.target)],
+            [language for pair in self.corpora for language in pair_languages(pair)],
+        )
+
     def figures(self, model: SentenceTransformer) -> Figures:
         """Encode, mine, choose thresholds and judge."""
         scores = self.scores(model)
@@ -216,12 +225,12 @@ class BuccEvaluator(SignedEvaluator):
 
     def scores(self, model: SentenceTransformer) -> dict[str, MiningScores]:
         """The figures of each language pair, without storing them anywhere."""
-        judged = [self._mine(model, corpus, pair) for pair, corpus in self.corpora.items()]
+        judged = [self._mine(model, corpus, pair, pair) for pair, corpus in self.corpora.items()]
         found = {pair: ScoreHistogram.of(row) for pair, row in zip(self.corpora, judged)}
         self.histograms = {pair: histogram for pair, histogram in found.items() if histogram is not None}
         train = None
         if self.train is not None:
-            train = [self._mine(model, corpus, f"{pair} (train)") for pair, corpus in self.train.items()]
+            train = [self._mine(model, corpus, pair, f"{pair} (train)") for pair, corpus in self.train.items()]
         thresholds, source = row_thresholds(judged, threshold=self.threshold, train=train)
         return {pair: row.at(limit, source) for pair, row, limit in zip(self.corpora, judged, thresholds)}
 
@@ -229,8 +238,8 @@ class BuccEvaluator(SignedEvaluator):
         """Settings for the model card."""
         return {"pairs": list(self.corpora), **super().get_config_dict()}
 
-    def _mine(self, model: SentenceTransformer, corpus: IndexedCorpus, name: str) -> JudgedPairs:
-        source, target = self.encode_columns(model, [corpus.source, corpus.target])
+    def _mine(self, model: SentenceTransformer, corpus: IndexedCorpus, pair: str, name: str) -> JudgedPairs:
+        source, target = self.encode_columns(model, [corpus.source, corpus.target], pair_languages(pair))
         try:
             pairs = mine(source, target, k=self.k, margin=self.margin, retrieval=self.retrieval)
         except ValueError as error:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from st_xling.data.languages import UNKNOWN, canonical_language
 from st_xling.data.phrasebook_spec import phrasebook_name
+from st_xling.data.sample import SAMPLE_OPTIONS, Sample, sample_rows
+from st_xling.data.spec_options import read_options, split_options
 from st_xling.evaluation.languages import resolve_languages
 
 if TYPE_CHECKING:
@@ -36,7 +38,8 @@ def load_english_pairs(
     """Reads test text.
 
     Args:
-        specs: Each a folder of ``tatoeba.xxx-eng.xxx`` files, or what :func:`~st_xling.data.load_data_specs` takes,
+        specs: Each a folder of ``tatoeba.xxx-eng.xxx`` files (``?size=500&seed=0`` behind it: a seeded sample of each
+            language's pairs), or what :func:`~st_xling.data.load_data_specs` takes,
             such as ``de-en=test.tsv`` or ``phrasebook:de,fr``, of which the test split is read where it names none.
         languages: Group, code or several, as :func:`~st_xling.evaluation.resolve_languages`; all by default.
         skip_bad_lines: Drop faulty lines of pair files, with a warning; never those of a Tatoeba set.
@@ -45,17 +48,16 @@ def load_english_pairs(
             comes twice or is asked for and not there.
         FileNotFoundError, ValueError: As ``read_tatoeba`` and ``load_data_specs``.
     """
-    from st_xling.data import load_data_specs, read_tatoeba
+    from st_xling.data import load_data_specs
 
     given = [str(spec) for spec in specs]
     wanted = None if languages is None else resolve_languages(languages)
     if len(given) == 1 and _is_tatoeba(given[0]):
-        folder = read_tatoeba(given[0], wanted)
-        return EnglishPairs({code: _texts(rows) for code, rows in folder.items()}, "tatoeba")
+        return EnglishPairs(_read_tatoeba(given[0], wanted), "tatoeba")
     pairs: dict[str, tuple[list[str], list[str]]] = {}
     for spec in given:
         if _is_tatoeba(spec):
-            found = {code: _texts(rows) for code, rows in read_tatoeba(spec).items()}
+            found = _read_tatoeba(spec, None)
         else:
             read = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
             found = dict(_with_english(name, rows) for name, rows in read.items())
@@ -68,8 +70,21 @@ def load_english_pairs(
 
 
 def _is_tatoeba(spec: str) -> bool:
-    path = Path(spec).expanduser()
+    path = Path(split_options(spec)[0]).expanduser()
     return path.is_dir() and any(path.glob("tatoeba.*-eng.*"))
+
+
+def _read_tatoeba(spec: str, languages: Sequence[str] | None) -> dict[str, tuple[list[str], list[str]]]:
+    """A folder's test sets; ``?size=500&seed=0`` behind it: a seeded sample of each language's pairs."""
+    from st_xling.data import read_tatoeba
+
+    folder, query = split_options(spec)
+    sample = Sample.pop(read_options(query, SAMPLE_OPTIONS, spec=spec), spec)
+    read = read_tatoeba(Path(folder).expanduser(), languages)
+    return {
+        code: _texts(sample_rows(rows, sample.size, seed=sample.seed, where=f"{folder} ({code})"))
+        for code, rows in read.items()
+    }
 
 
 def _texts(rows: Dataset) -> tuple[list[str], list[str]]:

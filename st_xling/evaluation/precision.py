@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
-from st_xling.data.languages import UNKNOWN, canonical_language
-from st_xling.evaluation.encode_once import encode_once
+from st_xling.data.languages import canonical_language, pair_languages
 from st_xling.evaluation.precision_at import precision_at
 from st_xling.evaluation.signatures import sha8
 from st_xling.evaluation.signed import Figures, SignedEvaluator
 from st_xling.evaluation.tatoeba_pairs import Pairs, aligned_pairs
-from st_xling.models.centre import Centre, centred_model, fit_centring, language_routes
 
 if TYPE_CHECKING:
-    from datasets import Dataset
     from sentence_transformers import SentenceTransformer
 
 DIRECTIONS = ("source_to_target", "target_to_source", "mean")
-
-
-logger = logging.getLogger(__name__)
 
 
 class PrecisionEvaluator(SignedEvaluator):
@@ -81,7 +73,6 @@ class PrecisionEvaluator(SignedEvaluator):
             write_csv=write_csv,
         )
         self.pairs = aligned_pairs(pairs)
-        self.joint_mean = False
         #: Languages of both sides of each of ``pairs``; ``None``: not known, or several.
         self.languages = {canonical_language(name): _languages(name, sides) for name, sides in pairs.items()}
 
@@ -94,8 +85,14 @@ class PrecisionEvaluator(SignedEvaluator):
             f"pairs:{','.join(self.pairs)}",
             "direction:both",
             "ties:index",
-            *(["centre:joint"] if self.joint_mean else []),
             data=f"{self.data_name}@{sha8(self.pairs)}",
+        )
+
+    def columns(self) -> tuple[list[list[str]], list[str | None]]:
+        """Source and target texts of each pair, and their languages."""
+        return (
+            [side for sides in self.pairs.values() for side in sides],
+            [language for pair in self.pairs for language in self.languages[pair]],
         )
 
     def judge(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
@@ -120,25 +117,8 @@ class PrecisionEvaluator(SignedEvaluator):
 
     def figures(self, model: SentenceTransformer) -> Figures:
         """Encode, match both ways and average."""
-        routes = language_routes(model)
-        columns = [
-            (side, routes.get(canonical_language(language or "")))
-            for pair, sides in self.pairs.items()
-            for side, language in zip(sides, self.languages[pair])
-        ]
-        self.joint_mean = bool(routes) and None in [task for _, task in columns]
-        if self.joint_mean:
-            unknown = sorted({str(code) for pair in self.languages.values() for code in pair} - {*routes.values()})
-            logger.warning(
-                "the model has means of %s: text of %s is centred by their joint mean",
-                ", ".join(routes.values()),
-                ", ".join(unknown),
-            )
-        found: dict[int, np.ndarray] = {}
-        for task in dict.fromkeys(task for _, task in columns):
-            places = [place for place, (_, own) in enumerate(columns) if own == task]
-            found |= zip(places, self.encode_columns(model, [columns[place][0] for place in places], task=task))
-        metrics = self.judge({pair: (found[2 * row], found[2 * row + 1]) for row, pair in enumerate(self.pairs)})
+        vectors = self.encode_columns(model, *self.columns())
+        metrics = self.judge(dict(zip(self.pairs, zip(vectors[::2], vectors[1::2]))))
         return Figures(metrics, ("measure", "value"), list(metrics.items()))
 
     def get_config_dict(self) -> dict[str, Any]:
@@ -159,37 +139,9 @@ class PrecisionEvaluator(SignedEvaluator):
         return "\n".join(lines)
 
 
-def centred_by_text(
-    model: SentenceTransformer, text: Mapping[str, Dataset], centre: Centre, **options: Any
-) -> SentenceTransformer:
-    """``model`` centred by the means of a text, instead of those that it was saved with.
-
-    Args:
-        model: An encoder; it stays as it is.
-        text: Name → data set with the columns of parallel text, whose languages are known.
-        centre: ``"per_language"``, ``"joint"`` or ``"none"``.
-        options: Of ``encode``.
-    Raises:
-        ValueError: Text whose language is not known, where each language is to have its mean.
-    """
-    bare = centred_model(model, None)
-    if centre == "none":
-        return bare
-    sides = [(side, part) for part in text.values() for side in ("source", "target")]
-    languages = [code for side, part in sides for code in part[f"{side}_language"][:]]
-    if centre == "per_language" and UNKNOWN in languages:
-        raise ValueError("a mean for each language needs the languages of the text: got und; name them (zh-vi=PATH).")
-    vectors = torch.cat(
-        [torch.from_numpy(found) for found in encode_once(bare, [p[s][:] for s, p in sides], **options)]
-    )
-    return centred_model(bare, fit_centring(vectors, languages, centre))
-
-
 def _languages(name: str, sides: Any) -> tuple[str | None, str | None]:
     names = getattr(sides, "column_names", None) or ()
-    if {"source_language", "target_language"} <= set(names):
-        source, target = (sides.unique(f"{side}_language") for side in ("source", "target"))
-    else:
-        codes = name.split("-")
-        source, target = ([codes[0]], [codes[1]]) if len(codes) == 2 else ([], [])
+    if not {"source_language", "target_language"} <= set(names):
+        return pair_languages(name)
+    source, target = (sides.unique(f"{side}_language") for side in ("source", "target"))
     return source[0] if len(source) == 1 else None, target[0] if len(target) == 1 else None

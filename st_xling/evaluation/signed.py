@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sentence_transformers.base.evaluation import BaseEvaluator
 
-from st_xling.evaluation.encode_once import encode_once
+from st_xling.evaluation.encode_once import encode_once, language_tasks
 from st_xling.evaluation.signatures import sign
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ class SignedEvaluator(BaseEvaluator):
         self.primary_metric = f"{name}_{primary}" if name else primary
         #: For the signature: what of the encoder is not its own, as ``st_xling.models.view.view`` says it.
         self.view: tuple[str, ...] = ()
+        #: For the signature: the model is centred by language, and some text was centred by the joint mean.
+        self.joint_mean = False
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
@@ -86,6 +88,7 @@ class SignedEvaluator(BaseEvaluator):
             epoch: Epoch for the CSV and the card; -1 outside training.
             steps: Steps within the epoch; -1 at its end.
         """
+        self.joint_mean = False
         found = self.figures(model)
         if output_path is not None and self.write_csv:
             rows = ([epoch, steps, *row] for row in found.rows)
@@ -105,22 +108,25 @@ class SignedEvaluator(BaseEvaluator):
         """A signature of ``parts``, the dimensions that are looked at, :attr:`view`, the data (``name@sha8``) and our
         version."""
         cut = [] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]
-        return sign(*parts, *cut, data=data, view=self.view)
+        joint = ["centre:joint"] if self.joint_mean else []
+        return sign(*parts, *joint, *cut, data=data, view=self.view)
 
     def encode_columns(
-        self, model: SentenceTransformer, columns: Sequence[Sequence[str]], *, task: str | None = None
+        self, model: SentenceTransformer, columns: Sequence[Sequence[str]], languages: Sequence[str | None]
     ) -> list[np.ndarray]:
         """Embeddings of each column, each distinct text encoded once. *Shape:* ``(texts, dim)`` each
 
         Args:
-            model: Encodes.
+            model: Encodes; one that is centred by language, each column by its language's mean.
             columns: Texts.
-            task: Of ``encode``: a route of the model, such as a language.
+            languages: Of each column; ``None``: not known.
         """
+        tasks, joint = language_tasks(model, languages)
+        self.joint_mean |= joint
         return encode_once(
             model,
             columns,
-            **({} if task is None else {"task": task}),
+            tasks=tasks,
             batch_size=self.batch_size,
             show_progress_bar=self.show_progress_bar,
             truncate_dim=self.truncate_dim,

@@ -10,7 +10,7 @@ from st_xling.evaluation.languages import TATOEBA_GROUPS, resolve_languages
 from st_xling.evaluation.nearest import retrieval_accuracy
 from st_xling.evaluation.signatures import sha8
 from st_xling.evaluation.signed import Figures, SignedEvaluator
-from st_xling.evaluation.tatoeba_pairs import Pairs, aligned_pairs, whole_groups
+from st_xling.evaluation.tatoeba_pairs import Pairs, aligned_pairs, english_columns, whole_groups
 from st_xling.evaluation.tatoeba_table import tatoeba_results
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class TatoebaEvaluator(SignedEvaluator):
         return {"languages": list(self.languages), **super().get_config_dict()}
 
     def _accuracies(self, model: SentenceTransformer) -> dict[str, tuple[float, float]]:
-        vectors = iter(self.encode_columns(model, [side for sides in self.pairs.values() for side in sides]))
+        vectors = iter(self.encode_columns(model, *english_columns(self.pairs)))
         accuracies = {}
         for language in self.pairs:
             try:

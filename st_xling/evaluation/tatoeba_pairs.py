@@ -42,6 +42,12 @@ def aligned_pairs(pairs: Pairs) -> dict[str, tuple[list[str], list[str]]]:
     return dict(sorted(aligned.items()))
 
 
+def english_columns(pairs: Mapping[str, tuple[list[str], list[str]]]) -> tuple[list[list[str]], list[str | None]]:
+    """The texts of each language and their English, one after the other, and the language of each of these columns."""
+    texts = [column for columns in pairs.values() for column in columns]
+    return texts, [code for language in pairs for code in (language, "eng")]
+
+
 def whole_groups(
     groups: Iterable[str] | Mapping[str, Sequence[str]] | None, pairs: Mapping[str, Any]
 ) -> dict[str, tuple[str, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from st_xling.evaluation.encode_once import encode_once
+from st_xling.evaluation.encode_once import encode_once, language_tasks
 from st_xling.evaluation.signatures import sha8, sign
 from st_xling.mining.xsim import xsim
 
@@ -63,7 +63,7 @@ def xsim_by_language(
     """Encode aligned texts and count, both ways, whose best match by margin is not their translation.
 
     Args:
-        model: Anything with the host's ``encode``.
+        model: Anything with sentence-transformers' ``encode``.
         pairs: Language to aligned texts, the language first and English second.
         margin: ``"ratio"``, ``"distance"`` or ``"absolute"``.
         k: Neighbours that make up a sentence's neighbourhood.
@@ -77,8 +77,13 @@ def xsim_by_language(
     if not pairs:
         raise ValueError("pairs must hold at least one language: got none; pass e.g. {'deu': (german, english)}.")
     errors = {}
+    without_mean = False
     for language, sides in pairs.items():
-        source, target = encode_once(model, sides, batch_size=batch_size, show_progress_bar=show_progress_bar)
+        tasks, joint = language_tasks(model, (language, "eng"))
+        without_mean |= joint
+        source, target = encode_once(
+            model, sides, tasks=tasks, batch_size=batch_size, show_progress_bar=show_progress_bar
+        )
         try:
             to_english = xsim(source, target, margin=margin, k=k).error_rate
             errors[language] = (to_english, xsim(target, source, margin=margin, k=k).error_rate)
@@ -91,6 +96,7 @@ def xsim_by_language(
         f"margin:{margin}",
         f"k:{k}",
         "ties:index",
+        *(["centre:joint"] if without_mean else []),
         data=f"{name}@{sha8([[language, *map(list, sides)] for language, sides in pairs.items()])}",
         view=view,
     )

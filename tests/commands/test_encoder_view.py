@@ -46,6 +46,21 @@ def test_an_encoder_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--layer is for encoders: got bm25" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_any_evaluation_can_be_centred(task: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["evaluate", task, str(folder), *TASKS[task], "--centre"]
+    means = ["--centre-text", "de-en=phrasebook?size=60"]
+    for how in ("language", "joint"):
+        assert main([*words, how, *means]) == 0
+        signature = capsys.readouterr().out.splitlines()[-1]
+        assert f"|centre:{how}@de-en@" in signature and "|centre:joint|" not in signature
+    assert main([*words, "language", "--centre-text", "fr-en=phrasebook?size=9"]) == 2
+    assert "has none for de" in capsys.readouterr().err
+    assert main([*words, "language"]) == (2 if task == "retrieval" else 0)
+    shown = capsys.readouterr()
+    assert ("--centre-text" in shown.err) if task == "retrieval" else ("centre:language@evaluated text" in shown.out)
+
+
 def test_centring(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["evaluate", "precision", str(folder), "--data", "de-en=phrasebook?size=40&split=test"]
     figures, signatures = [], []
@@ -55,7 +70,7 @@ def test_centring(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
         found = json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))
         figures.append(found["precision"]["precision_mean_p@5"])
         signatures.append([part for part in found["signature"].split("|") if part.startswith("centre:")])
-    assert signatures[:2] == [[], ["centre:language@judged text"]]
+    assert signatures[:2] == [[], ["centre:language@evaluated text"]]
     assert signatures[2][0].startswith("centre:language@de-en@") and signatures[3][0].startswith("centre:joint@de-en@")
     model = SentenceTransformer(str(folder), device="cpu")
     text, judged = parallel_phrases("de", "en", size=60), parallel_phrases("de", "en", size=40, split="test")

@@ -1,4 +1,4 @@
-"""Dense search by the host's evaluator, over a corpus that is read as it is embedded."""
+"""Dense search by sentence-transformers' evaluator, over a corpus that is read as it is embedded."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import torch
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 from torch import Tensor
 
+from st_xling.evaluation.encode_once import language_tasks
 from st_xling.evaluation.retrieval.measures import Rankings
 from st_xling.evaluation.retrieval.pool import RetrievalPool
+from st_xling.models.centre import Centring, centred_model, saved_centring
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -20,7 +22,7 @@ CHUNK_PASSAGES = 8192
 
 
 class DenseSearch(InformationRetrievalEvaluator):
-    """The host's evaluator, which embeds and ranks; its rankings are kept for figures by language.
+    """Sentence-transformers' evaluator, which embeds and ranks; its rankings are kept for figures by language.
 
     Passages are embedded in chunks and forgotten, so that memory holds the queries' embeddings, one chunk with its
     scores, ``k`` hits for each query, and the ids of the passages. Queries go through ``encode_query`` and passages
@@ -60,10 +62,17 @@ class DenseSearch(InformationRetrievalEvaluator):
             write_csv=False,
             truncate_dim=truncate_dim,
         )
-        # The host takes a dict and copies its texts; a sequence that reads its slices from the disk serves as well.
+        # The base class takes a dict and copies its texts; a sequence that reads slices from the disk serves as well.
         texts: Any = pool.passages
         self.corpus_ids, self.corpus = pool.passage_ids, texts
         self.rankings: Rankings = {}
+        languages = {query.id: query.language for query in pool.queries}
+        self._languages = {
+            "query": [languages[query] for query in self.queries_ids],
+            "document": [pool.languages[passage] for passage in self.corpus_ids],
+        }
+        #: Text whose language has no mean was centred by the joint one, of a model that is centred by language.
+        self.joint_mean = False
 
     def search(self, model: SentenceTransformer) -> Rankings:
         """The best passages of each query, best first.
@@ -73,6 +82,7 @@ class DenseSearch(InformationRetrievalEvaluator):
         """
         self.score_functions = self._model_score_functions(model)
         self.score_function_names = sorted(self.score_functions)
+        self._encoded = {"query": 0, "document": 0}
         self.compute_all_metrics(model)
         return self.rankings
 
@@ -84,13 +94,35 @@ class DenseSearch(InformationRetrievalEvaluator):
         return super().compute_metrics(queries_result_list)
 
     def embed_inputs(self, *args: Any, **kwargs: Any) -> Any:
-        embeddings: Any = super().embed_inputs(*args, **kwargs)
-        rows: Tensor = embeddings
+        (model, sentences), role = args, kwargs["encode_fn_name"]
+        # Chunks of passages come in order, each once.
+        first = self._encoded[role]
+        self._encoded[role] = first + len(sentences)
+        tasks, joint = language_tasks(model, self._languages[role][first : self._encoded[role]])
+        self.joint_mean |= joint
+        rows: Tensor
+        if any(tasks):
+            rows = self._by_language(model, list(sentences), tasks, kwargs)
+        else:
+            rows = super().embed_inputs(*args, **kwargs)  # type: ignore[assignment]
         bad = ~torch.isfinite(rows).all(dim=1) | ~rows.any(dim=1)
         if bool(bad.any()):
-            what = "queries" if kwargs.get("encode_fn_name") == "query" else "passages"
             raise ValueError(
-                f"embeddings of {what} must be finite and not zero: {int(bad.sum()):,} of {len(bad):,} are not; check "
-                "the model and its precision."
+                f"embeddings of {'queries' if role == 'query' else 'passages'} must be finite and not zero: "
+                f"{int(bad.sum()):,} of {len(bad):,} are not; check the model and its precision."
             )
-        return embeddings
+        return rows
+
+    def _by_language(self, model: Any, texts: list[str], tasks: list[str | None], options: dict[str, Any]) -> Tensor:
+        """Each language less its mean, which is put into the model, since ``encode_query`` has a task of its own."""
+        centring = saved_centring(model)
+        if centring is None:
+            raise ValueError("of routes by language, retrieval takes those of centred models only: got others.")
+        rows: dict[int, Tensor] = {}
+        for task in dict.fromkeys(tasks):
+            places = [place for place, own in enumerate(tasks) if own == task]
+            mean = centring.joint if task is None else centring.languages[task]
+            one = centred_model(model, Centring(mean, {}))
+            vectors: Any = super().embed_inputs(one, [texts[place] for place in places], **options)
+            rows |= dict(zip(places, vectors))
+        return torch.stack([rows[place] for place in range(len(texts))])

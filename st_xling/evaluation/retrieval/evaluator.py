@@ -1,4 +1,4 @@
-"""Retrieval by language, as one of the host's evaluators."""
+"""Retrieval by language, as an evaluator of sentence-transformers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ POOLS = ("separate", "mixed")
 class RetrievalEvaluator(SignedEvaluator):
     """MRR@100 and Recall@100 (or other measures) per language, and their macro average.
 
-    The host's ``InformationRetrievalEvaluator`` embeds and ranks, ir_measures counts. Passages are read and embedded
-    chunk by chunk: see :class:`DenseSearch`.
+    Sentence-transformers' ``InformationRetrievalEvaluator`` embeds and ranks, ir_measures counts. Passages are read and
+    embedded chunk by chunk: see :class:`DenseSearch`.
 
     Args:
         sets: Of :func:`~st_xling.data.retrieval.read_retrieval_set`, each with passages of another language.
@@ -78,6 +78,11 @@ class RetrievalEvaluator(SignedEvaluator):
         self.pools: list[RetrievalPool] = [mixed_pool(sets)] if pool == "mixed" else separate_pools(sets)
 
     @property
+    def languages(self) -> list[str]:
+        """Of queries and passages."""
+        return sorted({code for found in self.sets for code in (found.language, *found.queries)})
+
+    @property
     def signature(self) -> str:
         """What a figure depends on besides the model; the eight hex digits identify texts and judgements."""
         digest = hashlib.sha256("\n".join(pool.sha256 for pool in self.pools).encode()).hexdigest()[:8]
@@ -99,7 +104,15 @@ class RetrievalEvaluator(SignedEvaluator):
             "show_progress_bar": self.show_progress_bar,
             "truncate_dim": self.truncate_dim,
         }
-        return self._report(lambda pool: DenseSearch(pool, **options).search(model))
+        self.joint_mean = False
+
+        def search(pool: RetrievalPool) -> Rankings:
+            dense = DenseSearch(pool, **options)
+            rankings = dense.search(model)
+            self.joint_mean |= dense.joint_mean
+            return rankings
+
+        return self._report(search)
 
     def bm25_report(self, **options: Any) -> RetrievalReport:
         """Figures of BM25 over the same queries and passages; ``options`` of :class:`Bm25`."""

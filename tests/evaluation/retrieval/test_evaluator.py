@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from st_xling.data.retrieval import RetrievalSet, read_retrieval_set
 from st_xling.evaluation.retrieval import (
@@ -28,6 +29,7 @@ from st_xling.evaluation.retrieval.measures import Measures
 from st_xling.evaluation.retrieval.words import words
 from st_xling.mining.two_stage.candidates import FirstStage
 from st_xling.mining.two_stage.text_records import TextRecords
+from st_xling.models.centre import Centring, centred_model
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, translated
 
 
@@ -65,6 +67,28 @@ def test_figures_by_plain_loops(model: Any, sets: list[RetrievalSet]) -> None:
         assert metrics[f"t_{label}_Recall@5"] == pytest.approx(sum(rank <= 5 for rank in ranks) / 8, rel=1e-9)
     assert metrics["t_mean_MRR@3"] == pytest.approx(sum(means) / 4, rel=1e-9)
     assert metrics["t_xx_MRR@3"] == 1 and 0 < metrics["t_en-xx_MRR@3"] < 1
+
+
+def test_a_model_centred_by_language(model: Any, sets: list[RetrievalSet], caplog: pytest.LogCaptureFixture) -> None:
+    """Queries and passages less the mean of their own language, in chunks too; the joint mean is signed."""
+    means = {"xx": torch.linspace(-0.3, 0.3, 16), "eng": torch.linspace(0.3, -0.2, 16)}
+    centred = centred_model(model, Centring(torch.zeros(16), means))
+    pool = mixed_pool(sets)
+    search = DenseSearch(pool, k=5)
+    search.corpus_chunk_size = 3
+    found = search.search(centred)
+    tasks = {"xx": "xx", "en": "eng"}
+    codes = [pool.languages[name] for name in pool.passage_ids]
+    passages = np.stack([centred.encode(text, task=tasks[code]) for text, code in zip(pool.passages[:], codes)])
+    for query in pool.queries:
+        scores = passages @ centred.encode(query.text, task=tasks[query.language])
+        best = sorted(zip(pool.passage_ids, scores.tolist()), key=lambda hit: (-round(hit[1], 5), hit[0]))[:5]
+        assert [score for _, score in found[query.id]] == pytest.approx([score for _, score in best], abs=1e-5)
+    evaluator = RetrievalEvaluator(sets, pool="mixed", name="t")
+    evaluator(centred)
+    assert "centre:" not in evaluator.signature
+    evaluator(centred_model(model, Centring(torch.zeros(16), {"xx": means["xx"]})))
+    assert "|centre:joint|" in evaluator.signature and "text of en is centred" in caplog.text
 
 
 def test_figures_are_the_hosts(model: Any, sets: list[RetrievalSet]) -> None:
