@@ -19,10 +19,10 @@ from st_xling.evaluation.languages import TATOEBA_GROUPS
 from st_xling.losses import TranslationRankingLoss
 from st_xling.models import tiny_encoder
 from st_xling.models.tiny import Architecture
-from tests.cross_encoder.aligned_sentences import question, squad
-from tests.cross_encoder.insurance_files import write_translation, write_v2
-from tests.evaluation.transfer.sets import LABELS, entities, pair_lines, treebank
+from tests.data.reranking.aligned_sentences import question, squad
+from tests.data.reranking.insurance_files import write_translation, write_v2
 from tests.retrieval_files import beir, json_lines, lines
+from tests.training.transfer.sets import LABELS, entities, pair_lines, treebank
 from tests.xquad_r_files import write_xquad_r
 
 STAND_IN = {"fi": "es", "ar": "vi", "ko": "zh", "sw": "es"}

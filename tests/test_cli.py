@@ -248,7 +248,7 @@ def watch(event, words):
 sys.addaudithook(watch)
 """,
     "deleted": """
-import st_xling.commands.demo as demo
+import st_xling.cli.demo as demo
 class Bar:
     def __del__(self):
         interrupt()

@@ -15,7 +15,7 @@ import pytest
 
 from st_xling import __version__
 from st_xling.cli import build_parser, main
-from st_xling.commands import encode as command
+from st_xling.cli import encode as command
 from st_xling.mining import EmbeddingStore, encode
 from tests.training.children import Death, st_xling
 

@@ -39,7 +39,8 @@ def test_commands_of_results_parse():
 
 def modules() -> list[str]:
     found = pkgutil.walk_packages(st_xling.__path__, "st_xling.")
-    return [module.name for module in found]
+    moved = {"st_xling.cross_encoder"}
+    return [module.name for module in found if module.name not in moved and not module.name.endswith("__main__")]
 
 
 @pytest.mark.parametrize("name", modules())

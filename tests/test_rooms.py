@@ -15,12 +15,12 @@ ROOMS = [
     "models",
     "losses",
     "training",
-    "cross_encoder",
     "mining",
+    "reranking",
     "evaluation",
     "metrics",
     "hub",
-    "commands",
+    "cli",
 ]
 HOUSE = Path(st_xling.__file__).parent
 
@@ -41,8 +41,8 @@ def imported_rooms(file: Path) -> set[str]:
 
 @pytest.mark.parametrize("room", [room for room in ROOMS if (HOUSE / room).is_dir()])
 def test_a_room_imports_only_those_before_it(room: str) -> None:
-    later = set(ROOMS[ROOMS.index(room) + 1 :]) | {"cli", "demo"}
-    if room == "commands":
+    later = set(ROOMS[ROOMS.index(room) + 1 :]) | {"cli", "demo"} - {room}
+    if room == "cli":
         later.discard("demo")  # `st-xling demo` calls it
     files = sorted((HOUSE / room).rglob("*.py"))
     assert files

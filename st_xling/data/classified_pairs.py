@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.data.faults import FaultLog
-from st_xling.data.languages import canonical_language
 from st_xling.data.lines import read_lines
 from st_xling.data.records import json_objects
+from st_xling.utils.languages import canonical_language
 
 FIRST = ("sentence1", "premise")
 SECOND = ("sentence2", "hypothesis", "hypo")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from st_xling.data.languages import is_two_letter_code
+from st_xling.utils.languages import is_two_letter_code
 
 NAMED_PAIRS = (("source", "target"), ("src", "tgt"), ("sentence1", "sentence2"))
 """Column names taken as source and target, in this order of preference."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from st_xling.data.columns import ColumnPair, find_columns
 from st_xling.data.faults import FaultLog
-from st_xling.data.languages import resolve_pair
 from st_xling.data.lines import read_lines
 from st_xling.data.pairs import PairCollector
 from st_xling.data.tsv import check_positions, collect_rows
+from st_xling.utils.languages import resolve_pair
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from st_xling.data.faults import FaultLog
-from st_xling.data.languages import is_code, pair_in_name
 from st_xling.data.lines import read_lines
 from st_xling.data.pairs import PairCollector
+from st_xling.utils.languages import is_code, pair_in_name
 
 if TYPE_CHECKING:
     from datasets import Dataset

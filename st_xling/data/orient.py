@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from st_xling.data.free_name import free_name
-from st_xling.data.languages import UNKNOWN, canonical_language
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.streams import head
+from st_xling.utils.languages import UNKNOWN, canonical_language
 
 HEAD_ROWS = 1000
 """Rows of a stream that are looked at for its languages."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from st_xling.data.faults import FaultLog, ParallelTextError
-from st_xling.data.languages import UNKNOWN
+from st_xling.utils.languages import UNKNOWN
 
 if TYPE_CHECKING:
     from datasets import Dataset

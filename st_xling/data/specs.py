@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from st_xling.data.columns import ColumnPair
 from st_xling.data.free_name import free_name
-from st_xling.data.languages import UNKNOWN
 from st_xling.data.orient import check_languages, language_pairs
 from st_xling.data.pairs import COLUMNS, require_rows
 from st_xling.data.phrasebook_spec import PhrasebookSpec, is_phrasebook, parse_phrasebook
@@ -19,6 +18,7 @@ from st_xling.data.sample import SAMPLE_OPTIONS, Sample, sample_rows
 from st_xling.data.spec_options import SpecOption, read_options, split_options
 from st_xling.data.stream_parallel import stream_parallel
 from st_xling.data.streams import head
+from st_xling.utils.languages import UNKNOWN
 
 if TYPE_CHECKING:
     from datasets import Dataset

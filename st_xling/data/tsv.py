@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from st_xling.data.columns import ColumnPair
 from st_xling.data.faults import FaultLog
-from st_xling.data.languages import resolve_pair
 from st_xling.data.lines import read_lines
 from st_xling.data.pairs import PairCollector
+from st_xling.utils.languages import resolve_pair
 
 if TYPE_CHECKING:
     from datasets import Dataset

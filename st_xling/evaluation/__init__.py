@@ -37,7 +37,6 @@ from st_xling.evaluation.bucc_table import bucc_table
 from st_xling.evaluation.kept_figures import KeptFigures, keep_figures, read_kept_figures
 from st_xling.evaluation.language_matrix import ranking_matrix
 from st_xling.evaluation.languages import TATOEBA_GROUPS, resolve_languages
-from st_xling.evaluation.nearest import nearest, retrieval_accuracy
 from st_xling.evaluation.precision_at import precision_at, translation_ranks
 from st_xling.evaluation.ranking import (
     RankingScores,
@@ -48,6 +47,7 @@ from st_xling.evaluation.ranking import (
 )
 from st_xling.evaluation.tatoeba_table import TatoebaResult, tatoeba_results, tatoeba_table
 from st_xling.evaluation.weighted_f1 import weighted_f1
+from st_xling.utils.nearest import nearest, retrieval_accuracy
 
 if TYPE_CHECKING:
     from st_xling.evaluation.bucc import BuccEvaluator

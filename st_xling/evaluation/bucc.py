@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling.data.languages import pair_languages
 from st_xling.evaluation.bucc_corpora import Corpora, IndexedCorpus, indexed_corpora
 from st_xling.evaluation.bucc_table import FIGURES
 from st_xling.evaluation.mining_scores import JudgedPairs, MiningScores
 from st_xling.evaluation.mining_thresholds import row_thresholds
 from st_xling.evaluation.score_histogram import ScoreHistogram
-from st_xling.evaluation.signatures import sha8
 from st_xling.evaluation.signed import Figures, SignedEvaluator
 from st_xling.mining.mine import mine
 from st_xling.mining.thresholds.gold import correct_pairs
+from st_xling.utils.languages import pair_languages
+from st_xling.utils.signature import sha8
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from st_xling.data.languages import ALIASES, canonical_language
+from st_xling.utils.languages import ALIASES, canonical_language
 
 
 def _codes(text: str) -> tuple[str, ...]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling.data.languages import canonical_language, pair_languages
 from st_xling.evaluation.precision_at import precision_at
-from st_xling.evaluation.signatures import sha8
 from st_xling.evaluation.signed import Figures, SignedEvaluator
 from st_xling.evaluation.tatoeba_pairs import Pairs, aligned_pairs
+from st_xling.utils.languages import canonical_language, pair_languages
+from st_xling.utils.signature import sha8
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

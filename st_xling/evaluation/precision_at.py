@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from st_xling.mining.cosines import Embeddings, check_pair, exact_cosines, on_grid
+from st_xling.utils.cosines import Embeddings, check_pair, exact_cosines, on_grid
 
 
 def translation_ranks(queries: Embeddings, corpus: Embeddings, *, block: int = 1024) -> np.ndarray:
     """How many corpus vectors come before row ``i`` in the order of query ``i``: 0 where it is the nearest.
 
-    Of equal cosines the lowest index comes first, as in :func:`~st_xling.evaluation.nearest`. At most
+    Of equal cosines the lowest index comes first, as in :func:`~st_xling.utils.nearest`. At most
     ``block * block`` cosines are held at a time.
 
     Args:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.evaluation.languages import TATOEBA_GROUPS, resolve_languages
-from st_xling.evaluation.nearest import retrieval_accuracy
-from st_xling.evaluation.signatures import sha8
 from st_xling.evaluation.signed import Figures, SignedEvaluator
 from st_xling.evaluation.tatoeba_pairs import Pairs, aligned_pairs, english_columns, whole_groups
 from st_xling.evaluation.tatoeba_table import tatoeba_results
+from st_xling.utils.nearest import retrieval_accuracy
+from st_xling.utils.signature import sha8
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from st_xling.data.languages import canonical_language
 from st_xling.evaluation.languages import TATOEBA_GROUPS
+from st_xling.utils.languages import canonical_language
 
 if TYPE_CHECKING:
     from datasets import Dataset

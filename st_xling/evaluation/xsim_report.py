@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from st_xling.evaluation.encode_once import encode_once, language_tasks
-from st_xling.evaluation.signatures import sha8, sign
 from st_xling.mining.xsim import xsim
+from st_xling.models.encode_once import encode_once, language_tasks
+from st_xling.utils.signature import sha8, sign
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

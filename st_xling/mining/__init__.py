@@ -1,10 +1,8 @@
 """Mining: two piles of sentence embeddings → scored translation pairs.
 
-``files``       what is on disk whole or not at all; the folder of a long command's work
 ``text``        sentences of large files, one after another or by row; duplicates as one; any sentence in one TSV cell
 ``stores``      embeddings on disk that read like one array; LASER's raw files too
 ``embedding``   text files → a store of embeddings; killed, it goes on
-``cosines``     cosines that do not depend on blocks, order or machine
 ``search``      the exact search: one pass over those cosines, in bounded memory
 ``neighbours``  exact k nearest neighbours in both directions, by that search
 ``approximate`` the same for millions of sentences: near cells only, re-scored exactly, its recall measured
@@ -18,7 +16,6 @@
                 what a model says of it in its ``mining.json``
 ``guards``      mined pairs turned down with a reason: copies, lengths, numbers, languages, hubs
 ``pipeline``    text files → a file of pairs; a file of pairs → the same with scores; what that will take
-``two_stage``   passages found by a bi-encoder or given as candidates → ranked by a cross-encoder
 """
 
 from importlib import import_module
@@ -47,8 +44,6 @@ if TYPE_CHECKING:
     from st_xling.mining.pipeline.mine_texts import mine_texts
     from st_xling.mining.pipeline.plan_mining import plan_mining
     from st_xling.mining.pipeline.score_texts import score_texts
-    from st_xling.mining.two_stage.rerank_texts import rerank_texts
-    from st_xling.mining.two_stage.search_texts import search_texts
 
 __all__ = [
     "MARGINS",
@@ -84,10 +79,8 @@ __all__ = [
     "precision_recall_f1",
     "publish_thresholds",
     "published_thresholds",
-    "rerank_texts",
     "score_pairs",
     "score_texts",
-    "search_texts",
     "tsv_cells",
     "tsv_line",
     "unescape",
@@ -99,9 +92,7 @@ _LOADED_ON_USE = {
     "encode": "embedding.encode",
     "mine_texts": "pipeline.mine_texts",
     "plan_mining": "pipeline.plan_mining",
-    "rerank_texts": "two_stage.rerank_texts",
     "score_texts": "pipeline.score_texts",
-    "search_texts": "two_stage.search_texts",
 }  # it needs sentence-transformers, slow to import; vectors do not
 
 

@@ -8,9 +8,9 @@ import sys
 import torch
 from tqdm import tqdm
 
-from st_xling.mining.cosines import Embeddings, check_shapes
 from st_xling.mining.neighbours import Neighbours, neighbours
 from st_xling.mining.ray.cluster import import_ray
+from st_xling.utils.cosines import Embeddings, check_shapes
 
 #: Names that ``method`` may take; ``auto`` chooses by the size of the sides.
 METHODS = ("exact", "approximate", "auto")

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from st_xling.mining.cosines import Embeddings
 from st_xling.mining.find import find_neighbours
 from st_xling.mining.margins import margin_scores
 from st_xling.mining.neighbours import Neighbours
+from st_xling.utils.cosines import Embeddings
 
 #: Names that ``retrieval`` may take.
 RETRIEVALS = ("forward", "backward", "intersect", "max")

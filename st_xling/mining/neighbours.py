@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from st_xling.mining.cosines import Embeddings, check_shapes
 from st_xling.mining.search.blocks import Blocks, block_sizes
 from st_xling.mining.search.keys import MAX_ROWS, cosines_of, indices_of
 from st_xling.mining.search.search import search
 from st_xling.mining.search.search_state import SearchState
 from st_xling.mining.search.side import Side
+from st_xling.utils.cosines import Embeddings, check_shapes
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ def neighbours(
 
     Rounded products, each computed once for its row and its column, only decide which pairs are looked at: in bfloat16
     where the processor is faster in it, then in float32. Those pairs are scored and compared by the cosines of
-    :mod:`st_xling.mining.cosines`, free of rounding until the last step, and by index among equals. So the result is
+    :mod:`st_xling.utils.cosines`, free of rounding until the last step, and by index among equals. So the result is
     exact, and the same to the last bit for any blocks, threads and device.
 
     Beyond the inputs, which may be memory maps larger than the memory and are read block by block, a search takes

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from st_xling.mining.cosines import Embeddings, as_embeddings
 from st_xling.mining.find import find_neighbours
 from st_xling.mining.margins import margin_scores
 from st_xling.mining.neighbours import Neighbours
 from st_xling.mining.search.side import Side, pair_cosines
+from st_xling.utils.cosines import Embeddings, as_embeddings
 
 
 def score_pairs(
@@ -73,7 +73,7 @@ def aligned_cosines(source_embeddings: Embeddings, target_embeddings: Embeddings
 
 
 def check_aligned(source_embeddings: Embeddings, target_embeddings: Embeddings) -> tuple[Embeddings, Embeddings]:
-    """Raise unless both sides have one row a pair; returns them by :func:`~st_xling.mining.cosines.as_embeddings`."""
+    """Raise unless both sides have one row a pair; returns them by :func:`~st_xling.utils.cosines.as_embeddings`."""
     source = as_embeddings(source_embeddings, "source_embeddings")
     target = as_embeddings(target_embeddings, "target_embeddings")
     if source.shape[:1] != target.shape[:1]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.mining.cosines import Embeddings
 from st_xling.mining.mine import mine
 from st_xling.mining.score_pairs import check_aligned
+from st_xling.utils.cosines import Embeddings
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize, Router
 from torch import Tensor, nn
 
-from st_xling.data.languages import canonical_language
 from st_xling.models.view import rebuilt
+from st_xling.utils.languages import canonical_language
 
 Centre = Literal["per_language", "joint", "none"]
 

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from st_xling.data.languages import canonical_language
 from st_xling.losses.combined import CombinedLoss, Term
 from st_xling.training.objectives import OBJECTIVES
 from st_xling.training.recipe import Recipe
 from st_xling.training.weights import LinearRamp, ScheduledWeights
+from st_xling.utils.languages import canonical_language
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ from sentence_transformers.base.trainer import BaseTrainer
 from torch import Tensor
 
 from st_xling.models.adapters import has_adapters
+from st_xling.models.lora import load_adapters
 from st_xling.training.finite_trainer import FiniteTrainer
-from st_xling.training.lora import load_adapters
 
 
 class GuardedTrainer(FiniteTrainer, BaseTrainer):

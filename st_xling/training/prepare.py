@@ -17,11 +17,11 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from st_xling.data.text_columns import column_texts
 from st_xling.losses import CachedLoss
 from st_xling.models import VocabularyHead, load_encoder, tiny_encoder
+from st_xling.models.lora import add_lora, check_start, trained_share
 from st_xling.training import processes
 from st_xling.training.arguments import training_arguments
 from st_xling.training.auto_batch import choose_mini_batch
 from st_xling.training.build import build_loss, scheduled_weights
-from st_xling.training.lora import add_lora, check_start, trained_share
 from st_xling.training.mixture import COLUMNS, Mixture, tell_mixture
 from st_xling.training.progress import StderrProgress
 from st_xling.training.recipe import AUTO, Recipe

@@ -11,12 +11,12 @@ from typing import Any
 from transformers import SchedulerType
 
 from st_xling.data.balance import check_balance
-from st_xling.data.languages import is_code
-from st_xling.training.lora_options import LoraOptions, check_lora
+from st_xling.models.lora_options import LoraOptions, check_lora
 from st_xling.training.objectives import OBJECTIVES
 from st_xling.training.recipe_files import names_in, read_recipe
 from st_xling.training.strict_keys import check_keys, merge, read_options, read_value, set_key
 from st_xling.training.weights import read_weight
+from st_xling.utils.languages import is_code
 
 _HERE = "st_xling.training"
 BATCHES = ("mixed", "one_pair")

@@ -16,10 +16,10 @@ from tqdm import tqdm
 from st_xling._version import __version__
 from st_xling.data.orient import orient
 from st_xling.models.adapters import without_adapters
+from st_xling.models.lora import end_lora, require_peft
 from st_xling.training import processes
 from st_xling.training.checkpoint import seal
 from st_xling.training.leak_check import OnLeak, check_leaks
-from st_xling.training.lora import end_lora, require_peft
 from st_xling.training.mixture import Mixture, add_mono, fingerprint, prepare
 from st_xling.training.prepare import Job, check_tiny, model_name, prepare_trainer, same_start
 from st_xling.training.progress import StderrProgress

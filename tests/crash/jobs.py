@@ -15,9 +15,9 @@ import numpy as np
 from st_xling.data.phrasebook import mining_phrases, parallel_phrases
 from st_xling.models import tiny_encoder
 from tests.crash.points import Zygote
-from tests.cross_encoder.tiny_cross_encoder import tiny_cross_encoder
-from tests.evaluation.transfer.sets import write_encoder, write_set
+from tests.models.tiny_cross_encoder import tiny_cross_encoder
 from tests.retrieval_files import json_lines, lines
+from tests.training.transfer.sets import write_encoder, write_set
 
 TINY = "--tiny hidden_size=16 --tiny layers=2 --tiny vocabulary=300 --tiny heads=2 --tiny max_length=24"
 DAP = f"train dap --data de-en=pairs.tsv --dev none --max-steps 2 --eval-steps 1 --batch-size 8 {TINY}"

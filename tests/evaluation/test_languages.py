@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from st_xling import evaluation
-from st_xling.data.languages import canonical_language
 from st_xling.evaluation import TATOEBA_GROUPS, resolve_languages
+from st_xling.utils.languages import canonical_language
 
 XTREME = "af ar bg bn de el es et eu fa fi fr he hi hu id it ja jv ka kk ko ml mr nl pt ru sw ta te th tl tr ur vi zh"
 

@@ -12,10 +12,10 @@ from datasets import Dataset
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
 from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 
-from st_xling.cross_encoder.pools.candidate_pool import CandidatePool, CandidatePools
+from st_xling.data.reranking.candidate_pool import CandidatePool, CandidatePools
 from st_xling.evaluation import RerankingEvaluator
 from tests.conftest import PAIRS
-from tests.cross_encoder.tiny_cross_encoder import tiny_cross_encoder
+from tests.models.tiny_cross_encoder import tiny_cross_encoder
 
 ENGLISH, OTHERS = [english for _, english in PAIRS], [other for other, _ in PAIRS]
 

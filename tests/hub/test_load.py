@@ -229,11 +229,11 @@ LOCAL = """
 import os
 from pathlib import Path
 from sentence_transformers import CrossEncoder
-from st_xling.cross_encoder.heads import cross_encoder
+from st_xling.models.cross_encoder import cross_encoder
 from st_xling.hub import load
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.layers import cut_to_layer
-from st_xling.training.retrieval.encoders import separate_encoders
+from st_xling.training.retriever.encoders import separate_encoders
 parent, name, out = words
 os.chdir(parent)
 encoder = load_encoder(name)

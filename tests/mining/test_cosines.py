@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from st_xling.mining.cosines import GRID_BITS, exact_cosines, on_grid
+from st_xling.utils.cosines import GRID_BITS, exact_cosines, on_grid
 from tests import reference_mining as reference
 
 

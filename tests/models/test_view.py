@@ -12,7 +12,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 
 from st_xling.models.layers import cut_to_layer
 from st_xling.models.view import view
-from st_xling.training.retrieval import separate_encoders
+from st_xling.training.retriever import separate_encoders
 
 TEXTS = ["我买了三本旧书。", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂"]
 

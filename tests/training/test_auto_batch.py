@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformerTrainingArguments
 
 from st_xling.cli import build_parser
-from st_xling.commands.train import overrides
+from st_xling.cli.train import overrides
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.models import tiny_encoder

@@ -9,14 +9,14 @@ import pytest
 import torch
 import yaml
 
-from st_xling.cross_encoder import load_cross_encoder_recipe
-from st_xling.evaluation.transfer.tasks import FineTuning
 from st_xling.training import ModelOptions, Recipe, TrainingOptions, build_loss, load_recipe, recipe_names
 from st_xling.training.adapter import load_adapter_recipe
 from st_xling.training.objectives import OBJECTIVES
 from st_xling.training.prepare import check_tiny
-from st_xling.training.retrieval import load_retrieval_recipe
+from st_xling.training.reranker.recipe_files import load_cross_encoder_recipe
+from st_xling.training.retriever import load_retrieval_recipe
 from st_xling.training.strict_keys import merge, option_types, set_key
+from st_xling.training.transfer.tasks import FineTuning
 
 DAP: dict[str, Any] = {"losses": {"translation_ranking": {"weight": 1.0}, "representation_translation": {"layers": 1}}}
 
@@ -374,7 +374,7 @@ def test_what_is_no_recipe(tmp_path: Path) -> None:
 
 
 def test_set_takes_mappings_with_each_key_once() -> None:
-    from st_xling.commands.train import _pairs
+    from st_xling.cli.train import _pairs
 
     assert _pairs(["losses.tlm={weight: 0.5}"], "--set") == {"losses.tlm": {"weight": 0.5}}
     for given in (["a={weight: 1, weight: 2}"], ["a=1", "a=2"], ["a=" + "[" * 3000]):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from st_xling.cli import build_parser, main
-from st_xling.commands.parser import FOLDERS, INPUTS, OUTPUTS
+from st_xling.cli.parser import FOLDERS, INPUTS, OUTPUTS
 from st_xling.utils.paths import check_outputs, existing_paths
 
 

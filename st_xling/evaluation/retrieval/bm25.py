@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from st_xling.evaluation.retrieval.extra import require
 from st_xling.evaluation.retrieval.measures import Rankings
 from st_xling.evaluation.retrieval.pool import RetrievalPool
 from st_xling.evaluation.retrieval.words import words
+from st_xling.utils.extras import require
 
 
 class Bm25:

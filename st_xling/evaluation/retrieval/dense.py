@@ -8,10 +8,10 @@ import torch
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 from torch import Tensor
 
-from st_xling.evaluation.encode_once import language_tasks
 from st_xling.evaluation.retrieval.measures import Rankings
 from st_xling.evaluation.retrieval.pool import RetrievalPool
 from st_xling.models.centre import Centring, centred_model, saved_centring
+from st_xling.models.encode_once import language_tasks
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from st_xling.evaluation.retrieval.extra import require
 from st_xling.evaluation.retrieval.pool import PoolQuery
+from st_xling.utils.extras import require
 
 Rankings = dict[str, list[tuple[str, float]]]
 """Query id → ids and scores of passages, best first."""

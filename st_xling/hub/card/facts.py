@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.languages import UNKNOWN
 from st_xling.evaluation.kept_figures import RESULTS_FILE, KeptFigures, read_kept_figures
 from st_xling.hub.card.found import look_around
 from st_xling.hub.card.judged import Judged
@@ -20,6 +19,7 @@ from st_xling.hub.card.run_command import flag_values, shown_command
 from st_xling.hub.card.sources import DataSource, data_sources, spec_languages
 from st_xling.mining.thresholds.published import PublishedThreshold, published_thresholds
 from st_xling.utils.io import check_shape, read_json_object
+from st_xling.utils.languages import UNKNOWN
 
 _PAIR = re.compile(r"(?:\w+:)?([a-z]{2,3})-([a-z]{2,3})(?:-\d+)?|(?:queries|others):([a-z]{2,3})(?:[-:].*)?")
 _SPEC_FLAGS = ("--data", "--parallel", "--others", "--xpi-data")

@@ -47,7 +47,7 @@ def _of_adapters(recipe: Mapping[str, Any]) -> list[type[nn.Module]]:
 
 
 def _of_cross_encoders(recipe: Mapping[str, Any]) -> list[type[nn.Module]]:
-    from st_xling.cross_encoder.training.ranking_losses import RankingLoss, loss_names
+    from st_xling.training.reranker.ranking_losses import RankingLoss, loss_names
 
     if "strategy" not in recipe:
         return []

@@ -11,8 +11,8 @@ from typing import Any, cast
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 
-from st_xling.data.languages import is_code
 from st_xling.utils.io import check_shape, read_json_object, write_json
+from st_xling.utils.languages import is_code
 
 CARD_FILE = "card.json"
 _VERSION = 1

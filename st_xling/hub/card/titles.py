@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from st_xling.data.languages import canonical_language
 from st_xling.hub.card.escaping import one_line
 from st_xling.hub.card.facts import CardFacts
+from st_xling.utils.languages import canonical_language
 
 _NAMES = (
     "afr:Afrikaans ara:Arabic ben:Bengali bul:Bulgarian ces:Czech cmn:Chinese dan:Danish deu:German ell:Greek "

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from st_xling.data.languages import canonical_language
 from st_xling.hub.card.escaping import fenced
 from st_xling.hub.card.facts import CardFacts
+from st_xling.utils.languages import canonical_language
 
 #: Stands for a model that is not on the Hub.
 PLACE = "path/to/this/folder"

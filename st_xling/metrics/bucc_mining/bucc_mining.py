@@ -6,7 +6,7 @@ import evaluate
 from st_xling import __version__
 from st_xling.evaluation.mining_scores import judge_pairs
 from st_xling.evaluation.mining_thresholds import row_thresholds
-from st_xling.evaluation.signatures import sha8
+from st_xling.utils.signature import sha8
 
 _DESCRIPTION = """\
 Bitext mining: scored pairs of sentence ids against gold pairs. Pairs that score at least a threshold are mined; the

@@ -5,9 +5,9 @@ import evaluate
 import numpy as np
 
 from st_xling import __version__
-from st_xling.evaluation.nearest import nearest
 from st_xling.evaluation.weighted_f1 import weighted_f1
 from st_xling.mining.xsim import xsim
+from st_xling.utils.nearest import nearest
 
 _DESCRIPTION = """\
 Similarity search on aligned sentences, as on Tatoeba: does each sentence's embedding find that of its translation among

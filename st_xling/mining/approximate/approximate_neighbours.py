@@ -11,12 +11,12 @@ from torch import Tensor
 
 from st_xling.mining.approximate.cell_search import search_cells
 from st_xling.mining.approximate.cells import part_into_cells
-from st_xling.mining.cosines import Embeddings, check_shapes
 from st_xling.mining.find import check_k
 from st_xling.mining.neighbours import Neighbours
 from st_xling.mining.search.exact_rows import exact_rows
 from st_xling.mining.search.keys import NOTHING, cosines_of, indices_of
 from st_xling.mining.search.side import Side
+from st_xling.utils.cosines import Embeddings, check_shapes
 
 #: Sentences of both sides together that share a cell, on average: fewer cost more cells to look at, more cost products.
 ROWS_PER_CELL = 600

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from st_xling.mining.cosines import Embeddings
 from st_xling.mining.embedding.text_encoder import EncodeOptions, Encoder
 from st_xling.mining.stores.laser_files import open_laser
 from st_xling.mining.stores.manifest import MANIFEST, ModelIdentity
 from st_xling.mining.stores.store import EmbeddingStore
 from st_xling.mining.text.distinct_text import DistinctText
+from st_xling.utils.cosines import Embeddings
 
 
 @dataclass(frozen=True, eq=False)

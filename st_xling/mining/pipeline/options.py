@@ -11,11 +11,8 @@ from typing import Any
 
 import torch
 
-from st_xling.mining.cosines import Embeddings
 from st_xling.mining.embedding.text_embeddings import VectorMakers, vectors_from
 from st_xling.mining.embedding.text_encoder import EncodeOptions, Encoder
-from st_xling.mining.files.deliver import Output, deliver, work_folder, work_path
-from st_xling.mining.files.work_folder import WorkFolder
 from st_xling.mining.find import check_search, find_neighbours
 from st_xling.mining.guards import GuardOptions
 from st_xling.mining.mine import check_choice
@@ -23,8 +20,11 @@ from st_xling.mining.neighbours import Neighbours
 from st_xling.mining.pipeline.guarded_pairs import check_guards
 from st_xling.mining.pipeline.pair_files import REJECTS, check_pair_format
 from st_xling.mining.stores.shard_files import check_format
+from st_xling.utils.cosines import Embeddings
+from st_xling.utils.deliver import Output, deliver, work_folder, work_path
 from st_xling.utils.devices import check_device
 from st_xling.utils.paths import check_outputs
+from st_xling.utils.work_folder import WorkFolder
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -17,7 +17,7 @@ def load_reranker(model: Any, device: str | None = None) -> tuple[CrossEncoder, 
     Raises:
         ValueError: If nothing can be loaded at that name, or what is there has no trained head of one score.
     """
-    from st_xling.cross_encoder.heads import cross_encoder
+    from st_xling.models.cross_encoder import cross_encoder
 
     if not isinstance(model, str):
         return model, None

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from st_xling.mining.cosines import Embeddings
 from st_xling.mining.embedding.text_embeddings import GivenEmbeddings, VectorMakers, embeddings_of
 from st_xling.mining.find import check_k
 from st_xling.mining.text.distinct_text import DistinctText
+from st_xling.utils.cosines import Embeddings
 
 
 class SideText(Protocol):
@@ -26,7 +26,7 @@ class SideText(Protocol):
 
 
 def search_task(command: str, texts: Mapping[str, str], makers: VectorMakers, *, k: int, method: str) -> dict[str, Any]:
-    """What embeddings and search depend on, for a :class:`~st_xling.mining.files.work_folder.WorkFolder`.
+    """What embeddings and search depend on, for a :class:`~st_xling.utils.work_folder.WorkFolder`.
 
     Args:
         command: Whose work it is.

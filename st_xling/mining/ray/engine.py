@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from st_xling.mining.cosines import Embeddings, check_pair, check_shapes
 from st_xling.mining.find import check_k
 from st_xling.mining.neighbours import Neighbours, neighbours
 from st_xling.mining.ray.cluster import cluster_cpus, ray_cluster
 from st_xling.mining.ray.rows import RowRange, pack, unpack
 from st_xling.mining.search.keys import NOTHING, cosines_of, indices_of, to_keys
+from st_xling.utils.cosines import Embeddings, check_pair, check_shapes
 
 # Sources of a task: as many amortise reading the targets, and fewer keep all workers busy to the end.
 _MOST_SOURCES, _TASKS_PER_CPU = 65_536, 4

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from st_xling.mining.cosines import Embeddings
+from st_xling.utils.cosines import Embeddings
 
 
 class RowRange:

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from st_xling.mining.cosines import Embeddings
 from st_xling.mining.search.blocks import block_sizes
 from st_xling.mining.search.search import search
 from st_xling.mining.search.search_state import SearchState
 from st_xling.mining.search.side import Side
+from st_xling.utils.cosines import Embeddings
 
 
 def exact_rows(own: Side, other: Side, rows: np.ndarray, *, k: int, memory_mib: int, progress: bool = False) -> Tensor:

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from st_xling.mining.cosines import Embeddings, check_shapes
 from st_xling.mining.neighbours import Neighbours
 from st_xling.mining.search.exact_rows import exact_rows
 from st_xling.mining.search.keys import cosines_of, indices_of
 from st_xling.mining.search.side import Side
+from st_xling.utils.cosines import Embeddings, check_shapes
 
 # Rows of the store compared at a time.
 _ROWS = 2**16

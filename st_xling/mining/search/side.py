@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from st_xling.mining.cosines import GRID_BITS, Embeddings, check_rows, lengths, on_grid
+from st_xling.utils.cosines import GRID_BITS, Embeddings, check_rows, lengths, on_grid
 
 # Outside this range float32 arithmetic could lose small coordinates; such rows take the slower way over the grid.
 _SHORTEST, _LONGEST = 1e-20, 1e20
@@ -24,7 +24,7 @@ def filter_error(dim: int) -> float:
     With :math:`u = 2^{-24}`: reading a coordinate, taking the reciprocal length and multiplying cost at most :math:`3u`
     relative on either side. A sum of ``dim`` products in any order, with or without fused operations, costs at most
     :math:`\gamma_{dim} = dim\,u / (1 - dim\,u)` of the sum of their absolute values, which is at most 1 by
-    Cauchy-Schwarz. The grid of :mod:`st_xling.mining.cosines` moves the cosine by at most
+    Cauchy-Schwarz. The grid of :mod:`st_xling.utils.cosines` moves the cosine by at most
     :math:`\sqrt{dim}\,2^{-26}`, and its rounding to float32 by :math:`u / 2`. The rest of the constant 16 covers the
     comparisons with bounds, themselves in float32.
 

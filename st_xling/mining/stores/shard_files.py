@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from st_xling.mining.cosines import Embeddings
+from st_xling.utils.cosines import Embeddings
 
 #: Names that ``dtype`` may take.
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}

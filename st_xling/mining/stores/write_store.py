@@ -8,11 +8,11 @@ from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
-from st_xling.mining.cosines import Embeddings
 from st_xling.mining.stores.manifest import Header, ModelIdentity
 from st_xling.mining.stores.store import EmbeddingStore
 from st_xling.mining.stores.writer import StoreWriter
 from st_xling.mining.text.survey import TextSurvey, hash_sentence
+from st_xling.utils.cosines import Embeddings
 
 
 def write_store(

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from st_xling.mining.cosines import Embeddings
 from st_xling.mining.stores.claim import check_folder, differences
 from st_xling.mining.stores.manifest import (
     JOURNAL,
@@ -24,6 +23,7 @@ from st_xling.mining.stores.manifest import (
     shard_from_json,
 )
 from st_xling.mining.stores.shard_files import check_format, shard_bytes, shard_rows_to_write
+from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import (
     TEMPORARY,
     append_line,

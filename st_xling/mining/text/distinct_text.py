@@ -9,8 +9,8 @@ from typing import Protocol, overload, runtime_checkable
 
 import numpy as np
 
-from st_xling.mining.cosines import Embeddings
 from st_xling.mining.text.folding import fold_duplicates
+from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import atomic_writer
 
 

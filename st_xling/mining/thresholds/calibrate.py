@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.mining.cosines import Embeddings, check_shapes
 from st_xling.mining.mine import mine
 from st_xling.mining.score_pairs import check_aligned
 from st_xling.mining.thresholds.intervals import wilson
 from st_xling.mining.thresholds.planting import Planting
+from st_xling.utils.cosines import Embeddings, check_shapes
 
 #: Sides whose sentences each retrieval decides about.
 _SIDES = {"forward": (0,), "backward": (1,), "intersect": (0, 1), "max": (0, 1)}

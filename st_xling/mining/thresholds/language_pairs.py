@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from st_xling.data.languages import canonical_language
+from st_xling.utils.languages import canonical_language
 
 _PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
 

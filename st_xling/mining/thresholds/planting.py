@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from st_xling.mining.cosines import Embeddings
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.thresholds.stacked import Stacked
+from st_xling.utils.cosines import Embeddings
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from st_xling.mining.cosines import Embeddings, float64_rows
+from st_xling.utils.cosines import Embeddings, float64_rows
 
 
 class Stacked:

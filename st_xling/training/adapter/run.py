@@ -13,7 +13,6 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from st_xling._version import __version__
-from st_xling.data.languages import UNKNOWN
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.adapters import has_adapters, merge_adapters
 from st_xling.models.layers import check_layer, cut_to_layer, layer_count
@@ -30,6 +29,7 @@ from st_xling.training.prepare import check_tiny, model_name
 from st_xling.training.run import TrainingInterrupted, dev_data
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.saving import save_run
+from st_xling.utils.languages import UNKNOWN
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from st_xling.mining import GuardOptions, calibrate, mine, mine_texts, neighbours, score_pairs, write_store, xsim
 from st_xling.mining.approximate.approximate_neighbours import approximate_neighbours
-from st_xling.mining.cosines import exact_cosines, on_grid
 from st_xling.mining.find import find_neighbours
+from st_xling.utils.cosines import exact_cosines, on_grid
 from tests.mining.test_neighbours import embeddings, small_integers
 
 pytestmark = pytest.mark.usefixtures("each_precision")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from st_xling.mining.files.work_folder import WorkFolder
+from st_xling.utils.work_folder import WorkFolder
 
 
 def test_taken_up_by_the_same_task_and_refused_to_another(tmp_path: Path) -> None:

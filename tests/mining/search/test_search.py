@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from st_xling.mining import neighbours
-from st_xling.mining.cosines import exact_cosines, on_grid
 from st_xling.mining.search import precision, shortlist
 from st_xling.mining.search.blocks import block_sizes
 from st_xling.mining.search.search_state import SearchState
 from st_xling.mining.search.side import Side, filter_error
+from st_xling.utils.cosines import exact_cosines, on_grid
 
 pytestmark = pytest.mark.usefixtures("each_precision")
 

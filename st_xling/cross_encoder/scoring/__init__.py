@@ -1,1 +1,0 @@
-"""Scores of many pairs, and passages in the order of their scores."""

@@ -1,1 +1,0 @@
-"""Recipes of cross-encoders and their training in stages."""

@@ -1,0 +1,266 @@
+"""InsuranceQA v2 and its Chinese translation: questions with pools of answers, aligned by number and label."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from st_xling.data.faults import FaultLog
+from st_xling.data.lines import read_bytes, read_lines
+from st_xling.data.reranking.aligned import AlignedPairs, known_languages
+from st_xling.data.reranking.candidate_pool import CandidatePools
+from st_xling.data.reranking.candidate_pools import candidate_pools
+
+PARTS = {"train": "train", "dev": "valid", "test": "test"}
+"""Our name of a split → that of its file."""
+
+POOL = 500
+"""Candidates of a question in the paper's sets."""
+
+_ANSWERS = "InsuranceQA.label2answer.token.encoded"
+_POOLS = "InsuranceQA.question.anslabel.token.{pool}.pool.solr.{part}.encoded"
+
+
+@dataclass(frozen=True)
+class PooledQuestions:
+    """Questions that each have a pool of candidates of their own; row ``i`` says the same in every language.
+
+    Attributes:
+        queries: Language → questions. *Shape:* ``(questions,)`` each
+        passages: The same languages → answers. *Shape:* ``(answers,)`` each
+        relevant: Numbers of each question's ground truths, in its pool or not. *Shape:* ``(questions,)``
+        candidates: Numbers of the answers in its pool. *Shape:* ``(questions,)``
+        query_ids: *Shape:* ``(questions,)``
+        passage_ids: *Shape:* ``(answers,)``
+    """
+
+    queries: Mapping[str, Sequence[str]]
+    passages: Mapping[str, Sequence[str]]
+    relevant: Sequence[Sequence[int]]
+    candidates: Sequence[Sequence[int]]
+    query_ids: Sequence[str]
+    passage_ids: Sequence[str]
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Codes, in the order of ``queries``."""
+        return tuple(self.queries)
+
+    def __len__(self) -> int:
+        return len(self.query_ids)
+
+    def select(self, rows: Iterable[int]) -> PooledQuestions:
+        """The questions of these numbers, in this order, with their pools."""
+        chosen = [int(row) for row in rows]
+        return replace(
+            self,
+            queries={code: [texts[row] for row in chosen] for code, texts in self.queries.items()},
+            relevant=[self.relevant[row] for row in chosen],
+            candidates=[self.candidates[row] for row in chosen],
+            query_ids=[self.query_ids[row] for row in chosen],
+        )
+
+    def aligned_pairs(self, *, negatives_per_positive: int = 1, hard_negatives: int = 0, seed: int = 0) -> AlignedPairs:
+        """Pairs to train on: each question with the relevant answers of its pool, label 1, and with others of it.
+
+        Questions whose pool holds no ground truth are left out, as the paper does.
+
+        Args:
+            negatives_per_positive: Drawn from the question's own pool for each relevant answer, as far as it reaches.
+            hard_negatives: Of no effect: all of a pool were retrieved for their likeness to the question.
+            seed: Of the draw.
+        Raises:
+            ValueError: No pool holds a ground truth.
+        """
+        rng = np.random.default_rng(seed)
+        rows: list[tuple[int, int, int]] = []
+        for row, (truths, pool) in enumerate(zip(self.relevant, self.candidates)):
+            right = [number for number in pool if number in set(truths)]
+            others = [number for number in pool if number not in set(truths)]
+            drawn = rng.permutation(len(others))[: negatives_per_positive * len(right)]
+            rows += [(row, number, 1) for number in right] + [(row, others[place], 0) for place in drawn.tolist()]
+        if not rows:
+            raise ValueError(f"expected pools with ground truths to train on: got none in {len(self):,} questions.")
+        return AlignedPairs(
+            {code: [texts[row] for row, _, _ in rows] for code, texts in self.queries.items()},
+            {code: [texts[number] for _, number, _ in rows] for code, texts in self.passages.items()},
+            [label for _, _, label in rows],
+        )
+
+    def pools(
+        self,
+        *,
+        query_languages: Iterable[str] | None = None,
+        passage_languages: Iterable[str] | None = None,
+        **options: Any,
+    ) -> CandidatePools:
+        """Pools to test on; arguments as of ``QuestionAnswering.pools``."""
+        asked = known_languages(query_languages or self.languages, self.languages)
+        shown = known_languages(passage_languages or self.languages, self.languages)
+        return candidate_pools(
+            {code: self.queries[code] for code in asked},
+            {code: self.passages[code] for code in shown},
+            self.relevant,
+            candidates=self.candidates,
+            query_ids=self.query_ids,
+            passage_ids=self.passage_ids,
+            **options,
+        )
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """What one folder holds in one language, under the release's own labels."""
+
+    texts: list[str]
+    answers: Mapping[str, str]
+    relevant: list[list[str]]
+    candidates: list[list[str]]
+
+
+def is_insurance_qa(folder: Path) -> bool:
+    """Whether a folder is in one of the two layouts that :func:`read_insurance_qa` reads."""
+    return folder.is_dir() and (_find(folder, _ANSWERS) or _translated(folder, "answers")) is not None
+
+
+def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train", pool: int | None = None) -> PooledQuestions:
+    """The questions of one split, each with its pool of answers.
+
+    Two layouts are known by their files. InsuranceQA v2 (English): ``vocabulary``,
+    ``InsuranceQA.label2answer.token.encoded`` and ``InsuranceQA.question.anslabel.token.500.pool.solr.train.encoded``,
+    whose lines are domain, question, ground truths and pool. Its translation (``insuranceqa-corpus-zh``):
+    ``pool/train.json`` with ``zh``, ``en``, ``answers`` and ``negatives``, and ``pool/answers.json``. Each file may be
+    gzipped. Both number questions and answers alike, so ``en`` may come from the first and ``zh`` from the second.
+
+    A question's candidates are the pool of the first folder in v2's layout, else the translation's answers and
+    negatives. A ground truth that the pool lacks is no candidate: the search that made the pool missed it.
+
+    Args:
+        folders: Language → folder.
+        split: ``train``, ``dev`` or ``test``.
+        pool: Size of v2's pools: 100, 500, 1000 or 1500; by default 500, as in the paper.
+    Raises:
+        FileNotFoundError: A file is missing; the message says which.
+        ValueError: Faulty lines or objects, labels and words that are not listed, a language that the folder lacks,
+            folders that differ in their questions' ground truths; ``pool`` without a folder in v2's layout.
+    Source:
+        Feng et al. 2015 (InsuranceQA); Chen et al. 2020 (XPR), section V-A-2.
+    """
+    encoded = {code: folder for code, folder in folders.items() if _find(folder, _ANSWERS) is not None}
+    if pool is not None and not encoded:
+        raise ValueError(f"pool={pool} chooses one of InsuranceQA v2's pools: the translation has one; leave it out.")
+    part = PARTS[split]
+    read = {
+        code: _read_encoded(folder, part, pool or POOL) if code in encoded else _read_translated(folder, part, code)
+        for code, folder in folders.items()
+    }
+    first = read[next(iter(encoded or folders))]
+    for code, other in read.items():
+        apart = sum(set(one) != set(two) for one, two in zip(first.relevant, other.relevant))
+        if len(other.texts) != len(first.texts) or apart:
+            raise ValueError(
+                f"expected the same questions in every folder: {folders[code]} has {len(other.texts):,}, of which "
+                f"{apart:,} have other ground truths, beside {len(first.texts):,}; take the releases of one version."
+            )
+    # Answers of no pool cost memory and are never shown.
+    labels = {label: None for column in (first.candidates, first.relevant) for row in column for label in row}
+    numbers = {label: number for number, label in enumerate(labels)}
+    for code, found in read.items():
+        lacking = [label for label in labels if label not in found.answers]
+        if lacking:
+            raise ValueError(
+                f"{folders[code]}: expected an answer for every label, got none for {len(lacking):,}, such as "
+                f"{lacking[0]}; is it of another version?"
+            )
+    return PooledQuestions(
+        {code: found.texts for code, found in read.items()},
+        {code: [found.answers[label] for label in labels] for code, found in read.items()},
+        [[numbers[label] for label in dict.fromkeys(row)] for row in first.relevant],
+        [[numbers[label] for label in row] for row in first.candidates],
+        [f"{split}/{row}" for row in range(len(first.texts))],
+        list(labels),
+    )
+
+
+def _read_encoded(folder: Path, part: str, pool: int) -> _Folder:
+    faults = FaultLog(can_skip=False, what="InsuranceQA")
+    vocabulary: dict[str, str] = {}
+    for _, _, (index, word) in _cells(folder, "vocabulary", 2, faults):
+        vocabulary[index] = word
+
+    def decoded(path: Path, number: int, text: str) -> str:
+        words = text.split()
+        unknown = [word for word in words if word not in vocabulary]
+        if unknown or not words:
+            faults.add(path, number, "unknown word", f"{unknown[0]} is not in vocabulary" if unknown else "no words")
+        return " ".join(vocabulary.get(word, "") for word in words)
+
+    answers = {
+        label: decoded(path, number, text) for number, path, (label, text) in _cells(folder, _ANSWERS, 2, faults)
+    }
+    found = _Folder([], answers, [], [])
+    for number, path, (_, question, truths, listed) in _cells(folder, _POOLS.format(pool=pool, part=part), 4, faults):
+        found.texts.append(decoded(path, number, question))
+        found.relevant.append(truths.split())
+        found.candidates.append(list(dict.fromkeys(listed.split())))
+    faults.settle()
+    return found
+
+
+def _cells(folder: Path, name: str, width: int, faults: FaultLog) -> Any:
+    path = _find(folder, name)
+    if path is None:
+        raise FileNotFoundError(f"expected {name} (or .gz) in {folder}: there is none; is the release whole?")
+    for number, line in enumerate(read_lines(path, faults), 1):
+        cells = [] if line is None else line.split("\t")
+        if len(cells) == width:
+            yield number, path, cells
+        elif line is not None:
+            faults.add(path, number, "wrong column count", f"expected {width}, got {len(cells)}")
+
+
+def _read_translated(folder: Path, part: str, language: str) -> _Folder:
+    read: dict[str, dict[str, Any]] = {}
+    for name in (part, "answers"):
+        path = _translated(folder, name)
+        if path is None:
+            raise FileNotFoundError(f"expected {name}.json (or .gz) in {folder} or {folder}/pool: there is none.")
+        try:
+            read[name] = json.loads(read_bytes(path).decode("utf-8-sig"))
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            raise ValueError(f"{path}: expected JSON, got: {error}; check that it is the file.") from error
+        bad = [
+            key
+            for key, row in (read[name].items() if isinstance(read[name], dict) else [("the whole", None)])
+            if not isinstance(row, dict) or not isinstance(row.get(language), str) or not row[language].strip()
+        ]
+        if bad:
+            raise ValueError(
+                f"{path}: expected an object with the text of each number in {language!r}, got {len(bad):,} without, "
+                f"such as {', '.join(bad[:5])}; its languages are zh and en."
+            )
+    questions = sorted(read[part].items(), key=lambda item: int(item[0]) if item[0].isdecimal() else -1)
+    lists = [[row.get(key) for _, row in questions] for key in ("answers", "negatives")]
+    bad = [questions[place][0] for place, pair in enumerate(zip(*lists)) if not all(isinstance(x, list) for x in pair)]
+    if bad:
+        raise ValueError(f"{folder}: expected the lists answers and negatives: got none of {', '.join(bad[:5])}.")
+    right, wrong = ([list(map(str, labels)) for labels in column] for column in lists)
+    return _Folder(
+        [row[language] for _, row in questions],
+        {label: row[language] for label, row in read["answers"].items()},
+        right,
+        [list(dict.fromkeys([*one, *two])) for one, two in zip(right, wrong)],
+    )
+
+
+def _find(folder: Path, name: str) -> Path | None:
+    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+
+
+def _translated(folder: Path, name: str) -> Path | None:
+    return _find(folder / "pool", f"{name}.json") or _find(folder, f"{name}.json")

@@ -1,0 +1,163 @@
+"""Encoder → ``CrossEncoder``: ``[CLS] query [SEP] passage [SEP]`` under a head that gives one score.
+
+``cls``: a linear layer on the state of CLS, as in the paper; ``pooler``: the backbone's own classification head
+(``AutoModelForSequenceClassification``: BERT's pooler and a linear layer). Both are of the host's modules alone, so
+``CrossEncoder(folder)`` loads them anywhere; scores are logits, of which the host's ``predict`` takes the sigmoid.
+
+Only the passage is cut: ``truncation: only_second`` is saved with the model and holds in the host's ``fit``, trainer
+and ``predict`` too. A query that leaves no room for a passage then raises the tokenizer's error there.
+
+Source:
+    Chen et al. 2020, equations 1 and 3; the head is new in stage two (section IV-C-1).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import logging
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, get_args
+
+import torch
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers.base.modules import Dense, Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from torch import nn
+
+from st_xling.models import load_encoder, tiny_encoder
+from st_xling.models.backbone import special_token_id, token_encoder
+from st_xling.models.cross_encoder_heads import head_modules, replace_head
+from st_xling.models.load import limit_length, st_model
+from st_xling.models.lora import check_start
+
+Head = Literal["cls", "pooler", "keep"]
+
+ONLY_PASSAGES = {"truncation": "only_second"}
+NO_LENGTH = 10**6
+"""Tokens of a lone text, which has no second part to cut: the host's trainers count those of every column."""
+
+
+def cross_encoder(
+    start: str | SentenceTransformer | CrossEncoder,
+    *,
+    head: Head = "cls",
+    max_length: int | None = None,
+    seed: int = 0,
+    device: str | None = None,
+) -> CrossEncoder:
+    """A cross-encoder over the encoder inside ``start``.
+
+    Args:
+        start: Hub id or folder of a bare encoder, a ``SentenceTransformer`` or a ``CrossEncoder``, whose encoder is
+            taken; or such a model, which is copied.
+        head: ``"cls"`` or ``"pooler"``: a new one; ``"keep"``: the one that a ``CrossEncoder`` has.
+        max_length: Tokens a pair is cut to, special tokens included; ``None`` keeps the encoder's own.
+        seed: Of the new head.
+        device: Where to put it; ``None`` lets the host choose.
+
+    Raises:
+        ValueError: An unknown head, no encoder or no head to keep at ``start``, or a length that its positions do not
+            reach; a ready-made model with adapters.
+    """
+    if head not in get_args(Head):
+        raise ValueError(f"head must be one of {get_args(Head)}: got {head!r}.")
+    with torch.random.fork_rng(devices=[]):  # some classes add weights that no head reads, at random
+        torch.manual_seed(seed)
+        if head == "keep":
+            model = _with_its_head(start, device)
+        else:
+            model = _with_new_head(_transformer(start), head, seed, device)
+    if max_length is not None:
+        limit_length(model, max_length)
+    if isinstance(start, str):
+        model.model_card_data.base_model = start
+    return model
+
+
+def tiny_cross_encoder(texts: Iterable[str], *, head: Head = "cls", seed: int = 0, **options: Any) -> CrossEncoder:
+    """:func:`~st_xling.models.tiny_encoder` under a new head.
+
+    Args:
+        texts: Queries and passages of all languages the model shall read.
+        head: ``"cls"`` or ``"pooler"``.
+        seed: Of all weights.
+        **options: As of :func:`~st_xling.models.tiny_encoder`; ``max_length`` counts the tokens of a pair.
+    """
+    return cross_encoder(tiny_encoder(texts, seed=seed, **options), head=head, seed=seed)
+
+
+def _transformer(start: str | SentenceTransformer | CrossEncoder) -> Transformer:
+    """The first module of ``start``, its own alone."""
+    with _without_notices():
+        model = load_encoder(start) if isinstance(start, str) else start
+    token_encoder(model)  # or an error that says what is missing
+    check_start(model, None, given=not isinstance(start, str))
+    return model[0] if isinstance(start, str) else copy.deepcopy(model[0])  # type: ignore[return-value]
+
+
+def _with_new_head(transformer: Transformer, head: Head, seed: int, device: str | None) -> CrossEncoder:
+    special_token_id(transformer.tokenizer, "cls", "a cross-encoder's head")
+    task = "feature-extraction" if head == "cls" else "sequence-classification"
+    if transformer.transformer_task != task:
+        transformer = _as_task(transformer, task)
+    _cut_passages_only(transformer)
+    transformer.config.num_labels = 1  # what the host's fit chooses its loss by
+    modules: list[nn.Module] = [transformer]
+    if head == "cls":
+        width = transformer.get_embedding_dimension()
+        modules.append(Pooling(width, pooling_mode="cls"))
+        modules.append(Dense(width, 1, activation_function=nn.Identity(), module_output_name="scores"))
+    model = st_model(CrossEncoder, modules=modules, device=device)
+    return replace_head(model, seed)
+
+
+def _as_task(transformer: Transformer, task: str) -> Transformer:
+    """The same encoder, read anew by the class for ``task``; what that class adds is random."""
+    with tempfile.TemporaryDirectory(prefix="st-xling-") as folder:
+        transformer.save(folder)
+        labels = {"num_labels": 1} if task == "sequence-classification" else {}
+        return Transformer(folder, transformer_task=task, config_kwargs=labels)
+
+
+def _with_its_head(start: str | SentenceTransformer | CrossEncoder, device: str | None) -> CrossEncoder:
+    if isinstance(start, str):
+        model = st_model(CrossEncoder, start, device=device)
+        check_start(model, None, given=False)
+    else:
+        check_start(start, None, given=True)
+        model = copy.deepcopy(start)
+    if not isinstance(model, CrossEncoder) or not _came_with_head(model) or model.num_labels != 1:
+        raise ValueError(
+            "head 'keep' needs a cross-encoder with a head of one score: got another kind of model; take 'cls' or "
+            "'pooler', which make a new head."
+        )
+    head_modules(model)
+    _cut_passages_only(model[0])
+    return model
+
+
+def _cut_passages_only(transformer: Any) -> None:
+    """Saved with the model, in the host's own configuration."""
+    given = transformer.processing_kwargs
+    transformer.processing_kwargs = {**given, "text": {**given.get("text", {}), **ONLY_PASSAGES}}
+    transformer.document_length = NO_LENGTH
+
+
+@contextlib.contextmanager
+def _without_notices() -> Iterator[None]:
+    """The host announces that it takes a cross-encoder for an encoder, as is meant here."""
+    notices = logging.getLogger("sentence_transformers.base.model")
+    before = notices.level
+    notices.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        notices.setLevel(before)
+
+
+def _came_with_head(model: CrossEncoder) -> bool:
+    """Not one that the host has made up while it loaded a bare encoder."""
+    named: Iterator[str] = iter(getattr(token_encoder(model).config, "architectures", None) or [])
+    return len(model) > 1 or any(name.endswith("ForSequenceClassification") for name in named)

@@ -1,0 +1,162 @@
+"""Search in two stages: a bi-encoder finds passages in a store, a cross-encoder puts them in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from st_xling.mining.embedding.encode_workers import embed
+from st_xling.mining.embedding.model_identity import model_identity
+from st_xling.mining.guards.language import likeliest_language
+from st_xling.mining.pipeline.reranker import load_reranker
+from st_xling.mining.search.nearest_rows import nearest_rows
+from st_xling.mining.stores.store import EmbeddingStore
+from st_xling.mining.text.mining_text import read_rows
+from st_xling.models.scoring.pair_scorer import PairScorer
+from st_xling.models.scoring.ranking import check_top_k, ranked
+from st_xling.reranking.text_records import TextRecords
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A passage found for a query.
+
+    Attributes:
+        rank: From 1.
+        passage_id: Of the passage.
+        score: The cross-encoder's; without one, the cosine.
+        cosine: Of query and passage, by the bi-encoder.
+        language: Of the passage, as its file says, else as it was identified.
+        identified: Whether it was identified.
+        text: The passage.
+    """
+
+    rank: int
+    passage_id: str
+    score: float
+    cosine: float
+    language: str
+    identified: bool
+    text: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def search_texts(
+    queries: Sequence[str],
+    encoder: Any,
+    store: str | Path,
+    passages: str | Path,
+    *,
+    reranker: Any = None,
+    top_k: int = 10,
+    candidates: int = 100,
+    prompt: str | None = None,
+    token_budget: int | None = None,
+    autocast: str | None = None,
+    device: str | None = None,
+    memory_mib: int = 256,
+    progress: bool = False,
+) -> list[list[Hit]]:
+    """The best passages for each query.
+
+    Args:
+        queries: In any language of the models.
+        encoder: The bi-encoder that made the store, or its Hub id or folder.
+        store: Of ``st-xling encode``: a row for each line of ``passages``.
+        passages: File of :class:`~st_xling.reranking.text_records.TextRecords`.
+        reranker: A cross-encoder of one label, or its Hub id or folder; without one, the order is the cosines'.
+        top_k: Passages returned for a query at most.
+        candidates: Passages of a query that the cross-encoder reads; at least ``top_k``.
+        prompt: Put before every query for the bi-encoder.
+        token_budget: Tokens scored at a time, see :class:`~st_xling.models.scoring.pair_scorer.PairScorer`.
+        autocast: ``"bfloat16"`` or ``"float16"`` for the cross-encoder to compute in.
+        device: Where to compute; by default a GPU where there is one.
+        memory_mib: Bound on one block of the search, in MiB.
+        progress: Show bars on stderr.
+    Returns:
+        A list for each query, best first.
+    Raises:
+        ValueError: For options out of range, faulty passages, a store of another text or another encoder, a blank
+            query, or one that leaves the cross-encoder no room for a passage.
+    """
+    check_top_k(top_k)
+    if reranker is not None and candidates < top_k:
+        raise ValueError(f"candidates must be at least top_k: got {candidates} and {top_k}; read more, or show fewer.")
+    if not queries or not all(query.strip() for query in queries):
+        raise ValueError("expected queries that are not blank, and at least one.")
+    for query in queries:
+        try:
+            query.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError(f"expected queries in UTF-8: got {query!a}; set the terminal to UTF-8.") from None
+    vectors = EmbeddingStore.open(store)
+    texts = TextRecords(passages, "passages")
+    try:
+        vectors.check_text(row.sentence for row in read_rows(passages, format=texts.format))
+        vectors.verify()
+        embeddings = _embedded(queries, encoder, vectors, prompt=prompt, device=device)
+        place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        depth = top_k if reranker is None else candidates
+        found = _first_stage(embeddings, vectors, k=depth, device=place, memory_mib=memory_mib, progress=progress)
+        if reranker is None:
+            best = [[(row, cosine, cosine) for row, cosine in of_query[:top_k]] for of_query in found]
+        else:
+            model, _ = load_reranker(reranker, device)
+            scorer = PairScorer(model, token_budget=token_budget, autocast=autocast, progress=progress)
+            best = _second_stage(scorer, queries, texts, found, top_k)
+        return [[_hit(rank, texts[row], *scores) for rank, (row, *scores) in enumerate(rows, 1)] for rows in best]
+    finally:
+        texts.close()
+
+
+def _embedded(
+    queries: Sequence[str], encoder: Any, store: EmbeddingStore, *, prompt: str | None, device: str | None
+) -> np.ndarray:
+    """Vectors of the queries by the model of the store. *Shape:* ``(queries, dim)``"""
+    from st_xling.models import load_encoder
+
+    name = encoder if isinstance(encoder, str) else None
+    model = load_encoder(name, device=device) if name is not None else encoder
+    identity, made_by = model_identity(model, name), store.manifest.header.model
+    if made_by.fingerprint and made_by.fingerprint != identity.fingerprint:
+        raise ValueError(
+            f"the queries must be encoded by the model of the store: got {identity}, but {store.path} is of {made_by}; "
+            "name that one, or encode the passages again."
+        )
+    return embed(model, list(queries), {} if prompt is None else {"prompt": prompt})
+
+
+def _first_stage(
+    embeddings: np.ndarray, store: EmbeddingStore, *, k: int, **options: Any
+) -> list[list[tuple[int, float]]]:
+    """Row and cosine of the nearest passages of each query, best first."""
+    nearest = nearest_rows(embeddings, store, k=min(k, store.rows), **options)
+    return [list(zip(*row)) for row in zip(nearest.indices.tolist(), nearest.similarities.tolist())]
+
+
+def _second_stage(
+    scorer: PairScorer,
+    queries: Sequence[str],
+    texts: TextRecords,
+    found: list[list[tuple[int, float]]],
+    top_k: int,
+) -> list[list[tuple[int, float, float]]]:
+    """Row, score and cosine of each query's best, best first."""
+    pairs = [(query, texts[row].text) for query, rows in zip(queries, found) for row, _ in rows]
+    logits = np.split(scorer.score(pairs, raw=True), np.cumsum([len(rows) for rows in found])[:-1])
+    return [
+        [(rows[best.index][0], best.score, rows[best.index][1]) for best in ranked(scorer, scores, top_k)]
+        for rows, scores in zip(found, logits)
+    ]
+
+
+def _hit(rank: int, record: Any, score: float, cosine: float) -> Hit:
+    language = record.language or likeliest_language(record.text)
+    return Hit(rank, record.id, score, cosine, language, record.language is None, record.text)

@@ -1,0 +1,198 @@
+"""``--keep``: figures and thresholds with the model, its card made again; what cannot be kept is refused at once."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from st_xling.cli import build_parser, main
+from st_xling.cli.keep import command_to_repeat
+from st_xling.data.phrasebook import mining_phrases
+from st_xling.evaluation import read_kept_figures
+from st_xling.mining import published_thresholds
+from tests.conftest import PAIRS
+from tests.models.tiny_cross_encoder import tiny_cross_encoder
+from tests.retrieval_files import translated
+from tests.training.transfer.sets import write_encoder, write_set
+
+
+@pytest.fixture
+def bucc(tmp_path: Path) -> list[str]:
+    folder = tmp_path / "mining"
+    folder.mkdir()
+    for split, part in (("training", "dev"), ("test", "test")):
+        texts = mining_phrases("de", "en", split=part, size=30, gold=10)
+        for code, lines in (("de", texts.source), ("en", texts.target)):
+            rows = [f"{code}-{number}\t{line}\n" for number, line in enumerate(lines)]
+            (folder / f"de-en.{split}.{code}").write_text("".join(rows), encoding="utf-8")
+        gold = [f"de-{source}\ten-{target}\n" for source, target in texts.gold]
+        (folder / f"de-en.{split}.gold").write_text("".join(gold), encoding="utf-8")
+    return ["--data", str(folder), "--pairs", "de-en"]
+
+
+def aligned(folder: Path) -> Path:
+    """The shared pairs as a set of Tatoeba's."""
+    folder.mkdir()
+    for code, side in (("deu", 0), ("eng", 1)):
+        lines = "".join(f"{pair[side]}\n" for pair in PAIRS)
+        (folder / f"tatoeba.deu-eng.{code}").write_text(lines, encoding="utf-8")
+    return folder
+
+
+def judged(words: list[str], model: Path, json_path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """What ``--json`` says of a run that keeps the same, by the command as it was kept."""
+    assert main([*words, "--json", str(json_path), "--keep"]) == 0
+    captured = capsys.readouterr()
+    written = json.loads(json_path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    kept = read_kept_figures(model)[-1]
+    assert f"kept: {model / 'results.json'}" in captured.err and f"card: {model / 'README.md'}" in captured.err
+    assert kept.signature == written["signature"] == captured.out.splitlines()[-1]
+    assert kept.command == shlex.join(["st-xling", *words, "--keep"])
+    build_parser().parse_args(shlex.split(kept.command)[1:])
+    return {"written": written, "kept": kept}
+
+
+@pytest.mark.parametrize("task", ["tatoeba", "xsim", "precision", "retrieval"])
+def test_figures_of_an_encoder(task: str, encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pairs = tmp_path / "de-en.tsv"
+    pairs.write_text("".join(f"{one}\t{other}\n" for one, other in PAIRS), encoding="utf-8")
+    data = {
+        "tatoeba": ["--data", str(aligned(tmp_path / "tatoeba"))],
+        "xsim": ["--data", str(tmp_path / "tatoeba"), "--k", "2"],
+        "precision": ["--data", f"de-en={pairs}", "--at", "1,2"],
+        "retrieval": ["--data", f"xx={translated(tmp_path / 'xx')}", "--bm25", "--device", "cpu"],
+    }
+    words = ["evaluate", task, str(encoder), *data[task]]
+    found = judged(words, encoder, tmp_path / "f.json", capsys)
+    assert found["kept"].task == task and found["kept"].figures == found["written"][task]
+    if task == "retrieval":
+        assert set(found["kept"].figures) == {"my-encoder", "BM25"}
+    assert main([*words, "--keep"]) == 0
+    assert len(read_kept_figures(encoder)) == 1
+    assert not (encoder / "mining.json").exists()
+    assert found["kept"].signature in (encoder / "README.md").read_text(encoding="utf-8")
+
+
+def test_figures_of_a_cross_encoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "my-reranker"
+    tiny_cross_encoder([text for pair in PAIRS for text in pair], max_length=80).save_pretrained(str(model))
+    (model / "README.md").unlink(missing_ok=True)
+    data = f"xx={translated(tmp_path / 'xx')}"
+    words = ["evaluate", "reranking", str(model), "--data", data, "--device", "cpu", "--samples", "20"]
+    found = judged(words, model, tmp_path / "f.json", capsys)
+    assert found["kept"].task == "reranking" and found["kept"].figures == found["written"]["reranking"]
+
+
+def test_figures_of_transfer_are_the_encoder_s(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    encoder, paths = Path(write_encoder(tmp_path / "encoder")), write_set(tmp_path / "data", "pawsx")
+    (encoder / "README.md").unlink()
+    words = ["transfer", "pawsx", str(encoder), "--train", f"en={paths['en']}", "--test", f"th={paths['th']}"]
+    words += ["--out", str(tmp_path / "run"), "--max-steps", "1", "--batch-size", "8"]
+    found = judged(words, encoder, tmp_path / "f.json", capsys)
+    assert found["kept"].task == "transfer-pawsx" and found["kept"].figures == found["written"]["transfer"]
+    assert not read_kept_figures(tmp_path / "run")
+    words[2] = "some-body/some-model"
+    assert main([*words[:-4], "--overwrite", "--keep"]) == 2
+    assert "there is no folder some-body/some-model" in capsys.readouterr().err
+    assert (tmp_path / "run" / "results.json").is_file()  # the earlier run stands
+
+
+def test_mining_publishes_its_threshold(
+    encoder: Path, bucc: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["evaluate", "bucc", str(encoder), *bucc, "--k", "3"]
+    found = judged(words, encoder, tmp_path / "f.json", capsys)
+    figures = found["written"]["bucc"]
+    assert found["kept"].task == "bucc" and figures.items() <= found["kept"].figures.items()
+    threshold = published_thresholds(encoder)["de-en"].as_dict()
+    assert threshold == {
+        **{name: figures[f"bucc_de-en_{name}"] for name in ("threshold", "precision", "recall", "f1")},
+        **{"margin": "ratio", "k": 3, "retrieval": "max", "signature": found["kept"].signature},
+    }
+    for given, why in (("tune", "it was tuned on the gold that it was judged by"), ("inf", "it is inf")):
+        assert main([*words, "--threshold", given, "--keep"]) == 0
+        assert f"the threshold of de-en is not published: {why}" in capsys.readouterr().err
+        assert published_thresholds(encoder)["de-en"].as_dict() == threshold
+    assert [kept.figures["bucc_de-en_threshold"] for kept in read_kept_figures(encoder)][2] is None
+
+
+def test_without_the_option_nothing_is_kept(encoder: Path, bucc: list[str]) -> None:
+    before = sorted(encoder.rglob("*"))
+    assert main(["evaluate", "bucc", str(encoder), *bucc]) == 0
+    assert sorted(encoder.rglob("*")) == before
+
+
+def test_a_card_of_others_stays(encoder: Path, bucc: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    (encoder / "README.md").write_text("# Theirs\n", encoding="utf-8")
+    assert main(["evaluate", "bucc", str(encoder), *bucc, "--keep"]) == 0
+    assert (
+        f"README.md is not of our making and stays; to replace it: st-xling card {encoder}" in capsys.readouterr().err
+    )
+    assert (encoder / "README.md").read_text(encoding="utf-8") == "# Theirs\n" and read_kept_figures(encoder)
+
+
+def broken(path: Path) -> None:
+    path.write_text("{", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("some-body/some-model", "--keep writes into the model's folder: there is no folder some-body/some-model"),
+        ("FILE", "there is no folder "),
+        ("/proc/self", "--keep writes into the model's folder: /proc/self cannot be written in"),
+        ("RESULTS", "results.json: expected JSON"),
+        ("MINING", "mining.json: expected JSON"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_before_anything_is_read(
+    model: str, message: str, encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The data are not there: that would be told next."""
+    if model == "/proc/self" and not Path(model).is_dir():
+        pytest.skip("no folder that nobody can write in")
+    if model in ("RESULTS", "MINING"):
+        broken(encoder / f"{model.lower()}.json")
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    named = {"FILE": str(tmp_path / "file"), "RESULTS": str(encoder), "MINING": str(encoder)}
+    words = ["evaluate", "bucc", named.get(model, model), "--data", "absent", "--pairs", "de-en", "--keep"]
+    assert main(words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_bm25_has_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not even where there is one of that name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bm25").mkdir()
+    assert main(["evaluate", "retrieval", "bm25", "--data", "xx=absent", "--keep"]) == 2
+    assert "got bm25, which has none; leave --keep out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("st-xling evaluate xsim m --json f.json --keep", "st-xling evaluate xsim m --keep"),
+        ("st-xling evaluate xsim --json=f.json m --keep", "st-xling evaluate xsim m --keep"),
+        ("st-xling evaluate xsim m --js 'a b' --data '--x y'", "st-xling evaluate xsim m --data '--x y'"),
+        ("st-xling evaluate xsim 'my model' --json '$f'", "st-xling evaluate xsim 'my model'"),
+        ("st-xling evaluate xsim m -- --json", "st-xling evaluate xsim m -- --json"),
+    ],
+)
+def test_the_command_that_is_kept(line: str, kept: str) -> None:
+    assert command_to_repeat(line) == kept
+
+
+def test_every_task_has_the_option(capsys: pytest.CaptureFixture[str]) -> None:
+    tasks = ("tatoeba", "bucc", "xsim", "precision", "reranking", "retrieval")
+    for words in [*(["evaluate", task] for task in tasks), ["transfer"]]:
+        with pytest.raises(SystemExit, match="0"):
+            main([*words, "--help"])
+        told = " ".join(capsys.readouterr().out.split())
+        model = "ENCODER" if words == ["transfer"] else "MODEL"
+        assert f"--keep also keep the figures with the model: {model} must be a folder" in told

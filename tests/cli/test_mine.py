@@ -1,0 +1,229 @@
+"""``st-xling mine`` and ``score``: data and nothing else on stdout, after Ctrl-C the same command goes on."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from st_xling.cli import build_parser, main
+from st_xling.cli import mine as mine_command
+from st_xling.cli import score as score_command
+from st_xling.data import read_parallel
+from st_xling.data.phrasebook import mining_phrases
+from st_xling.mining import mine_texts, plan_mining, score_texts, tsv_cells
+from tests.training.children import Death, st_xling
+
+
+@pytest.fixture(scope="module")
+def encoder(make_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "encoder"
+    make_model().save_pretrained(str(path))
+    return path
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> list[str]:
+    texts = mining_phrases("de", "en", split="dev", size=120, gold=60)
+    paths = []
+    for name, lines in (("de", texts.source), ("en", texts.target)):
+        path = tmp_path / f"news.{name}"
+        path.write_text("".join(f"{line}\n" for line in [*lines, f"\\{name}\tTab", lines[0]]), encoding="utf-8")
+        paths.append(str(path))
+    return paths
+
+
+def test_the_file_and_the_figures(
+    encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, figures, rejects = tmp_path / "pairs.tsv", tmp_path / "deep" / "figures.json", tmp_path / "rejects.jsonl"
+    words = ["mine", *sides, "--model", str(encoder), "--out", str(out), "--json", str(figures)]
+    more = ["--source-language", "de", "--target-language", "en", "--guard", "length_ratio=3", "--no-guard", "numbers"]
+    assert main([*words, *more, "--rejects", str(rejects), "--k", "3", "--threshold", "0.9"]) == 0
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    pairs = [tsv_cells(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert lines[0] == "source: 122 lines, 121 distinct sentences" and lines[-2] == f"{len(pairs)} pairs: {out}"
+    assert "|guards:hub=20,copy,near_copy=0.85,length_ratio=3,language=0.1|threshold:0.9|" in lines[-1]
+    assert "|k:3|" in lines[-1] and lines[-1].startswith("mine|model:")
+    written = json.loads(figures.read_text(encoding="utf-8"))
+    assert written["signature"] == lines[-1] and written["mine"]["pairs"] == len(pairs) > 20
+    assert len(rejects.read_text(encoding="utf-8").splitlines()) == sum(written["mine"]["rejected"].values())
+    assert "encoding" in captured.err and "search" in captured.err
+
+
+def test_stdout_holds_the_pairs_alone(encoder: Path, sides: list[str], tmp_path: Path) -> None:
+    words = ["mine", *sides, "--model", str(encoder), "--no-guards"]
+    piped = st_xling([*words, "--out", "-"], tmp_path / "streams")
+    assert piped.status == 0, piped.stderr
+    assert main([*words, "--out", str(tmp_path / "pairs.tsv")]) == 0
+    assert piped.stdout == (tmp_path / "pairs.tsv").read_text(encoding="utf-8")
+    assert piped.stderr.splitlines()[-1].startswith("mine|model:") and " pairs: -" in piped.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["news.de", "news.en", "pairs.tsv", "streams"]
+
+
+def test_mined_json_lines_can_be_trained_on(encoder: Path, sides: list[str], tmp_path: Path) -> None:
+    words = ["mine", *sides, "--model", str(encoder), "--no-guards", "--retrieval", "forward", "--out"]
+    assert main([*words, str(tmp_path / "p.jsonl"), "--format", "jsonl"]) == 0
+    assert main([*words, str(tmp_path / "p.tsv")]) == 0
+    records = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert ["1", "122"] in [record["source_ids"] for record in records]
+    assert read_parallel(str(tmp_path / "p.jsonl"))["source"][:] == [record["source"] for record in records]
+    cells = [line.split("\t") for line in (tmp_path / "p.tsv").read_text(encoding="utf-8").splitlines()]
+    assert read_parallel(str(tmp_path / "p.tsv"), columns=(3, 4))["target"][:] == [line[4] for line in cells]
+
+
+def test_ctrl_c_then_the_same_command(encoder: Path, sides: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "pairs.tsv"
+    words = ["mine", *sides, "--model", str(encoder), "--out", str(out)]
+    death = Death(event="os.rename", path="pairs.tsv.tmp", number=signal.SIGINT)
+    stopped = st_xling(words, tmp_path / "first", death)
+    assert stopped.status == 130, stopped.stderr
+    assert stopped.stdout == "" and "Traceback" not in stopped.stderr and not out.exists()
+    assert "what is done stands; the same command goes on from there." in stopped.stderr
+    refused = st_xling([*words, "--k", "2"], tmp_path / "other")
+    assert (
+        refused.status == 2 and "pairs.tsv.work holds the work of another command: k was 4, is now 2" in refused.stderr
+    )
+    finished = st_xling(words, tmp_path / "second")
+    assert finished.status == 0, finished.stderr
+    assert out.is_file() and not (tmp_path / "pairs.tsv.work").exists()
+
+
+def test_a_reader_that_has_enough(encoder: Path, sides: list[str]) -> None:
+    """``| head -1``: no error, no traceback."""
+    command = [sys.executable, "-m", "st_xling.cli", "mine", *sides, "--model", str(encoder), "--out", "-"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
+        assert ran.stdout is not None
+        ran.stdout.close()
+        _, err = ran.communicate(timeout=100)
+    assert ran.returncode == 0 and b"rror" not in err, err.decode()
+
+
+def test_the_plan_does_nothing(
+    encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = tmp_path / "plan.json"
+    words = ["mine", *sides, "--model", str(encoder), "--out", str(tmp_path / "pairs.tsv"), "--plan"]
+    assert main([*words, "--json", str(figures)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["source: 122 lines", "target: 122 lines", "search: exact, dim 16, on cpu"]
+    assert [line.split(":")[0] for line in lines[3:]] == ["time", "memory", "disk", "approximate instead"]
+    assert json.loads(figures.read_text(encoding="utf-8"))["plan"]["rows"] == {"source": 122, "target": 122}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["news.de", "news.en", "plan.json"]
+
+
+def test_score(encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every line has its score; with guards or a threshold, fewer lines; lines of ``mine`` can be scored again."""
+    pairs, out, figures = tmp_path / "pairs.tsv", tmp_path / "scored.tsv", tmp_path / "f.json"
+    assert main(["mine", *sides, "--model", str(encoder), "--out", str(pairs), "--no-guards"]) == 0
+    capsys.readouterr()
+    words = ["score", str(pairs), "--columns", "3,4", "--model", str(encoder), "--out"]
+    assert main([*words, str(out), "--json", str(figures)]) == 0
+    scored = [line.split("\t", 1) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert [line for _, line in scored] == pairs.read_text(encoding="utf-8").splitlines()
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-2] == f"{len(scored)} pairs: {out}" and printed[-1].startswith("score|model:")
+    assert "|guards:none|threshold:none|" in printed[-1]
+    written = json.loads(figures.read_text(encoding="utf-8"))
+    assert written["score"]["kept"] == len(scored) and written["signature"] == printed[-1]
+    threshold = sorted(float(score) for score, _ in scored)[10]
+    assert main([*words, "-", "--threshold", str(threshold), "--guards"]) == 0
+    captured = capsys.readouterr()
+    kept = [line.split("\t", 1) for line in captured.out.splitlines()]
+    assert 0 < len(kept) < len(scored) and all(line in scored for line in kept)
+    assert captured.err.splitlines()[-1].startswith("score|model:") and "turned down by guards: " in captured.err
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "message"),
+    [
+        ("mine", ["--guard", "lenght_ratio=2"], "did you mean 'length_ratio'?"),
+        ("mine", ["--no-guard", "all", "--k", "0"], "k must be at least 1: got k=0"),
+        ("mine", ["--engine", "cloud"], "engine must be one of local, ray: got 'cloud'"),
+        ("mine", ["--calibrate", "absent.tsv"], "absent.tsv"),
+        ("mine", ["--source-embeddings", "absent.store"], "there is no folder absent.store"),
+        ("score", ["--columns", "0,7"], "expected at least 8, got 1"),
+        ("score", ["--margin", "log"], "margin must be one of"),
+    ],
+)
+def test_what_cannot_be_is_one_error(
+    command: str,
+    more: list[str],
+    message: str,
+    encoder: Path,
+    sides: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    inputs = sides if command == "mine" else sides[:1]
+    assert main([command, *inputs, "--model", str(encoder), "--out", "o.tsv", *more]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and "st-xling: error: " in captured.err and message in captured.err
+    assert not (tmp_path / "o.tsv").exists()
+
+
+def test_a_corrected_command_is_not_in_its_own_way(
+    encoder: Path, sides: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an error of input the folder of the work is gone, or free."""
+    monkeypatch.chdir(tmp_path)
+    text, lines = Path(sides[0]), Path(sides[0]).read_text(encoding="utf-8").splitlines()
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"{line}\t{line}\n" for line in lines), encoding="utf-8")
+    mine, score = ["mine", *sides, "--model", str(encoder)], ["score", str(pairs), "--model", str(encoder)]
+    for words in (mine, score):
+        for more in (["--k", "999"], ["--k", "0"], ["--batch-size", "0"], ["--save-seconds", "nan"], ["--work", "."]):
+            assert main([*words, "--out", "o.tsv", *more]) == 2
+        read = text if words is mine else pairs
+        whole = read.read_bytes()
+        for content in (whole.splitlines()[0], b"\n" if words is mine else b"\t\n"):
+            read.write_bytes(content)
+            assert main([*words, "--out", "o.tsv"]) == 2
+        read.write_bytes(whole)
+        assert main([*words, "--out", "o.tsv", "--json", "deep/figures.json"]) == 0
+        assert main([*words, "--out", "o.tsv", "--json", "deep"]) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "news.de", "news.en", "o.tsv", "pairs.tsv"]
+
+
+def test_what_is_not_said_is_the_library_s_default() -> None:
+    named = {"source", "target", "out", "guards", "progress", "pairs"}
+    for command, function, words in (
+        (mine_command, mine_texts, ["mine", "s", "t", "--out", "o"]),
+        (score_command, score_texts, ["score", "p", "--out", "o"]),
+    ):
+        assert not set(vars(build_parser().parse_args(words))) & (set(command._OPTIONS) - named)
+        assert set(command._OPTIONS) == set(inspect.signature(function).parameters) - named
+    planned = set(inspect.signature(plan_mining).parameters) - {"source", "target", "work", "guards"}
+    assert set(mine_command._SHARED) == planned
+
+
+@pytest.mark.parametrize("command", ["mine", "score"])
+def test_help_says_the_defaults_and_comes_at_once(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    script = (
+        "import sys\nfrom st_xling.cli import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit as end:\n"
+        "    print(end.code, sorted({'torch', 'transformers', 'numpy'} & set(sys.modules)), file=sys.stderr)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script, command, "--help"], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ran.stderr == "0 []\n"
+    module, function = (mine_command, mine_texts) if command == "mine" else (score_command, score_texts)
+    told = " ".join(ran.stdout.split("examples:")[0].split())
+    for name, parameter in inspect.signature(function).parameters.items():
+        if type(parameter.default) in (int, str) and name not in ("format", "margin", "text_format", "retrieval"):
+            section = told.split(f" --{name.replace('_', '-')} ", 2)[-1].split(" --")[0]
+            assert f"{parameter.default}" in section, name
+    for line in [line for line in module.EXAMPLE.splitlines() if line.startswith("  st-xling")]:
+        assert build_parser().parse_args(shlex.split(line.split("|")[0])[1:]).run is module.run

@@ -1,0 +1,195 @@
+"""Negatives against the rule in plain loops; the classes they rest on; speed and impossible wishes."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from st_xling.data.leak_key import leak_key
+from st_xling.data.reranking.aligned import AlignedPairs
+from st_xling.data.reranking.draw_apart import draw_apart
+from st_xling.data.reranking.negatives import draw_negatives, with_negatives
+from st_xling.data.reranking.same_text import joined_classes, same_text_classes
+from tests.data.reranking.aligned_sentences import by_hand, numbered
+
+
+def alike(columns: list[list[str]], one: int, two: int) -> bool:
+    """Whether two rows have the same key in some language, or are joined by a third row."""
+    keys = [[leak_key(text) for text in column] for column in columns]
+    reached, waiting = {one}, [one]
+    while waiting:
+        row = waiting.pop()
+        for other in range(len(keys[0])):
+            if other not in reached and any(column[row] == column[other] for column in keys):
+                reached.add(other)
+                waiting.append(other)
+    return two in reached
+
+
+def is_negative(pairs: AlignedPairs, positive: int, row: int) -> bool:
+    """The rule, as the docstring has it: no passage that is relevant to the query, in any language, nor the query."""
+    queries, passages = list(pairs.queries.values()), list(pairs.passages.values())
+    for other in range(len(pairs)):
+        if pairs.labels[other] and alike(queries, positive, other) and alike(passages, other, row):
+            return False
+    for code in pairs.languages:
+        for asked in range(len(pairs)):
+            for shown in range(len(pairs)):
+                same = leak_key(pairs.queries[code][asked]) == leak_key(pairs.passages[code][shown])
+                if same and alike(queries, positive, asked) and alike(passages, shown, row):
+                    return False
+    return True
+
+
+WORDS = st.sampled_from(
+    ["Katze", "KATZE!", "猫", "แมว", "قطة", "кот", "gatto", "chat", "neko", "macska", "кішка", "pisică"]
+)
+
+
+@st.composite
+def small_sets(draw: st.DrawFn) -> AlignedPairs:
+    rows = draw(st.integers(4, 9))
+    texts = lambda: draw(st.lists(WORDS, min_size=rows, max_size=rows))  # noqa: E731
+    labels = draw(st.lists(st.integers(0, 1), min_size=rows, max_size=rows))
+    return AlignedPairs({"de": texts(), "it": texts()}, {"de": texts(), "it": texts()}, labels)
+
+
+@settings(max_examples=60, deadline=None)
+@given(small_sets(), st.integers(0, 3), st.integers(0, 2))
+def test_exactly_what_the_rule_allows_is_drawn(pairs: AlignedPairs, seed: int, each: int) -> None:
+    positives = [row for row, label in enumerate(pairs.labels) if label]
+    passages = list(pairs.passages.values())
+    allowed = {
+        positive: [row for row in range(len(pairs)) if is_negative(pairs, positive, row)] for positive in positives
+    }
+    classes = same_text_classes(passages)
+    if any(len(set(classes[rows])) < each for rows in allowed.values()):
+        with pytest.raises(ValueError, match=f"cannot draw {each} negatives"):
+            draw_negatives(pairs, negatives_per_positive=each, seed=seed)
+        return
+    drawn = draw_negatives(pairs, negatives_per_positive=each, seed=seed)
+    assert drawn.shape == (len(positives), each)
+    for positive, rows in zip(positives, drawn.tolist()):
+        assert set(rows) <= set(allowed[positive])
+        assert len({classes[row] for row in rows}) == each
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(WORDS, min_size=7, max_size=7), min_size=1, max_size=3))
+def test_classes_are_the_rows_that_texts_join(columns: list[list[str]]) -> None:
+    classes = same_text_classes(columns)
+    for one in range(7):
+        for two in range(7):
+            assert (classes[one] == classes[two]) == alike(columns, one, two)
+
+
+def test_long_chains_of_equal_texts_join_quickly() -> None:
+    links = np.arange(50_000)
+    started = time.perf_counter()
+    classes = joined_classes([links // 2, (links + 1) // 2, links % 2 * 10**6 + links])
+    assert set(classes.tolist()) == {0} and time.perf_counter() - started < 5
+    shuffled = np.random.default_rng(0).permutation(50_000)
+    assert len(set(joined_classes([(links // 2)[shuffled], ((links + 1) // 2)[shuffled]]).tolist())) == 1
+
+
+def test_a_translation_or_a_duplicate_in_one_language_is_no_negative() -> None:
+    pairs = AlignedPairs(
+        {"en": ["who?", "where?", "when?"], "zh": ["谁？", "哪里？", "什么时候？"]},
+        {"en": ["He did it.", "he DID it", "At noon."], "zh": ["是他做的。", "他做了这件事。", "中午。"]},
+        [1, 1, 1],
+    )
+    for seed in range(20):
+        assert draw_negatives(pairs, seed=seed)[:2].tolist() == [[2], [2]]
+
+
+def test_another_relevant_passage_of_the_same_query_is_no_negative() -> None:
+    pairs = AlignedPairs(
+        {"en": ["Who?", "who", "where?", "why?"], "zh": ["谁", "何人", "哪里", "为何"]},
+        {"en": ["he", "she", "here", "because"], "zh": ["他", "她", "这里", "因为"]},
+        [1, 1, 1, 0],
+    )
+    drawn = np.concatenate([draw_negatives(pairs, negatives_per_positive=2, seed=seed) for seed in range(10)], axis=1)
+    assert set(drawn[0].tolist()) == set(drawn[1].tolist()) == {2, 3}
+    assert set(drawn[2].tolist()) == {0, 1, 3}
+
+
+def test_paraphrases_of_paraphrases_are_the_same_where_the_task_is_symmetric() -> None:
+    # 0 says that "a" is "b", 1 that "b" is "c": then "c" is no negative of "a", but of "x" it is.
+    pairs = AlignedPairs(
+        {"en": ["a", "b", "x"], "zh": ["甲", "乙", "丙"]}, {"en": ["b", "c", "y"], "zh": ["乙", "丁", "戊"]}, [1] * 3
+    )
+    assert {draw_negatives(pairs, symmetric=True, seed=seed)[0, 0] for seed in range(20)} == {2}
+    assert {draw_negatives(pairs, seed=seed)[0, 0] for seed in range(40)} == {1, 2}
+
+
+def test_negatives_follow_the_pairs_in_every_language() -> None:
+    pairs = by_hand("en", "th", "ar")
+    full = with_negatives(pairs, negatives_per_positive=2, seed=3)
+    drawn = draw_negatives(pairs, negatives_per_positive=2, seed=3)
+    assert full.labels == [1] * 4 + [0] * 8
+    for code in pairs.languages:
+        assert full.queries[code] == [*pairs.queries[code], *(q for q in pairs.queries[code] for _ in range(2))]
+        assert full.passages[code] == [*pairs.passages[code], *(pairs.passages[code][row] for row in drawn.ravel())]
+    assert with_negatives(pairs, negatives_per_positive=0) == pairs
+
+
+def test_each_seed_is_its_own_draw() -> None:
+    pairs = numbered(200, "en", "zh")
+    assert np.array_equal(draw_negatives(pairs, seed=1), draw_negatives(pairs, seed=1))
+    assert not np.array_equal(draw_negatives(pairs, seed=1), draw_negatives(pairs, seed=2))
+
+
+def test_passages_are_drawn_evenly() -> None:
+    drawn = np.concatenate(
+        [draw_negatives(numbered(5, "en", "zh"), negatives_per_positive=2, seed=seed) for seed in range(500)]
+    )
+    counts = Counter(drawn.ravel().tolist())
+    assert set(counts) == set(range(5)) and all(abs(count - 1000) < 120 for count in counts.values())
+
+
+def test_hard_negatives_come_from_the_group_as_far_as_it_goes(caplog: pytest.LogCaptureFixture) -> None:
+    pairs = numbered(7, "en", "zh")
+    groups = ["x", "x", "x", "x", "y", "y", "z"]
+    drawn = draw_negatives(pairs, negatives_per_positive=3, hard_negatives=2, groups=groups, seed=0)
+    near = [sum(groups[row] == groups[positive] for row in rows) for positive, rows in enumerate(drawn.tolist())]
+    assert all(count >= 2 for count in near[:4]) and near[4:] == [1, 1, 0]
+    assert all(len({positive, *rows}) == 4 for positive, rows in enumerate(drawn.tolist()))
+    assert "3 of 7 positives have fewer than 2 hard negatives" in caplog.text
+
+
+def test_many_rows_are_drawn_in_seconds() -> None:
+    rows = 120_000
+    askers = np.arange(rows)
+    started = time.perf_counter()
+    drawn = draw_apart(
+        askers, np.stack([askers, askers], 1), rows, each=4, hard=2, groups=askers // 4, own_groups=askers // 4, seed=0
+    )
+    assert time.perf_counter() - started < 10
+    assert (drawn != askers[:, None]).all() and (drawn[:, :2] // 4 == (askers // 4)[:, None]).all()
+    ordered = np.sort(drawn, axis=1)
+    assert (ordered[:, 1:] != ordered[:, :-1]).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"negatives_per_positive": 4}, "cannot draw 4 negatives for each positive: 4 of 4 have fewer passages"),
+        ({"negatives_per_positive": -1}, "must be 0 or more: got -1"),
+        ({"hard_negatives": 1}, "need the group of each of the 4 pairs: got none"),
+        ({"hard_negatives": 1, "groups": [1, 2]}, "need the group of each of the 4 pairs: got 2"),
+        ({"hard_negatives": 2, "groups": [1] * 4}, "must be among the 1 of each positive: got 2"),
+    ],
+)
+def test_impossible_wishes_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        draw_negatives(by_hand("en", "zh"), **options)  # type: ignore[arg-type]
+
+
+def test_pairs_without_a_positive_need_no_negatives() -> None:
+    assert draw_negatives(numbered(3, "en", labels=[0, 0, 0])).shape == (0, 1)
+    assert draw_negatives(numbered(0, "en")).shape == (0, 1)

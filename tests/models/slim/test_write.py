@@ -1,0 +1,120 @@
+"""The folder of a slim model: whole, or as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from st_xling.models.slim.write import SlimFolder, work_folder
+from tests.models.slim.encoders import encoder
+
+
+def write(model: Any, out: Path, figures: dict[str, Any], *, overwrite: bool = True) -> None:
+    with SlimFolder(out, "big", overwrite=overwrite) as folder:
+        folder.write(model, figures)
+
+
+def test_lower_case_is_kept(tmp_path: Path) -> None:
+    """The host reads the key, and does not save it."""
+    model = encoder("tiny")
+    model[0].do_lower_case = True
+    write(model, tmp_path / "small", {"source": "big"})
+    assert SentenceTransformer(str(tmp_path / "small"))[0].do_lower_case is True
+
+
+class Saved:
+    """What stands for a model: files with a word in them."""
+
+    def __init__(self, word: str, error: Exception | None = None) -> None:
+        self.word, self.error = word, error
+
+    def modules(self) -> list[Any]:
+        return []
+
+    def save_pretrained(self, folder: str) -> None:
+        Path(folder).mkdir()
+        (Path(folder) / "config.json").write_text(self.word, encoding="utf-8")
+        if self.error is not None:
+            raise self.error
+        (Path(folder) / "model.safetensors").write_text(self.word, encoding="utf-8")
+
+
+def words(folder: Path) -> set[str]:
+    return {(folder / name).read_text(encoding="utf-8") for name in ("config.json", "model.safetensors")}
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("I/O: No space left (os 28)")])
+def test_a_failure_leaves_the_earlier_model(error: Exception, tmp_path: Path) -> None:
+    out = tmp_path / "small"
+    write(Saved("old"), out, {"source": "big"})
+    for goal in (out, tmp_path / "other"):
+        with pytest.raises(OSError, match=f"{goal}.*No space left.*Make room"):
+            write(Saved("new", error), goal, {})
+    assert words(out) == {"old"}
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_figures_that_json_cannot_hold_leave_nothing(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        write(Saved("new"), tmp_path / "small", {"source": object()})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_at_once(tmp_path: Path) -> None:
+    out = tmp_path / "small"
+    with SlimFolder(out, "big"), pytest.raises(ValueError, match="another process is writing"), SlimFolder(out, "big"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def killed_at(event: int, out: Path) -> bool:
+    """Write in another process that ends without a word at the n-th change of the file system; whether it got there."""
+    child = os.fork()
+    if child == 0:
+        left = event
+
+        def count(name: str, args: Any) -> None:
+            nonlocal left
+            writes = name in ("os.rename", "os.mkdir", "os.remove", "os.rmdir") or (
+                name == "open" and isinstance(args[1], str) and args[1][:1] in "wax"
+            )
+            left -= writes
+            if writes and left == 0:
+                os._exit(9)
+
+        sys.addaudithook(count)
+        with contextlib.suppress(BaseException):
+            write(Saved("new"), out, {})
+            os._exit(0)
+        os._exit(1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, 9)
+    return status == 9
+
+
+@pytest.mark.parametrize("earlier", [True, False], ids=["overwrite", "new"])
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a copy of this process")
+def test_killed_anywhere_it_is_done_again(earlier: bool, tmp_path: Path) -> None:
+    """The old model, the new one or none stands, never half of one; the same call ends well, and leaves nothing."""
+    event = 1
+    while True:
+        folder = tmp_path / str(event)
+        folder.mkdir()
+        out = folder / "small"
+        if earlier:
+            write(Saved("old"), out, {})
+        if not killed_at(event, out):
+            break
+        assert {path.name for path in folder.iterdir()} <= {out.name, work_folder(out).name}
+        with SlimFolder(out, "big", overwrite=True):
+            assert (words(out) in ({"old"}, {"new"})) if earlier else (not out.exists() or words(out) == {"new"})
+        write(Saved("again"), out, {})
+        assert words(out) == {"again"} and list(folder.iterdir()) == [out]
+        event += 1
+    assert event > 7 and words(out) == {"new"} and list(folder.iterdir()) == [out]

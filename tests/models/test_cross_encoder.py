@@ -1,0 +1,140 @@
+"""Heads: what they compute, what they keep, and that they load with the host alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from sentence_transformers import CrossEncoder
+
+from st_xling.models.backbone import token_encoder
+from st_xling.models.cross_encoder import cross_encoder, tiny_cross_encoder
+from st_xling.models.cross_encoder_heads import head_modules, replace_head
+from tests.conftest import PAIRS
+
+TEXTS = [text for pair in PAIRS for text in pair]
+LONG = [(query, passage * 12) for query, passage in PAIRS]
+SHORT = [(query[:6], passage) for query, passage in PAIRS]
+TINY: dict[str, Any] = {"vocabulary": 300, "layers": 1, "hidden_size": 32, "max_length": 48}
+HOST_ALONE = """
+import sys, json
+sys.modules["st_xling"] = None
+from sentence_transformers import CrossEncoder
+model = CrossEncoder(sys.argv[1], device="cpu")
+print(json.dumps([float(score) for score in model.predict(json.loads(sys.argv[2]), batch_size=4)]))
+"""
+
+
+def tiny(head: Any = "cls", **options: Any) -> CrossEncoder:
+    return tiny_cross_encoder(TEXTS, head=head, **{**TINY, **options}).to("cpu")
+
+
+def base_weights(model: CrossEncoder) -> dict[str, torch.Tensor]:
+    base: Any = token_encoder(model).base_model
+    return {name: tensor.clone() for name, tensor in base.state_dict().items()}
+
+
+def test_the_cls_head_is_equation_one() -> None:
+    """z = sigmoid(W h_CLS + b), of ``[CLS] x [SEP] y [SEP]`` with token types 0 and 1."""
+    model = tiny().eval()
+    replace_head(model, seed=4)
+    features = model.preprocess([PAIRS[0]])
+    ids, types = features["input_ids"][0].tolist(), features["token_type_ids"][0].tolist()
+    separator = model.tokenizer.sep_token_id
+    first = ids.index(separator)
+    assert ids[0] == model.tokenizer.cls_token_id and ids[-1] == separator and ids.count(separator) == 2
+    assert types == [0] * (first + 1) + [1] * (len(ids) - first - 1)
+    wanted = {key: features[key] for key in ("input_ids", "token_type_ids", "attention_mask")}
+    with torch.no_grad():
+        state = token_encoder(model)(**wanted).last_hidden_state[0, 0]
+    [head] = head_modules(model)
+    logit = sum(w * h for w, h in zip(head.linear.weight[0].tolist(), state.tolist())) + head.linear.bias.item()
+    expected = 1 / (1 + torch.tensor(-logit, dtype=torch.float64).exp())
+    assert float(model.predict([PAIRS[0]])[0]) == pytest.approx(float(expected), abs=1e-6)
+
+
+@pytest.mark.parametrize(("head", "architecture"), [("cls", "bert"), ("pooler", "xlm-roberta")])
+def test_saved_models_load_with_the_host_alone(head: str, architecture: str, tmp_path: Path) -> None:
+    model = tiny(head, architecture=architecture)
+    model.save_pretrained(str(tmp_path / "model"))
+    words = [sys.executable, "-c", HOST_ALONE, str(tmp_path / "model"), json.dumps(LONG + PAIRS)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    scores = json.loads(done.stdout.splitlines()[-1])
+    assert scores == model.predict(LONG + PAIRS, batch_size=4).tolist()
+    assert not list((tmp_path / "model").rglob("*.bin")) and "st_xling" not in (
+        tmp_path / "model" / "modules.json"
+    ).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("head", ["cls", "pooler"])
+def test_only_the_passage_is_cut_after_loading_too(head: str, tmp_path: Path) -> None:
+    tiny(head).save_pretrained(str(tmp_path))
+    model = CrossEncoder(str(tmp_path), device="cpu")
+    query = PAIRS[0][0] * 2
+    whole = model.tokenizer(query, add_special_tokens=False)["input_ids"]
+    assert 24 < len(whole) <= 44  # more than half of what fits: "longest_first" would cut it
+    ids = model.preprocess([(query, PAIRS[0][1] * 20)])["input_ids"][0].tolist()
+    assert len(ids) == 48 and ids[1 : 1 + len(whole)] == whole
+    with pytest.raises(Exception, match="Truncation error"):  # the host's own, where a query fills everything
+        model.predict([(query * 3, PAIRS[0][1])])
+
+
+@pytest.mark.parametrize("head", ["cls", "pooler"])
+def test_a_new_head_over_the_same_encoder(head: str) -> None:
+    model = tiny(head)
+    before, state = base_weights(model), torch.get_rng_state()
+    heads = [part.detach().clone() for module in head_modules(model) for part in module.parameters()]
+    assert replace_head(model, seed=5) is model
+    again = [part.detach().clone() for module in head_modules(model) for part in module.parameters()]
+    assert all(torch.equal(tensor, before[name]) for name, tensor in base_weights(model).items())
+    weights = [(old, new) for old, new in zip(heads, again) if old.ndim == 2]
+    assert weights and not any(torch.equal(old, new) for old, new in weights)
+    assert all(not new.any() for new in again if new.ndim == 1)
+    assert torch.equal(state, torch.get_rng_state())
+    replace_head(model, seed=0)  # as it was made
+    assert all(
+        torch.equal(old, new)
+        for old, new in zip(heads, [part for module in head_modules(model) for part in module.parameters()])
+    )
+
+
+@pytest.mark.parametrize("head", ["cls", "pooler"])
+def test_from_encoders_and_cross_encoders(head: Any, make_model: Any, tmp_path: Path) -> None:
+    encoder = make_model()
+    encoder.save_pretrained(str(tmp_path / "encoder"))
+    encoder[0].save(str(tmp_path / "bare"))
+    weights = encoder[0].auto_model.state_dict()
+    for start in (str(tmp_path / "encoder"), str(tmp_path / "bare"), encoder):
+        model = cross_encoder(start, head=head, seed=2, device="cpu")
+        found = base_weights(model)
+        assert found.keys() == weights.keys() and all(torch.equal(found[key], weights[key]) for key in found)
+    assert encoder[0].processing_kwargs == {}  # the given model is not touched
+    model.save_pretrained(str(tmp_path / "ranker"))
+    kept = cross_encoder(str(tmp_path / "ranker"), head="keep", device="cpu")
+    assert (kept.predict(SHORT) == model.predict(SHORT)).all()
+    other = cross_encoder(str(tmp_path / "ranker"), head="pooler" if head == "cls" else "cls", max_length=20)
+    assert other.max_seq_length == 20
+    found = base_weights(other)
+    assert all(torch.equal(found[key], weights[key]) for key in found)
+
+
+def test_what_has_no_place_for_a_head(make_model: Any, tmp_path: Path) -> None:
+    encoder = make_model()
+    encoder.save_pretrained(str(tmp_path))
+    with pytest.raises(ValueError, match="head must be one of .*'cls'.*: got 'mean'"):
+        cross_encoder(encoder, head="mean")  # type: ignore[arg-type]
+    for start in (encoder, str(tmp_path)):
+        with pytest.raises(ValueError, match="head 'keep' needs a cross-encoder with a head"):
+            cross_encoder(start, head="keep")
+    with pytest.raises(ValueError, match="max_length must be at most 26"):
+        cross_encoder(encoder, max_length=100)
+    with pytest.raises(ValueError, match="no encoder could be loaded from the Hub id or folder 'no/such'"):
+        cross_encoder("no/such")
+    with pytest.raises(ValueError, match="no encoder could be loaded"):
+        cross_encoder("no/such", head="keep")

@@ -1,0 +1,296 @@
+"""Training by adapters: what learns, what is saved and resumed, and what is published."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import transformer as transformer_module
+
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss
+from st_xling.models import load_encoder
+from st_xling.models.adapters import has_adapters, merge_adapters, without_adapters
+from st_xling.models.lora import add_lora, load_adapters, merge_lora
+from st_xling.models.lora_options import LoraOptions
+from st_xling.training import load_recipe, recipe_names, train
+from tests.training.children import Death, Outcome, st_xling
+
+Make = Callable[..., Any]
+TINY = {"vocabulary": 400, "hidden_size": 32, "layers": 2}
+TRANSFORMER = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+SENTENCES = ["Der Hund schläft.", "我买了三本旧书。", "The dog is sleeping."]
+
+
+@pytest.fixture(scope="module")
+def phrases() -> dict[str, Any]:
+    return {language: parallel_phrases(language, "en", size=60) for language in ("de", "zh")}
+
+
+def lora_recipe(name: str = "dap", **options: Any) -> Any:
+    steps = {"max_steps": 4, "batch_size": 16, "eval_steps": 2, "log_steps": 1, "keep_checkpoints": 9}
+    settings = {f"training.{key}": value for key, value in {**steps, "learning_rate": 1e-2, **options}.items()}
+    return load_recipe(name, tiny=True, overrides={"training.lora.rank": 4, **settings})
+
+
+@pytest.fixture(scope="module")
+def merged(phrases: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return train(lora_recipe(), phrases, tmp_path_factory.mktemp("lora") / "run", tiny=TINY)
+
+
+def adapted(make_model: Make, folder: Path, **options: Any) -> SentenceTransformer:
+    """A model whose adapters have learned something."""
+    model = make_model()
+    add_lora(model, LoraOptions(**{"rank": 4, "dropout": 0.0, **options}), base=folder / "base")
+    with torch.no_grad():
+        for name, part in model.named_parameters():
+            if "lora_B" in name:
+                part.normal_(std=0.3)
+    return model.eval()
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_trains_adapters_and_heads_alone(name: str, phrases: dict[str, Any], tmp_path: Path) -> None:
+    # Tied: the words that the softmax scores with are the encoder's own, and frozen.
+    tied = {"losses.representation_translation.tied": True} if name == "dap" else {}
+    steps = {"training.max_steps": 2, "training.batch_size": 8, "training.eval_steps": 1}
+    options = {"training.lora.rank": 2, "training.mini_batch_size": 4, **steps, **tied}
+    train(load_recipe(name, tiny=True, overrides=options), phrases, tmp_path / "run", tiny=TINY)
+    before = load_file(tmp_path / "run" / "training" / "base" / "model.safetensors")
+    after = load_file(tmp_path / "run" / "model.safetensors")
+    assert before.keys() == after.keys()
+    moved = {key for key in before if not torch.equal(before[key], after[key])}
+    linear = ("query.weight", "key.weight", "value.weight", "dense.weight")
+    assert moved and all(key.endswith(linear) and "pooler" not in key for key in moved)
+
+
+def test_heads_are_trained_fully_and_saved(merged: Any) -> None:
+    folder = merged.folder / "training"
+    first, last = (load_file(folder / f"checkpoint-{step}" / "loss.safetensors") for step in (2, 4))
+    assert not any("lora" in key for key in first)
+    for ending in ("head.bias", "head.mask_embedding", "head.layers.1.attention.self.query.weight"):
+        key = next(key for key in first if key.endswith(ending))
+        assert not torch.equal(first[key], last[key]), ending
+    assert {path.name for path in (folder / "checkpoint-4").glob("*.safetensors")} == {
+        "adapter_model.safetensors",
+        "loss.safetensors",
+    }
+
+
+def test_the_merged_model_is_the_last_checkpoint(merged: Any) -> None:
+    """The published weights compute what the trained adapters beside the frozen weights compute."""
+    assert not has_adapters(merged.model)
+    assert all(part.requires_grad for part in merged.model.parameters())
+    last = SentenceTransformer(str(merged.folder / "training" / "checkpoint-4"), device="cpu")
+    base = SentenceTransformer(str(merged.folder / "training" / "base"), device="cpu")
+    assert has_adapters(last)
+    found = merged.model.eval().encode(SENTENCES)
+    assert found == pytest.approx(last.encode(SENTENCES), abs=1e-5)
+    assert found != pytest.approx(base.encode(SENTENCES), abs=1e-3)
+
+
+def test_the_merged_model_needs_neither_peft_nor_us(merged: Any, tmp_path: Path) -> None:
+    code = (
+        "import sys, json; sys.modules['peft'] = sys.modules['st_xling'] = None\n"
+        "from sentence_transformers import SentenceTransformer\n"
+        "model = SentenceTransformer(sys.argv[1], device='cpu')\n"
+        "print(json.dumps(model.encode(json.loads(sys.argv[2])).tolist()))"
+    )
+    words = [sys.executable, "-c", code, str(merged.folder), json.dumps(SENTENCES)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not (merged.folder / "adapter_config.json").exists()
+    vectors = json.loads(done.stdout.splitlines()[-1])
+    assert torch.tensor(vectors).numpy() == pytest.approx(merged.model.eval().encode(SENTENCES), abs=1e-5)
+
+
+def test_adapters_that_are_kept(phrases: dict[str, Any], merged: Any, tmp_path: Path) -> None:
+    out = tmp_path / "kept"
+    result = train(lora_recipe(**{"lora.merge": False}), phrases, out, tiny=TINY)
+    assert (out / "adapter_model.safetensors").is_file() and not (out / "model.safetensors").exists()
+    loaded = SentenceTransformer(str(out), device="cpu")
+    assert has_adapters(loaded)
+    assert loaded.encode(SENTENCES) == pytest.approx(result.model.eval().encode(SENTENCES), abs=1e-6)
+    assert loaded.encode(SENTENCES) == pytest.approx(merged.model.eval().encode(SENTENCES), abs=1e-5)
+    again = train(lora_recipe(max_steps=1, learning_rate=1e-9), phrases, tmp_path / "again", model=str(out))
+    assert again.model.eval().encode(SENTENCES) == pytest.approx(loaded.encode(SENTENCES), abs=1e-4)
+    with pytest.raises(ValueError, match="kept apart from a base that has none"):
+        train(lora_recipe(**{"lora.merge": False}), phrases, tmp_path / "no", model=str(out))
+    with pytest.raises(ValueError, match="expected a model without adapters"):
+        train(lora_recipe(), phrases, tmp_path / "no", model=result.model)
+    assert not (tmp_path / "no").exists()
+
+
+def command(out: Path, *more: str) -> list[str]:
+    words = ["train", "dap", "--model", "tiny", "--data", "phrasebook:de,zh?size=68", "--out", str(out), "--lora"]
+    words += ["--epochs", "1", "--batch-size", "16", "--eval-steps", "3", "--set", "training.lora.rank=4"]
+    for shape in ("hidden_size=32", "vocabulary=500", "layers=1", "max_length=24"):
+        words += ["--tiny", shape]
+    words += ["--set", "training.lora.dropout=0.1", "--set", "losses.representation_translation.layers=1"]
+    return [*words, "--set", "training.keep_checkpoints=9", *more]
+
+
+def run(out: Path, *more: str, death: Death | None = None) -> Outcome:
+    return st_xling(command(out, *more), out.parent / "streams", death)
+
+
+def test_killed_and_resumed_is_undisturbed(tmp_path: Path) -> None:
+    whole, torn = tmp_path / "whole", tmp_path / "torn"
+    outcome = run(whole)
+    assert outcome.status == 0, outcome.stderr
+    assert run(torn, death=Death(step=5)).status == -9
+    assert (torn / "training" / "checkpoint-3" / "adapter_model.safetensors").is_file()
+    assert not (torn / "model.safetensors").exists()
+    outcome = run(torn, "--resume")
+    assert outcome.status == 0, outcome.stderr
+    last = "training/checkpoint-8"
+    for name in ("model.safetensors", f"{last}/adapter_model.safetensors", f"{last}/loss.safetensors"):
+        mine, theirs = load_file(torn / name), load_file(whole / name)
+        assert mine.keys() == theirs.keys()
+        assert max(float((mine[key].double() - theirs[key].double()).abs().max()) for key in mine) <= 1e-6, name
+
+
+def test_checkpoints_are_read_wherever_the_base_went(make_model: Make, tmp_path: Path) -> None:
+    model = adapted(make_model, tmp_path)
+    without_adapters(model).save_pretrained(str(tmp_path / "base"))
+    model.save_pretrained(str(tmp_path / "checkpoint"))
+    shutil.move(tmp_path / "base", tmp_path / "elsewhere")
+    other = SentenceTransformer(str(tmp_path / "elsewhere"), device="cpu")
+    add_lora(other, LoraOptions(rank=4), base=tmp_path / "elsewhere", seed=7)
+    load_adapters(other, tmp_path / "checkpoint")
+    assert other.eval().encode(SENTENCES) == pytest.approx(model.encode(SENTENCES), abs=1e-6)
+    unlike = make_model()
+    add_lora(unlike, LoraOptions(rank=2), base=tmp_path / "base")
+    with pytest.raises(ValueError, match="does not fit this model's adapters: .*lora_A"):
+        load_adapters(unlike, tmp_path / "checkpoint")
+    (tmp_path / "checkpoint" / "adapter_model.safetensors").unlink()
+    with pytest.raises(ValueError, match="expected adapters in .*: it is missing"):
+        load_adapters(other, tmp_path / "checkpoint")
+
+
+def test_fresh_adapters_change_nothing_and_no_randomness(make_model: Make, tmp_path: Path) -> None:
+    plain, model = make_model(), make_model()
+    state = torch.get_rng_state()
+    add_lora(model, LoraOptions(), base=tmp_path)
+    assert torch.equal(state, torch.get_rng_state())
+    assert (model.eval().encode(SENTENCES) == plain.eval().encode(SENTENCES)).all()
+    twin = make_model()
+    add_lora(twin, LoraOptions(), base=tmp_path)
+    for one, other in zip(model.parameters(), twin.parameters()):
+        assert torch.equal(one, other)
+
+
+def test_below_the_adapters_is_the_base(make_model: Make, tmp_path: Path) -> None:
+    plain, model = make_model(), adapted(make_model, tmp_path)
+    base = without_adapters(model)
+    assert (base.encode(SENTENCES) == plain.eval().encode(SENTENCES)).all()
+    assert has_adapters(model) and not has_adapters(base)
+    assert {part.data_ptr() for part in base.parameters()} <= {part.data_ptr() for part in model.parameters()}
+
+
+def test_the_head_copies_what_adapted_layers_compute(make_model: Make, tmp_path: Path) -> None:
+    """Also of a model that came with its adapters: plain, trainable, shared with nobody."""
+    model = adapted(make_model, tmp_path)
+    head = RepresentationTranslationLoss(model, layers=2).head
+    assert not has_adapters(head) and all(part.requires_grad for part in head.parameters())
+    theirs = {part.data_ptr() for part in model.parameters()}
+    assert not any(part.data_ptr() in theirs for part in head.parameters())
+    states = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(0))
+    layers = model[0].auto_model.encoder.layer
+    for mine, wrapped in zip(head.layers, layers[-2:]):
+        found, expected = (layer.eval()(states) for layer in (mine, wrapped))
+        found, expected = (out[0] if isinstance(out, tuple) else out for out in (found, expected))
+        assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_cached_gradients_of_adapters(make_model: Make, features: Any, tmp_path: Path) -> None:
+    """The same adapters' and heads' gradients by mini-batches as at once, and none for the frozen weights."""
+    gradients = []
+    for cached in (False, True):
+        model = make_model()
+        torch.manual_seed(0)
+        loss: Any = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=1, tied=True)
+        add_lora(model, LoraOptions(rank=4, dropout=0.0), base=tmp_path)
+        loss = CachedLoss(loss, mini_batch_size=2) if cached else loss
+        torch.stack(list(loss(features(model)).values())).sum().backward()
+        named = {name.removeprefix("loss."): part.grad for name, part in loss.named_parameters()}
+        gradients.append({name: grad for name, grad in named.items() if grad is not None})
+    assert gradients[0].keys() == gradients[1].keys()
+    assert any("lora_B" in name for name in gradients[0]) and any("head.bias" in name for name in gradients[0])
+    assert all("lora_" in name or "head." in name for name in gradients[0])
+    for name, grad in gradients[0].items():
+        assert torch.allclose(grad, gradients[1][name], atol=1e-5), name
+
+
+def test_merging_takes_every_trace_away(make_model: Make, tmp_path: Path) -> None:
+    model = adapted(make_model, tmp_path)
+    expected = model.encode(SENTENCES)
+    merge_lora(model)
+    assert not has_adapters(model) and model.state_dict().keys() == make_model().state_dict().keys()
+    assert model.encode(SENTENCES) == pytest.approx(expected, abs=1e-5)
+    spoilt = adapted(make_model, tmp_path)
+    with torch.no_grad():
+        next(part for name, part in spoilt.named_parameters() if "lora_B" in name).fill_(float("nan"))
+    with pytest.raises(ValueError, match="cannot be merged"):
+        merge_adapters(spoilt)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rank": 0}, r"training\.lora\.rank is out of range: got 0"),
+        ({"alpha": -1}, r"training\.lora\.alpha is out of range: got -1"),
+        ({"dropout": 1.0}, r"training\.lora\.dropout is out of range"),
+        ({"target_modules": "query"}, r"'all-linear', or a list such as \[query, value\]\): got 'query'"),
+        ({"target_modules": []}, r"training\.lora\.target_modules is out of range"),
+        ({"rnak": 8}, "has no key 'rnak'; did you mean 'rank'"),
+        ({"rank": "many"}, r"training\.lora\.rank must be a whole number"),
+    ],
+)
+def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_recipe("tr", overrides={f"training.lora.{key}": value for key, value in options.items()})
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        (["qkv"], "fits no layer of BertModel: its linear layers are called dense, key, query, value"),
+        (["word_embeddings"], "must leave the embeddings alone"),
+        (["pooler.dense"], "fits no layer of BertModel"),
+    ],
+)
+def test_layers_that_cannot_be_adapted(targets: list[str], message: str, make_model: Make, tmp_path: Path) -> None:
+    model = make_model()
+    with pytest.raises(ValueError, match=message):
+        add_lora(model, LoraOptions(target_modules=targets), base=tmp_path)
+    assert not has_adapters(model) and all(part.requires_grad for part in model.parameters())
+    add_lora(model, LoraOptions(target_modules=["query", "value"]), base=tmp_path)
+    assert {name.split(".lora_")[0].rpartition(".")[2] for name, _ in model.named_parameters() if "lora_" in name} == {
+        "query",
+        "value",
+    }
+    with pytest.raises(ValueError, match="has adapters already"):
+        add_lora(model, LoraOptions(), base=tmp_path)
+
+
+def test_without_peft(monkeypatch: pytest.MonkeyPatch, phrases: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "adapters").mkdir()
+    (tmp_path / "adapters" / "adapter_config.json").write_text('{"peft_type": "LORA"}', encoding="utf-8")
+    (tmp_path / "adapters" / "modules.json").write_text(json.dumps(TRANSFORMER), encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "peft", None)
+    monkeypatch.setattr(transformer_module, "is_peft_available", lambda: False)  # it remembers what it found
+    with pytest.raises(ValueError, match=r"is made of adapters, which need peft: .* pip install st-xling\[lora\]"):
+        load_encoder(str(tmp_path / "adapters"))
+    with pytest.raises(ValueError, match=r"needs? peft, which is not installed: pip install st-xling\[lora\]"):
+        train(lora_recipe(), phrases, tmp_path / "run", tiny=TINY)
+    assert not (tmp_path / "run").exists()

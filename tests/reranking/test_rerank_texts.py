@@ -1,0 +1,262 @@
+"""Files of queries and passages to ranked passages: the order, first stages, bad input, kills."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sentence_transformers import CrossEncoder
+
+from st_xling.cli import main
+from st_xling.reranking import rerank_files as module
+from st_xling.reranking.rerank_files import rerank_texts
+from tests.conftest import PAIRS
+from tests.reranking.conftest import LANGUAGES, read, write
+from tests.training.children import Death, st_xling
+
+
+@pytest.fixture(scope="module")
+def model(reranker: Path) -> Any:
+    return CrossEncoder(str(reranker), device="cpu")
+
+
+def test_the_order_is_that_of_the_hosts_rank(model: Any, queries: Path, passages: Path, tmp_path: Path) -> None:
+    report = rerank_texts(model, queries, passages, tmp_path / "out" / "ranked.jsonl")
+    rows = read(tmp_path / "out" / "ranked.jsonl")
+    texts = [other for other, _ in PAIRS]
+    assert len(rows) == report.passages == 64 and report.queries == 8
+    for number, (_, question) in enumerate(PAIRS):
+        own = rows[8 * number : 8 * number + 8]
+        expected = model.rank(question, texts)
+        assert [row["passage_id"] for row in own] == [f"p{row['corpus_id']}" for row in expected]
+        assert [row["score"] for row in own] == pytest.approx([row["score"] for row in expected], abs=1e-5)
+        assert [row["rank"] for row in own] == list(range(1, 9)) and {row["query_id"] for row in own} == {f"q{number}"}
+    last = next(row for row in rows if row["passage_id"] == "p7")
+    assert last["language"] is None and last["text"] == PAIRS[7][0]
+    assert next(row for row in rows if row["passage_id"] == "p2")["language"] == LANGUAGES[2]
+    assert not (tmp_path / "out" / "ranked.jsonl.work").exists()
+    words = report.signature.split("|")
+    assert (
+        words[0] == "rerank"
+        and words[2].startswith("queries:queries.jsonl@")
+        and words[4:6] == ["candidates:all", "top_k:all"]
+    )
+
+
+FIRST_STAGES = {
+    "trec": ["q1 Q0 p3 1 9.5 bm25", "q1 Q0 p0 2 9.1 bm25", "q5 Q0 p5 1 3 bm25", "q1 Q0 p3 3 1 bm25"],
+    "one a line": [json.dumps({"query_id": q, "passage_id": p}) for q, p in (("q1", "p3"), ("q1", "p0"), ("q5", "p5"))],
+    "one a query": [
+        json.dumps({"query_id": "q1", "passage_ids": ["p3", "p0"]}),
+        '{"query_id": "q5", "passage_ids": ["p5"]}',
+    ],
+}
+
+
+@pytest.mark.parametrize("form", FIRST_STAGES)
+def test_a_first_stage(form: str, model: Any, queries: Path, passages: Path, tmp_path: Path) -> None:
+    first = write(tmp_path / "first", FIRST_STAGES[form])
+    report = rerank_texts(model, queries, passages, tmp_path / "ranked.jsonl", candidates=first)
+    found = {(row["query_id"], row["passage_id"]) for row in read(tmp_path / "ranked.jsonl")}
+    assert found == {("q1", "p3"), ("q1", "p0"), ("q5", "p5")}
+    assert (report.without_candidates, report.passages, report.long_queries) == (6, 3, 0)
+    assert report.lines() == ["6 queries without candidates, left out"]
+
+
+def test_its_own_result_is_a_first_stage(model: Any, queries: Path, passages: Path, tmp_path: Path) -> None:
+    rerank_texts(model, queries, passages, tmp_path / "best.jsonl", top_k=2)
+    rerank_texts(model, queries, passages, tmp_path / "again.jsonl", candidates=tmp_path / "best.jsonl")
+    best, again = read(tmp_path / "best.jsonl"), read(tmp_path / "again.jsonl")
+    assert len(best) == 16 and [row["passage_id"] for row in best] == [row["passage_id"] for row in again]
+
+
+def test_tsv_gzip_and_titles(model: Any, tmp_path: Path) -> None:
+    tsv = tmp_path / "q.tsv.gz"
+    tsv.write_bytes(gzip.compress(b"1\tWho is sleeping?\n2\tWo?\tde\n"))
+    beir = write(
+        tmp_path / "corpus.jsonl",
+        ['{"_id": "a", "title": "Hund", "text": "Er schläft."}', '{"_id": 7, "title": "", "text": "我"}'],
+    )
+    stream = io.BytesIO()
+    rerank_texts(model, tsv, beir, stream, top_k=1)
+    rows = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [row["query_id"] for row in rows] == ["1", "2"] and {row["passage_id"] for row in rows} <= {"a", "7"}
+    rerank_texts(model, tsv, beir, tmp_path / "all.jsonl")
+    assert {row["text"] for row in read(tmp_path / "all.jsonl")} == {"Hund Er schläft.", "我"}
+
+
+def test_long_texts_are_counted(model: Any, tmp_path: Path) -> None:
+    long = " ".join(english for _, english in PAIRS)
+    asked = write(tmp_path / "q.jsonl", [json.dumps({"id": len(text), "text": text}) for text in ("Who?", long)])
+    found = write(tmp_path / "p.jsonl", [json.dumps({"id": 1, "text": text}) for text in (long,)])
+    report = rerank_texts(model, asked, found, tmp_path / "ranked.jsonl")
+    assert (report.passages, report.long_queries, report.cut_passages) == (1, 1, 1)
+    assert report.lines() == ["1 queries too long for the model, left out", "1 passages cut to the model's length"]
+
+
+def test_bad_input(model: Any, queries: Path, passages: Path, tmp_path: Path) -> None:
+    out = tmp_path / "ranked.jsonl"
+    bad = write(
+        tmp_path / "bad.jsonl",
+        ['{"id": "a", "text": "x"}', "{", '{"id": "a", "text": "y"}', '{"text": "z"}', "[1]", '{"id": 3, "text": " "}'],
+    )
+    with pytest.raises(ValueError) as caught:
+        rerank_texts(model, bad, passages, out)
+    for told in (
+        "expected queries without faults, got 5 faults",
+        "bad.jsonl:2: bad line (bad JSON: Expecting property name",
+        "bad.jsonl:3: duplicate id (a, as in line 1)",
+        'bad.jsonl:4: bad line (expected a string or whole number "id"',
+        "bad.jsonl:5: bad line (expected a JSON object, got list)",
+        "bad.jsonl:6: bad line (expected an id and a text that are not blank)",
+    ):
+        assert told in str(caught.value)
+    first = write(
+        tmp_path / "first.jsonl", ['{"query_id": "q9", "passage_id": "p1"}', "q1 Q0 p99 1 2 run", "q1 p1", "{}"]
+    )
+    with pytest.raises(ValueError) as caught:
+        rerank_texts(model, queries, passages, out, candidates=first)
+    assert "first.jsonl:1: bad line (unknown id 'q9': it is none of the 8 queries of" in str(caught.value)
+    assert "first.jsonl:2: bad line (unknown id 'p99': it is none of the 8 passages of" in str(caught.value)
+    assert "first.jsonl:3: bad line (expected JSON or the six columns of a TREC run, got 2 columns)" in str(
+        caught.value
+    )
+    assert 'first.jsonl:4: bad line (expected a "query_id"' in str(caught.value)
+    with pytest.raises(ValueError, match="top_k must be 1 or more: got 0"):
+        rerank_texts(model, queries, passages, out, top_k=0)
+    with pytest.raises(ValueError, match="out must be a file of its own"):
+        rerank_texts(model, queries, passages, passages)
+    assert not out.exists()
+
+
+def test_a_model_without_a_head(encoder: Path, queries: Path, passages: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="head"):
+        rerank_texts(str(encoder), queries, passages, tmp_path / "ranked.jsonl")
+
+
+def test_what_is_done_is_not_done_again(
+    model: Any, queries: Path, passages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped in the middle of a line of its third group of queries; then other options; then the same."""
+    monkeypatch.setattr(module, "_PAIRS", 16)
+    out = tmp_path / "ranked.jsonl"
+    rerank_texts(model, queries, passages, tmp_path / "whole.jsonl")
+    write_all = module._rank
+    groups: list[range] = []
+
+    def stopping(*arguments: Any) -> dict[str, int]:
+        groups.append(arguments[-2])
+        if len(groups) == 3:
+            arguments[-1].write(b'{"query_id": "q4", "ra')
+            arguments[-1].flush()
+            raise KeyboardInterrupt
+        return write_all(*arguments)
+
+    monkeypatch.setattr(module, "_rank", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        rerank_texts(model, queries, passages, out)
+    assert not out.exists()
+    with pytest.raises(ValueError, match="work of another command: top_k was None, is now 3"):
+        rerank_texts(model, queries, passages, out, top_k=3)
+    report = rerank_texts(model, queries, passages, out)
+    assert groups == [range(0, 2), range(2, 4), range(4, 6), range(4, 6), range(6, 8)]
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert (report.queries, report.passages) == (8, 64) and not (tmp_path / "ranked.jsonl.work").exists()
+
+
+def test_kept_work_gives_the_same_bytes_again(model: Any, queries: Path, passages: Path, tmp_path: Path) -> None:
+    """Twice to one file, to another, and to a stream; and once the files of the work are cut or gone."""
+    out, work = tmp_path / "ranked.jsonl", tmp_path / "work"
+    options: dict[str, Any] = {"work": work, "keep_work": True}
+    rerank_texts(model, queries, passages, out, **options)
+    whole, stream = out.read_bytes(), io.BytesIO()
+    assert len(whole.splitlines()) == 64 and b"\0" not in whole
+    for place in (out, tmp_path / "other.jsonl", stream):
+        rerank_texts(model, queries, passages, place, **options)
+    assert out.read_bytes() == (tmp_path / "other.jsonl").read_bytes() == stream.getvalue() == whole
+    for damage in (b"", whole[:100], None):
+        if damage is None:
+            (work / "ranked.jsonl").unlink()
+        else:
+            (work / "ranked.jsonl").write_bytes(damage)
+        rerank_texts(model, queries, passages, out, **options)
+        assert out.read_bytes() == whole
+
+
+def test_a_damaged_journal_is_gone_on_with_from_its_last_good_line(
+    model: Any, queries: Path, passages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PAIRS", 16)
+    out, journal = tmp_path / "ranked.jsonl", tmp_path / "work" / "journal.jsonl"
+    options: dict[str, Any] = {"work": tmp_path / "work", "keep_work": True}
+    rerank_texts(model, queries, passages, out, **options)
+    whole, lines = out.read_bytes(), journal.read_text().splitlines()
+    for bad in ("[1]", "{}", '"next"', lines[2].replace('"next": 6', '"next": null'), lines[2][:20]):
+        journal.write_text("\n".join([*lines[:2], bad, lines[3]]) + "\n")
+        rerank_texts(model, queries, passages, out, **options)
+        assert out.read_bytes() == whole and journal.read_text().splitlines() == lines
+
+
+DEATHS = [
+    ("os.rename", "ranked.jsonl.tmp"),
+    ("open", ".st-xling-finished.tmp"),
+    ("os.remove", "journal.jsonl"),
+    ("os.rmdir", "ranked.jsonl.work"),
+]
+
+
+@pytest.mark.parametrize(("event", "path"), DEATHS)
+def test_killed_while_it_delivers(
+    event: str, path: str, reranker: Path, queries: Path, passages: Path, tmp_path: Path, model: Any
+) -> None:
+    """After the result has its name, before the work is gone."""
+    out = tmp_path / "ranked.jsonl"
+    rerank_texts(model, queries, passages, tmp_path / "whole.jsonl")
+    words = ["rerank", str(reranker), "--queries", str(queries), "--passages", str(passages), "--out", str(out)]
+    path = {"os.remove": "journal.jsonl", "os.rmdir": "ranked.jsonl.work", "open": ".st-xling-finished.tmp"}
+    killed = st_xling(
+        [*words, "--device", "cpu"], tmp_path / "first", Death(event=event, path=path.get(event, "l.tmp"))
+    )
+    assert killed.status == -9, killed.stderr
+    assert not out.exists() if event == "os.rename" else out.exists()
+    again = st_xling([*words, "--device", "cpu"], tmp_path / "second")
+    assert again.status == 0, again.stderr
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert not (tmp_path / "ranked.jsonl.work").exists()
+
+
+def test_a_full_disk_names_the_file(
+    reranker: Path, queries: Path, passages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: Any
+) -> None:
+    def full(*arguments: Any) -> dict[str, int]:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module, "_rank", full)
+    with pytest.raises(OSError, match=r"No space left on device: .*work/ranked\.jsonl .*Make room and run the same"):
+        rerank_texts(model, queries, passages, tmp_path / "ranked.jsonl")
+
+
+def test_the_command_after_a_kill(
+    reranker: Path, queries: Path, passages: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    out, figures = tmp_path / "ranked.jsonl", tmp_path / "figures.json"
+    words = ["rerank", str(reranker), "--queries", str(queries), "--passages", str(passages), "--device", "cpu"]
+    words += ["--top-k", "3"]
+    assert main([*words, "--out", "-"]) == 0
+    piped = capfdbinary.readouterr()
+    assert len(piped.out.splitlines()) == 24 and b"24 passages for 8 queries: -" in piped.err
+    words += ["--out", str(out), "--json", str(figures)]
+    killed = st_xling(words, tmp_path / "first", Death(event="open", path="journal.jsonl"))
+    assert killed.status == -9 and not out.exists() and (tmp_path / "ranked.jsonl.work" / "ranked.jsonl").exists()
+    assert main(words) == 0
+    finished = capfdbinary.readouterr().out.decode()
+    assert out.read_bytes() == piped.out
+    assert finished.splitlines()[-1].startswith(f"rerank|model:{reranker}@")
+    assert json.loads(figures.read_text(encoding="utf-8"))["rerank"]["passages"] == 24
+    assert main([*words, "--candidates", str(tmp_path / "none")]) == 2
+    assert b"st-xling: error: expected a file" in capfdbinary.readouterr().err

@@ -1,0 +1,128 @@
+"""Two-stage search: exact neighbours in one direction, then the cross-encoder's order, languages, bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sentence_transformers import CrossEncoder, SentenceTransformer
+
+from st_xling.cli import main
+from st_xling.mining import encode, neighbours
+from st_xling.mining.search import nearest_rows as nearest_module
+from st_xling.mining.search.nearest_rows import nearest_rows
+from st_xling.reranking.search_files import search_texts
+from tests.conftest import PAIRS
+from tests.reranking.conftest import LANGUAGES, write
+
+QUERIES = ["I met her yesterday.", "买书"]
+
+
+@pytest.fixture
+def store(encoder: Path, passages: Path, tmp_path: Path) -> Path:
+    return Path(encode(str(encoder), passages, tmp_path / "p.store", format="jsonl").path)
+
+
+def test_nearest_rows_are_those_of_a_full_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(0)
+    queries, rows = generator.normal(size=(40, 12)), generator.normal(size=(900, 12)).astype(np.float32)
+    rows[[5, 500, 899]] = rows[100]  # ties, within and across blocks
+    queries[3] = rows[100]
+    expected = neighbours(queries, rows, k=20)[0]
+    for block in (2**16, 333, 64, 7):
+        monkeypatch.setattr(nearest_module, "_ROWS", block)
+        found = nearest_rows(queries, rows, k=20)
+        assert np.array_equal(found.indices, expected.indices)
+        assert np.array_equal(found.similarities, expected.similarities)
+    assert found.indices[3, :4].tolist() == [5, 100, 500, 899]
+    one = nearest_rows(queries[:1], rows, k=900)
+    assert sorted(one.indices[0].tolist()) == list(range(900)), "more neighbours than queries"
+    with pytest.raises(ValueError, match="k must lie between 1 and the rows of the store: got k=901 for 900"):
+        nearest_rows(queries, rows, k=901)
+
+
+def test_cosines_alone(encoder: Path, store: Path, passages: Path) -> None:
+    found = search_texts(QUERIES, str(encoder), store, passages, top_k=5)
+    model = SentenceTransformer(str(encoder), device="cpu")
+    cosines = model.similarity(*(model.encode(texts) for texts in (QUERIES, [other for other, _ in PAIRS]))).numpy()
+    for hits, row in zip(found, cosines):
+        assert [hit.passage_id for hit in hits] == [f"p{place}" for place in np.argsort(-row)[:5]]
+        assert [hit.cosine for hit in hits] == pytest.approx(sorted(row, reverse=True)[:5], abs=1e-5)
+        assert all(hit.score == hit.cosine for hit in hits) and [hit.rank for hit in hits] == [1, 2, 3, 4, 5]
+
+
+def test_then_the_cross_encoder(encoder: Path, reranker: Path, store: Path, passages: Path) -> None:
+    model = CrossEncoder(str(reranker), device="cpu")
+    first = search_texts(QUERIES, str(encoder), store, passages, top_k=4)
+    found = search_texts(QUERIES, str(encoder), store, passages, reranker=model, candidates=4, top_k=3)
+    for query, hits, candidates in zip(QUERIES, found, first):
+        expected = model.rank(query, [hit.text for hit in candidates], top_k=3)
+        assert [hit.passage_id for hit in hits] == [candidates[row["corpus_id"]].passage_id for row in expected]
+        assert [hit.score for hit in hits] == pytest.approx([row["score"] for row in expected], abs=1e-5)
+        cosines = {hit.passage_id: hit.cosine for hit in candidates}
+        assert all(hit.cosine == cosines[hit.passage_id] for hit in hits)
+
+
+def test_languages_are_given_or_identified(encoder: Path, store: Path, passages: Path) -> None:
+    hits = search_texts(QUERIES[:1], str(encoder), store, passages)[0]
+    assert len(hits) == 8
+    for hit in hits:
+        place = int(hit.passage_id[1:])
+        assert hit.identified == (place == 7) and hit.language == LANGUAGES[place]
+
+
+def test_tsv(encoder: Path, tmp_path: Path) -> None:
+    text = write(tmp_path / "p.tsv", [f"p{row}\t{other}" for row, (other, _) in enumerate(PAIRS)])
+    store = encode(str(encoder), text, tmp_path / "tsv.store", format="bucc")
+    hits = search_texts(QUERIES, str(encoder), store.path, text, top_k=8)
+    assert [len(row) for row in hits] == [8, 8] and all(hit.identified for hit in hits[0])
+
+
+def test_bad_input(encoder: Path, make_model: Any, store: Path, passages: Path, tmp_path: Path) -> None:
+    arguments: Any = (str(encoder), store, passages)
+    with pytest.raises(ValueError, match="candidates must be at least top_k: got 5 and 10"):
+        search_texts(QUERIES, *arguments, reranker="x", candidates=5)
+    with pytest.raises(ValueError, match="queries that are not blank"):
+        search_texts(["Who?", " "], *arguments)
+    with pytest.raises(
+        ValueError, match="the queries must be encoded by the model of the store: got .* but .*p.store is of"
+    ):
+        search_texts(QUERIES, make_model(seed=7), store, passages)
+    other = write(tmp_path / "other.jsonl", passages.read_text(encoding="utf-8").replace("Hund", "Kater").splitlines())
+    with pytest.raises(ValueError, match="the text is not the one that was encoded"):
+        search_texts(QUERIES, str(encoder), store, other)
+    with pytest.raises(FileNotFoundError, match="the folder of an embedding store"):
+        search_texts(QUERIES, str(encoder), tmp_path / "none", passages)
+
+
+def test_the_command(
+    encoder: Path, reranker: Path, store: Path, passages: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["search", *QUERIES, "--encoder", str(encoder), "--store", str(store), "--passages", str(passages)]
+    words += ["--reranker", str(reranker), "--top-k", "2", "--device", "cpu"]
+    assert main([*words, "--format", "jsonl"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["query"], row["rank"]) for row in rows] == [(query, rank) for query in QUERIES for rank in (1, 2)]
+    assert main([*words, "--candidates", "8"]) == 0
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    assert lines[0] == QUERIES[0] and lines[3] == QUERIES[1] and len(lines) == 6
+    first = lines[1].split()
+    assert first[0] == "1" and float(first[1]) == pytest.approx(rows[0]["score"], abs=1e-4)
+    assert first[2].rstrip("?") == rows[0]["language"] and first[3] == rows[0]["passage_id"]
+    assert main([*words, "--top-k", "0"]) == 2
+    assert "top_k must be 1 or more" in capsys.readouterr().err
+
+
+def test_a_query_that_is_no_utf_8_and_a_damaged_store(encoder: Path, store: Path, passages: Path) -> None:
+    with pytest.raises(ValueError, match=r"expected queries in UTF-8: got 'wo \\udcff'"):
+        search_texts(["Wo?", "wo \udcff"], str(encoder), store, passages)
+    shard = store / "shard-000000.safetensors"
+    data = bytearray(shard.read_bytes())
+    data[-5] ^= 0x40
+    shard.write_bytes(data)
+    with pytest.raises(ValueError, match=r"shard-000000\.safetensors: the checksum is wrong"):
+        search_texts(["Wo?"], str(encoder), store, passages)
