@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from st_xling.data.faults import FaultLog
-from st_xling.mining.text.lines import raw_lines
 from st_xling.reranking.text_records import TextRecords, json_object
+from st_xling.utils.text import raw_lines
 
 
 class FirstStage:

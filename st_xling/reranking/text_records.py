@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from st_xling.data.faults import FaultLog
-from st_xling.mining.text.lines import LineIndex, raw_lines
+from st_xling.mining.text.lines import LineIndex
+from st_xling.utils.text import raw_lines
 
 
 class TextRecord(NamedTuple):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from st_xling.data.lines import describe_missing
+from st_xling.utils.text import describe_missing
 
 _DTYPES = ("float32", "float16")
 _LOOKED_AT = 1024

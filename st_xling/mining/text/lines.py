@@ -1,106 +1,23 @@
-r"""Lines of large text files as bytes, one after another or by number, never the whole file.
+r"""Lines of large text files as bytes, by number, never the whole file.
 
-Lines end where :func:`st_xling.data.lines.read_lines` ends them: at ``\n`` or ``\r\n`` and nowhere else.
+Lines end where :func:`st_xling.utils.text.raw_lines` ends them: at ``\n`` or ``\r\n`` and nowhere else.
 """
 
 from __future__ import annotations
 
-import gzip
 import io
-import lzma
 import os
 import shutil
 import tempfile
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
-from st_xling.data.faults import ParallelTextError
-from st_xling.data.lines import GZIP_MAGIC, describe_missing
+from st_xling.utils.text import open_bytes
 
-#: A longer line is no sentence; the file is probably not text.
-LONGEST_LINE_BYTES = 1 << 24
-
-_XZ_MAGIC = b"\xfd7zXZ\x00"
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_PACKED = (".gz", ".xz", ".zst")
 _UTF8_MARK = b"\xef\xbb\xbf"
 _CHUNK_BYTES = 1 << 20
-
-
-@contextmanager
-def open_bytes(path: str | Path) -> Iterator[IO[bytes]]:
-    """The bytes of a plain, gzip, xz or (with Python 3.14) zstandard file, told by its first bytes.
-
-    Raises:
-        FileNotFoundError: If there is no such file; the message names the nearest one.
-        ParallelTextError: For a compressed file that is broken or cut off (also while it is read), a name that promises
-            a compression that is not there, UTF-16, or zstandard where Python has none.
-    """
-    path = Path(path)
-    if path.is_dir():
-        raise ValueError(f"expected a file of text: {path} is a folder; name a file in it.")
-    if path.exists() and not path.is_file():
-        raise ValueError(
-            f"expected a file, which is read more than once: {path} is a pipe or a device; write its content to a file "
-            "first, and name that."
-        )
-    if path.is_symlink() and not path.exists():
-        raise FileNotFoundError(f"expected a file: {path} is a link to {path.readlink()}, which is not there.")
-    if not path.is_file():
-        raise FileNotFoundError(describe_missing(path))
-    with path.open("rb") as file:
-        magic = file.read(6)
-        file.seek(0)
-        try:
-            with _unpacked(path, file, magic) as stream:
-                yield stream
-        except (gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error) as error:
-            raise ParallelTextError(f"{path}: expected a whole packed file, got: {error}; fetch it again") from error
-
-
-def _unpacked(path: Path, file: IO[bytes], magic: bytes) -> Any:
-    if magic.startswith(GZIP_MAGIC):
-        return gzip.GzipFile(fileobj=file)
-    if magic.startswith(_XZ_MAGIC):
-        return lzma.LZMAFile(file)
-    if magic.startswith(_ZSTD_MAGIC):
-        try:
-            from compression import zstd  # type: ignore[import-not-found, unused-ignore]
-        except ImportError:
-            raise ParallelTextError(
-                f"{path}: zstandard needs Python 3.14; unpack it first: unzstd {path.name}"
-            ) from None
-        return zstd.ZstdFile(file)
-    if path.suffix in _PACKED and magic:
-        raise ParallelTextError(
-            f"{path}: expected {path.suffix[1:]}, got a file that begins with {magic[:2]!r}; drop the {path.suffix}"
-        )
-    if magic.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ParallelTextError(f"{path}: expected UTF-8, got UTF-16; convert it: iconv -f utf-16 -t utf-8")
-    return file
-
-
-def raw_lines(path: str | Path) -> Iterator[bytes]:
-    """Every line without its end; a byte order mark at the start is dropped.
-
-    Raises:
-        ParallelTextError: As :func:`open_bytes`, and for a line of more than 16 MiB.
-    """
-    with open_bytes(path) as file:
-        number = 0
-        while line := file.readline(LONGEST_LINE_BYTES + 1):
-            number += 1
-            if len(line) > LONGEST_LINE_BYTES:
-                raise ParallelTextError(
-                    f"{path}:{number}: expected a sentence a line, got a line of more than {LONGEST_LINE_BYTES:,} "
-                    "bytes; is this text?"
-                )
-            yield _without_end(line.removeprefix(_UTF8_MARK) if number == 1 else line)
 
 
 class LineIndex:
@@ -111,7 +28,7 @@ class LineIndex:
 
     def __init__(self, path: str | Path) -> None:
         with open_bytes(path) as stream:
-            if isinstance(stream, io.BufferedReader):  # plain: the file itself
+            if isinstance(stream.raw, io.FileIO):  # plain: the file itself
                 self._file: IO[bytes] = Path(path).open("rb")  # noqa: SIM115
             else:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115

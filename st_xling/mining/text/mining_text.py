@@ -21,7 +21,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple, overload
 
-from st_xling.mining.text.lines import LineIndex, raw_lines
+from st_xling.mining.text.lines import LineIndex
+from st_xling.utils.text import raw_lines
 
 #: Names that ``format`` may take.
 FORMATS = ("lines", "bucc", "jsonl")
@@ -72,12 +73,12 @@ def read_rows(files: Files, *, format: str = "lines", errors: str = "strict") ->
     """Every line in turn, in constant memory; faulty ones too, so that a caller can gather them.
 
     Args:
-        files: UTF-8 text, plain, ``.gz``, ``.xz`` or ``.zst``.
+        files: UTF-8 text, plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
         format: ``"lines"``, ``"bucc"`` or ``"jsonl"``.
         errors: ``"strict"`` or ``"replace"``.
     Raises:
         FileNotFoundError: For a missing file.
-        ParallelTextError: For a file that cannot be read on, as :func:`~st_xling.mining.text.lines.raw_lines`.
+        ParallelTextError: For a file that cannot be read on, as :func:`~st_xling.utils.text.raw_lines`.
     """
     check_options(format, errors)
     for path in file_list(files):

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import overload
 
 from st_xling.data.faults import FaultLog, ParallelTextError
-from st_xling.mining.text.lines import LineIndex, raw_lines
+from st_xling.mining.text.lines import LineIndex
 from st_xling.mining.text.survey import hash_sentence
+from st_xling.utils.text import raw_lines
 
 
 @dataclass(frozen=True, eq=False)
