@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.data.faults import FaultLog
-from st_xling.data.lines import read_lines
+from st_xling.data.faults import FaultLog, read_lines
 from st_xling.data.reranking.aligned import AlignedPairs, known_languages
 from st_xling.data.reranking.candidate_pool import CandidatePools
 from st_xling.data.reranking.candidate_pools import candidate_pools

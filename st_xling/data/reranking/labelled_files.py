@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from st_xling.data.faults import FaultLog
-from st_xling.data.lines import read_lines
-from st_xling.data.readers import file_ending
+from st_xling.data.faults import FaultLog, read_lines
 from st_xling.data.records import json_objects
 from st_xling.data.reranking.aligned import AlignedPairs, numbered
+from st_xling.utils.text import file_ending
 
 ENDINGS = (".jsonl", ".jsonl.gz", ".tsv", ".tsv.gz")
 KEYS = ("query", "passage", "label")

@@ -10,7 +10,7 @@ from st_xling.data.reranking.candidate_pools import WithoutRelevant
 from st_xling.data.reranking.pair_forms import parse_pair_specs, read_pair_specs
 from st_xling.data.reranking.pair_parts import cut_pairs, pools_of
 from st_xling.data.reranking.retrieval_files import read_retrieval
-from st_xling.data.sample import Sample
+from st_xling.data.spec_options import Sample
 
 Split = Literal["train", "dev", "test"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from st_xling.data.reranking.candidate_pool import CandidatePool, CandidatePools, pools_signature
 from st_xling.data.reranking.candidate_pools import WithoutRelevant, candidate_pools
 from st_xling.data.retrieval import read_retrieval_set, sample_queries
-from st_xling.data.sample import Sample
+from st_xling.data.spec_options import Sample
 
 
 def read_retrieval(

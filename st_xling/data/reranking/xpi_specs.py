@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from st_xling.data.holdout import hold_out
-from st_xling.data.readers import file_ending
 from st_xling.data.reranking.candidate_pool import CandidatePools
 from st_xling.data.reranking.labelled_files import ENDINGS
 from st_xling.data.reranking.pair_forms import is_pair_spec, parse_pair_specs
@@ -16,6 +15,7 @@ from st_xling.data.reranking.parallel_pools import parallel_pools
 from st_xling.data.reranking.phrase_questions import are_phrasebooks
 from st_xling.data.reranking.xpi import MonoPositives, xpi_pairs, xpi_pairs_from_parallel
 from st_xling.data.specs import load_data_specs
+from st_xling.utils.text import file_ending
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from pathlib import Path
 
-from st_xling.data.faults import FaultLog
-from st_xling.data.lines import iter_lines
+from st_xling.data.faults import FaultLog, iter_lines
 
 Qrels = dict[str, dict[str, int]]
 

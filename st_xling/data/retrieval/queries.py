@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.faults import FaultLog
-from st_xling.data.lines import iter_lines
+from st_xling.data.faults import FaultLog, iter_lines
 from st_xling.data.records import json_objects
 from st_xling.data.retrieval.passages import passage
 

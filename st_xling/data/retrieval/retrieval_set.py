@@ -12,7 +12,7 @@ from st_xling.data.retrieval.layouts import find_retrieval_files
 from st_xling.data.retrieval.passages import Passages
 from st_xling.data.retrieval.qrels import Qrels, read_qrels
 from st_xling.data.retrieval.queries import read_judged_queries, read_queries
-from st_xling.data.sample import Sample
+from st_xling.data.spec_options import Sample
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.data.readers import read_parallel
+from st_xling.data.parallel import read_parallel
 from st_xling.mining.embedding.text_encoder import Encoder
 from st_xling.mining.text.distinct_text import write_sentences
 from st_xling.mining.text.folding import folding_key
