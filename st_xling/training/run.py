@@ -32,8 +32,7 @@ from st_xling.training.trainer import CrossLingualTrainer
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
 
-    from st_xling.data.leak import Texts
-    from st_xling.data.leak_report import LeakReport
+    from st_xling.data.leak import LeakReport, Texts
 
 
 class TrainingInterrupted(KeyboardInterrupt):

@@ -13,7 +13,7 @@ from st_xling.training.run_folder import RunFolder
 from st_xling.utils.io import read_json_object, write_atomic, write_json
 
 if TYPE_CHECKING:
-    from st_xling.data.leak_report import LeakReport
+    from st_xling.data.leak import LeakReport
 
 
 def save_run(

@@ -11,8 +11,7 @@ from st_xling.training.leak_check import OnLeak, check_leaks
 from st_xling.training.reranker.stages import Stage
 
 if TYPE_CHECKING:
-    from st_xling.data.leak import Texts
-    from st_xling.data.leak_report import LeakReport
+    from st_xling.data.leak import LeakReport, Texts
 
 _SIDES = {"query": "source", "passage": "target"}
 

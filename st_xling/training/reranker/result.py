@@ -14,7 +14,7 @@ from st_xling.training.reranker.start import Start
 from st_xling.training.saving import save_run
 
 if TYPE_CHECKING:
-    from st_xling.data.leak_report import LeakReport
+    from st_xling.data.leak import LeakReport
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,7 @@ from st_xling.training.run_folder import EndReplaced
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from st_xling.data.leak import Texts
-    from st_xling.data.leak_report import LeakReport
+    from st_xling.data.leak import LeakReport, Texts
 
 _TEXT = [name for name in PAIR_COLUMNS if name != "label"]
 

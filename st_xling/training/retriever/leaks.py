@@ -9,8 +9,7 @@ from st_xling.training.leak_check import OnLeak, check_leaks
 from st_xling.training.retriever.sources import RetrievalSources
 
 if TYPE_CHECKING:
-    from st_xling.data.leak import Texts
-    from st_xling.data.leak_report import LeakReport
+    from st_xling.data.leak import LeakReport, Texts
 
 
 def check_query_leaks(

@@ -9,7 +9,7 @@ import pytest
 from sentence_transformers.base.evaluation import SequentialEvaluator
 
 from st_xling.data import load_evaluation_specs
-from st_xling.data.leak_report import LeakError
+from st_xling.data.leak import LeakError
 from st_xling.data.retrieval import load_retrieval_specs
 from st_xling.evaluation.retrieval import RetrievalEvaluator
 from st_xling.training.retriever.leaks import check_query_leaks

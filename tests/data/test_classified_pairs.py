@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from st_xling.data import ParallelTextError
-from st_xling.data.pawsx import read_pawsx
-from st_xling.data.xnli import read_xnli
+from st_xling.data.classified_pairs import read_pawsx, read_xnli
 
 ROWS = [
     ("ar", "neutral", "وقال، ماما، لقد عدت للمنزل.", "اتصل بأمه حالما أوصلته حافلة المدرسة."),

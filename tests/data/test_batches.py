@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.data.arrange import arrange
-from st_xling.data.duplicates import keep_apart
+from st_xling.data.batches import arrange, keep_apart
 
 
 def shared(batch: np.ndarray, keys: np.ndarray) -> bool:
