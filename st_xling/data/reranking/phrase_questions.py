@@ -20,7 +20,7 @@ def phrase_questions(books: Mapping[str, str], *, split: str) -> QuestionAnsweri
     Raises:
         ValueError: Languages that do not ask for the same; unknown languages, splits and options.
     """
-    from st_xling.data.phrasebook.passages import HELD_OUT_PASSAGES, TRAINING_PASSAGES, phrase_passages
+    from st_xling.data.phrasebook.corpora import HELD_OUT_PASSAGES, TRAINING_PASSAGES, phrase_passages
 
     asked = {}
     for language, book in books.items():

@@ -29,7 +29,7 @@ def phrase_set(
     Raises:
         ValueError: An unknown language or split.
     """
-    from st_xling.data.phrasebook.passages import HELD_OUT_PASSAGES, TRAINING_PASSAGES, phrase_passages
+    from st_xling.data.phrasebook.corpora import HELD_OUT_PASSAGES, TRAINING_PASSAGES, phrase_passages
 
     asked = list(dict.fromkeys(book.options.get("queries") or query_languages or [language]))
     sample = book.sample(split=split, train_size=TRAINING_PASSAGES, held_out_size=HELD_OUT_PASSAGES)
