@@ -13,22 +13,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from st_xling.data.reranking.aligned import AlignedPairs
-    from st_xling.data.reranking.candidate_pool import CandidatePool, CandidatePools
-    from st_xling.data.reranking.candidate_pools import candidate_pools
     from st_xling.data.reranking.insurance_qa import PooledQuestions, read_insurance_qa
-    from st_xling.data.reranking.labelled import PAIR_COLUMNS, labelled_dataset
-    from st_xling.data.reranking.labelled_pools import pools_of_pairs
     from st_xling.data.reranking.negatives import draw_negatives, with_negatives
-    from st_xling.data.reranking.pair_specs import PairData, load_pair_specs
-    from st_xling.data.reranking.parallel_pools import parallel_pools
-    from st_xling.data.reranking.pool_specs import load_pool_specs
-    from st_xling.data.reranking.question_answering import QuestionAnswering
-    from st_xling.data.reranking.question_files import read_question_answering
-    from st_xling.data.reranking.retrieval_files import read_retrieval
+    from st_xling.data.reranking.pairs import PAIR_COLUMNS, AlignedPairs, labelled_dataset
+    from st_xling.data.reranking.pools import (
+        CandidatePool,
+        CandidatePools,
+        candidate_pools,
+        pools_of_pairs,
+        read_retrieval,
+    )
+    from st_xling.data.reranking.question_answering import QuestionAnswering, read_question_answering
+    from st_xling.data.reranking.specs import PairData, XpiData, load_pair_specs, load_pool_specs, load_xpi_specs
     from st_xling.data.reranking.strategies import STRATEGIES, cascade, merged, mixed
-    from st_xling.data.reranking.xpi import xpi_pairs, xpi_pairs_from_parallel
-    from st_xling.data.reranking.xpi_specs import XpiData, load_xpi_specs
+    from st_xling.data.reranking.xpi import parallel_pools, xpi_pairs, xpi_pairs_from_parallel
     from st_xling.models.cross_encoder import cross_encoder, tiny_cross_encoder
     from st_xling.models.cross_encoder_heads import replace_head
     from st_xling.models.scoring.pair_scorer import PairScorer, ScoringCounts
@@ -93,34 +91,37 @@ __all__ = [
 ]
 
 _MODULES = {
-    "st_xling.data.reranking.aligned": ("AlignedPairs",),
-    "st_xling.data.reranking.candidate_pool": (
-        "CandidatePool",
-        "CandidatePools",
-    ),
-    "st_xling.data.reranking.candidate_pools": ("candidate_pools",),
     "st_xling.data.reranking.insurance_qa": (
         "PooledQuestions",
         "read_insurance_qa",
     ),
-    "st_xling.data.reranking.labelled": (
-        "PAIR_COLUMNS",
-        "labelled_dataset",
-    ),
-    "st_xling.data.reranking.labelled_pools": ("pools_of_pairs",),
     "st_xling.data.reranking.negatives": (
         "draw_negatives",
         "with_negatives",
     ),
-    "st_xling.data.reranking.pair_specs": (
-        "PairData",
-        "load_pair_specs",
+    "st_xling.data.reranking.pairs": (
+        "AlignedPairs",
+        "PAIR_COLUMNS",
+        "labelled_dataset",
     ),
-    "st_xling.data.reranking.parallel_pools": ("parallel_pools",),
-    "st_xling.data.reranking.pool_specs": ("load_pool_specs",),
-    "st_xling.data.reranking.question_answering": ("QuestionAnswering",),
-    "st_xling.data.reranking.question_files": ("read_question_answering",),
-    "st_xling.data.reranking.retrieval_files": ("read_retrieval",),
+    "st_xling.data.reranking.pools": (
+        "CandidatePool",
+        "CandidatePools",
+        "candidate_pools",
+        "pools_of_pairs",
+        "read_retrieval",
+    ),
+    "st_xling.data.reranking.question_answering": (
+        "QuestionAnswering",
+        "read_question_answering",
+    ),
+    "st_xling.data.reranking.specs": (
+        "PairData",
+        "XpiData",
+        "load_pair_specs",
+        "load_pool_specs",
+        "load_xpi_specs",
+    ),
     "st_xling.data.reranking.strategies": (
         "STRATEGIES",
         "cascade",
@@ -128,12 +129,9 @@ _MODULES = {
         "mixed",
     ),
     "st_xling.data.reranking.xpi": (
+        "parallel_pools",
         "xpi_pairs",
         "xpi_pairs_from_parallel",
-    ),
-    "st_xling.data.reranking.xpi_specs": (
-        "XpiData",
-        "load_xpi_specs",
     ),
     "st_xling.models.cross_encoder": (
         "cross_encoder",
