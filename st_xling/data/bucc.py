@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from st_xling.data.faults import FaultLog
-from st_xling.data.lines import describe_missing, read_lines
+from st_xling.data.lines import read_lines
 from st_xling.data.sample import SAMPLE_OPTIONS, Sample
 from st_xling.data.spec_options import read_options, split_options
+from st_xling.utils.text import describe_missing
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from st_xling.utils.text import ParallelTextError
 
 logger = logging.getLogger(__name__)
 
@@ -40,18 +41,6 @@ class Fault(NamedTuple):
     def __str__(self) -> str:
         place = self.path if self.line is None else f"{self.path}:{self.line}"
         return f"{place}: {self.kind}" + (f" ({self.detail})" if self.detail else "")
-
-
-class ParallelTextError(ValueError):
-    """Parallel text that cannot be read; the message lists the first 20 faults and their number.
-
-    Attributes:
-        faults: All faults, in the order of the file.
-    """
-
-    def __init__(self, message: str, faults: Sequence[Fault] = ()) -> None:
-        super().__init__(message)
-        self.faults = tuple(faults)
 
 
 class FaultLog:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from st_xling.data.columns import ColumnPair, NamedColumns, check_named, find_columns
 from st_xling.data.faults import FaultLog
-from st_xling.data.lines import describe_missing
 from st_xling.data.pairs import PairCollector
 from st_xling.data.records import collect_records, needed_columns, no_columns
 from st_xling.utils.languages import pair_in_name
+from st_xling.utils.text import describe_missing
 
 if TYPE_CHECKING:
     from datasets import Dataset

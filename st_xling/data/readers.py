@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from st_xling.data.columns import ColumnPair
 from st_xling.data.comma import read_csv
 from st_xling.data.hub import read_hub
-from st_xling.data.lines import describe_missing
 from st_xling.data.moses import find_moses, read_moses
 from st_xling.data.records import read_jsonl, read_parquet
 from st_xling.data.tsv import read_tsv
+from st_xling.utils.text import describe_missing
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from st_xling.data.columns import ColumnPair, NamedColumns, cells, check_named, find_columns
 from st_xling.data.faults import FaultLog, ParallelTextError
-from st_xling.data.lines import describe_missing, read_lines
+from st_xling.data.lines import read_lines
 from st_xling.data.pairs import PairCollector
 from st_xling.utils.languages import resolve_pair
+from st_xling.utils.text import describe_missing
 
 if TYPE_CHECKING:
     from datasets import Dataset

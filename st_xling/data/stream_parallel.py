@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from st_xling.data.columns import ColumnPair, NamedColumns, check_named
 from st_xling.data.faults import FaultLog
 from st_xling.data.hub import choose_columns, load_table
-from st_xling.data.lines import describe_missing
 from st_xling.data.moses import find_moses, language_ending
 from st_xling.data.pairs import PairCollector
 from st_xling.data.readers import file_ending
 from st_xling.data.records import collect_records
 from st_xling.data.sample import Sample, no_length
 from st_xling.data.streams import stream_file, stream_moses, text_features
+from st_xling.utils.text import describe_missing
 
 if TYPE_CHECKING:
     from datasets import IterableDataset

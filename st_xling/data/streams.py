@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import logging
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from st_xling.data.columns import ColumnPair
-from st_xling.data.faults import FaultLog, ParallelTextError
-from st_xling.data.lines import GZIP_MAGIC, iter_lines
+from st_xling.data.faults import FaultLog
+from st_xling.data.lines import iter_lines
 from st_xling.data.moses import collect_aligned
 from st_xling.data.pairs import COLUMNS, PairCollector
 from st_xling.data.records import collect_jsonl, collect_parquet
 from st_xling.data.sample import Sample
 from st_xling.data.tsv import collect_lines, tsv_collector
+from st_xling.utils.text import estimate_lines
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PART_LINES = 1000
-HEAD_BYTES = 2**20
 
 Languages = tuple["str | None", "str | None"]
 Item = TypeVar("Item")
@@ -90,20 +88,6 @@ def stream_moses(
     return _stream(
         _moses_rows, {**options, "skip_bad_lines": skip_bad_lines}, estimate_lines(source_path), sample, where
     )
-
-
-def estimate_lines(path: Path) -> int:
-    """Lines of a text file, plain or gzipped, as its first megabyte suggests; exact if it is no longer than that."""
-    with path.open("rb") as raw:
-        gzipped = raw.read(2) == GZIP_MAGIC
-        raw.seek(0)
-        try:
-            head = (gzip.GzipFile(fileobj=raw) if gzipped else raw).read(HEAD_BYTES)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ParallelTextError(f"{path}: expected a whole gzip file, got: {error}; fetch it again") from error
-        read, size = raw.tell(), path.stat().st_size
-    lines = head.count(b"\n") + (not head.endswith(b"\n"))
-    return lines if len(head) < HEAD_BYTES else max(1, lines * size // max(1, read))
 
 
 def parts(items: Iterable[Item], size: int = PART_LINES) -> Iterator[tuple[int, list[Item]]]:

@@ -74,7 +74,7 @@ def encode(
 
     Args:
         model: A :class:`~sentence_transformers.SentenceTransformer`, or the Hub id or folder of one.
-        text_files: One file or several, which count as one text; plain, ``.gz``, ``.xz`` or ``.zst``.
+        text_files: One file or several, which count as one text; plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
         out: Folder of the store.
         format: ``"lines"``, ``"bucc"`` (``id TAB sentence``) or ``"jsonl"``; see :mod:`st_xling.mining.text`.
         errors: ``"strict"``, or ``"replace"`` for U+FFFD in place of bytes that are not UTF-8; such lines are counted.

@@ -25,9 +25,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from st_xling._version import __version__
-from st_xling.data.lines import describe_missing
 from st_xling.mining.text import hash_sentence
 from st_xling.utils.io import file_sha256, read_journal, read_json_object
+from st_xling.utils.text import describe_missing
 
 MANIFEST, WRITING, JOURNAL = "manifest.json", "writing.json", "journal.jsonl"
 FORMAT, FORMAT_VERSION = "st-xling embedding store", 1
@@ -436,8 +436,9 @@ class EmbeddingStore:
         stream, count = iter(sentences), 0
         for shard in self.manifest.shards:
             digest, first = hashlib.sha256(), count
-            for count, sentence in enumerate(islice(stream, shard.rows), first + 1):
+            for sentence in islice(stream, shard.rows):
                 hash_sentence(digest, sentence)
+                count += 1
             if count - first < shard.rows:
                 break
             if shard.text_sha256 and digest.hexdigest() != shard.text_sha256:

@@ -18,21 +18,25 @@ line feed ``\\n``, a carriage return ``\\r``. Other line breaks of Unicode end n
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import os
 import re
+import shutil
+import tempfile
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 from tqdm.auto import tqdm
 
-from st_xling.data.faults import SHOWN, Fault, FaultLog, ParallelTextError
-from st_xling.mining.lines import LineIndex, raw_lines
+from st_xling.data.faults import SHOWN, Fault, FaultLog
+from st_xling.utils.text import UTF8_MARK, ParallelTextError, decode_line, open_bytes, raw_lines
 
 #: Names that ``format`` may take.
 FORMATS = ("lines", "bucc", "jsonl")
@@ -46,6 +50,7 @@ BLANKS = ("error", "keep")
 Files = str | Path | Sequence[str | Path]
 Parsed = TypeVar("Parsed", covariant=True)
 
+_CHUNK_BYTES = 1 << 20
 _ENOUGH_FAULTS = 1000
 _ADVICE = {
     "invalid UTF-8": "Convert the file (iconv -f <encoding> -t utf-8), or pass errors='replace' / --errors replace.",
@@ -90,7 +95,7 @@ def read_rows(files: Files, *, format: str = "lines", errors: str = "strict") ->
     """Every line in turn, in constant memory; faulty ones too, so that a caller can gather them.
 
     Args:
-        files: UTF-8 text, plain, ``.gz``, ``.xz`` or ``.zst``.
+        files: UTF-8 text, plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
         format: ``"lines"``, ``"bucc"`` or ``"jsonl"``.
         errors: ``"strict"`` or ``"replace"``.
     Raises:
@@ -113,12 +118,10 @@ def _parse_line(raw: bytes, path: str, number: int, format: str, errors: str) ->
     def fault(kind: str, detail: str) -> Row:
         return Row(path, number, fault=(kind, detail))
 
-    try:
-        line, replaced = raw.decode("utf-8"), False
-    except UnicodeDecodeError as error:
-        if errors == "strict":
-            return fault("invalid UTF-8", f"byte 0x{raw[error.start]:02x} at byte {error.start + 1}")
-        line, replaced = raw.decode("utf-8", "replace"), True
+    line, bad_bytes = decode_line(raw, errors=errors)
+    if line is None:
+        return fault("invalid UTF-8", bad_bytes)
+    replaced = bool(bad_bytes)
     if format == "lines":
         return Row(path, number, None, line, None, replaced)
     if format == "bucc":
@@ -157,8 +160,9 @@ class IndexedLines(Sequence[Parsed]):
 
     def __init__(self, files: Files) -> None:
         self.files = file_list(files)
-        self._indices = [LineIndex(path) for path in self.files]
-        self._ends = list(accumulate(map(len, self._indices)))
+        self._streams = [_unpacked(path) for path in self.files]
+        self._starts = [_line_starts(stream) for stream in self._streams]
+        self._ends = list(accumulate(len(starts) - 1 for starts in self._starts))
 
     def parse(self, raw: bytes, path: str, number: int) -> Any:
         """What line ``number`` of a file holds, counted from 1."""
@@ -186,7 +190,9 @@ class IndexedLines(Sequence[Parsed]):
     def line(self, row: int) -> tuple[bytes, str, int]:
         """The line of a row as it is, its file, and its number in the file, counted from 1."""
         file, line = self._locate(row)
-        return self._indices[file][line], self.files[file], line + 1
+        start, stop = self._starts[file][line : line + 2].tolist()
+        raw = os.pread(self._streams[file].fileno(), stop - start, start)
+        return raw[:-1].removesuffix(b"\r") if raw.endswith(b"\n") else raw, self.files[file], line + 1
 
     def place(self, row: int) -> str:
         """File and line of a row, as ``file:line``."""
@@ -194,8 +200,8 @@ class IndexedLines(Sequence[Parsed]):
         return f"{self.files[file]}:{line + 1}"
 
     def close(self) -> None:
-        for index in self._indices:
-            index.close()
+        for stream in self._streams:
+            stream.close()
 
     def _locate(self, row: int) -> tuple[int, int]:
         if not -len(self) <= row < len(self):
@@ -203,6 +209,29 @@ class IndexedLines(Sequence[Parsed]):
         row %= len(self)
         file = bisect_right(self._ends, row)
         return file, row - (self._ends[file - 1] if file else 0)
+
+
+def _unpacked(path: str) -> IO[bytes]:
+    """A plain file itself, or a temporary one with the content of a packed file."""
+    with open_bytes(path) as stream:
+        if isinstance(stream.raw, io.FileIO):
+            return Path(path).open("rb")
+        file = tempfile.TemporaryFile()  # noqa: SIM115
+        shutil.copyfileobj(stream, file, _CHUNK_BYTES)
+        return file
+
+
+def _line_starts(file: IO[bytes]) -> np.ndarray:
+    """Where each line begins, and where the last one ends. *Shape:* ``(lines + 1,)``"""
+    file.seek(0)
+    first = len(UTF8_MARK) if file.read(len(UTF8_MARK)) == UTF8_MARK else 0
+    file.seek(0)
+    starts, place = [np.array([first], dtype=np.int64)], 0
+    while chunk := file.read(_CHUNK_BYTES):
+        starts.append(np.flatnonzero(np.frombuffer(chunk, dtype=np.uint8) == ord("\n")) + place + 1)
+        place += len(chunk)
+    found = np.concatenate(starts)
+    return found if found[-1] == place else np.append(found, np.int64(place))
 
 
 class MiningText(IndexedLines[str]):
@@ -371,11 +400,11 @@ class PairLines(IndexedLines[list[str]]):
         faults, digest = FaultLog(can_skip=False), hashlib.sha256()
         blank_rows = array("q"), array("q")
         for number, raw in enumerate(raw_lines(path), 1):
-            try:
-                cells = raw.decode("utf-8").split("\t")
-            except UnicodeDecodeError as error:
-                faults.add(path, number, "invalid UTF-8", f"byte 0x{raw[error.start]:02x} at byte {error.start + 1}")
+            line, bad_bytes = decode_line(raw)
+            if line is None:
+                faults.add(path, number, "invalid UTF-8", bad_bytes)
                 continue
+            cells = line.split("\t")
             if len(cells) <= max(columns):
                 detail = f"expected at least {max(columns) + 1}, got {len(cells)}"
                 faults.add(path, number, "wrong column count", detail)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from st_xling.data.faults import FaultLog
-from st_xling.mining.lines import raw_lines
 from st_xling.mining.text import IndexedLines
+from st_xling.utils.text import decode_line, raw_lines
 
 
 class TextRecord(NamedTuple):
@@ -36,7 +36,7 @@ class TextRecords(IndexedLines[TextRecord]):
     file's name holds ``.tsv``, ``id TAB text`` or ``id TAB text TAB language``. The language may be left out.
 
     Args:
-        path: UTF-8, also ``.gz`` and ``.xz``.
+        path: UTF-8, plain or packed.
         what: What the records are, for errors: ``"queries"``, ``"passages"``.
     Raises:
         FileNotFoundError: If there is no such file.
@@ -70,10 +70,9 @@ class TextRecords(IndexedLines[TextRecord]):
         super().__init__(path)
 
     def parse(self, raw: bytes, path: str, number: int) -> TextRecord:
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"expected UTF-8, got byte 0x{raw[error.start]:02x} at byte {error.start + 1}") from None
+        line, fault = decode_line(raw)
+        if line is None:
+            raise ValueError(f"expected UTF-8, got {fault}")
         if self.format == "jsonl":
             record = _json_record(line)
         else:
@@ -130,7 +129,7 @@ class FirstStage:
     ``{"query_id": …, "passage_ids": […]}``. A query may come again later; a passage twice for a query counts once.
 
     Args:
-        path: UTF-8, also ``.gz`` and ``.xz``; ``None`` for every passage.
+        path: UTF-8, plain or packed; ``None`` for every passage.
         queries: Those that it may name.
         passages: Likewise.
     Raises:

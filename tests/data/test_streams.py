@@ -16,7 +16,7 @@ import pytest
 from datasets import Dataset, DatasetDict, IterableDataset
 
 from st_xling.data import ParallelTextError, load_data_specs, read_parallel, stream_parallel
-from st_xling.data.streams import PART_LINES, estimate_lines, head, stream_rows
+from st_xling.data.streams import PART_LINES, head, stream_rows
 
 PAIRS = [
     ("Der Hund schläft.", "The dog sleeps."),
@@ -109,15 +109,15 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     with pytest.raises(ParallelTextError, match="byte order mark of UTF-16"):
         list(stream_parallel(tmp_path / "y.tsv"))
     (tmp_path / "z.tsv.gz").write_bytes(gzip.compress(b"a\tb\n" * 9000)[:-20])
-    with pytest.raises(ParallelTextError, match="expected a whole gzip file"):
+    with pytest.raises(ParallelTextError, match="expected a whole packed file"):
         stream_parallel(tmp_path / "z.tsv.gz")
     whole = gzip.compress("".join(f"{n}\t{n * n}\n" for n in range(150_000)).encode())
     (tmp_path / "z.tsv.gz").write_bytes(whole[:-20])
     stream = stream_parallel(tmp_path / "z.tsv.gz")
-    with pytest.raises(ParallelTextError, match="expected a whole gzip file, got after 1.* lines"):
+    with pytest.raises(ParallelTextError, match="expected a whole packed file, got after .* bytes"):
         list(stream)
     (tmp_path / "w.tsv.gz").write_bytes(b"a\tb\n")
-    with pytest.raises(ParallelTextError, match="expected gzip"):
+    with pytest.raises(ParallelTextError, match="expected gz"):
         list(stream_parallel(tmp_path / "w.tsv.gz"))
 
 
@@ -137,15 +137,6 @@ def test_what_cannot_be_streamed(tmp_path: Path) -> None:
             stream_parallel(tmp_path / name)
     with pytest.raises(FileNotFoundError, match="c.en"):
         stream_parallel((write(tmp_path, "moses")[0], tmp_path / "d" / "c.en"))
-
-
-@pytest.mark.parametrize("ending", ["", ".gz"])
-def test_lines_are_estimated_from_the_start(ending: str, tmp_path: Path) -> None:
-    text = "".join(f"Satz Nummer {n} mit {n * n}\tsentence {n}\n" for n in range(80_000)).encode()
-    path = tmp_path / f"x.tsv{ending}"
-    path.write_bytes(gzip.compress(text) if ending else text)
-    assert len(text) > 2**21
-    assert estimate_lines(path) == pytest.approx(80_000, rel=0.2)
 
 
 def test_specs(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from st_xling.data.faults import FaultLog
-from st_xling.data.lines import read_bytes, read_lines
+from st_xling.data.lines import read_lines
 from st_xling.data.reranking.aligned import AlignedPairs, known_languages
 from st_xling.data.reranking.candidate_pool import CandidatePools
 from st_xling.data.reranking.candidate_pools import candidate_pools
+from st_xling.utils.text import read_bytes
 
 PARTS = {"train": "train", "dev": "valid", "test": "test"}
 """Our name of a split → that of its file."""

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from st_xling.data.lines import describe_missing
 from st_xling.data.phrasebook_spec import is_phrasebook
 from st_xling.data.readers import file_ending
 from st_xling.data.reranking.aligned import AlignedPairs
@@ -21,6 +20,7 @@ from st_xling.data.reranking.question_files import read_question_answering
 from st_xling.data.reranking.same_text import same_text_classes
 from st_xling.data.sample import SAMPLE_OPTIONS, Sample
 from st_xling.data.spec_options import SpecOption, read_options, split_options, whole_above
+from st_xling.utils.text import describe_missing
 
 FORMS = (
     "xx=QUESTIONS.json (SQuAD form) or xx=PAIRS.jsonl or xx=PAIRS.tsv (query, passage, label) or "

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from st_xling.data.comma import split_csv
 from st_xling.data.faults import FaultLog
 from st_xling.data.hub import load_table, read_hub
-from st_xling.data.lines import describe_missing, iter_lines
+from st_xling.data.lines import iter_lines
 from st_xling.data.pairs import SURROGATE, PairCollector
 from st_xling.data.readers import HUB_ID, READERS, file_ending
 from st_xling.data.records import json_objects
 from st_xling.data.squad_form import NO_ANSWER, read_squad
+from st_xling.utils.text import describe_missing
 
 if TYPE_CHECKING:
     from datasets import Dataset
