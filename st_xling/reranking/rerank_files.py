@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,10 +19,10 @@ from st_xling.mining.pipeline.reranker import load_reranker
 from st_xling.mining.vectors import model_identity
 from st_xling.models.scoring.pair_scorer import PairScorer
 from st_xling.models.scoring.ranking import check_top_k, ranked
-from st_xling.reranking.records import FirstStage, TextRecord, TextRecords
-from st_xling.utils.deliver import Output, deliver, work_folder, work_path
+from st_xling.reranking.records import FirstStage, TextRecords
 from st_xling.utils.io import append_line, naming_full_disk, read_journal, write_atomic
 from st_xling.utils.paths import check_outputs
+from st_xling.utils.work_folder import Output, deliver, work_folder, work_path
 
 # Pairs scored between two saves, and sorted by length together: more would pad hardly less.
 _PAIRS = 2000
@@ -97,7 +98,8 @@ def rerank_texts(
             "activation": str(scorer.activation),
         }
         folder = stack.enter_context(work_folder(out, work, task))
-        counts = _rank_all(scorer, *texts, first_stage, top_k, folder.path, progress=progress)
+        rank = partial(_rank, scorer, *texts, first_stage, top_k)
+        counts = _rank_all(rank, first_stage, len(texts[0]), folder.path, progress=progress)
         # A copy: as long as the journal stands, so does the file it speaks of.
         deliver(folder.path / _RANKED, out, keep=True)
         if not keep_work:
@@ -144,11 +146,9 @@ class RerankReport:
 
 
 def _rank_all(
-    scorer: PairScorer,
-    queries: TextRecords,
-    passages: TextRecords,
+    rank: Callable[[range, IO[bytes]], dict[str, int]],
     first_stage: FirstStage,
-    top_k: int | None,
+    queries: int,
     folder: Path,
     *,
     progress: bool,
@@ -159,13 +159,13 @@ def _rank_all(
     with (
         naming_full_disk(path),
         path.open("ab") as stream,
-        tqdm(total=len(queries), initial=done["next"], unit="query", desc="re-ranking", disable=not progress) as bar,
+        tqdm(total=queries, initial=done["next"], unit="query", desc="re-ranking", disable=not progress) as bar,
     ):
         stream.truncate(done["bytes"])  # what was written after the last save may be half a line
         for group in first_stage.groups(_PAIRS):
             if group.start < done["next"]:
                 continue
-            counts = _rank(scorer, queries, passages, first_stage, top_k, group, stream)
+            counts = rank(group, stream)
             stream.flush()
             os.fsync(stream.fileno())
             totals = {name: done[name] + counts[name] for name in _COUNTS}
@@ -215,22 +215,15 @@ def _rank(
             counts["long_queries" if len(own) else "without_candidates"] += 1
             continue
         best = [(records[int(own[hit.index])], hit.score) for hit in ranked(scorer, scores, top_k)]
-        stream.writelines(_ranked_lines(query.id, best))
+        for rank, (passage, score) in enumerate(best, 1):
+            line = {
+                "query_id": query.id,
+                "rank": rank,
+                "passage_id": passage.id,
+                "score": float(f"{score:.7g}"),  # as many digits as a float32 has
+                "language": passage.language,
+                "text": passage.text,
+            }
+            stream.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
         counts["passages"] += len(best)
     return counts
-
-
-def _ranked_lines(query_id: str, best: Sequence[tuple[TextRecord, float]]) -> list[bytes]:
-    """A query's ranked passages with their scores, best first, a line of JSON each."""
-    rows = [
-        {
-            "query_id": query_id,
-            "rank": rank,
-            "passage_id": passage.id,
-            "score": float(f"{score:.7g}"),  # as many digits as a float32 has
-            "language": passage.language,
-            "text": passage.text,
-        }
-        for rank, (passage, score) in enumerate(best, 1)
-    ]
-    return [json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows]

@@ -20,10 +20,9 @@ from st_xling.mining.pipeline.pair_files import REJECTS, check_pair_format
 from st_xling.mining.store import check_format
 from st_xling.mining.vectors import EncodeOptions, Encoder, VectorMakers, vectors_from
 from st_xling.utils.cosines import Embeddings
-from st_xling.utils.deliver import Output, deliver, work_folder, work_path
 from st_xling.utils.devices import check_device
 from st_xling.utils.paths import check_outputs
-from st_xling.utils.work_folder import WorkFolder
+from st_xling.utils.work_folder import Output, WorkFolder, deliver, work_folder, work_path
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -21,8 +21,8 @@ from st_xling.mining.pipeline.score_report import ScoreReport
 from st_xling.mining.pipeline.scored_lines import line_scores, write_scored
 from st_xling.mining.pipeline.side_vectors import check_sides, distinct_vectors, search_task
 from st_xling.mining.text import PairColumn, PairLines
-from st_xling.utils.deliver import Output
 from st_xling.utils.io import atomic_writer
+from st_xling.utils.work_folder import Output
 
 #: No guards: a score for every line.
 NO_GUARDS = GuardOptions().with_flags(off=["all"])
