@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from st_xling.data.delimited import split_csv
-from st_xling.data.faults import FaultLog
-from st_xling.data.records import load_table
-from st_xling.data.parallel import read_hub
-from st_xling.utils.text import describe_missing
-from st_xling.data.faults import iter_lines
+from st_xling.data.faults import FaultLog, iter_lines
 from st_xling.data.pairs import SURROGATE, PairCollector
-from st_xling.data.parallel import HUB_ID, READERS
-from st_xling.utils.text import file_ending
+from st_xling.data.parallel import HUB_ID, READERS, read_hub
+from st_xling.data.records import load_table
 from st_xling.data.retrieval.passages import iter_objects
 from st_xling.data.squad_form import NO_ANSWER, read_squad
+from st_xling.utils.text import describe_missing, file_ending
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from st_xling.data.faults import ParallelTextError
 from st_xling.mining import MiningText, escape, tsv_cells, tsv_line, unescape
-from st_xling.mining.text.mining_text import read_rows
-from st_xling.mining.text.survey import survey_text
+from st_xling.mining.text import read_rows, validate_text
 
 #: No half surrogate pairs, which UTF-8 cannot hold.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -72,7 +71,7 @@ def test_lines_as_they_are(packed: str, ends: str, tmp_path: Path) -> None:
     data = b"\xef\xbb\xbf" + ends.join(SENTENCES).encode()
     path = tmp_path / f"text.txt{packed}"
     path.write_bytes({"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[packed](data))
-    survey = survey_text(path)
+    survey = validate_text(path)
     assert (survey.rows, survey.sha256) == (len(SENTENCES), sha256_of(SENTENCES))
     text = MiningText(path)
     assert list(text) == SENTENCES and text[-1] == SENTENCES[-1] and text[2:4] == SENTENCES[2:4]
@@ -112,7 +111,7 @@ def test_bucc_and_jsonl_hold_the_same_sentences(tmp_path: Path) -> None:
     jsonl.write_text(
         "".join(json.dumps({"id": f"de-{row}", "text": text}) + "\n" for row, text in enumerate(SENTENCES))
     )
-    first, second = survey_text(bucc, format="bucc"), survey_text(jsonl, format="jsonl")
+    first, second = validate_text(bucc, format="bucc"), validate_text(jsonl, format="jsonl")
     assert first.sha256 == second.sha256 == sha256_of(SENTENCES)
     text = MiningText(jsonl, format="jsonl")
     assert [text.id(row) for row in range(len(text))] == [f"de-{row}" for row in range(len(SENTENCES))]
@@ -165,7 +164,7 @@ def test_faults_are_told_with_file_and_line(case: str, tmp_path: Path) -> None:
     path = tmp_path / options.get("name", "text.txt")
     path.write_bytes(data)
     with pytest.raises(ValueError) as caught:
-        survey_text(path, **{key: value for key, value in options.items() if key != "name"})
+        validate_text(path, **{key: value for key, value in options.items() if key != "name"})
     for message in messages:
         assert message in str(caught.value)
     assert isinstance(caught.value, ParallelTextError) or "one of" in str(caught.value)
@@ -175,21 +174,21 @@ def test_many_faults_are_counted_not_gathered_without_end(tmp_path: Path) -> Non
     path = tmp_path / "text.txt"
     path.write_bytes(b"\n" * 5000)
     with pytest.raises(ParallelTextError, match=r"got 1000 or more faults(.|\n)*\.\.\. and 980 more") as caught:
-        survey_text(path)
+        validate_text(path)
     assert len(caught.value.faults) == 1000
 
 
 def test_a_missing_file_names_its_neighbour(tmp_path: Path) -> None:
     (tmp_path / "news.de.gz").touch()
     with pytest.raises(FileNotFoundError, match=r"nearest name there is news\.de\.gz"):
-        survey_text(tmp_path / "news.de.xz")
+        validate_text(tmp_path / "news.de.xz")
 
 
 def test_what_is_kept_in_spite_of_faults(tmp_path: Path) -> None:
     """Rows keep their place."""
     path = tmp_path / "text.txt"
     path.write_bytes(b"gut\n\xff ja\n \nnein\n")
-    survey = survey_text(path, errors="replace", blank="keep")
+    survey = validate_text(path, errors="replace", blank="keep")
     assert (survey.rows, survey.replaced_lines, survey.blank_rows) == (4, 1, (2,))
     text = MiningText(path, errors="replace")
     assert list(text) == ["gut", "\ufffd ja", " ", "nein"] and survey.sha256 == sha256_of(list(text))

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from st_xling.mining import EmbeddingStore, encode
-from st_xling.mining.embedding.encode_workers import embed_in_processes
-from st_xling.mining.embedding.windows import Window
-from st_xling.mining.text.mining_text import Row
+from st_xling.mining.encoding import Window, embed_in_processes
+from st_xling.mining.text import Row
 from tests.conftest import PAIRS
 from tests.mining.nursery import Attempt, Nursery
 from tests.training.children import CONTEXT
@@ -360,7 +359,7 @@ def test_results_come_in_order_however_long_they_take() -> None:
 
 def test_processes_end_with_their_parent() -> None:
     """However it ends: all that they see is that the other end of their pipe is gone."""
-    from st_xling.mining.embedding.encode_workers import _work
+    from st_xling.mining.encoding import _work
 
     ours, theirs = CONTEXT.Pipe()
     process = CONTEXT.Process(target=_work, args=(theirs, _echo, "cpu", 1, {}), daemon=True)

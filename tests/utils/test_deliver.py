@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from st_xling.utils.deliver import deliver, work_folder
+from st_xling.utils.work_folder import deliver, work_folder
 
 
 @pytest.fixture
