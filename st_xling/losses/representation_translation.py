@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from st_xling.losses.base import Batch, Part, TokenLevelLoss
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
-from st_xling.models.rtl_head import RepresentationTranslationHead
-from st_xling.models.vocabulary_head import HeadStart
+from st_xling.models.heads import HeadStart, RepresentationTranslationHead
 
 Direction = Literal["target", "source", "both"]
 

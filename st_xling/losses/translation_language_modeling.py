@@ -13,7 +13,7 @@ from st_xling.losses.pairs_in_one import Positions, check_positions, join_pairs
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.losses.word_alignment import AMBER
 from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
-from st_xling.models.vocabulary_head import HeadStart, VocabularyHead
+from st_xling.models.heads import HeadStart, VocabularyHead
 
 Objective = Literal["tlm", "mlm"]
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from st_xling.models.vocabulary_head import VocabularyHead
+from st_xling.models.heads import VocabularyHead
 
 CHUNK_BYTES = 64 * 1024 * 1024
 

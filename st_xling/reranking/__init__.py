@@ -6,7 +6,7 @@
 
 What training and scoring in memory take is named here too; it stands with the encoders' of the same stage:
 :mod:`st_xling.data.reranking` (pairs, negatives, XPI, pools), :mod:`st_xling.models.cross_encoder`,
-:mod:`st_xling.models.scoring` and :mod:`st_xling.training.reranker`.
+:mod:`st_xling.models.pair_scorer` and :mod:`st_xling.training.reranker`.
 """
 
 from importlib import import_module
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from st_xling.data.reranking.strategies import STRATEGIES, cascade, merged, mixed
     from st_xling.data.reranking.xpi import xpi_pairs, xpi_pairs_from_parallel
     from st_xling.data.reranking.xpi_specs import XpiData, load_xpi_specs
-    from st_xling.models.cross_encoder import cross_encoder, tiny_cross_encoder
-    from st_xling.models.cross_encoder_heads import replace_head
-    from st_xling.models.scoring.pair_scorer import PairScorer, ScoringCounts
-    from st_xling.models.scoring.ranking import RankedPassage, rerank, score_text_pairs
+    from st_xling.models.cross_encoder import cross_encoder, replace_head, tiny_cross_encoder
+    from st_xling.models.pair_scorer import PairScorer, RankedPassage, ScoringCounts, rerank, score_text_pairs
     from st_xling.reranking.rerank_files import rerank_texts
     from st_xling.reranking.search_files import search_texts
     from st_xling.training.reranker.ranking_losses import RankingLoss, loss_names
@@ -137,14 +135,12 @@ _MODULES = {
     ),
     "st_xling.models.cross_encoder": (
         "cross_encoder",
+        "replace_head",
         "tiny_cross_encoder",
     ),
-    "st_xling.models.cross_encoder_heads": ("replace_head",),
-    "st_xling.models.scoring.pair_scorer": (
+    "st_xling.models.pair_scorer": (
         "PairScorer",
         "ScoringCounts",
-    ),
-    "st_xling.models.scoring.ranking": (
         "RankedPassage",
         "rerank",
         "score_text_pairs",

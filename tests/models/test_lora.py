@@ -19,9 +19,15 @@ from sentence_transformers.base.modules import transformer as transformer_module
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.models import load_encoder
-from st_xling.models.adapters import has_adapters, merge_adapters, without_adapters
-from st_xling.models.lora import add_lora, load_adapters, merge_lora
-from st_xling.models.lora_options import LoraOptions
+from st_xling.models.lora import (
+    LoraOptions,
+    add_lora,
+    has_adapters,
+    load_adapters,
+    merge_adapters,
+    merge_lora,
+    without_adapters,
+)
 from st_xling.training import load_recipe, recipe_names, train
 from tests.training.children import Death, Outcome, st_xling
 
