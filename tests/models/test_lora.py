@@ -297,6 +297,6 @@ def test_without_peft(monkeypatch: pytest.MonkeyPatch, phrases: dict[str, Any], 
     monkeypatch.setattr(transformer_module, "is_peft_available", lambda: False)  # it remembers what it found
     with pytest.raises(ValueError, match=r"is made of adapters, which need peft: .* pip install st-xling\[lora\]"):
         load_encoder(str(tmp_path / "adapters"))
-    with pytest.raises(ValueError, match=r"needs? peft, which is not installed: pip install st-xling\[lora\]"):
+    with pytest.raises(ValueError, match=r"needs peft.*st-xling\[lora\]"):
         train(lora_recipe(), phrases, tmp_path / "run", tiny=TINY)
     assert not (tmp_path / "run").exists()
