@@ -15,7 +15,7 @@ from st_xling.utils.io import read_json_object
 
 if TYPE_CHECKING:
     from st_xling.data.reranking.candidate_pool import CandidatePools
-    from st_xling.evaluation.training_picture import TrainingPicture
+    from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training.leak_check import OnLeak
     from st_xling.training.reranker.recipe import CrossEncoderRecipe
 
@@ -212,7 +212,7 @@ def _encoder_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], Tra
     from st_xling.data import load_evaluation_specs
     from st_xling.data.retrieval.others import read_all_others
     from st_xling.evaluation import TatoebaEvaluator
-    from st_xling.evaluation.training_picture import TrainingPicture
+    from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training import load_recipe
 
     options = _run_options(arguments)
