@@ -87,7 +87,7 @@ def phrasebook_name(specs: Iterable[str], *, split: str) -> str | None:
 
 
 def _languages(codes: Iterable[str]) -> tuple[str, ...]:
-    from st_xling.data.phrasebook.render import check_language
+    from st_xling.data.phrasebook.corpora import check_language
 
     codes = tuple(codes)
     for code in codes:
@@ -98,7 +98,7 @@ def _languages(codes: Iterable[str]) -> tuple[str, ...]:
 
 
 def _split(name: str) -> str:
-    from st_xling.data.phrasebook.splits import check_split
+    from st_xling.data.phrasebook.sampler import check_split
 
     check_split(name)
     return name

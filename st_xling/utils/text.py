@@ -31,7 +31,7 @@ _MAGIC = {
     ".bz2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"),
     ".zst": re.compile(rb"\x28\xb5\x2f\xfd"),
 }
-_UTF8_MARK = b"\xef\xbb\xbf"
+UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _HEAD_BYTES = 1 << 20
 
@@ -96,8 +96,8 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
         ParallelTextError: As :func:`open_bytes`, and for a line of more than 16 MiB.
     """
     with open_bytes(path) as stream:
-        if stream.peek(len(_UTF8_MARK)).startswith(_UTF8_MARK):
-            stream.read(len(_UTF8_MARK))
+        if stream.peek(len(UTF8_MARK)).startswith(UTF8_MARK):
+            stream.read(len(UTF8_MARK))
         for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE_BYTES + 1), b""), 1):
             if len(line) > LONGEST_LINE_BYTES:
                 raise ParallelTextError(

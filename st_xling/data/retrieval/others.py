@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False) -> Dataset:
-    """Texts as a data set with the columns of parallel text, whose two sides are alike.
+    """Texts as a data set with the columns of parallel text, whose source and target are alike.
 
     Args:
         path: Passages in JSON lines (``.jsonl``, ``.jsonl.gz``), or any other file with a text a line; blank lines are
@@ -52,14 +52,14 @@ def read_all_others(
     Raises:
         ValueError: A spec of another form, which is said to be of ``option``; as :func:`read_others`.
     """
-    found: dict[str, Dataset] = {}
+    datasets: dict[str, Dataset] = {}
     for spec in specs:
         language, _, path = spec.partition("=")
         if not language or not path:
             raise ValueError(f"{option} takes XX=PATH: got {spec!r}.")
-        name = free_name(f"{language}:{Path(path).name}", found)
-        found[name] = read_others(path, language=language, skip_bad_lines=skip_bad_lines)
-    return found
+        name = free_name(f"{language}:{Path(path).name}", datasets)
+        datasets[name] = read_others(path, language=language, skip_bad_lines=skip_bad_lines)
+    return datasets
 
 
 def _dataset(texts: list[str], language: str, where: str) -> Dataset:
