@@ -34,8 +34,10 @@ def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False
         ValueError: A file without text; an unknown language or option of the phrasebook.
     """
     if is_phrasebook(str(path)):
-        texts = _phrases(str(path), language)
-        return _dataset(texts, language, str(path))
+        book = parse_phrasebook(str(path))
+        if book.languages:
+            raise ValueError(f"expected {language}=phrasebook, one language a spec; got {language}={path}.")
+        return _dataset(book.sentences(language, split="train", seed=1), language, str(path))
     place, query = split_options(str(path))
     sample = Sample.pop(read_options(query, SAMPLE_OPTIONS, spec=f"{language}={path}"), str(path))
     if file_ending(place) in (".jsonl", ".jsonl.gz"):
@@ -71,14 +73,3 @@ def _dataset(texts: list[str], language: str, where: str) -> Dataset:
     codes = [language] * len(texts)
     columns = {"source": texts, "target": texts, "source_language": codes, "target_language": codes}
     return require_rows(Dataset.from_dict(columns), where)
-
-
-def _phrases(spec: str, language: str) -> list[str]:
-    from st_xling.data.phrasebook import draw_meanings, render
-    from st_xling.data.specs import HELD_OUT_PHRASES, PHRASES_PER_LANGUAGE
-
-    book = parse_phrasebook(spec)
-    if book.languages:
-        raise ValueError(f"expected {language}=phrasebook, one language a spec; got {language}={spec}.")
-    sample = book.sample(split="train", train_size=PHRASES_PER_LANGUAGE, held_out_size=HELD_OUT_PHRASES, seed=1)
-    return [render(meaning, language).text for meaning in draw_meanings(**sample)]

@@ -217,11 +217,8 @@ def phrase_set(
     Raises:
         ValueError: An unknown language or split.
     """
-    from st_xling.data.phrasebook.corpora import HELD_OUT_PASSAGES, TRAINING_PASSAGES, phrase_passages
-
     codes = list(dict.fromkeys(book.options.get("queries") or query_languages or [language]))
-    sample = book.sample(split=split, train_size=TRAINING_PASSAGES, held_out_size=HELD_OUT_PASSAGES)
-    generated = phrase_passages([language, *codes], **sample)
+    generated = book.passages([language, *codes], split=split)
     return RetrievalSet(
         language=language,
         passages=Passages.in_memory(zip(generated.ids, generated.passages[language])),
