@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from st_xling.data.sample import SAMPLE_OPTIONS
-from st_xling.data.spec_options import SpecOption, read_options, whole_above
+from st_xling.data.spec_options import SAMPLE_OPTIONS, SpecOption, read_options, whole_above
 
 if TYPE_CHECKING:
     from datasets import Dataset

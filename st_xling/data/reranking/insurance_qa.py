@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.data.faults import FaultLog
-from st_xling.data.lines import read_bytes, read_lines
+from st_xling.data.faults import FaultLog, read_lines
 from st_xling.data.reranking.pairs import AlignedPairs
 from st_xling.data.reranking.pools import CandidatePools, candidate_pools
+from st_xling.utils.text import read_bytes
 
 PARTS = {"train": "train", "dev": "valid", "test": "test"}
 """Our name of a split → that of its file."""

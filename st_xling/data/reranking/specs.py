@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from st_xling.data.evaluation_texts import load_evaluation_specs
-from st_xling.data.faults import FaultLog
+from st_xling.data.faults import FaultLog, read_lines
 from st_xling.data.holdout import hold_out
-from st_xling.data.lines import describe_missing, read_lines
 from st_xling.data.phrasebook_spec import is_phrasebook
-from st_xling.data.readers import file_ending
 from st_xling.data.records import json_objects
 from st_xling.data.reranking.insurance_qa import PARTS, PooledQuestions, is_insurance_qa, read_insurance_qa
 from st_xling.data.reranking.negatives import with_negatives
@@ -40,9 +38,9 @@ from st_xling.data.reranking.question_answering import (
     read_question_answering,
 )
 from st_xling.data.reranking.xpi import MonoPositives, parallel_pools, xpi_pairs, xpi_pairs_from_parallel
-from st_xling.data.sample import SAMPLE_OPTIONS, Sample
-from st_xling.data.spec_options import SpecOption, read_options, split_options, whole_above
+from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, SpecOption, read_options, split_options, whole_above
 from st_xling.data.specs import load_data_specs
+from st_xling.utils.text import describe_missing, file_ending
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.faults import FaultLog
-from st_xling.data.lines import iter_lines
+from st_xling.data.faults import FaultLog, iter_lines
 from st_xling.data.retrieval.passages import iter_objects, parse_passage
 
 Qrels = dict[str, dict[str, int]]

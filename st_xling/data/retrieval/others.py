@@ -6,15 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from st_xling.data.faults import FaultLog
-from st_xling.data.free_name import free_name
-from st_xling.data.lines import read_lines
+from st_xling.data.faults import FaultLog, read_lines
 from st_xling.data.pairs import require_rows
 from st_xling.data.phrasebook_spec import is_phrasebook, parse_phrasebook
-from st_xling.data.readers import file_ending
 from st_xling.data.retrieval.passages import Passages
-from st_xling.data.sample import SAMPLE_OPTIONS, Sample
-from st_xling.data.spec_options import read_options, split_options
+from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, free_name, read_options, split_options
+from st_xling.utils.text import file_ending
 
 if TYPE_CHECKING:
     from datasets import Dataset

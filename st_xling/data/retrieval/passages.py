@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.faults import FaultLog
-from st_xling.data.lines import iter_lines
+from st_xling.data.faults import FaultLog, iter_lines
 from st_xling.data.records import json_objects
 
 _IDS = ("_id", "docid", "id")

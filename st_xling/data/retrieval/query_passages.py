@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.data.faults import FaultLog
-from st_xling.data.free_name import free_name
 from st_xling.data.pairs import pair_dataset
 from st_xling.data.phrasebook_spec import PhrasebookSpec
 from st_xling.data.retrieval.files import read_queries_with_passages
 from st_xling.data.retrieval.question_tables import read_question_table
 from st_xling.data.retrieval.retrieval_set import RetrievalSet, phrase_set, read_retrieval_set
 from st_xling.data.retrieval.specs import OF_SETS, parse_retrieval_spec
-from st_xling.data.sample import Sample, sample_rows
+from st_xling.data.spec_options import Sample, free_name, sample_rows
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from st_xling.data.comma import split_csv
-from st_xling.data.faults import FaultLog
-from st_xling.data.hub import load_table, read_hub
-from st_xling.data.lines import describe_missing, iter_lines
+from st_xling.data.delimited import split_csv
+from st_xling.data.faults import FaultLog, iter_lines
 from st_xling.data.pairs import SURROGATE, PairCollector
-from st_xling.data.readers import HUB_ID, READERS, file_ending
+from st_xling.data.parallel import HUB_ID, READERS, read_hub
+from st_xling.data.records import load_table
 from st_xling.data.retrieval.passages import iter_objects
 from st_xling.data.squad_form import NO_ANSWER, read_squad
+from st_xling.utils.text import describe_missing, file_ending
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -92,7 +92,7 @@ def read_question_table(
             return _with_negatives(place, [*first, *negatives], rows, language, faults)
     if is_file:
         named = {"columns": pair} if ending in _BY_NAME else {}
-        return READERS[ending](path, **languages, **named, skip_bad_lines=skip_bad_lines)  # type: ignore[arg-type]
+        return READERS[ending](path, **languages, **named, skip_bad_lines=skip_bad_lines)
     return read_hub(place, **languages, columns=pair, name=name, split=split, skip_bad_lines=skip_bad_lines)
 
 

@@ -17,7 +17,7 @@ from st_xling.data.retrieval.files import (
     read_queries_with_passages,
 )
 from st_xling.data.retrieval.passages import Passages
-from st_xling.data.sample import Sample
+from st_xling.data.spec_options import Sample
 from st_xling.data.squad_form import read_squad
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from st_xling.data.phrasebook_spec import PhrasebookSpec, is_phrasebook, parse_phrasebook
-from st_xling.data.readers import file_ending
 from st_xling.data.retrieval.retrieval_set import (
     RetrievalSet,
     phrase_set,
@@ -15,8 +14,8 @@ from st_xling.data.retrieval.retrieval_set import (
     read_xquad_r,
     sample_queries,
 )
-from st_xling.data.sample import SAMPLE_OPTIONS, Sample
-from st_xling.data.spec_options import SpecOption, read_options
+from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, SpecOption, read_options
+from st_xling.utils.text import file_ending
 
 FORM = (
     "xx=FOLDER, xx the language of the passages, perhaps with ?split=dev&corpus=PATH&queries=en,de&size=500&seed=0, "
