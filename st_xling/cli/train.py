@@ -210,7 +210,7 @@ def _train_encoder(arguments: argparse.Namespace) -> Any:
 def _encoder_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], TrainingPicture]:
     """The arguments of :func:`st_xling.training.train`, data sets read, and what draws before and after."""
     from st_xling.data import load_evaluation_specs
-    from st_xling.data.retrieval.others import read_all_others
+    from st_xling.data.retrieval.training_text import read_all_others
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training import load_recipe
@@ -258,8 +258,7 @@ def _train_adapter(arguments: argparse.Namespace) -> str:
 def _train_retriever(arguments: argparse.Namespace) -> Any:
     from st_xling.data import load_data_specs, load_evaluation_specs
     from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs
-    from st_xling.data.retrieval.others import read_all_others
-    from st_xling.data.retrieval.question_tables import negative_columns
+    from st_xling.data.retrieval.training_text import negative_columns, read_all_others
     from st_xling.evaluation.retrieval import RetrievalEvaluator
     from st_xling.training.retriever import RetrievalSources, load_retrieval_recipe, train_retrieval
 

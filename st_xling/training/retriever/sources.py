@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from st_xling.data.retrieval.question_tables import negative_columns
+from st_xling.data.retrieval.training_text import negative_columns
 from st_xling.data.stream_mixture import mix_streams
 from st_xling.training.arguments import sampler_options
 from st_xling.training.mixture import as_stream, fingerprint, mix
