@@ -66,7 +66,7 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Embed, say what was written, print the signature."""
     from st_xling.cli.figures import write_figures
-    from st_xling.mining.encoding import encode
+    from st_xling.mining import encode
 
     options = {name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)}
     try:
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         print(f"\nwhat is whole in {arguments.out} stands; the same command goes on from there.", file=sys.stderr)
         raise
-    replaced = sum(text["replaced_lines"] for text in store.manifest.texts)
+    replaced = sum(text.replaced_lines for text in store.manifest.texts)
     for count, what in ((replaced, "with replaced bytes"), (len(store.blank_rows), "without a sentence, kept")):
         if count:
             print(f"{count:,} lines {what}", file=sys.stderr)
