@@ -134,6 +134,29 @@ def estimate_lines(path: str | Path) -> int:
     return lines if len(head) < _HEAD_BYTES else max(1, lines * Path(path).stat().st_size // max(1, read))
 
 
+def file_ending(path: str | Path) -> str:
+    """The last suffix, with the one before it where the last says how a file is packed; in lower case.
+
+    Example:
+        >>> file_ending("corpus.v2.TSV.gz"), file_ending("corpus.de")
+        ('.tsv.gz', '.de')
+    """
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    return "".join(suffixes[-2:] if suffixes and suffixes[-1] in PACKED else suffixes[-1:])
+
+
+def unpacked_name(path: str | Path) -> str:
+    """The name of a file without the ending that says how it is packed."""
+    path = Path(path)
+    return path.stem if path.suffix.lower() in PACKED else path.name
+
+
+def plain_or_packed(path: Path) -> Path:
+    """``path`` itself, or where there is no such file, the packed one beside it, such as ``path.gz``."""
+    packed = (path.with_name(path.name + ending) for ending in PACKED)
+    return path if path.is_file() else next(filter(Path.is_file, packed), path)
+
+
 def describe_missing(path: str | Path) -> str:
     """Says that ``path`` is missing, and which name beside it is nearest to it."""
     path = Path(path)

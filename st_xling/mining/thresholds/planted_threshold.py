@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.data.readers import read_parallel
+from st_xling.data.parallel import read_parallel
 from st_xling.mining.deduplication import folding_key, write_sentences
 from st_xling.mining.thresholds.calibrate import calibrate
 from st_xling.mining.thresholds.published import PublishedThreshold

@@ -1,7 +1,11 @@
-"""From tagged words to a sentence: merging of contractions, capitals, punctuation, and word alignment."""
+"""What the grammars share: lexicons, words tagged with what they say, sentences, and word alignment."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
+
+# Concept -> its forms, written in full rather than derived by rules.
+Table = dict[str, tuple[str, ...]]
 
 # A word and the meaning slots it realises, e.g. ("cats", ("main.subject.noun",)).
 Word = tuple[str, tuple[str, ...]]
@@ -20,6 +24,31 @@ class Phrase:
     text: str
     tokens: tuple[str, ...]
     slots: tuple[tuple[str, ...], ...]
+
+
+def load_lexicon(language: str) -> dict[str, Table]:
+    """Read the lexicon of a language.
+
+    Args:
+        language: Such as ``fr``; its file holds lines ``part TAB concept TAB form TAB form``, where ``-`` is an empty
+            form and ``#`` opens a comment, which says what the forms of a part are.
+    Returns:
+        Part (``noun``, ``verb``, …) → concept → forms, in the order written.
+    """
+    parts: dict[str, Table] = {}
+    text = (files(__package__) / "lexicons" / f"{language}.tsv").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            part, concept, *forms = line.split("\t")
+            table = parts.setdefault(part, {})
+            assert concept not in table, f"{language}: {part} {concept} is listed twice"
+            table[concept] = tuple("" if form == "-" else form for form in forms)
+    return parts
+
+
+def first_forms(table: Table) -> dict[str, str]:
+    """The one form of each concept."""
+    return {concept: forms[0] for concept, forms in table.items()}
 
 
 def tag(form: str, *slots: str) -> list[Word]:
@@ -84,5 +113,5 @@ def align(source: Phrase, target: Phrase) -> list[list[int]]:
     for j, slots in enumerate(target.slots):
         for slot in slots:
             where.setdefault(slot, []).append(j)
-    found = {(i, j) for i, slots in enumerate(source.slots) for slot in slots for j in where.get(slot, ())}
-    return [[i, j] for i, j in sorted(found)]
+    pairs = {(i, j) for i, slots in enumerate(source.slots) for slot in slots for j in where.get(slot, ())}
+    return [[i, j] for i, j in sorted(pairs)]
