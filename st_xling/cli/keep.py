@@ -40,7 +40,7 @@ def check_keep(arguments: argparse.Namespace, *, publishes: bool = False) -> Non
         ValueError: If the model is no local folder, nothing can be written there, or what it has so far is broken.
     """
     if arguments.keep:
-        from st_xling.evaluation.kept_figures import read_kept_figures
+        from st_xling.evaluation.results import read_kept_figures
         from st_xling.mining.thresholds.published import published_thresholds
 
         folder = Path(getattr(arguments, arguments.kept_with))
@@ -55,12 +55,12 @@ def keep(arguments: argparse.Namespace, task: str, figures: dict[str, Any], sign
 
     Args:
         arguments: With the command line.
-        task: One of :data:`~st_xling.evaluation.kept_figures.TASKS`.
+        task: One of :data:`~st_xling.evaluation.results.TASKS`.
         figures: What ``--json`` writes of it.
         signature: Of the figures.
     """
     if arguments.keep:
-        from st_xling.evaluation.kept_figures import KeptFigures, keep_figures
+        from st_xling.evaluation.results import KeptFigures, keep_figures
 
         folder = Path(getattr(arguments, arguments.kept_with))
         path = keep_figures(folder, KeptFigures(task, figures, signature, command_to_repeat(arguments.command_line)))

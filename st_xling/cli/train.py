@@ -15,7 +15,7 @@ from st_xling.cli.keep import renew_card
 from st_xling.cli.seeds import add_seeds, run_seeds
 
 if TYPE_CHECKING:
-    from st_xling.evaluation.training_picture import TrainingPicture
+    from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training.leak_check import OnLeak
 
 # What recipes other than encoders' make; the last one also refuses a name that no recipe has.
@@ -189,7 +189,7 @@ def _training_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], Tr
     from st_xling.data import load_evaluation_specs
     from st_xling.data.retrieval.others import read_all_others
     from st_xling.evaluation import TatoebaEvaluator
-    from st_xling.evaluation.training_picture import TrainingPicture
+    from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training import load_recipe
     from st_xling.training.prepare import check_tiny
     from st_xling.training.run_folder import RunFolder

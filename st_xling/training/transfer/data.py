@@ -1,27 +1,29 @@
-"""``xx=FILE`` → the rows to train on and those of each language to be judged by."""
+"""``xx=FILE`` → the rows to train on and those of each language to evaluate; do all languages have the same labels?"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 from st_xling.data.classified_pairs import ClassifiedPairs
-from st_xling.data.conllu import read_conllu
+from st_xling.data.conllu import TaggedSentences
 from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, read_options, split_options
-from st_xling.training.transfer.label_sets import check_labels
 from st_xling.training.transfer.tasks import TASKS, Rows, TransferTask
 from st_xling.utils.extras import require
 from st_xling.utils.languages import is_code
 from st_xling.utils.signature import sha8
 
+UNSEEN_SHARE = 0.01
+"""Words of a language whose tag may be missing from the training text; rare tags often are, whole treebanks are not."""
+
 
 @dataclass(frozen=True)
 class TransferData:
-    """What one run trains on and is judged by.
+    """What one run trains on and is evaluated on.
 
     Attributes:
         task: Which it is for.
@@ -47,8 +49,8 @@ class TransferData:
     def as_dict(self) -> dict[str, object]:
         """Sizes and hashes, for a run's manifest."""
         return {
-            side: {language: {"rows": len(rows), "sha8": rows_sha8(rows)} for language, rows in parts.items()}
-            for side, parts in (("train", self.train), ("test", self.test))
+            split: {language: {"rows": len(rows), "sha8": rows_sha8(rows)} for language, rows in parts.items()}
+            for split, parts in (("train", self.train), ("test", self.test))
         }
 
 
@@ -79,12 +81,12 @@ def load_transfer_data(
     """
     if task not in TASKS:
         raise ValueError(f"task must be one of {', '.join(TASKS)}: got {task!r}.")
-    found = TASKS[task]
+    kind = TASKS[task]
     if fused and task != "pos":
         raise ValueError(f"fused forms are of treebanks, for pos: got the task {task}; leave --fused out.")
-    if found.f1 == "spans":
+    if kind.f1 == "spans":
         require("seqeval", "the F1 of entities", extra="transfer")  # not only after the training
-    trained, tested = (_read(found, specs, flag, fused) for specs, flag in ((train, "--train"), (test, "--test")))
+    trained, tested = (_read(kind, specs, flag, fused) for specs, flag in ((train, "--train"), (test, "--test")))
     if hold_out is not None:
         held = _held_out(trained, tested, hold_out, hold_out_seed)
         trained = {language: _only(rows, lambda row: row not in held) for language, rows in trained.items()}
@@ -94,10 +96,47 @@ def load_transfer_data(
         raise ValueError(
             f"every language needs rows: none are left of {', '.join(empty)}; change --hold-out {hold_out}."
         )
-    unseen = check_labels(found, trained.values(), tested)
+    unseen = check_labels(kind, trained.values(), tested)
     seen = {text for rows in trained.values() for text in _texts(rows)}
     repeated = {language: sum(text in seen for text in _texts(rows)) for language, rows in tested.items()}
-    return TransferData(found, trained, tested, hold_out, hold_out_seed, unseen, repeated, fused)
+    return TransferData(kind, trained, tested, hold_out, hold_out_seed, unseen, repeated, fused)
+
+
+def check_labels(task: TransferTask, train: Iterable[Rows], test: Mapping[str, Rows]) -> dict[str, dict[str, int]]:
+    """Compare the labels of each language's test rows with those of the training rows.
+
+    Classes of pairs must be the same everywhere. Tags may be absent from a language, and a tag that is never trained
+    may have :data:`UNSEEN_SHARE` of a language's words, which then count as wrong.
+
+    Returns:
+        Language → tag → words, of tags that are not trained.
+    Raises:
+        ValueError: When they differ; all languages at once.
+    """
+    trained = {label for rows in train for row in label_rows(rows) for label in row}
+    unseen: dict[str, dict[str, int]] = {}
+    faults = []
+    for language, rows in test.items():
+        counts = Counter(label for row in label_rows(rows) for label in row)
+        extra = {label: count for label, count in sorted(counts.items()) if label not in trained}
+        missing = sorted(trained - set(counts)) if task.kind == "pairs" else []
+        if missing or sum(extra.values()) > (UNSEEN_SHARE * counts.total() if task.kind == "words" else 0):
+            more = [f"{label} ({count:,}), which is never trained" for label, count in extra.items()]
+            more += [f"no {label}" for label in missing]
+            faults.append(f"{language} has {', '.join(more)}")
+        if extra:
+            unseen[language] = extra
+    if faults:
+        raise ValueError(
+            f"every language must have the labels that are trained, {', '.join(sorted(trained))}: {'; '.join(faults)}. "
+            "Check that the files are of one data set and whole."
+        )
+    return unseen
+
+
+def label_rows(rows: Rows) -> list[list[str]]:
+    """Labels of each row, for pairs one each."""
+    return rows.tags if isinstance(rows, TaggedSentences) else [[label] for label in rows.labels]
 
 
 def rows_sha8(rows: Rows) -> str:
@@ -121,11 +160,13 @@ def _read(task: TransferTask, specs: Sequence[str], flag: str, fused: bool) -> d
         raise ValueError(f"{flag} needs a file: got none; give en=FILE.")
     parts: dict[str, list[Rows]] = {}
     for language, paths in files.items():
+        options: dict[str, Any] = {"language": language} if task.kind == "pairs" or fused else {}
+        options |= {"fused": True} if fused else {}
         for path, sample in paths.items():
-            rows = read_conllu(path, fused=True, language=language) if fused else task.read(Path(path), language)
+            rows = task.read(path, **options)
             places = sample.places(len(rows), f"{language}={path}")
             parts.setdefault(language, []).append(rows if len(places) == len(rows) else rows.select(places))
-    return {language: reduce(_join, found) for language, found in parts.items()}
+    return {language: reduce(_join, several) for language, several in parts.items()}
 
 
 def _join(first: Any, second: Any) -> Any:
@@ -145,13 +186,12 @@ def _held_out(train: dict[str, Rows], test: dict[str, Rows], share: float, seed:
             f"--hold-out needs files whose rows are the same items in every language: got {sizes} rows; leave it out "
             "and give files of a training and a test split."
         )
-    groups: dict[object, set[int]] = {}
+    # Rows that share their first sentence are drawn together; a row that was left out is a group of its own.
     rows = next(iter(train.values()))
-    texts = rows.first if isinstance(rows, ClassifiedPairs) else [None] * len(rows)
-    kept = dict(zip(rows.rows, texts))
+    texts = dict(zip(rows.rows, rows.first)) if isinstance(rows, ClassifiedPairs) else {}
+    groups: dict[object, set[int]] = {}
     for row in range(rows.total):
-        text = kept.get(row)
-        groups.setdefault(row if text is None else text, set()).add(row)
+        groups.setdefault(texts.get(row, row), set()).add(row)
     order = list(groups.values())
     random.Random(seed).shuffle(order)
     held: set[int] = set()
@@ -163,9 +203,9 @@ def _held_out(train: dict[str, Rows], test: dict[str, Rows], share: float, seed:
 
 
 def _texts(rows: Rows) -> list[tuple[str, ...]]:
-    return (
-        list(zip(rows.first, rows.second)) if isinstance(rows, ClassifiedPairs) else [tuple(row) for row in rows.words]
-    )
+    if isinstance(rows, ClassifiedPairs):
+        return list(zip(rows.first, rows.second))
+    return [tuple(words) for words in rows.words]
 
 
 def _only(rows: Rows, wanted: Callable[[int], bool]) -> Rows:

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from st_xling.models.scoring.pair_scorer import PairScorer
-from st_xling.models.scoring.pair_template import PairTemplate
-from st_xling.models.scoring.ranking import rerank, score_text_pairs
-from st_xling.models.scoring.token_batches import batches
+from st_xling.models import pair_scorer
+from st_xling.models.pair_scorer import PairScorer, PairTemplate, batches, rerank, score_text_pairs
 from tests.conftest import PAIRS
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 
@@ -115,17 +113,16 @@ def test_a_prompt_goes_before_the_query(model: Any) -> None:
 
 
 def test_each_text_is_tokenised_once(model: Any, pairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    from st_xling.models.scoring import pair_rows
 
     read: list[str] = []
-    tokenise = pair_rows.text_ids
+    tokenise = pair_scorer.text_ids
 
     def count(tokenizer: Any, texts: list[str]) -> Any:
         read.extend(texts)
         return tokenise(tokenizer, texts)
 
-    monkeypatch.setattr(pair_rows, "text_ids", count)
     scorer = PairScorer(model, chunk_pairs=len(PASSAGES))  # a chunk a query: its passages are those of the one before
+    monkeypatch.setattr(pair_scorer, "text_ids", count)
     scorer.score(pairs)
     assert sorted(read) == sorted({text for pair in pairs for text in pair})
 

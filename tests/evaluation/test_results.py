@@ -10,7 +10,7 @@ import pytest
 
 from st_xling import __version__
 from st_xling.evaluation import KeptFigures, keep_figures, read_kept_figures
-from st_xling.evaluation.kept_figures import TASKS
+from st_xling.evaluation.results import TASKS
 
 
 def kept(task: str = "tatoeba", signature: str = "tatoeba|x", **figures: Any) -> KeptFigures:
@@ -32,6 +32,8 @@ def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
         "signature": "tatoeba|x",
         "command": "st-xling evaluate …",
         "version": __version__,
+        "columns": [{"name": "value", "metric": "value", "percent": False, "picture": False}],
+        "rows": [{"label": "tatoeba_mean", "values": [0.5], "average": False, "arguments": {}, "intervals": []}],
     }
     assert [file.name for file in tmp_path.iterdir()] == ["results.json"]
 

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from st_xling.data.conllu import UPOS
-from st_xling.training.transfer.heads import word_tagger
-from st_xling.training.transfer.predict import predict_tags
-from st_xling.training.transfer.tagging_rows import NO_LABEL, tagging_rows
+from st_xling.data.conllu import UPOS, TaggedSentences
+from st_xling.training.transfer.classifiers import NO_LABEL, WordTagger
 from tests.conftest import PAIRS
 from tests.training.transfer.sets import write_encoder
 
@@ -25,14 +23,18 @@ SENTENCES = [
 
 @pytest.fixture(scope="module")
 def tagger(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return word_tagger(write_encoder(tmp_path_factory.mktemp("encoder"), max_length=9), UPOS, max_length=9)
+    return WordTagger.build(write_encoder(tmp_path_factory.mktemp("encoder"), max_length=9), UPOS, max_length=9)
+
+
+def prepare(tagger: WordTagger, sentences: list[list[str]]) -> Any:
+    return tagger.prepare(TaggedSentences(sentences, [["X"] * len(words) for words in sentences]))
 
 
 def test_every_word_has_one_place_in_its_order(tagger: Any) -> None:
-    rows = tagging_rows(tagger.tokenizer, SENTENCES)
+    rows, split = prepare(tagger, SENTENCES)
     seen = [(sentence, start + offset) for sentence, start, count in rows.pieces for offset in range(count)]
     assert seen == [(number, word) for number, words in enumerate(SENTENCES) for word in range(len(words))]
-    assert rows.split > 0 and rows.split < len(SENTENCES)
+    assert 0 < split < len(SENTENCES)
     for ids, places, (_, _, count) in zip(rows.input_ids, rows.places, rows.pieces):
         assert len(ids) <= 9 and len(places) == count and places == sorted(set(places))
         assert ids[0] == tagger.tokenizer.cls_token_id and ids[-1] == tagger.tokenizer.sep_token_id
@@ -41,10 +43,10 @@ def test_every_word_has_one_place_in_its_order(tagger: Any) -> None:
 
 def test_a_piece_holds_its_words_and_others_get_no_label(tagger: Any) -> None:
     tokenizer = tagger.tokenizer
-    rows = tagging_rows(tokenizer, SENTENCES)
+    rows = prepare(tagger, SENTENCES)[0]
     tags = [[UPOS[(number + word) % 17] for word in range(len(words))] for number, words in enumerate(SENTENCES)]
     ids = {tag: number for number, tag in enumerate(UPOS)}
-    found = rows.dataset(tags, ids)
+    found = tagger.dataset(rows, tags, ids)
     for row, (sentence, start, count), places in zip(found, rows.pieces, rows.places):
         labelled = {place: label for place, label in enumerate(row["labels"]) if label != NO_LABEL}
         assert labelled == {place: ids[tags[sentence][start + offset]] for offset, place in enumerate(places)}
@@ -57,8 +59,8 @@ def test_a_piece_holds_its_words_and_others_get_no_label(tagger: Any) -> None:
 
 def test_predictions_do_not_depend_on_batches(tagger: Any) -> None:
     """Padding and the order of rows change nothing: each sentence alone gives the tags that it has among others."""
-    together = predict_tags(tagger, tagging_rows(tagger.tokenizer, SENTENCES[:-1]), "xx")
-    alone = [predict_tags(tagger, tagging_rows(tagger.tokenizer, [words]), "xx")[0] for words in SENTENCES[:-1]]
+    together = tagger.predict(prepare(tagger, SENTENCES[:-1])[0], UPOS, "xx")
+    alone = [tagger.predict(prepare(tagger, [words])[0], UPOS, "xx")[0] for words in SENTENCES[:-1]]
     assert together == alone
     assert [len(row) for row in together] == [len(words) for words in SENTENCES[:-1]]
     assert {tag for row in together for tag in row} <= set(UPOS)
@@ -70,6 +72,6 @@ def test_length_is_the_encoders_reach_unless_said(tmp_path: Path) -> None:
     from st_xling.models.load import longest_input
 
     reach = longest_input(load_encoder(encoder))
-    assert reach is not None and word_tagger(encoder, UPOS).tokenizer.model_max_length == reach
+    assert reach is not None and WordTagger.build(encoder, UPOS).tokenizer.model_max_length == reach
     with pytest.raises(ValueError, match=f"max_length must be at most {reach}, this encoder's positions: got 300"):
-        word_tagger(encoder, UPOS, max_length=300)
+        WordTagger.build(encoder, UPOS, max_length=300)

@@ -1,4 +1,4 @@
-"""Models that keep what belongs to them, card, figures, thresholds, pictures, where they are saved or pushed."""
+"""Sidecar files: card, results, thresholds and pictures that go along wherever a model is saved or pushed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sentence_transformers
+import torch
 from safetensors import safe_open
 from sentence_transformers.base.model import BaseModel
 
@@ -18,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 _CARD = "README.md"
 _WORK = re.compile(r"training/(?!run\.json$|log\.jsonl$)|\.")
-# Settings that change embeddings or scores; others, and the files as a whole, differ by version of the host.
+# Settings that change embeddings or scores; others, and the files as a whole, differ by version of ST.
 _SETTINGS = {
     "config_sentence_transformers.json": ("prompts", "default_prompt_name", "similarity_fn_name"),
     "sentence_bert_config.json": ("max_seq_length", "do_lower_case"),
@@ -27,29 +28,30 @@ _SETTINGS = {
 M = TypeVar("M", bound=BaseModel)
 
 
-class _Companions:
-    """``save`` that also writes the companions; ``save_pretrained`` and ``push_to_hub`` of the host go through it."""
+class _Sidecar:
+    """``save`` that also copies the sidecar files; ST's ``save_pretrained`` and ``push_to_hub`` go through it."""
 
-    _companions: Path | None = None
+    _sidecar_folder: Path | None = None
 
     def save(self, path: str, *args: Any, **kwargs: Any) -> None:
-        folder = self._companions
-        card = None if folder is None or path is None else _read(folder / _CARD)
+        folder, card = self._sidecar_folder, None
+        if folder is not None and path is not None and (folder / _CARD).is_file():
+            card = (folder / _CARD).read_text(encoding="utf-8")  # before it is overwritten, where path is folder
         super().save(path, *args, **kwargs)  # type: ignore[misc]
         if folder is not None and card is not None:
-            _copy_companions(folder, card, Path(path))
+            _copy_files(folder, card, Path(path))
 
 
-# Named as the host's, since it writes the class's name into commit messages and cards.
-class SentenceTransformer(_Companions, sentence_transformers.SentenceTransformer):
-    """The host's, with companions."""
+# Named as ST's own classes, since ST writes the class's name into commit messages and cards.
+class SentenceTransformer(_Sidecar, sentence_transformers.SentenceTransformer):
+    """ST's, with sidecar files."""
 
 
-class CrossEncoder(_Companions, sentence_transformers.CrossEncoder):
-    """The host's, with companions."""
+class CrossEncoder(_Sidecar, sentence_transformers.CrossEncoder):
+    """ST's, with sidecar files."""
 
 
-_KINDS: dict[type, Any] = {
+_CLASSES: dict[type, Any] = {
     SentenceTransformer: SentenceTransformer,
     CrossEncoder: CrossEncoder,
     sentence_transformers.SentenceTransformer: SentenceTransformer,
@@ -57,24 +59,24 @@ _KINDS: dict[type, Any] = {
 }
 
 
-def keep_companions(model: M, folder: str | Path) -> M:
+def keep_sidecar_files(model: M, folder: str | Path) -> M:
     """Let ``model`` take along what ``folder`` holds besides it, wherever it is saved or pushed.
 
     These are the card and the files that the card names: ``results.json``, ``mining.json``, pictures and so on. They
-    stay behind when the model is not the one of ``folder`` any more, since figures are true of these weights alone.
+    stay behind when the model is no longer the one in ``folder``, since results are true of these weights alone.
 
     Args:
-        model: A ``SentenceTransformer`` or ``CrossEncoder``; changed in place, as to its class. Subclasses of the
-            host's, which may save in ways of their own, are left alone.
+        model: A ``SentenceTransformer`` or ``CrossEncoder``; its class is changed in place. Other subclasses of ST's,
+            which may save in ways of their own, are left alone.
         folder: Where it was loaded from or saved to.
 
     Returns:
         ``model``.
     """
-    kind = _KINDS.get(type(model))
+    kind = _CLASSES.get(type(model))
     if kind is not None:
         model.__class__ = kind
-        model._companions = Path(folder).resolve()  # type: ignore[assignment]
+        model._sidecar_folder = Path(folder).resolve()  # type: ignore[assignment]
     return model
 
 
@@ -84,11 +86,13 @@ def names(card: str, path: str) -> bool:
     return re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-]|\.\w)", text) is not None
 
 
-def _copy_companions(folder: Path, card: str, goal: Path) -> None:
-    unlike = _unlike(goal, folder)
-    if unlike is not None:
+def _copy_files(folder: Path, card: str, goal: Path) -> None:
+    difference = _first_difference(goal, folder)
+    if difference is not None:
         logger.warning(
-            "the model is another than that of %s (%s): its card, figures and pictures are left behind.", folder, unlike
+            "the model is another than that of %s (%s): its card, results and pictures are left behind.",
+            folder,
+            difference,
         )
         return
     for source in sorted(folder.rglob("*")):
@@ -101,7 +105,7 @@ def _copy_companions(folder: Path, card: str, goal: Path) -> None:
     (goal / _CARD).write_text(card, encoding="utf-8")
 
 
-def _unlike(saved: Path, folder: Path) -> str | None:
+def _first_difference(saved: Path, folder: Path) -> str | None:
     """The first file in which the model in ``saved`` differs from that in ``folder``."""
     if saved.resolve() == folder:
         return None
@@ -112,8 +116,8 @@ def _unlike(saved: Path, folder: Path) -> str | None:
         elif name == "modules.json" or (path.name == "config.json" and "_Transformer" not in name and "/" in name):
             equal = _read_json(path) == _read_json(folder / name)
         elif keys := _SETTINGS.get(path.name):
-            ours, theirs = _read_json(path) or {}, _read_json(folder / name) or {}
-            equal = all(ours.get(key) == theirs.get(key) for key in keys)
+            new, old = _read_json(path) or {}, _read_json(folder / name) or {}
+            equal = all(new.get(key) == old.get(key) for key in keys)
         else:
             continue
         if not equal:
@@ -123,20 +127,15 @@ def _unlike(saved: Path, folder: Path) -> str | None:
 
 def _same_tensors(left: Path, right: Path) -> bool:
     # Versions of safetensors and transformers may order and label equal tensors differently.
-    with safe_open(str(left), framework="pt") as ours, safe_open(str(right), framework="pt") as theirs:
-        if set(ours.keys()) != set(theirs.keys()):
+    with safe_open(str(left), framework="pt") as new, safe_open(str(right), framework="pt") as old:
+        if set(new.keys()) != set(old.keys()):
             return False
-        return all(_same(ours.get_tensor(key), theirs.get_tensor(key)) for key in ours.keys())  # noqa: SIM118
-
-
-def _same(left: Any, right: Any) -> bool:
-    return left.dtype == right.dtype and left.shape == right.shape and bool((left == right).all())
-
-
-def _read(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.is_file() else None
+        for key in new.keys():  # noqa: SIM118
+            one, other = new.get_tensor(key), old.get_tensor(key)
+            if one.dtype != other.dtype or not torch.equal(one, other):
+                return False
+    return True
 
 
 def _read_json(path: Path) -> Any:
-    text = _read(path)
-    return None if text is None else json.loads(text)
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
