@@ -224,6 +224,7 @@ def embed_in_processes(
     """
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     context: Any = multiprocessing.get_context(method)
+    context.set_forkserver_preload([__name__])  # imported once, not by each process
     threads = max(1, torch.get_num_threads() // processes)
     workers: list[tuple[Connection, Any]] = []
     busy = deque[tuple[Window, Connection, Any]]()
