@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import shlex
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +12,8 @@ import numpy as np
 import pytest
 
 from st_xling import __version__
-from st_xling.cli import build_parser, main
-from st_xling.cli import encode as command
-from st_xling.mining import EmbeddingStore, encode
+from st_xling.cli import main
+from st_xling.mining import EmbeddingStore
 from tests.training.children import Death, st_xling
 
 SENTENCES = ["Der Hund schläft.\t1", "The dog sleeps. 🙂", "แมวดำ", "لا أعرف.", "Ich lese.", "I read.", "ฝนตก"]
@@ -102,22 +99,3 @@ def test_lines_that_were_kept_or_mended_are_told(
     captured = capsys.readouterr()
     assert "1 lines with replaced bytes" in captured.err and "1 lines without a sentence, kept" in captured.err
     assert captured.out.startswith("3 vectors of dim 16 in 1 shards")
-
-
-def test_what_is_not_said_is_the_library_s_default() -> None:
-    parameters = inspect.signature(encode).parameters
-    arguments = build_parser().parse_args(["encode", "m", "t", "--out", "s"])
-    assert not set(vars(arguments)) & set(command._OPTIONS)
-    assert set(command._OPTIONS) == set(parameters) - {"model", "text_files", "out", "progress", "place"}
-
-
-def test_help_says_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        main(["encode", "--help"])
-    told = " ".join(capsys.readouterr().out.split("examples:")[0].split())
-    for name, parameter in inspect.signature(encode).parameters.items():
-        if type(parameter.default) in (int, str) and name not in ("format", "blank"):
-            section = told.split(f" --{name.replace('_', '-')} ", 2)[-1].split(" --")[0]
-            assert f"default: {parameter.default}" in section, name
-    for line in [line for line in command.EXAMPLE.splitlines() if line.startswith("  st-xling")]:
-        assert build_parser().parse_args(shlex.split(line)[1:]).run is command.run
