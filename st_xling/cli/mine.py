@@ -116,7 +116,7 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Mine, say what was found, print the signature: on stderr where stdout holds the pairs."""
     from st_xling.mining import mine_texts
-    from st_xling.mining.thresholds.language_pairs import pair_of
+    from st_xling.mining.published import pair_of
 
     if arguments.plan:
         return _plan(arguments)
@@ -145,8 +145,7 @@ def _threshold(word: str) -> float | str | None:
 
 def _check_keep_threshold(arguments: argparse.Namespace) -> None:
     """Raise where the threshold could not be published, before anything is mined."""
-    from st_xling.mining.thresholds.language_pairs import languages_of, pair_of
-    from st_xling.mining.thresholds.published import published_thresholds
+    from st_xling.mining.published import languages_of, pair_of, published_thresholds
 
     needed = ("calibrate_with", "model", "source_language", "target_language")
     if missing := [name for name in needed if not hasattr(arguments, name)]:

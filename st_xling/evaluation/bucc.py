@@ -15,7 +15,7 @@ from st_xling.evaluation.mining_thresholds import row_thresholds
 from st_xling.evaluation.score_histogram import ScoreHistogram
 from st_xling.evaluation.signed import Figures, SignedEvaluator
 from st_xling.mining.mine import mine
-from st_xling.mining.thresholds.gold import correct_pairs
+from st_xling.mining.thresholds import correct_pairs
 from st_xling.utils.languages import pair_languages
 from st_xling.utils.signature import sha8
 

@@ -14,7 +14,7 @@ import numpy as np
 from tqdm import tqdm
 
 from st_xling.mining.embedding.model_identity import model_identity
-from st_xling.mining.pipeline.reranker import load_reranker
+from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.models.scoring.pair_scorer import PairScorer
 from st_xling.models.scoring.ranking import check_top_k, ranked
 from st_xling.reranking.candidates import AllPassages, Candidates, FirstStage, groups

@@ -13,8 +13,8 @@ import torch
 from st_xling.mining.embedding.encode_workers import embed
 from st_xling.mining.embedding.model_identity import model_identity
 from st_xling.mining.guards.language import likeliest_language
-from st_xling.mining.pipeline.reranker import load_reranker
-from st_xling.mining.search.nearest_rows import nearest_rows
+from st_xling.mining.pipeline.rescore import load_reranker
+from st_xling.mining.search.exact import nearest_rows
 from st_xling.mining.stores.store import EmbeddingStore
 from st_xling.mining.text.mining_text import read_rows
 from st_xling.models.scoring.pair_scorer import PairScorer

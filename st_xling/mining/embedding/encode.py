@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 from st_xling.mining.embedding.encode_workers import embed, embed_in_processes, hand_over
 from st_xling.mining.embedding.model_identity import model_identity
 from st_xling.mining.embedding.windows import Window, unwritten, windows
-from st_xling.mining.find import check_engine
+from st_xling.mining.search.find import check_engine
 from st_xling.mining.stores.manifest import Header
 from st_xling.mining.stores.shard_files import check_format
 from st_xling.mining.stores.store import EmbeddingStore
@@ -108,7 +108,7 @@ def encode(
             else:
                 load = partial(_load, model) if isinstance(model, str) else hand_over(encoder)
                 if engine == "ray":
-                    from st_xling.mining.ray.encoding import embed_on_ray
+                    from st_xling.mining.ray import embed_on_ray
 
                     pairs = embed_on_ray(load, todo, options)
                 else:
