@@ -66,7 +66,7 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Embed, say what was written, print the signature."""
     from st_xling.cli.figures import write_figures
-    from st_xling.mining.embedding.encode import encode
+    from st_xling.mining.encoding import encode
 
     options = {name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)}
     try:

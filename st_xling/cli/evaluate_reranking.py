@@ -69,7 +69,7 @@ def add_parser(tasks: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Judge, print the table and the signature."""
     from st_xling.data.phrasebook_spec import phrasebook_name
-    from st_xling.data.reranking.pool_specs import load_pool_specs
+    from st_xling.data.reranking.specs import load_pool_specs
     from st_xling.evaluation.reranking import RerankingEvaluator
     from st_xling.models.cross_encoder import cross_encoder
 

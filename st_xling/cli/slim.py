@@ -91,8 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _words(given: list[str]) -> list[str]:
     """The words themselves, and those in files."""
-    from st_xling.data.faults import FaultLog
-    from st_xling.data.lines import read_lines
+    from st_xling.data.faults import FaultLog, read_lines
 
     words: list[str] = []
     for each in given:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from st_xling.data.reranking.candidate_pool import CandidatePools
+    from st_xling.data.reranking.pools import CandidatePools
     from st_xling.training.leak_check import OnLeak
     from st_xling.training.reranker.recipe import CrossEncoderRecipe
     from st_xling.training.reranker.result import CrossEncoderResult
@@ -60,8 +60,7 @@ def run(
         tiny: Options of ``--tiny``, checked.
         on_leak: What to do about text that will judge the model.
     """
-    from st_xling.data.reranking.judging_texts import load_judging_texts
-    from st_xling.data.reranking.pair_specs import load_pair_specs
+    from st_xling.data.reranking.specs import load_judging_texts, load_pair_specs
     from st_xling.data.reranking.strategies import STRATEGIES
     from st_xling.training.reranker.recipe import XPI
     from st_xling.training.reranker.recipe_files import load_cross_encoder_recipe
@@ -113,7 +112,7 @@ def _xpi(
     recipe: CrossEncoderRecipe, specs: list[str], dev: list[str] | None, arguments: argparse.Namespace
 ) -> tuple[list[Any], Any]:
     """The one stage of XPI, and what judges it."""
-    from st_xling.data.reranking.xpi_specs import load_xpi_specs
+    from st_xling.data.reranking.specs import load_xpi_specs
 
     held = _dev(dev, "--dev")
     data = load_xpi_specs(

@@ -23,7 +23,7 @@ from st_xling.mining.search.top_k import NO_CANDIDATE, pack_keys
 from st_xling.utils.cosines import Embeddings, check_pair, check_shapes
 
 if TYPE_CHECKING:
-    from st_xling.mining.embedding.windows import Window
+    from st_xling.mining.encoding import Window
 
 # Sources of a task: as many amortise reading the targets, and fewer keep all workers busy to the end.
 _MOST_SOURCES, _TASKS_PER_CPU = 65_536, 4
@@ -153,13 +153,13 @@ def _merge(result: tuple[np.ndarray, ...], start: int, stop: int, forward: Tenso
 def embed_on_ray(
     load: Any, windows: Iterable[Window], options: dict[str, Any], *, threads: int | None = None
 ) -> Generator[tuple[Window, np.ndarray]]:
-    """As :func:`~st_xling.mining.embedding.encode_workers.embed`, each window by one worker of the cluster.
+    """As :func:`~st_xling.mining.encoding.embed`, each window by one worker of the cluster.
 
     A worker has ``threads`` processors, or a GPU where the cluster has any. With as many threads as this process has,
     which is the default, and on the same kind of processor, vectors are those of this process to the last bit.
 
     Args:
-        load: A :data:`~st_xling.mining.embedding.encode_workers.Load`, called in each worker with its device.
+        load: A :data:`~st_xling.mining.encoding.Load`, called in each worker with its device.
         windows: Read ahead by at most two a worker.
         options: For the encoder.
         threads: Of each worker.
@@ -194,7 +194,7 @@ class _EmbeddingWorker:
         self._encoder: Any = None
 
     def embed(self, sentences: list[str]) -> np.ndarray:
-        from st_xling.mining.embedding.encode_workers import embed
+        from st_xling.mining.encoding import embed
 
         if self._encoder is None:  # not before: an error here is the caller's to hear
             self._encoder = self._load(self._device)

@@ -14,25 +14,25 @@ from typing import Any, TypeVar
 import torch
 
 from st_xling._version import __version__
-from st_xling.mining.embedding.text_embeddings import (
+from st_xling.mining.deduplication import DistinctText
+from st_xling.mining.guards import GuardOptions, NeighbourCounts, PairGuards
+from st_xling.mining.mine import check_choice
+from st_xling.mining.search.exact import Neighbours, check_k
+from st_xling.mining.search.find import check_search, choose_method, find_neighbours
+from st_xling.mining.store import check_format
+from st_xling.mining.vectors import (
+    EncodeOptions,
+    Encoder,
     GivenEmbeddings,
     VectorMakers,
     embeddings_of,
     model_names,
     vectors_from,
 )
-from st_xling.mining.embedding.text_encoder import EncodeOptions, Encoder
-from st_xling.mining.guards import GuardOptions, NeighbourCounts, PairGuards
-from st_xling.mining.mine import check_choice
-from st_xling.mining.search.exact import Neighbours, check_k
-from st_xling.mining.search.find import check_search, choose_method, find_neighbours
-from st_xling.mining.stores.shard_files import check_format
-from st_xling.mining.text.distinct_text import DistinctText
 from st_xling.utils.cosines import Embeddings
-from st_xling.utils.deliver import Output, deliver, work_folder, work_path
 from st_xling.utils.devices import check_device
 from st_xling.utils.paths import check_outputs
-from st_xling.utils.work_folder import WorkFolder
+from st_xling.utils.work_folder import Output, WorkFolder, deliver, work_folder, work_path
 
 #: Names that ``format`` may take.
 PAIR_FORMATS = ("tsv", "jsonl")

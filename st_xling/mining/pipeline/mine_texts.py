@@ -28,13 +28,12 @@ from typing import IO, Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from st_xling.mining.deduplication import TextSide
 from st_xling.mining.guards import Reject, RejectsFile
 from st_xling.mining.mine import MinedPairs, best_pairs
 from st_xling.mining.pipeline.config import REJECTS, MiningConfig, check_vectors, reject_lines, takes_options
 from st_xling.mining.pipeline.threshold import PlantedThreshold, TakenThreshold, planted_threshold, take_threshold
-from st_xling.mining.text.escapes import tsv_line
-from st_xling.mining.text.mining_text import Files, file_list
-from st_xling.mining.text.text_side import TextSide
+from st_xling.mining.text import Files, file_list, tsv_line
 from st_xling.utils.io import atomic_writer
 
 

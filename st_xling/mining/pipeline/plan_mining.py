@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from st_xling.mining.embedding.text_encoder import Encoder
 from st_xling.mining.guards import CandidateBatch, GuardOptions, PairGuards, reject_line, weighted_length
 from st_xling.mining.pipeline.config import MiningConfig, takes_options
 from st_xling.mining.pipeline.threshold import most_planted
 from st_xling.mining.search import approximate
 from st_xling.mining.search.exact import block_sizes, check_k, neighbours
 from st_xling.mining.search.find import choose_method
-from st_xling.mining.text.lines import open_bytes
-from st_xling.mining.text.mining_text import Files, file_list, read_rows
+from st_xling.mining.text import Files, file_list, read_rows
+from st_xling.mining.vectors import Encoder
+from st_xling.utils.text import open_bytes
 
 _BYTES_PER_NUMBER = {"float32": 4, "float16": 2, "bfloat16": 2}
 _BYTES_PER_LINE = 64  # its place in the file, its fold, its hash
@@ -292,7 +292,7 @@ def guard_seconds(sources: list[str], targets: list[str], guards: GuardOptions, 
 
 def embedding_trial(sentences: list[str], encoder: Encoder) -> tuple[float, int]:
     """Seconds a sentence, and the vectors' dim."""
-    from st_xling.mining.embedding.encode_workers import embed
+    from st_xling.mining.encoding import embed
 
     sample = sentences[:: max(1, len(sentences) // _SENTENCES)][:_SENTENCES] or ["."]
     options = {"batch_size": encoder.options.batch_size, "prompt": encoder.options.prompt}

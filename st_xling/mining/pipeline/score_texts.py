@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from st_xling.mining.deduplication import DistinctText
 from st_xling.mining.guards import CandidateBatch, GuardOptions, PairGuards, RejectsFile
 from st_xling.mining.pipeline.config import REJECTS, MiningConfig, check_vectors, reject_lines, takes_options
 from st_xling.mining.score_pairs import pair_scores
-from st_xling.mining.text.distinct_text import DistinctText
-from st_xling.mining.text.pair_lines import PairLines
-from st_xling.utils.deliver import Output
+from st_xling.mining.text import PairLines
 from st_xling.utils.io import atomic_writer
+from st_xling.utils.work_folder import Output
 
 _LINES_AT_ONCE = 8192
 

@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from st_xling.data.readers import read_parallel
+from st_xling.data.parallel import read_parallel
 from st_xling.mining.calibrate import calibrate
-from st_xling.mining.embedding.text_embeddings import GivenEmbeddings, VectorMakers
-from st_xling.mining.embedding.text_encoder import Encoder
+from st_xling.mining.deduplication import folding_key, write_sentences
 from st_xling.mining.pipeline.config import PUBLISHED, MiningConfig
 from st_xling.mining.published import FittingThreshold, PublishedThreshold, fitting_threshold, published_thresholds
-from st_xling.mining.text.distinct_text import write_sentences
-from st_xling.mining.text.folding import folding_key
+from st_xling.mining.vectors import Encoder, GivenEmbeddings, VectorMakers
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import read_json_object, write_json
 
