@@ -6,7 +6,7 @@
 
 What training and scoring in memory need can be imported from here too; its modules are
 :mod:`st_xling.data.reranking` (pairs, negatives, XPI, pools), :mod:`st_xling.models.cross_encoder`,
-:mod:`st_xling.models.scoring` and :mod:`st_xling.training.reranker`.
+:mod:`st_xling.models.pair_scorer` and :mod:`st_xling.training.reranker`.
 """
 
 from importlib import import_module
@@ -14,33 +14,20 @@ from typing import Any
 
 # Loaded on use: they need sentence-transformers, slow to import.
 _MODULES = {
-    "st_xling.data.reranking.aligned": "AlignedPairs",
-    "st_xling.data.reranking.candidate_pool": "CandidatePool CandidatePools",
-    "st_xling.data.reranking.candidate_pools": "candidate_pools",
     "st_xling.data.reranking.insurance_qa": "PooledQuestions read_insurance_qa",
-    "st_xling.data.reranking.labelled": "PAIR_COLUMNS labelled_dataset",
-    "st_xling.data.reranking.labelled_pools": "pools_of_pairs",
     "st_xling.data.reranking.negatives": "draw_negatives with_negatives",
-    "st_xling.data.reranking.pair_specs": "PairData load_pair_specs",
-    "st_xling.data.reranking.parallel_pools": "parallel_pools",
-    "st_xling.data.reranking.pool_specs": "load_pool_specs",
-    "st_xling.data.reranking.question_answering": "QuestionAnswering",
-    "st_xling.data.reranking.question_files": "read_question_answering",
-    "st_xling.data.reranking.retrieval_files": "read_retrieval",
+    "st_xling.data.reranking.pairs": "AlignedPairs PAIR_COLUMNS labelled_dataset",
+    "st_xling.data.reranking.pools": "CandidatePool CandidatePools candidate_pools pools_of_pairs read_retrieval",
+    "st_xling.data.reranking.question_answering": "QuestionAnswering read_question_answering",
+    "st_xling.data.reranking.specs": "PairData load_pair_specs load_pool_specs XpiData load_xpi_specs",
     "st_xling.data.reranking.strategies": "STRATEGIES cascade merged mixed",
-    "st_xling.data.reranking.xpi": "xpi_pairs xpi_pairs_from_parallel",
-    "st_xling.data.reranking.xpi_specs": "XpiData load_xpi_specs",
-    "st_xling.models.cross_encoder": "cross_encoder tiny_cross_encoder",
-    "st_xling.models.cross_encoder_heads": "replace_head",
-    "st_xling.models.scoring.pair_scorer": "PairScorer ScoringCounts",
-    "st_xling.models.scoring.ranking": "RankedPassage rerank score_text_pairs",
+    "st_xling.data.reranking.xpi": "parallel_pools xpi_pairs xpi_pairs_from_parallel",
+    "st_xling.models.cross_encoder": "cross_encoder tiny_cross_encoder replace_head",
+    "st_xling.models.pair_scorer": "PairScorer ScoringCounts RankedPassage rerank score_text_pairs",
     "st_xling.reranking.rerank_files": "rerank_texts",
     "st_xling.reranking.search_files": "search_texts",
     "st_xling.training.reranker.ranking_losses": "RankingLoss loss_names",
     "st_xling.training.reranker.recipe": "CrossEncoderRecipe",
-    "st_xling.training.reranker.recipe_files": (
-        "cross_encoder_recipe_names is_cross_encoder_recipe load_cross_encoder_recipe"
-    ),
     "st_xling.training.reranker.result": "CrossEncoderResult",
     "st_xling.training.reranker.run": "train_cross_encoder",
 }

@@ -17,8 +17,7 @@ from tqdm import tqdm
 from st_xling._version import __version__
 from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.vectors import model_identity
-from st_xling.models.scoring.pair_scorer import PairScorer
-from st_xling.models.scoring.ranking import check_top_k, ranked
+from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.reranking.records import FirstStage, TextRecords
 from st_xling.utils.io import append_line, naming_full_disk, read_journal, write_atomic
 from st_xling.utils.paths import check_outputs
@@ -63,7 +62,7 @@ def rerank_texts(
         candidates: A first stage's result, see :class:`~st_xling.reranking.records.FirstStage`; by default
             every passage is a candidate for every query.
         top_k: Passages of a query that are written at most; all by default.
-        token_budget: Tokens scored at a time, see :class:`~st_xling.models.scoring.pair_scorer.PairScorer`.
+        token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in.
         device: Where to score, for a model that is loaded; by default a GPU where there is one.
         work: Folder of the work; by default ``OUT.work``, or for a stream one that does not outlive the call.

@@ -17,8 +17,7 @@ from st_xling.mining.search.exact import nearest_rows
 from st_xling.mining.store import EmbeddingStore
 from st_xling.mining.text import read_rows
 from st_xling.mining.vectors import model_identity
-from st_xling.models.scoring.pair_scorer import PairScorer
-from st_xling.models.scoring.ranking import check_top_k, ranked
+from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.reranking.records import TextRecord, TextRecords
 
 
@@ -75,7 +74,7 @@ def search_texts(
         top_k: Passages returned for a query at most.
         candidates: Passages of a query that the cross-encoder reads; at least ``top_k``.
         prompt: Put before every query for the bi-encoder.
-        token_budget: Tokens scored at a time, see :class:`~st_xling.models.scoring.pair_scorer.PairScorer`.
+        token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` for the cross-encoder to compute in.
         device: Where to compute; by default a GPU where there is one.
         memory_mib: Bound on one block of the search, in MiB.

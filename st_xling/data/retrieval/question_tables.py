@@ -92,7 +92,7 @@ def read_question_table(
             return _with_negatives(place, [*first, *negatives], rows, language, faults)
     if is_file:
         named = {"columns": pair} if ending in _BY_NAME else {}
-        return READERS[ending](path, **languages, **named, skip_bad_lines=skip_bad_lines)  # type: ignore[arg-type]
+        return READERS[ending](path, **languages, **named, skip_bad_lines=skip_bad_lines)
     return read_hub(place, **languages, columns=pair, name=name, split=split, skip_bad_lines=skip_bad_lines)
 
 

@@ -88,7 +88,7 @@ def rescore(
     Raises:
         ValueError: For a model of several labels.
     """
-    from st_xling.models.scoring.pair_scorer import PairScorer
+    from st_xling.models.pair_scorer import PairScorer
 
     identity = model_identity(encoder, name)
     digest = hashlib.sha256(repr(identity.fingerprint).encode())
