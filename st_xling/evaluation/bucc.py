@@ -15,7 +15,7 @@ from st_xling.evaluation.pictures import ScoreHistogram
 from st_xling.evaluation.results import BUCC_METRICS
 from st_xling.evaluation.signed import Figures, SignedEvaluator
 from st_xling.mining.mine import mine
-from st_xling.mining.thresholds.gold import correct_pairs
+from st_xling.mining.thresholds import correct_pairs
 from st_xling.utils.languages import pair_languages
 from st_xling.utils.signature import sha8
 

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping
 
 from st_xling.evaluation.bucc import BuccEvaluator
-from st_xling.mining.thresholds.language_pairs import languages_of
-from st_xling.mining.thresholds.published import PublishedThreshold
+from st_xling.mining.published import PublishedThreshold, languages_of
 
 
 def publishable_thresholds(
