@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 # What recipes other than encoders' make; the last one also refuses a name that no recipe has.
 _KINDS = (train_adapter, train_retrieval, train_cross_encoder)
 
+#: Options → ST's training arguments, or ours.
+_TRAINING = {
+    "epochs": "num_train_epochs",
+    "batch_size": "per_device_train_batch_size",
+    "warmup": "warmup_steps",
+    **{name: name for name in ("max_steps", "mini_batch_size", "learning_rate", "eval_steps", "seed", "memory_budget")},
+}
 
 EXAMPLE = """\
 recipes:
@@ -152,18 +159,19 @@ def run(arguments: argparse.Namespace) -> None:
     """Train in this process, or with those that the launcher started, and say where the model is."""
     if arguments.seeds:
         return run_seeds(arguments, run)
-    from st_xling.training import processes, train
-    from st_xling.training.prepare import check_tiny
+    from st_xling.training import train
+    from st_xling.training.run import check_tiny
+    from st_xling.utils import distributed
 
-    processes.meet()
+    distributed.init_distributed()
     kind = next((kind for kind in _KINDS if kind.takes(arguments.recipe)), None)
     for other in _KINDS:
         if other is not kind:
             other.refuse(arguments)
     if kind is None:
-        options, picture = processes.together(lambda: _training_options(arguments))
+        options, picture = distributed.run_on_all(lambda: _training_options(arguments))
         result: Any = train(**options, command=arguments.command_line, begin=picture.begin)
-        if processes.is_main():
+        if distributed.is_main():
             picture.end(result.model, result.folder)
     else:
         given = arguments, overrides(arguments), check_tiny(_pairs(arguments.tiny, "--tiny"))
@@ -174,7 +182,7 @@ def run(arguments: argparse.Namespace) -> None:
             result = train_retrieval.run(*given, on_leak=_on_leak(arguments))
         else:
             result = train_cross_encoder.run(*given, on_leak=_on_leak(arguments))
-    if not processes.is_main():
+    if not distributed.is_main():
         return
     renew_card(arguments.out)
     figures = json.loads((arguments.out / "results.json").read_text(encoding="utf-8"))
@@ -191,7 +199,7 @@ def _training_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], Tr
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.training_picture import TrainingPicture
     from st_xling.training import load_recipe
-    from st_xling.training.prepare import check_tiny
+    from st_xling.training.run import check_tiny
     from st_xling.training.run_folder import RunFolder
 
     RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
@@ -243,8 +251,9 @@ def _on_leak(arguments: argparse.Namespace) -> OnLeak:
 
 def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
     """The recipe's keys that the flags set, dotted; ``--set`` comes last."""
-    flags = ("epochs", "max_steps", "batch_size", "mini_batch_size", "learning_rate", "warmup", "eval_steps", "seed")
-    given = {f"training.{name}": getattr(arguments, name) for name in (*flags, "precision", "memory_budget")}
+    given = {f"training.{key}": getattr(arguments, option) for option, key in _TRAINING.items()}
+    if arguments.precision is not None:
+        given |= {f"training.{kind}": arguments.precision == kind for kind in ("bf16", "fp16")}
     given["training.pivot"] = arguments.pivot
     given["training.lora.merge"] = True if arguments.lora else False if arguments.lora_keep else None
     given |= {"model.max_length": arguments.max_length, "model.pooling": arguments.pooling}
@@ -259,7 +268,7 @@ def _rows(text: str) -> int | str:
 
 
 def _pairs(given: Sequence[str], flag: str) -> dict[str, Any]:
-    from st_xling.training.recipe_files import read_yaml
+    from st_xling.training.recipe import read_yaml
 
     pairs: dict[str, Any] = {}
     for text in given:

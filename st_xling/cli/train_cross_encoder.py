@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from st_xling.data.reranking.candidate_pool import CandidatePools
     from st_xling.training.leak_check import OnLeak
-    from st_xling.training.reranker.recipe import CrossEncoderRecipe
-    from st_xling.training.reranker.result import CrossEncoderResult
+    from st_xling.training.reranker import CrossEncoderRecipe, CrossEncoderResult
 
 _OF_ENCODERS = ("stream", "pivot", "mono", "pooling", "mini_batch_size", "memory_budget")
 _OWN = ("xpi_data", "xpi_dev", "xpi_steps", "xpi_epochs", "dev_share", "test_share")
@@ -32,16 +30,9 @@ def add_arguments(train: argparse.ArgumentParser) -> None:
 
 def takes(recipe: str) -> bool:
     """Whether a recipe's name or file is a cross-encoder's; ``ValueError`` for a name that no recipe has."""
-    from st_xling.training import recipe_names
-    from st_xling.training.adapter import adapter_recipe_names
-    from st_xling.training.reranker.recipe_files import cross_encoder_recipe_names, is_cross_encoder_recipe
-    from st_xling.training.retriever import retrieval_recipe_names
-    from st_xling.training.strict_keys import nearest
+    from st_xling.training.recipe import recipe_kind
 
-    known = [*recipe_names(), *adapter_recipe_names(), *retrieval_recipe_names(), *cross_encoder_recipe_names()]
-    if recipe not in known and Path(recipe).suffix not in (".yaml", ".yml"):
-        raise ValueError(f"no recipe is called {recipe!r}{nearest(recipe, known)}")
-    return is_cross_encoder_recipe(recipe)
+    return recipe_kind(recipe) == "reranker"
 
 
 def refuse(arguments: argparse.Namespace) -> None:
@@ -63,14 +54,12 @@ def run(
     from st_xling.data.reranking.judging_texts import load_judging_texts
     from st_xling.data.reranking.pair_specs import load_pair_specs
     from st_xling.data.reranking.strategies import STRATEGIES
-    from st_xling.training.reranker.recipe import XPI
-    from st_xling.training.reranker.recipe_files import load_cross_encoder_recipe
-    from st_xling.training.reranker.run import train_cross_encoder
+    from st_xling.training.reranker import XPI, load_cross_encoder_recipe, train_cross_encoder
     from st_xling.training.run_folder import RunFolder
 
     _refuse(arguments, _OF_ENCODERS, "is for encoders: got the recipe of a cross-encoder")
     RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
-    before = {"max_steps": arguments.xpi_steps, "epochs": arguments.xpi_epochs}
+    before = {"max_steps": arguments.xpi_steps, "num_train_epochs": arguments.xpi_epochs}
     overrides = {f"xpi.training.{key}": value for key, value in before.items() if value is not None} | overrides
     recipe = load_cross_encoder_recipe(
         arguments.recipe, tiny=arguments.model == "tiny", xpi=bool(arguments.xpi_data), overrides=overrides

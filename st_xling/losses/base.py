@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -38,16 +38,31 @@ class CrossLingualLoss(nn.Module):
     Attributes:
         min_columns: Text columns that the objective needs.
         language_columns: Text columns, counted from 0, whose language it must be told.
+        auto_options: Options that a recipe may leave to its data, by ``auto``; see :meth:`resolve_options`.
         reads_encoding: Whether it reads the columns' embeddings; if no term of a sum does, that pass is not made.
     """
 
     min_columns = 2
     language_columns: tuple[int, ...] = ()
+    auto_options: tuple[str, ...] = ()
     reads_encoding = True
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
+
+    @classmethod
+    def resolve_options(
+        cls, options: dict[str, Any], *, token_ids: Sequence[set[int]], languages: Sequence[Sequence[str]]
+    ) -> dict[str, Any]:
+        """A recipe's options with those that the data decide filled in, before the loss is built.
+
+        Args:
+            options: Of the constructor, by name.
+            token_ids: Token ids that each text column uses.
+            languages: Languages of each text column; empty where they are not known.
+        """
+        return options
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> LossValue:
         """Encode the columns in one pass and compute the loss.

@@ -13,6 +13,7 @@ from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
 from st_xling.models.rtl_head import RepresentationTranslationHead
 from st_xling.models.vocabulary_head import HeadStart
+from st_xling.utils.languages import canonical_language
 
 Direction = Literal["target", "source", "both"]
 
@@ -69,6 +70,8 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         >>> loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=2)  # doctest: +SKIP
     """
 
+    auto_options = ("languages", "target_vocabulary")
+
     def __init__(
         self,
         model: nn.Module,
@@ -106,6 +109,30 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             head=head,
             mask_id=mask_id,
         )
+
+    @classmethod
+    def resolve_options(
+        cls, options: dict[str, Any], *, token_ids: Sequence[set[int]], languages: Sequence[Sequence[str]]
+    ) -> dict[str, Any]:
+        """``target_vocabulary: auto`` is what the rebuilt columns use.
+
+        Left unset (or ``auto``), ``languages`` are those of both columns where the rebuilt ones have several; an empty
+        list names none. Spellings of one language (``en``, ``eng``) count once.
+        """
+        rebuilt = {"source": (0,), "target": (1,)}.get(options.get("direction", "target"), (0, 1))
+        options = dict(options)
+        if options.get("target_vocabulary") == "auto":
+            options["target_vocabulary"] = sorted(set().union(*(token_ids[column] for column in rebuilt)))
+        names = options.get("languages")
+        if not isinstance(names, list):
+            # Every language of the data has an id, also those that are never rebuilt: both columns name theirs.
+            everywhere: dict[str, str] = {}
+            for name in sorted({name for column in languages[:2] for name in column}):
+                everywhere.setdefault(canonical_language(name), name)
+            several = languages and len({canonical_language(n) for column in rebuilt for n in languages[column]}) > 1
+            names = list(everywhere.values()) if languages and (several or names == "auto") else None
+        options["languages"] = names or None
+        return options
 
     def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
         source, target = batch[0], batch[1]

@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from st_xling.models.scoring.ranking import RankedPassage, rerank, score_text_pairs
     from st_xling.reranking.rerank_files import rerank_texts
     from st_xling.reranking.search_files import search_texts
-    from st_xling.training.reranker.ranking_losses import RankingLoss, loss_names
-    from st_xling.training.reranker.recipe import CrossEncoderRecipe
-    from st_xling.training.reranker.recipe_files import (
+    from st_xling.training.ranking_losses import RankingLoss, loss_names
+    from st_xling.training.reranker import (
+        CrossEncoderRecipe,
+        CrossEncoderResult,
         cross_encoder_recipe_names,
         is_cross_encoder_recipe,
         load_cross_encoder_recipe,
+        train_cross_encoder,
     )
-    from st_xling.training.reranker.result import CrossEncoderResult
-    from st_xling.training.reranker.run import train_cross_encoder
 
 __all__ = [
     "PAIR_COLUMNS",
@@ -151,18 +151,18 @@ _MODULES = {
     ),
     "st_xling.reranking.rerank_files": ("rerank_texts",),
     "st_xling.reranking.search_files": ("search_texts",),
-    "st_xling.training.reranker.ranking_losses": (
+    "st_xling.training.ranking_losses": (
         "RankingLoss",
         "loss_names",
     ),
-    "st_xling.training.reranker.recipe": ("CrossEncoderRecipe",),
-    "st_xling.training.reranker.recipe_files": (
+    "st_xling.training.reranker": (
+        "CrossEncoderRecipe",
+        "CrossEncoderResult",
         "cross_encoder_recipe_names",
         "is_cross_encoder_recipe",
         "load_cross_encoder_recipe",
+        "train_cross_encoder",
     ),
-    "st_xling.training.reranker.result": ("CrossEncoderResult",),
-    "st_xling.training.reranker.run": ("train_cross_encoder",),
 }
 _LAZY = {name: module for module, names in _MODULES.items() for name in names}
 

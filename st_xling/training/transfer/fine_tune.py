@@ -14,9 +14,8 @@ from sentence_transformers.cross_encoder.losses import CrossEntropyLoss
 from transformers import DataCollatorForTokenClassification, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
-from st_xling.training.finite_trainer import FiniteTrainer
-from st_xling.training.guarded import GuardedTrainer
-from st_xling.training.progress import StderrProgress
+from st_xling.training.callbacks import StderrProgress
+from st_xling.training.trainer import FiniteTrainer, GuardedTrainer
 from st_xling.training.transfer.heads import WordTagger
 from st_xling.training.transfer.tasks import FineTuning
 
