@@ -7,7 +7,7 @@
 ``transfer``               fine-tuning on English labels, tested in other languages
 """
 
-from st_xling.models.lora_options import LoraOptions
+from st_xling.models.lora import LoraOptions
 from st_xling.training.arguments import TrainingOptions
 from st_xling.training.encoder import build_loss, train
 from st_xling.training.recipe import ModelOptions, Recipe, load_recipe, recipe_names

@@ -16,7 +16,7 @@ from transformers import SchedulerType
 
 from st_xling.data.balance import check_balance
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
-from st_xling.models.lora_options import LoraOptions, check_lora
+from st_xling.models.lora import LoraOptions, check_lora
 from st_xling.training.options import check_keys, option_types, read_options, read_value, value_types
 from st_xling.utils.languages import is_code
 

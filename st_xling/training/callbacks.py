@@ -10,7 +10,7 @@ from typing import Any
 from tqdm.auto import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from st_xling.losses.combined import CombinedLoss
+from st_xling.losses.base import CombinedLoss
 from st_xling.training.options import check_keys, read_value
 
 _NOT_SHOWN = {"learning_rate", "grad_norm", "epoch", "total_flos", "step"}

@@ -17,10 +17,9 @@ from tqdm.auto import tqdm
 from st_xling.data.orient import orient
 from st_xling.data.text_columns import column_texts
 from st_xling.losses import CachedLoss
-from st_xling.losses.combined import CombinedLoss, Term
+from st_xling.losses.base import CombinedLoss, Term
 from st_xling.models import VocabularyHead
-from st_xling.models.adapters import without_adapters
-from st_xling.models.lora import add_lora, check_start, end_lora, require_peft, trained_share
+from st_xling.models.lora import add_lora, check_start, end_lora, require_peft, trained_share, without_adapters
 from st_xling.training.arguments import AUTO, training_arguments
 from st_xling.training.auto_batch import choose_mini_batch
 from st_xling.training.callbacks import LinearRamp, ScheduledWeights

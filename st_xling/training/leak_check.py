@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 
 from st_xling.data.leak import drop_leaks, leaks
 from st_xling.data.leak_report import LeakReport, refuse_leaks
-from st_xling.data.reranking.candidate_pool import pool_texts
+from st_xling.data.reranking.pools import pool_texts
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -21,7 +21,7 @@ from sentence_transformers import CrossEncoder
 from sentence_transformers.cross_encoder import losses as st_losses
 from torch import nn
 
-from st_xling.data.reranking.labelled import KEY_COLUMNS, PAIR_COLUMNS
+from st_xling.data.reranking.pairs import KEY_COLUMNS, PAIR_COLUMNS
 from st_xling.training.options import check_keys, nearest, option_types, read_value
 
 if TYPE_CHECKING:

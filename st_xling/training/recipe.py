@@ -27,7 +27,7 @@ from st_xling.training.callbacks import read_weight
 from st_xling.training.options import check_keys, merge, nearest, option_types, read_options, read_value, set_key
 
 _FOLDER = resources.files("st_xling.training") / "recipes"
-_KEYS_OF_KINDS = {"adapter": "adapter", "retrieval": "retriever", "strategy": "reranker"}
+_KEYS_OF_KINDS = {"adapter": "adapter", "retrieval": "retriever", "strategy": "cross-encoder"}
 """The key that recognises a recipe → its kind; without one it is an encoder's."""
 _PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "mlm": ("TranslationLanguageModelingLoss", {"objective": "mlm"}),
@@ -214,7 +214,7 @@ def recipe_names(kind: str | None = "encoder") -> list[str]:
     """Names of the recipes that come with the package.
 
     Args:
-        kind: ``"encoder"``, ``"retriever"``, ``"adapter"`` or ``"reranker"``; ``None``: all of them.
+        kind: ``"encoder"``, ``"retriever"``, ``"adapter"`` or ``"cross-encoder"``; ``None``: all of them.
     """
     return [name for name, found in _shipped().items() if kind in (None, found)]
 

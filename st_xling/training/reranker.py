@@ -31,11 +31,10 @@ from sentence_transformers.base.training_args import BaseTrainingArguments
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
 from tqdm.auto import tqdm
 
-from st_xling.data.reranking.labelled import PAIR_COLUMNS
+from st_xling.data.reranking.pairs import PAIR_COLUMNS
 from st_xling.data.reranking.strategies import STRATEGIES
 from st_xling.data.text_columns import column_texts
-from st_xling.models.cross_encoder import Head, cross_encoder, tiny_cross_encoder
-from st_xling.models.cross_encoder_heads import replace_head
+from st_xling.models.cross_encoder import Head, cross_encoder, replace_head, tiny_cross_encoder
 from st_xling.models.load import st_model
 from st_xling.models.lora import add_lora, end_lora, require_peft, trained_share
 from st_xling.training.arguments import TrainingOptions, training_arguments
@@ -118,7 +117,7 @@ class CrossEncoderRecipe(BaseRecipe):
         xpi: The recipe of the stage before, whose encoder is kept and whose head is not; ``None``: none.
     """
 
-    kind: ClassVar[str] = "reranker"
+    kind: ClassVar[str] = "cross-encoder"
     arguments: ClassVar[type[BaseTrainingArguments] | None] = CrossEncoderTrainingArguments
     # Balance is the strategy's, mini-batches are the loss's.
     without: ClassVar[tuple[str, ...]] = (
@@ -150,13 +149,13 @@ class CrossEncoderRecipe(BaseRecipe):
 
 def cross_encoder_recipe_names() -> list[str]:
     """Names of the cross-encoders' recipes that come with the package."""
-    return recipe_names("reranker")
+    return recipe_names("cross-encoder")
 
 
 def is_cross_encoder_recipe(name_or_path: str) -> bool:
     """Whether a recipe's name or file is a cross-encoder's: it has a ``strategy``; an encoder's has ``losses``."""
-    return name_or_path in recipe_names("reranker") or (
-        Path(name_or_path).is_file() and recipe_kind(name_or_path) == "reranker"
+    return name_or_path in recipe_names("cross-encoder") or (
+        Path(name_or_path).is_file() and recipe_kind(name_or_path) == "cross-encoder"
     )
 
 

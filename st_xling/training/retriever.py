@@ -23,7 +23,7 @@ from torch import Tensor
 from st_xling.data.retrieval.question_tables import negative_columns
 from st_xling.data.stream_mixture import mix_streams
 from st_xling.data.text_columns import column_texts
-from st_xling.losses.combined import CombinedLoss
+from st_xling.losses.base import CombinedLoss
 from st_xling.models.view import rebuilt
 from st_xling.training.arguments import sampler_options, total_steps, training_arguments
 from st_xling.training.encoder import build_loss, scheduled_weights
@@ -320,7 +320,7 @@ class TermByTermLoss(CombinedLoss):
         columns = list(sentence_features)
         self.check_columns(len(columns))
         components: dict[str, Tensor] = {}
-        for name, term in zip(self.names, self._terms()):
+        for name, term in zip(self.names, self.term_list()):
             if self.only in (None, name):
                 seen = columns if term.columns is None else [columns[column] for column in term.columns]
                 components[name] = term.weight * term.loss([dict(column) for column in seen], labels)
@@ -466,7 +466,7 @@ class _RetrieverRun(Run[TrainingResult]):
             for loss, options in recipe.losses.items()
         }
         total = build_loss(dataclasses.replace(recipe, losses=losses), encoder, token_ids=[set(), set()])
-        loss = TermByTermLoss(encoder, total._terms())
+        loss = TermByTermLoss(encoder, total.term_list())
         weights = scheduled_weights(recipe, loss)
         self.trainer = RetrievalTrainer(
             model=encoder,

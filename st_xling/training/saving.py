@@ -13,7 +13,7 @@ import torch
 import transformers
 from sentence_transformers.base.model import BaseModel
 
-from st_xling.models.companions import keep_companions
+from st_xling.models.sidecar import keep_sidecar_files
 from st_xling.training.run_folder import RunFolder
 from st_xling.utils.io import read_json_object, write_atomic, write_json
 
@@ -45,7 +45,7 @@ def save_run(
         results["evaluations"] = evaluations
     write_json(folder.path / "results.json", results)
     folder.finish()
-    keep_companions(model, folder.path)
+    keep_sidecar_files(model, folder.path)
 
 
 def write_log(folder: RunFolder, history: list[dict[str, Any]]) -> None:

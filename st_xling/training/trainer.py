@@ -30,8 +30,7 @@ from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState,
 from st_xling.data.text_columns import text_columns
 from st_xling.losses import CachedLoss
 from st_xling.losses.base import CrossLingualLoss
-from st_xling.models.adapters import has_adapters
-from st_xling.models.lora import load_adapters
+from st_xling.models.lora import has_adapters, load_adapters
 from st_xling.training.checkpoint import (
     FILES,
     damage,
@@ -427,8 +426,8 @@ def check_columns(loss: nn.Module, dataset: Any) -> None:
     if not isinstance(inner, CrossLingualLoss) or not getattr(dataset, "features", None):
         return
     texts = text_columns(dataset, without=NOT_TEXT)
-    total = inner._as_sum()
-    for name, term in zip(total.names, total._terms()):
+    total = inner.as_sum()
+    for name, term in zip(total.names, total.term_list()):
         if term.columns_needed > len(texts):
             wanted = list(term.columns) if term.columns else list(range(term.columns_needed))
             missing = ", ".join(str(column) for column in wanted if column >= len(texts))

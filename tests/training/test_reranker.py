@@ -16,11 +16,11 @@ from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 from torch.utils.data import DataLoader
 
 from st_xling.data import LeakError
-from st_xling.data.reranking.candidate_pool import CandidatePool, pool_texts
+from st_xling.data.reranking.pools import CandidatePool, pool_texts
 from st_xling.data.reranking.strategies import merged
 from st_xling.evaluation import RerankingEvaluator
-from st_xling.models.adapters import has_adapters
 from st_xling.models.cross_encoder import tiny_cross_encoder
+from st_xling.models.lora import has_adapters
 from st_xling.training import NotFiniteError
 from st_xling.training.ranking_losses import RankingLoss, loss_names, read_ranking_loss
 from st_xling.training.reranker import (
