@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -217,6 +217,8 @@ def _encoder_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], Tra
         "evaluator": TatoebaEvaluator(dev, name="dev", write_csv=False) if dev else None,
         "evaluation": load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines),
     }
+    names = {"data": data, "dev": dev, "mono": options["mono"], "check_leak": options["evaluation"]}
+    options["sources"] = _sources(arguments, names)
     return options, TrainingPicture(dev or ({} if arguments.stream else data), recipe.name)
 
 
@@ -234,6 +236,7 @@ def _train_adapter(arguments: argparse.Namespace) -> str:
     evaluator = PrecisionEvaluator(dev, name="dev", write_csv=False) if dev else None
     evaluation = load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines)
     options |= {"evaluator": evaluator, "evaluation": evaluation, "sweep": arguments.sweep, "cache": arguments.cache}
+    options["sources"] = _sources(arguments, {"data": data, "dev": dev, "check_leak": evaluation})
     result = train_adapter(recipe, data, **options)
     if evaluator is not None:
         print(layer_table(result.layers, evaluator.at))
@@ -272,6 +275,8 @@ def _train_retriever(arguments: argparse.Namespace) -> Any:
     if dev := _dev_specs(arguments.dev, "--dev"):
         evaluator = RetrievalEvaluator(load_retrieval_specs(dev, split="dev", **skip), name="dev", write_csv=False)
     evaluation = load_evaluation_specs(arguments.check_leak, **skip)
+    text = {"data": sources.queries, "parallel": sources.parallel, "others": sources.others}
+    options["specs"] = _sources(arguments, {**text, "dev": (), "check_leak": evaluation})
     return train_retrieval(recipe, sources, evaluator=evaluator, evaluation=evaluation, **options)
 
 
@@ -306,6 +311,8 @@ def _train_cross_encoder(arguments: argparse.Namespace) -> Any:
         specs = arguments.xpi_data, arguments.xpi_dev
         [options["xpi"]], options["xpi_evaluator"] = _xpi(recipe.xpi, *specs, "--xpi-dev", arguments)
     evaluation = load_judging_texts(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines)
+    names = {"data": (), "dev": (), "xpi_data": (), "xpi_dev": (), "check_leak": evaluation}
+    options["sources"] = _sources(arguments, names)
     return train_cross_encoder(recipe, evaluation=evaluation, **options)
 
 
@@ -357,6 +364,29 @@ def _read_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str,
         count = "streamed" if arguments.stream else f"{len(part):,} pairs"
         print(f"{name}: {count}, {len(dev.get(name, [])):,} for development", file=sys.stderr)
     return data, dev
+
+
+def _sources(arguments: argparse.Namespace, names: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
+    """Where the text came from, for ``run.json``: every spec with the names of the data sets that it gave.
+
+    Args:
+        arguments: Of the command line.
+        names: Option → names of all data sets that its specs gave, in order; none where a spec has no set of its own.
+    """
+    from st_xling.data.specs import parse_data_spec
+
+    sources = []
+    for option, given in names.items():
+        specs, left = [spec for spec in getattr(arguments, option) or () if spec != "none"], list(given)
+        # A phrasebook gives a set for each of its languages, other specs of several are not told apart.
+        counts = [len(parse_data_spec(spec).languages) if spec.startswith("phrasebook") else 1 for spec in specs]
+        if len(specs) == 1 or counts.count(0) == 1:
+            counts = [count if count and len(specs) > 1 else len(left) - sum(counts) + count for count in counts]
+        known = sum(counts) == len(left)
+        for spec, count in zip(specs, counts):
+            sources.append({"option": option, "spec": spec, "names": left[:count] if known else []})
+            left = left[count:]
+    return sources
 
 
 def overrides(arguments: argparse.Namespace) -> dict[str, Any]:

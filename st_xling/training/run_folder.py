@@ -298,7 +298,7 @@ class RunFolder:
     def _check_same_run(self, manifest: dict[str, Any]) -> None:
         written = {"processes": 1, **self.read_manifest()}
         plain = json.loads(json.dumps(manifest))
-        ignored = {"finished", "command", "version", "mini_batch_size"}
+        ignored = {"finished", "command", "version", "mini_batch_size", "sources"}
         unlike = [
             name for key in plain if key not in ignored for name in _differences(written.get(key), plain[key], key)
         ]
