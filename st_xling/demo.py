@@ -53,7 +53,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     """
     from st_xling.data import load_data_specs
     from st_xling.evaluation import TatoebaEvaluator
-    from st_xling.evaluation.token_picture import draw_token_states
+    from st_xling.evaluation.pictures import draw_token_states
     from st_xling.hub.card import CardOptions, write_card
     from st_xling.hub.card.sources import PHRASEBOOK_LICENCE
     from st_xling.training import load_recipe, train
@@ -103,7 +103,7 @@ def _command(seed: int) -> str:
 
 
 def _kept(task: str, figures: dict[str, Any], signature: str, seed: int) -> dict[str, Any]:
-    from st_xling.evaluation.kept_figures import KeptFigures
+    from st_xling.evaluation.results import KeptFigures
 
     return asdict(KeptFigures(task, figures, signature, _command(seed)))
 
@@ -135,7 +135,7 @@ def _encoder(data: dict[str, Dataset], seed: int) -> SentenceTransformer:
 
 
 def _token_states(model: SentenceTransformer, pairs: Dataset) -> tuple[Tensor, Tensor]:
-    from st_xling.evaluation.token_picture import token_states
+    from st_xling.evaluation.pictures import token_states
 
     shown = pairs.select(range(min(100, len(pairs))))
     return token_states(model, shown["source"]), token_states(model, shown["target"])

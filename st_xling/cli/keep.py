@@ -14,22 +14,6 @@ if TYPE_CHECKING:
     from st_xling.mining.thresholds.published import PublishedThreshold
 
 
-def add_keep(parser: argparse.ArgumentParser, *, model: str = "model") -> None:
-    """Add the option.
-
-    Args:
-        parser: Of a command that judges a model.
-        model: Under which name its arguments have the model.
-    """
-    parser.add_argument(
-        "--keep",
-        action="store_true",
-        default=False,
-        help=f"also keep the figures with the model: {model.upper()} must be a folder",
-    )
-    parser.set_defaults(kept_with=model)
-
-
 def check_keep(arguments: argparse.Namespace, *, publishes: bool = False) -> None:
     """Raise where figures could not be kept, before they are made; nothing without ``--keep``.
 
@@ -40,10 +24,10 @@ def check_keep(arguments: argparse.Namespace, *, publishes: bool = False) -> Non
         ValueError: If the model is no local folder, nothing can be written there, or what it has so far is broken.
     """
     if arguments.keep:
-        from st_xling.evaluation.kept_figures import read_kept_figures
+        from st_xling.evaluation.results import read_kept_figures
         from st_xling.mining.thresholds.published import published_thresholds
 
-        folder = Path(getattr(arguments, arguments.kept_with))
+        folder = Path(getattr(arguments, "encoder", None) or arguments.model)
         check_folder(folder, "--keep")
         read_kept_figures(folder)
         if publishes:
@@ -55,14 +39,14 @@ def keep(arguments: argparse.Namespace, task: str, figures: dict[str, Any], sign
 
     Args:
         arguments: With the command line.
-        task: One of :data:`~st_xling.evaluation.kept_figures.TASKS`.
+        task: One of :data:`~st_xling.evaluation.results.TASKS`.
         figures: What ``--json`` writes of it.
         signature: Of the figures.
     """
     if arguments.keep:
-        from st_xling.evaluation.kept_figures import KeptFigures, keep_figures
+        from st_xling.evaluation.results import KeptFigures, keep_figures
 
-        folder = Path(getattr(arguments, arguments.kept_with))
+        folder = Path(getattr(arguments, "encoder", None) or arguments.model)
         path = keep_figures(folder, KeptFigures(task, figures, signature, command_to_repeat(arguments.command_line)))
         print(f"kept: {path}", file=sys.stderr)
         renew_card(folder)

@@ -4,13 +4,11 @@
 ``languages``      Tatoeba language codes and named groups
 ``tatoeba``        :class:`TatoebaEvaluator`, for ``SentenceTransformerTrainer(evaluator=...)`` or on its own
 ``tatoeba_pairs``  its inputs, checked
-``tatoeba_table``  its metrics as a plain-text table
 ``precision``      :class:`PrecisionEvaluator`: translations among the N nearest (``precision_at``)
 ``weighted_f1``    the figure that mteb reports for Tatoeba
 ``xsim_report``    errors of similarity search by margin over several languages
 ``bucc``           :class:`BuccEvaluator`: precision, recall and F1 of mined pairs
 ``bucc_corpora``   its inputs, checked
-``bucc_table``     its metrics as a plain-text table
 ``mining_scores``  mined pairs judged at a threshold; ``mining_thresholds``: where that comes from
 ``ranking``        acc@k, MRR and MAP; ``language_matrix``: by query and passage language
 ``bootstrap``      how far such means might have come out otherwise
@@ -18,7 +16,8 @@
 ``reranking_report``  its figures, their intervals and its table
 ``transfer``       zero-shot transfer: XNLI, PAWS-X, POS after English fine-tuning
 ``retrieval``      MRR and Recall of retrievers by language, BM25, mixed pools and their language bias
-``kept_figures``   figures kept in a model's folder; ``bucc_thresholds``: thresholds to be published with it
+``results``        evaluations saved in a model's folder, their rows and tables; ``bucc_thresholds``: those to publish
+``pictures``       token states before and after training; histograms of mining scores
 ``signed``         what evaluators share: encoding, signature, CSV, card
 ``encode_once``    embeddings, each distinct text encoded once
 ``signatures``     short names for data in signatures
@@ -33,8 +32,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from st_xling.evaluation.bootstrap import bootstrap_interval
-from st_xling.evaluation.bucc_table import bucc_table
-from st_xling.evaluation.kept_figures import KeptFigures, keep_figures, read_kept_figures
 from st_xling.evaluation.language_matrix import ranking_matrix
 from st_xling.evaluation.languages import TATOEBA_GROUPS, resolve_languages
 from st_xling.evaluation.precision_at import precision_at, translation_ranks
@@ -45,7 +42,15 @@ from st_xling.evaluation.ranking import (
     reciprocal_rank,
     relevant_ranks,
 )
-from st_xling.evaluation.tatoeba_table import TatoebaResult, tatoeba_results, tatoeba_table
+from st_xling.evaluation.results import (
+    KeptFigures,
+    TatoebaResult,
+    bucc_table,
+    keep_figures,
+    read_kept_figures,
+    tatoeba_results,
+    tatoeba_table,
+)
 from st_xling.evaluation.weighted_f1 import weighted_f1
 from st_xling.utils.nearest import nearest, retrieval_accuracy
 

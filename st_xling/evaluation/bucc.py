@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from st_xling.evaluation.bucc_corpora import Corpora, IndexedCorpus, indexed_corpora
-from st_xling.evaluation.bucc_table import FIGURES
 from st_xling.evaluation.mining_scores import JudgedPairs, MiningScores
 from st_xling.evaluation.mining_thresholds import row_thresholds
-from st_xling.evaluation.score_histogram import ScoreHistogram
+from st_xling.evaluation.pictures import ScoreHistogram
+from st_xling.evaluation.results import BUCC_METRICS
 from st_xling.evaluation.signed import Figures, SignedEvaluator
 from st_xling.mining.mine import mine
 from st_xling.mining.thresholds.gold import correct_pairs
@@ -216,12 +216,12 @@ class BuccEvaluator(SignedEvaluator):
         """Encode, mine, choose thresholds and judge."""
         scores = self.scores(model)
         metrics: dict[str, float] = {
-            f"{pair}_{figure}": getattr(judged, figure) for pair, judged in scores.items() for figure in FIGURES
+            f"{pair}_{figure}": getattr(judged, figure) for pair, judged in scores.items() for figure in BUCC_METRICS
         }
         for figure in ("precision", "recall", "f1"):
             metrics[figure] = sum(getattr(judged, figure) for judged in scores.values()) / len(scores)
-        rows = [[pair, *(getattr(judged, figure) for figure in FIGURES)] for pair, judged in scores.items()]
-        return Figures(metrics, ("pair", *FIGURES), rows)
+        rows = [[pair, *(getattr(judged, figure) for figure in BUCC_METRICS)] for pair, judged in scores.items()]
+        return Figures(metrics, ("pair", *BUCC_METRICS), rows)
 
     def scores(self, model: SentenceTransformer) -> dict[str, MiningScores]:
         """The figures of each language pair, without storing them anywhere."""

@@ -43,7 +43,7 @@ def mining_sets(
         ValueError: No pairs, or both of both kinds; unknown languages, splits and options; equal splits.
     """
     from st_xling.data.phrasebook import LANGUAGES, mining_phrases
-    from st_xling.data.phrasebook.splits import check_split
+    from st_xling.data.phrasebook.sampler import check_split
 
     book = parse_phrasebook(spec, options=_OPTIONS)
     for each in (split, *([] if train_split is None else [train_split])):

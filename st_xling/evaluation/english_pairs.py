@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from st_xling.data.phrasebook_spec import phrasebook_name
-from st_xling.data.sample import SAMPLE_OPTIONS, Sample, sample_rows
-from st_xling.data.spec_options import read_options, split_options
+from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, read_options, sample_rows, split_options
 from st_xling.evaluation.languages import resolve_languages
 from st_xling.utils.languages import UNKNOWN, canonical_language
 

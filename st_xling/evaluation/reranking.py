@@ -19,7 +19,7 @@ from st_xling.utils.signature import sha8
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
-    from st_xling.data.reranking.candidate_pool import CandidatePool
+    from st_xling.data.reranking.pools import CandidatePool
 
 
 class RerankingEvaluator(SignedEvaluator):
@@ -30,8 +30,8 @@ class RerankingEvaluator(SignedEvaluator):
     has no scores, which counts as all of them equal.
 
     Args:
-        pools: Queries with candidates: :class:`~st_xling.data.reranking.candidate_pool.CandidatePool` each, such as
-            :class:`~st_xling.data.reranking.candidate_pool.CandidatePools`.
+        pools: Queries with candidates: :class:`~st_xling.data.reranking.pools.CandidatePool` each, such as
+            :class:`~st_xling.data.reranking.pools.CandidatePools`.
         ks: The k of acc@k; the first one's is the primary metric.
         cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
         ties: ``"pessimistic"`` or ``"index"``, see :func:`~st_xling.evaluation.relevant_ranks`.
@@ -55,7 +55,7 @@ class RerankingEvaluator(SignedEvaluator):
     Source:
         Chen et al. 2020 (XPR), section V-A.
     Example:
-        >>> from st_xling.data.reranking.candidate_pool import CandidatePool
+        >>> from st_xling.data.reranking.pools import CandidatePool
         >>> pool = CandidatePool("Wer?", "de", ["He.", "There."], ["en", "en"], [1, 0], "q1", ["p1", "p2"])
         >>> RerankingEvaluator([pool], name="dev").primary_metric
         'dev_acc@1'

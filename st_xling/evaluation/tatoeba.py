@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.evaluation.languages import TATOEBA_GROUPS, resolve_languages
+from st_xling.evaluation.results import tatoeba_results
 from st_xling.evaluation.signed import Figures, SignedEvaluator
 from st_xling.evaluation.tatoeba_pairs import Pairs, aligned_pairs, english_columns, whole_groups
-from st_xling.evaluation.tatoeba_table import tatoeba_results
 from st_xling.utils.nearest import retrieval_accuracy
 from st_xling.utils.signature import sha8
 

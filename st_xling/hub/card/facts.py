@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from st_xling.evaluation.kept_figures import RESULTS_FILE, KeptFigures, read_kept_figures
+from st_xling.evaluation.results import RESULTS_FILE, KeptFigures, read_kept_figures
 from st_xling.hub.card.found import look_around
 from st_xling.hub.card.judged import Judged
 from st_xling.hub.card.model_kind import ModelKind, model_kind

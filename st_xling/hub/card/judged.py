@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from st_xling.evaluation.kept_figures import KeptFigures
+    from st_xling.evaluation.results import KeptFigures
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from sentence_transformers.base.model_card import BaseModelCardData
 from sentence_transformers.cross_encoder.model_card import CrossEncoderModelCardData
 from sentence_transformers.sentence_transformer.model_card import SentenceTransformerModelCardData
 
-from st_xling.evaluation.kept_figures import KeptFigures
+from st_xling.evaluation.results import KeptFigures
 from st_xling.hub.card.escaping import one_line
 from st_xling.hub.card.facts import CardFacts
 from st_xling.hub.card.judged import Judged

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from st_xling.evaluation.kept_figures import KeptFigures
+from st_xling.evaluation.results import KeptFigures
 from st_xling.hub.card.judged import Column, Judged, data_name
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from st_xling.evaluation.kept_figures import KeptFigures
+from st_xling.evaluation.results import KeptFigures
 from st_xling.hub.card.escaping import fenced, plain, span, table
 from st_xling.hub.card.facts import CardFacts
 from st_xling.hub.card.judged import Column, Judged

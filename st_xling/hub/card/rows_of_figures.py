@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from st_xling.evaluation.kept_figures import KeptFigures
+from st_xling.evaluation.results import KeptFigures
 from st_xling.hub.card.judged import Judged
 from st_xling.hub.card.ranking_rows import plain_figures, reranking, retrieval, transfer
 from st_xling.hub.card.translation_rows import bucc, precision, tatoeba, xsim

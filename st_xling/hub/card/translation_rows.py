@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from st_xling.evaluation.kept_figures import KeptFigures
+from st_xling.evaluation.results import KeptFigures
 from st_xling.hub.card.judged import Column, Judged, data_name, signature_field
 
 
 def tatoeba(kept: KeptFigures) -> Judged:
-    from st_xling.evaluation.tatoeba_table import tatoeba_results
+    from st_xling.evaluation.results import tatoeba_results
 
     name = data_name(kept, "tatoeba")
     found = tatoeba_results(kept.figures, name=_prefix(kept.figures, "to_en_accuracy").removesuffix("_"))

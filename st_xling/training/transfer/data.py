@@ -11,8 +11,7 @@ from typing import Any
 
 from st_xling.data.classified_pairs import ClassifiedPairs
 from st_xling.data.conllu import TaggedSentences
-from st_xling.data.sample import SAMPLE_OPTIONS, Sample
-from st_xling.data.spec_options import read_options, split_options
+from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, read_options, split_options
 from st_xling.training.transfer.tasks import TASKS, Rows, TransferTask
 from st_xling.utils.extras import require
 from st_xling.utils.languages import is_code

@@ -13,7 +13,7 @@ import pytest
 from huggingface_hub import ModelCard
 
 from st_xling.cli import main
-from st_xling.evaluation.kept_figures import read_kept_figures
+from st_xling.evaluation.results import read_kept_figures
 from st_xling.hub import card_text
 from st_xling.hub.card.run_command import absolute_paths, flag_values, shown_command
 from tests.processes import run_together
@@ -95,7 +95,7 @@ def test_cards_and_kept_figures_at_once(copy_of, tmp_path):
     """What each process keeps is there in the end, and the card is whole."""
     folder = copy_of("encoder")
     keep = (
-        "import sys; from st_xling.evaluation.kept_figures import *; from st_xling.hub import write_card\n"
+        "import sys; from st_xling.evaluation.results import *; from st_xling.hub import write_card\n"
         "for number in range(8):\n"
         "    keep_figures(sys.argv[1], KeptFigures('xsim', {}, f'{sys.argv[2]}|{number}', 'c'))\n"
         "    write_card(sys.argv[1])\n"

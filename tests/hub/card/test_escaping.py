@@ -9,7 +9,7 @@ import re
 import pytest
 from huggingface_hub import ModelCard
 
-from st_xling.evaluation.kept_figures import KeptFigures, keep_figures
+from st_xling.evaluation.results import KeptFigures, keep_figures
 from st_xling.hub import CardOptions, write_card
 from st_xling.hub.card.escaping import fenced, one_line, paragraphs, plain, span
 from st_xling.training.run_folder import RunFolder

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from huggingface_hub import ModelCard
 
-from st_xling.evaluation.kept_figures import KeptFigures, keep_figures
+from st_xling.evaluation.results import KeptFigures, keep_figures
 from st_xling.hub import CardOptions, card_text, write_card
 from st_xling.hub.card.facts import read_facts
 from st_xling.hub.card.metadata import card_metadata, eval_results

@@ -97,7 +97,7 @@ def test_text_of_later_tests(files: list[str], tmp_path: Path, capsys: pytest.Ca
     [
         (["xpr-mixd"], "no recipe is called 'xpr-mixd'; did you mean 'xpr-mixed'?"),
         (["xpr-mixed", "--stream"], "--stream is for encoders: got the recipe of a cross-encoder xpr-mixed"),
-        (["dap", "--xpi-data", "phrasebook:de"], "--xpi-data is for the recipes of cross-encoders: got"),
+        (["dap", "--xpi-data", "phrasebook:de"], "--xpi-data is for cross-encoders: got"),
         (["xpr-mixed", "--xpi-steps", "3"], "options under 'xpi' are of a stage that is not there: give --xpi-data"),
         (["xpi", "--xpi-data", "phrasebook:de"], "XPI comes before a re-ranking recipe"),
         (["xpr-mixed", "--dev", "none", "--dev", "x"], "--dev none means no development pairs"),

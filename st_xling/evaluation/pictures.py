@@ -1,0 +1,199 @@
+"""Pictures of an evaluation, and what is recorded for them: token states of translations, scores of mined pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from st_xling.utils.io import atomic_writer
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from torch import Tensor
+
+    from st_xling.evaluation.mining_scores import JudgedPairs
+
+#: Pairs of sentences that :class:`TrainingPicture` shows, where it draws, and where the start of a run waits for it.
+SENTENCES = 100
+PICTURE = "pictures/token_states.png"
+_START = "token_states.safetensors"
+
+BINS = 40
+
+
+def token_states(model: SentenceTransformer, sentences: Sequence[str], *, batch_size: int = 64) -> Tensor:
+    """Last-layer states of all tokens but the special ones.
+
+    Args:
+        model: An encoder with token embeddings.
+        sentences: Texts of one language.
+        batch_size: Texts encoded at a time.
+
+    Returns:
+        *Shape:* ``(tokens of all sentences, hidden)``, float32 on the CPU
+    """
+    import torch
+
+    rows = model.encode(list(sentences), output_value="token_embeddings", batch_size=batch_size)
+    return torch.cat([row[1:-1].float().cpu() for row in rows])  # without CLS and SEP
+
+
+def token_points(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Token states of two languages on the first two principal components of both together.
+
+    Args:
+        source: From :func:`token_states`. *Shape:* ``(tokens, hidden)``
+        target: Of the translations. *Shape:* ``(other tokens, hidden)``
+
+    Returns:
+        *Shape:* ``(tokens, 2)`` and ``(other tokens, 2)``
+    """
+    import torch
+
+    points = principal_components(torch.cat([source, target]))
+    return points[: len(source)], points[len(source) :]
+
+
+def principal_components(states: Tensor) -> Tensor:
+    """Coordinates on the first two principal components. *Shape:* ``(rows, dim)`` → ``(rows, 2)``"""
+    import torch
+
+    centred = states.double() - states.double().mean(dim=0)
+    _, directions = torch.linalg.eigh(centred.T @ centred)
+    # eigh sorts ascending and leaves the sign open: fix it, so that pictures of one model agree.
+    top = directions[:, -2:].flip(1)
+    top = top * top.gather(0, top.abs().argmax(dim=0, keepdim=True)).sign()
+    return centred @ top
+
+
+def draw_token_states(
+    panels: Mapping[str, tuple[Tensor, Tensor]], path: str | Path, *, languages: tuple[str, str] = ("source", "target")
+) -> Path:
+    """Draw one panel a model; both languages of a panel share their first two principal components.
+
+    Args:
+        panels: Title → token states of the two languages, from :func:`token_states`. *Shape:* ``(tokens, hidden)`` each
+        path: PNG to write, in a folder that is made where it is missing.
+        languages: Their names, for the legend.
+
+    Returns:
+        ``path``.
+
+    Source:
+        Li et al. 2023 (DAP), figure 1: 100 Tatoeba pairs, principal component analysis.
+    """
+    points = {title: token_points(*states) for title, states in panels.items()}
+    return draw_token_points(points, path, languages=languages)
+
+
+def draw_token_points(
+    panels: Mapping[str, tuple[Tensor, Tensor]], path: str | Path, *, languages: tuple[str, str] = ("source", "target")
+) -> Path:
+    """The same of points, from :func:`token_points`. *Shape:* ``(tokens, 2)`` each"""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.6 * len(panels), 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    for place, (title, points) in enumerate(panels.items(), start=1):
+        axes = figure.add_subplot(1, len(panels), place)
+        for name, part, marker in zip(languages, points, "o^"):
+            axes.scatter(part[:, 0], part[:, 1], s=9, alpha=0.55, marker=marker, label=name, linewidths=0)
+        axes.set_title(title)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        if place == 1:
+            axes.legend(frameon=False, loc="best")
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_writer(path) as stream:
+        figure.savefig(stream, dpi=130, format="png", metadata={"Software": None})
+    return path
+
+
+class TrainingPicture:
+    """Draws the token states of the same parallel sentences before and after a training.
+
+    The points of the start lie in the run's ``training`` folder until then, so that a run that is resumed has them too.
+
+    Args:
+        data: Name → pairs, such as development pairs; up to :data:`SENTENCES` of the first are shown.
+        recipe: Its name, for the title.
+    """
+
+    def __init__(self, data: Mapping[str, Any], recipe: str) -> None:
+        first = next(iter(data.values()), None)
+        shown = [] if first is None else list(first.select(range(min(SENTENCES, len(first)))))
+        self.texts = tuple([row[column] for row in shown] for column in ("source", "target"))
+        self.languages = (shown[0]["source_language"], shown[0]["target_language"]) if shown else ("source", "target")
+        self.recipe = recipe
+
+    def begin(self, model: SentenceTransformer, training: Path) -> None:
+        """Save how ``model`` starts, in the folder ``training``."""
+        from safetensors.torch import save_file
+
+        if self._can_draw(model):
+            points = zip(("source", "target"), self._points(model))
+            save_file({name: part.contiguous() for name, part in points}, training / _START)
+
+    def end(self, model: SentenceTransformer, folder: Path) -> Path | None:
+        """Draw into the run's ``folder``, and remove the start; ``None`` where no start was saved."""
+        from safetensors.torch import load_file
+
+        start = folder / "training" / _START
+        if not (start.is_file() and self._can_draw(model)):
+            return None
+        before = load_file(start)
+        panels = {"before": (before["source"], before["target"]), f"after {self.recipe}"[:40]: self._points(model)}
+        picture = draw_token_points(panels, folder / PICTURE, languages=self.languages)
+        start.unlink()
+        return picture
+
+    def _can_draw(self, model: SentenceTransformer) -> bool:
+        from sentence_transformers.base.modules import Transformer
+
+        return bool(self.texts[0]) and isinstance(model[0], Transformer)
+
+    def _points(self, model: SentenceTransformer) -> tuple[Tensor, Tensor]:
+        was_training = model.training
+        source, target = (token_states(model, texts) for texts in self.texts)
+        model.train(was_training)
+        return token_points(source, target)
+
+
+@dataclass(frozen=True)
+class ScoreHistogram:
+    """Counts of candidate pairs by score: few enough numbers to be saved with a model.
+
+    Attributes:
+        low: Score at which the first bin begins.
+        high: Score at which the last one ends; it is part of it.
+        correct: Pairs in the gold, a bin each.
+        wrong: The others.
+    """
+
+    low: float
+    high: float
+    correct: tuple[int, ...]
+    wrong: tuple[int, ...]
+
+    @classmethod
+    def of(cls, pairs: JudgedPairs, *, bins: int = BINS) -> ScoreHistogram | None:
+        """Of mined pairs compared with gold; ``None`` if there are none."""
+        if not len(pairs.scores):
+            return None
+        low, high = float(pairs.scores.min()), float(pairs.scores.max())
+        edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
+        correct, wrong = (
+            tuple(np.histogram(pairs.scores[rows], bins=edges)[0].tolist())
+            for rows in (pairs.is_correct, ~pairs.is_correct)
+        )
+        return cls(float(edges[0]), float(edges[-1]), correct, wrong)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"low": self.low, "high": self.high, "correct": list(self.correct), "wrong": list(self.wrong)}

@@ -1,0 +1,105 @@
+"""Figures kept in a model's ``results.json``: added, replaced, read again; what is broken is told and left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from st_xling import __version__
+from st_xling.evaluation import KeptFigures, keep_figures, read_kept_figures
+from st_xling.evaluation.results import TASKS
+
+
+def kept(task: str = "tatoeba", signature: str = "tatoeba|x", **figures: Any) -> KeptFigures:
+    return KeptFigures(task, figures or {"tatoeba_mean": 0.5}, signature, "st-xling evaluate …")
+
+
+def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
+    assert read_kept_figures(tmp_path) == []
+    (tmp_path / "results.json").write_text('{"training": {"seconds": 1.5}, "leak": {"rows": 3}}', encoding="utf-8")
+    first, second = kept(), kept("transfer-pos", "transfer|x", languages={"th": {"accuracy": 0.25}}, **{"größe": [1]})
+    assert keep_figures(str(tmp_path), first) == tmp_path / "results.json"
+    keep_figures(tmp_path, second)
+    assert read_kept_figures(str(tmp_path)) == [first, second] and first.version == __version__
+    written = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert list(written) == ["training", "leak", "evaluations"] and written["leak"] == {"rows": 3}
+    assert written["evaluations"][0] == {
+        "task": "tatoeba",
+        "figures": {"tatoeba_mean": 0.5},
+        "signature": "tatoeba|x",
+        "command": "st-xling evaluate …",
+        "version": __version__,
+        "columns": [{"name": "value", "metric": "value", "percent": False, "picture": False}],
+        "rows": [{"label": "tatoeba_mean", "values": [0.5], "average": False, "arguments": {}, "intervals": []}],
+    }
+    assert [file.name for file in tmp_path.iterdir()] == ["results.json"]
+
+
+def test_the_same_again_replaces_in_its_place(tmp_path: Path) -> None:
+    for figures in (kept(), kept(signature="other"), kept("xsim"), kept(f1=0.75)):
+        keep_figures(tmp_path, figures)
+    assert [(found.task, found.signature) for found in read_kept_figures(tmp_path)] == [
+        *(("tatoeba", "tatoeba|x"), ("tatoeba", "other"), ("xsim", "tatoeba|x"))
+    ]
+    assert read_kept_figures(tmp_path)[0].figures == {"f1": 0.75}
+
+
+def test_no_infinity_gets_into_the_file(tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text('{"training": {"best_dev": NaN}}', encoding="utf-8")
+    keep_figures(tmp_path, kept("bucc", threshold=float("inf"), rows=[{"f1": float("nan")}], ends=(0.5, float("-inf"))))
+    text = (tmp_path / "results.json").read_text(encoding="utf-8")
+    assert json.loads(text, parse_constant=pytest.fail)["training"] == {"best_dev": None}
+    assert read_kept_figures(tmp_path)[0].figures == {"threshold": None, "rows": [{"f1": None}], "ends": [0.5, None]}
+
+
+def test_keys_of_a_later_version_stay(tmp_path: Path) -> None:
+    keep_figures(tmp_path, kept())
+    path = tmp_path / "results.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["evaluations"][0]["machine"] = "a big one"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    keep_figures(tmp_path, kept("xsim"))
+    assert json.loads(path.read_text(encoding="utf-8"))["evaluations"][0]["machine"] == "a big one"
+    assert [found.task for found in read_kept_figures(tmp_path)] == ["tatoeba", "xsim"]
+
+
+ENTRY = {"task": "xsim", "figures": {}, "signature": "x", "command": "c", "version": "0.1.0"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", r"results\.json: expected JSON"),
+        ("[]", "expected a JSON object, got list"),
+        ('{"evaluations": {}}', "'evaluations' must be a list, got dict"),
+        ('{"evaluations": [3]}', "number 1: expected an object, got 3"),
+        (json.dumps({"evaluations": [ENTRY, {**ENTRY, "task": "chess"}]}), "number 2: task must be one of .*'chess'"),
+        (json.dumps({"evaluations": [{**ENTRY, "figures": [1]}]}), r"figures must be a dict: got \[1\]"),
+        (
+            json.dumps({"evaluations": [{**ENTRY, "command": None}, {}]}),
+            "command must be text: got None.*'task' is missing",
+        ),
+    ],
+)
+def test_a_broken_file_is_told_and_left(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(content, encoding="utf-8")
+    for call in (lambda: read_kept_figures(tmp_path), lambda: keep_figures(tmp_path, kept())):
+        with pytest.raises(ValueError, match=message):
+            call()
+    assert path.read_text(encoding="utf-8") == content
+
+
+def test_what_cannot_be_kept(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"task must be one of {', '.join(TASKS)}: got 'chess'"):
+        kept("chess")
+    with pytest.raises(ValueError, match="signature must be text"):
+        KeptFigures("xsim", {}, None, "c")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="figures must be what JSON can write: .*set"):
+        keep_figures(tmp_path, kept(pairs={1, 2}))
+    with pytest.raises(ValueError, match="there is no folder .*absent"):
+        keep_figures(tmp_path / "absent", kept())
+    assert not list(tmp_path.iterdir())
