@@ -370,7 +370,7 @@ def test_the_signature_says_where_text_and_threshold_come_from() -> None:
         ("phrasebook", {"split": "dev"}, "a threshold must come from text that is not judged by it"),
     ],
 )
-def test_errors_bucc_phrases(spec: str, options: dict[str, object], reason: str) -> None:
+def test_what_the_phrasebook_refuses(spec: str, options: dict[str, object], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         BuccEvaluator.from_phrasebook(spec, **options)  # type: ignore[arg-type]
 
@@ -383,7 +383,7 @@ def model(make_model: Callable[..., Any]) -> SentenceTransformer:
     return make_model()
 
 
-def corpus_bucc_thresholds(split: str) -> Corpus:
+def mined(split: str) -> Corpus:
     texts = mining_phrases("de", "en", split=split, size=30, gold=10)
     return texts.source, texts.target, [tuple(pair) for pair in texts.gold]  # type: ignore[misc]
 
@@ -392,8 +392,8 @@ def corpus_bucc_thresholds(split: str) -> Corpus:
 def test_of_a_training_split_or_given(name: str, model: SentenceTransformer) -> None:
     """With the figures of the split that was judged."""
     ways: Any = {"k": 3, "margin": "distance", "retrieval": "intersect", "name": name}
-    for source in ({"train": {"de-en": corpus_bucc_thresholds("dev")}}, {"threshold": 0.01}):
-        evaluator = BuccEvaluator({"de-en": corpus_bucc_thresholds("test")}, **source, **ways)
+    for source in ({"train": {"de-en": mined("dev")}}, {"threshold": 0.01}):
+        evaluator = BuccEvaluator({"de-en": mined("test")}, **source, **ways)
         metrics = evaluator(model)
         found, left_out = publishable_thresholds(evaluator, metrics)
         assert not left_out and list(found) == ["de-en"]
@@ -409,28 +409,26 @@ def test_of_a_training_split_or_given(name: str, model: SentenceTransformer) -> 
 
 
 def test_of_text_that_judges_itself_or_of_cut_vectors(model: SentenceTransformer) -> None:
-    same = BuccEvaluator({"de-en": corpus_bucc_thresholds("test")}, train={"de-en": corpus_bucc_thresholds("test")})
+    same = BuccEvaluator({"de-en": mined("test")}, train={"de-en": mined("test")})
     assert publishable_thresholds(same, same(model)) == (
         {}, {"de-en": "it was tuned on the gold that it was judged by"}
     )  # fmt: skip
-    cut = BuccEvaluator(
-        {"de-en": corpus_bucc_thresholds("test")}, train={"de-en": corpus_bucc_thresholds("dev")}, truncate_dim=8
-    )
+    cut = BuccEvaluator({"de-en": mined("test")}, train={"de-en": mined("dev")}, truncate_dim=8)
     assert publishable_thresholds(cut, cut(model)) == (
         {}, {"de-en": "embeddings were cut to 8 dimensions, which mining does not do"}
     )  # fmt: skip
 
 
 def test_those_that_mean_nothing_elsewhere(model: SentenceTransformer) -> None:
-    tuned = BuccEvaluator({"de-en": corpus_bucc_thresholds("test")}, threshold="tune")
+    tuned = BuccEvaluator({"de-en": mined("test")}, threshold="tune")
     assert publishable_thresholds(tuned, tuned(model)) == (
         {},
         {"de-en": "it was tuned on the gold that it was judged by"},
     )
     corpora = {
-        "de-en": corpus_bucc_thresholds("test"),
-        "fr-en": corpus_bucc_thresholds("test"),
-        "Deutsch": corpus_bucc_thresholds("test"),
+        "de-en": mined("test"),
+        "fr-en": mined("test"),
+        "Deutsch": mined("test"),
     }
     given = BuccEvaluator(corpora, threshold={"de-en": float("inf"), "fr-en": 1.0, "Deutsch": 1.0})
     found, left_out = publishable_thresholds(given, given(model))

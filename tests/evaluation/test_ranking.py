@@ -195,6 +195,8 @@ def test_width_falls_with_queries() -> None:
 
 def test_many_queries_are_drawn_a_few_sets_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
+    from st_xling.evaluation import ranking
+
     values = np.random.default_rng(0).random((50, 2))
     whole = bootstrap_interval(values)
     monkeypatch.setattr(ranking, "_AT_ONCE", 120)
