@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         xsim,
     )
     from st_xling.models import load_encoder, tiny_encoder
-    from st_xling.models.scoring.ranking import rerank
+    from st_xling.models.pair_scorer import rerank
     from st_xling.reranking import rerank_texts, search_texts
     from st_xling.training import CrossLingualTrainer, load_recipe, recipe_names, train
 

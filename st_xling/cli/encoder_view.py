@@ -12,8 +12,7 @@ from st_xling.utils.languages import UNKNOWN, canonical_language
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from st_xling.models.centre import Centre
-    from st_xling.models.view import View
+    from st_xling.models.view import Centre, View
 
 _CENTRES: dict[str, Centre] = {"none": "none", "joint": "joint", "language": "per_language"}
 
@@ -94,8 +93,7 @@ def _centred(
 ) -> tuple[SentenceTransformer, tuple[str, ...]]:
     """The model centred as ``--centre`` says, and what the signature says of it."""
     from st_xling.data import load_data_specs
-    from st_xling.models.centre import Centring, centred_model, language_routes, saved_centring
-    from st_xling.models.encode_once import centred_by_text
+    from st_xling.models.view import Centring, centred_by_text, centred_model, language_routes, saved_centring
     from st_xling.utils.signature import sha8
 
     how, own = arguments.centre, saved_centring(model)

@@ -224,7 +224,7 @@ def reranking(arguments: argparse.Namespace) -> None:
     says otherwise.
     """
     from st_xling.data.phrasebook_spec import phrasebook_name
-    from st_xling.data.reranking.pool_specs import load_pool_specs
+    from st_xling.data.reranking.specs import load_pool_specs
     from st_xling.evaluation import RerankingEvaluator
     from st_xling.models.cross_encoder import cross_encoder
 

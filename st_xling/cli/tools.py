@@ -93,8 +93,7 @@ def slim(arguments: argparse.Namespace) -> None:
     of many kinds: a token that does not come in it is gone, and words that need it are spelled in smaller pieces.
     """
     from st_xling.cli.keep import command_to_repeat, renew_card
-    from st_xling.data.faults import FaultLog
-    from st_xling.data.lines import read_lines
+    from st_xling.data.faults import FaultLog, read_lines
     from st_xling.models.slim import slim_model
 
     # Words to keep: those named, and those in files.

@@ -14,7 +14,7 @@ from st_xling.cli.seeds import SEEDS, run_seeds
 from st_xling.utils.io import read_json_object
 
 if TYPE_CHECKING:
-    from st_xling.data.reranking.candidate_pool import CandidatePools
+    from st_xling.data.reranking.pools import CandidatePools
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training.leak_check import OnLeak
     from st_xling.training.reranker.recipe import CrossEncoderRecipe
@@ -286,8 +286,7 @@ def _train_retriever(arguments: argparse.Namespace) -> Any:
 
 
 def _train_cross_encoder(arguments: argparse.Namespace) -> Any:
-    from st_xling.data.reranking.judging_texts import load_judging_texts
-    from st_xling.data.reranking.pair_specs import load_pair_specs
+    from st_xling.data.reranking.specs import load_judging_texts, load_pair_specs
     from st_xling.data.reranking.strategies import STRATEGIES
     from st_xling.training.reranker.recipe import XPI
     from st_xling.training.reranker.recipe_files import load_cross_encoder_recipe
@@ -326,7 +325,7 @@ def _xpi(
     recipe: CrossEncoderRecipe, specs: list[str], dev_specs: list[str], flag: str, arguments: argparse.Namespace
 ) -> tuple[list[Any], Any]:
     """The one stage of XPI, and what evaluates it."""
-    from st_xling.data.reranking.xpi_specs import load_xpi_specs
+    from st_xling.data.reranking.specs import load_xpi_specs
 
     dev = _dev_specs(dev_specs, flag)
     data = load_xpi_specs(

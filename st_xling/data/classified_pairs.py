@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.faults import FaultLog
-from st_xling.data.lines import read_lines
+from st_xling.data.faults import FaultLog, read_lines
 from st_xling.data.records import json_objects
 from st_xling.utils.languages import canonical_language
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from st_xling.data.conllu_tree import tree_faults
-from st_xling.data.faults import FaultLog
-from st_xling.data.lines import read_lines
+from st_xling.data.faults import FaultLog, read_lines
 
 UPOS = (
     "ADJ",

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.data.bucc import read_bucc
-from st_xling.data.faults import FaultLog
-from st_xling.data.free_name import free_name
-from st_xling.data.lines import read_lines
+from st_xling.data.faults import FaultLog, read_lines
 from st_xling.data.phrasebook_spec import is_phrasebook
-from st_xling.data.readers import file_ending
 from st_xling.data.retrieval.specs import load_retrieval_specs, parse_retrieval_spec
+from st_xling.data.spec_options import free_name
 from st_xling.data.specs import load_data_specs
 from st_xling.data.tatoeba import read_tatoeba
+from st_xling.utils.text import file_ending
 
 if TYPE_CHECKING:
     from st_xling.data.leak import Texts

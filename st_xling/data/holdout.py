@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from st_xling.data.leak_key import leak_key
-from st_xling.data.streams import head
+from st_xling.data.pairs import head
 from st_xling.data.text_columns import column_texts, exact_key
 
 if TYPE_CHECKING:

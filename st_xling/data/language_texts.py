@@ -18,17 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.faults import FaultLog
-from st_xling.data.lines import describe_missing, iter_lines
-from st_xling.data.pairs import SURROGATE
+from st_xling.data.faults import FaultLog, iter_lines
+from st_xling.data.pairs import SURROGATE, stream_rows
 from st_xling.data.phrasebook_spec import is_phrasebook
-from st_xling.data.readers import file_ending
 from st_xling.data.records import json_objects
-from st_xling.data.sample import SAMPLE_OPTIONS, Sample
-from st_xling.data.spec_options import read_options, split_options
+from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, read_options, split_options
 from st_xling.data.specs import load_data_specs
-from st_xling.data.streams import estimate_lines, stream_rows
 from st_xling.utils.languages import UNKNOWN
+from st_xling.utils.text import describe_missing, estimate_lines, file_ending
 
 Row = tuple[tuple[str, str], ...]
 """Language and text, once or, in parallel text, twice."""

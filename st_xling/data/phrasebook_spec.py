@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from st_xling.data.sample import SAMPLE_OPTIONS
-from st_xling.data.spec_options import SpecOption, read_options, whole_above
+from st_xling.data.spec_options import SAMPLE_OPTIONS, SpecOption, read_options, whole_above
 
 _BOOK = re.compile(r"phrasebook(?::([^?]*))?(?:\?(.*))?", re.DOTALL)
 _LANGUAGES_BEFORE = re.compile(r"^[A-Za-z_-]+=")
@@ -88,7 +87,7 @@ def phrasebook_name(specs: Iterable[str], *, split: str) -> str | None:
 
 
 def _languages(codes: Iterable[str]) -> tuple[str, ...]:
-    from st_xling.data.phrasebook.render import check_language
+    from st_xling.data.phrasebook.corpora import check_language
 
     codes = tuple(codes)
     for code in codes:
@@ -99,7 +98,7 @@ def _languages(codes: Iterable[str]) -> tuple[str, ...]:
 
 
 def _split(name: str) -> str:
-    from st_xling.data.phrasebook.splits import check_split
+    from st_xling.data.phrasebook.sampler import check_split
 
     check_split(name)
     return name

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sentence_transformers.base.evaluation import BaseEvaluator
 
-from st_xling.models.encode_once import encode_once, language_tasks
+from st_xling.models.view import encode_once, language_tasks
 from st_xling.utils.signature import sign
 
 if TYPE_CHECKING:

@@ -182,7 +182,7 @@ class BuccEvaluator(SignedEvaluator):
             ValueError: No pairs, or both of both kinds; unknown languages, splits and options; equal splits.
         """
         from st_xling.data.phrasebook import LANGUAGES, mining_phrases
-        from st_xling.data.phrasebook.splits import check_split
+        from st_xling.data.phrasebook.sampler import check_split
         from st_xling.data.phrasebook_spec import parse_phrasebook
 
         book = parse_phrasebook(spec, options=tuple(PHRASEBOOK))

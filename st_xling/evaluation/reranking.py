@@ -18,14 +18,14 @@ from st_xling.evaluation.ranking import (
     ranking_matrix,
     ranking_scores,
 )
-from st_xling.models.scoring.pair_scorer import PairScorer
+from st_xling.models.pair_scorer import PairScorer
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
-    from st_xling.data.reranking.candidate_pool import CandidatePool
+    from st_xling.data.reranking.pools import CandidatePool
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ class RerankingEvaluator(SignedEvaluator):
     has no scores, which counts as all of them equal.
 
     Args:
-        pools: Queries with candidates: :class:`~st_xling.data.reranking.candidate_pool.CandidatePool` each, such as
-            :class:`~st_xling.data.reranking.candidate_pool.CandidatePools`.
+        pools: Queries with candidates: :class:`~st_xling.data.reranking.pools.CandidatePool` each, such as
+            :class:`~st_xling.data.reranking.pools.CandidatePools`.
         ks: The k of acc@k; the first one's is the primary metric.
         cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
         ties: ``"pessimistic"`` or ``"index"``, see :func:`~st_xling.evaluation.relevant_ranks`.
@@ -132,7 +132,7 @@ class RerankingEvaluator(SignedEvaluator):
         confidence: Of the intervals, in (0, 1).
         seed: Of the drawing.
         matrix: Whether to evaluate each query language against each passage language, too.
-        token_budget: Tokens scored at a time, see :class:`~st_xling.models.scoring.pair_scorer.PairScorer`.
+        token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in.
         name: Prefix of the metrics and name of the data in the signature.
         show_progress_bar: Whether to show one while scoring.
@@ -143,11 +143,11 @@ class RerankingEvaluator(SignedEvaluator):
         ``_n_long_queries``; and the means of ``{name}_{query language}-{passage language}_acc@1``, ….
     Raises:
         ValueError: Without pools, or on options out of range; from a call as
-            :class:`~st_xling.models.scoring.pair_scorer.PairScorer`.
+            :class:`~st_xling.models.pair_scorer.PairScorer`.
     Source:
         Chen et al. 2020 (XPR), section V-A.
     Example:
-        >>> from st_xling.data.reranking.candidate_pool import CandidatePool
+        >>> from st_xling.data.reranking.pools import CandidatePool
         >>> pool = CandidatePool("Wer?", "de", ["He.", "There."], ["en", "en"], [1, 0], "q1", ["p1", "p2"])
         >>> RerankingEvaluator([pool], name="dev").primary_metric
         'dev_acc@1'

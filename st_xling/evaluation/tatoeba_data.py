@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from st_xling.data.phrasebook_spec import phrasebook_name
-from st_xling.data.sample import SAMPLE_OPTIONS, Sample, sample_rows
-from st_xling.data.spec_options import read_options, split_options
+from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, read_options, sample_rows, split_options
 from st_xling.utils.languages import ALIASES, UNKNOWN, canonical_language
 
 if TYPE_CHECKING:

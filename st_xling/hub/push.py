@@ -17,7 +17,7 @@ from st_xling.hub.card.options import CARD_FILE
 from st_xling.hub.commit import Commit, Destination, commit
 from st_xling.hub.files import PublishedFile, published_files
 from st_xling.hub.known_files import describe
-from st_xling.models.companions import names
+from st_xling.models.sidecar import names
 
 logger = logging.getLogger(__name__)
 

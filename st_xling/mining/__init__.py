@@ -22,17 +22,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from st_xling.mining.approximate.approximate_neighbours import ApproximateSearch, approximate_neighbours
+from st_xling.mining.deduplication import Folding, fold_duplicates
 from st_xling.mining.guards import GuardOptions, NeighbourCounts, PairGuards, RejectsFile
 from st_xling.mining.margins import MARGINS, margin_scores
 from st_xling.mining.mine import RETRIEVALS, MinedPairs, mine
 from st_xling.mining.neighbours import Neighbours, neighbours
 from st_xling.mining.score_pairs import score_pairs
-from st_xling.mining.stores.laser_files import open_laser
-from st_xling.mining.stores.store import EmbeddingStore
-from st_xling.mining.stores.write_store import write_store
-from st_xling.mining.text.escapes import escape, tsv_cells, tsv_line, unescape
-from st_xling.mining.text.folding import Folding, fold_duplicates
-from st_xling.mining.text.mining_text import MiningText
+from st_xling.mining.store import EmbeddingStore, open_laser
+from st_xling.mining.store_writer import write_store
+from st_xling.mining.text import MiningText, escape, tsv_cells, tsv_line, unescape
 from st_xling.mining.thresholds.calibrate import Calibration, calibrate
 from st_xling.mining.thresholds.gold import correct_pairs, evaluate_pairs
 from st_xling.mining.thresholds.published import PublishedThreshold, publish_thresholds, published_thresholds
@@ -40,7 +38,7 @@ from st_xling.mining.thresholds.threshold import Threshold, best_threshold, prec
 from st_xling.mining.xsim import Xsim, xsim
 
 if TYPE_CHECKING:
-    from st_xling.mining.embedding.encode import encode
+    from st_xling.mining.encoding import encode
     from st_xling.mining.pipeline.mine_texts import mine_texts
     from st_xling.mining.pipeline.plan_mining import plan_mining
     from st_xling.mining.pipeline.score_texts import score_texts
@@ -89,7 +87,7 @@ __all__ = [
 ]
 
 _LOADED_ON_USE = {
-    "encode": "embedding.encode",
+    "encode": "encoding",
     "mine_texts": "pipeline.mine_texts",
     "plan_mining": "pipeline.plan_mining",
     "score_texts": "pipeline.score_texts",

@@ -1,6 +1,6 @@
 """Recipes → model + loss + data → trainer; loss state saved and resumed."""
 
-from st_xling.models.lora_options import LoraOptions
+from st_xling.models.lora import LoraOptions
 from st_xling.training.build import build_loss
 from st_xling.training.finite import NotFiniteError
 from st_xling.training.recipe import ModelOptions, Recipe, TrainingOptions, load_recipe, recipe_names

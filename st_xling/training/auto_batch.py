@@ -174,7 +174,7 @@ def _pairwise_bytes(trainer: Any, batch_size: int) -> int:
     """What sentence-level terms hold of the whole batch: some square matrices, and the embeddings, in float32."""
     width = trainer.model.get_embedding_dimension() or 0
     loss: CrossLingualLoss = trainer.loss
-    return 4 * 8 * len(loss._as_sum()._terms()) * batch_size * (batch_size + 2 * width)
+    return 4 * 8 * len(loss.as_sum().term_list()) * batch_size * (batch_size + 2 * width)
 
 
 def _clear_gradients(trainer: Any) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
 
-from st_xling.losses.combined import CombinedLoss, Term
+from st_xling.losses.base import CombinedLoss, Term
 from st_xling.training.objectives import OBJECTIVES
 from st_xling.training.recipe import Recipe
 from st_xling.training.weights import LinearRamp, ScheduledWeights
-from st_xling.utils.languages import canonical_language
-
-T = TypeVar("T")
 
 
 def build_loss(
@@ -38,11 +35,7 @@ def build_loss(
         weight = options.pop("weight", 1.0)
         weight = weight["start"] if isinstance(weight, dict) else weight
         columns = options.pop("columns", None)
-        direction = options.get("direction", "target")
-        if options.get("target_vocabulary") == "auto":
-            options["target_vocabulary"] = sorted(_rebuilt(direction, token_ids))
-        if "languages" in OBJECTIVES[name].option_types():
-            options["languages"] = _languages(options.get("languages"), direction, languages)
+        options = OBJECTIVES[name].loss.resolve_options(options, token_ids=token_ids, languages=languages)
         try:
             with torch.random.fork_rng():  # new heads are drawn
                 torch.manual_seed(recipe.training.seed)
@@ -63,21 +56,3 @@ def scheduled_weights(recipe: Recipe, loss: CombinedLoss) -> ScheduledWeights | 
         if isinstance(given["weight"], dict)
     }
     return ScheduledWeights(loss, ramps) if ramps else None
-
-
-def _rebuilt(direction: str, columns: Sequence[Iterable[T]]) -> set[T]:
-    """What occurs in the columns that a direction rebuilds, of the tokens or languages of each."""
-    source, target = set(columns[0]), set(columns[1])
-    return {"source": source, "target": target}.get(direction, source | target)
-
-
-def _languages(given: Any, direction: str, columns: Sequence[Iterable[str]]) -> list[str] | None:
-    if isinstance(given, list):
-        return given or None
-    if not columns:
-        return None
-    # Every language of the data has an id, also those that are never rebuilt: both columns name theirs.
-    everywhere = sorted(_rebuilt("both", columns))
-    return (
-        everywhere if given == "auto" or len(set(map(canonical_language, _rebuilt(direction, columns)))) > 1 else None
-    )

@@ -27,8 +27,8 @@ def check_columns(loss: nn.Module, dataset: Any) -> None:
         return
     texts = text_columns(dataset, without=NOT_TEXT)
     shown = f"the data have {len(texts)}: {', '.join(texts) or 'none'}"
-    total = inner._as_sum()
-    for name, term in zip(total.names, total._terms()):
+    total = inner.as_sum()
+    for name, term in zip(total.names, total.term_list()):
         if term.columns_needed > len(texts):
             wanted = list(term.columns) if term.columns else list(range(term.columns_needed))
             missing = ", ".join(str(column) for column in wanted if column >= len(texts))

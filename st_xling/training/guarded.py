@@ -7,8 +7,7 @@ from typing import Any
 from sentence_transformers.base.trainer import BaseTrainer
 from torch import Tensor
 
-from st_xling.models.adapters import has_adapters
-from st_xling.models.lora import load_adapters
+from st_xling.models.lora import has_adapters, load_adapters
 from st_xling.training.finite_trainer import FiniteTrainer
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from st_xling.data.balance import apportion, language_shares, pair_rows
+from st_xling.data.pairs import head, stream_rows
 from st_xling.data.stream_mixture import mix_streams, stream_shares
-from st_xling.data.streams import head, stream_rows
 from st_xling.data.text_columns import MONO, column_batches
 from st_xling.training.arguments import sampler_options
 from st_xling.training.recipe import TrainingOptions

@@ -11,7 +11,7 @@ from typing import Any
 from transformers import SchedulerType
 
 from st_xling.data.balance import check_balance
-from st_xling.models.lora_options import LoraOptions, check_lora
+from st_xling.models.lora import LoraOptions, check_lora
 from st_xling.training.objectives import OBJECTIVES
 from st_xling.training.recipe_files import names_in, read_recipe
 from st_xling.training.strict_keys import check_keys, merge, read_options, read_value, set_key

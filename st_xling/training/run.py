@@ -15,8 +15,7 @@ from tqdm import tqdm
 
 from st_xling._version import __version__
 from st_xling.data.orient import orient
-from st_xling.models.adapters import without_adapters
-from st_xling.models.lora import end_lora, require_peft
+from st_xling.models.lora import end_lora, require_peft, without_adapters
 from st_xling.training import processes
 from st_xling.training.checkpoint import seal
 from st_xling.training.leak_check import OnLeak, check_leaks

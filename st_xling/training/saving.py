@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sentence_transformers.base.model import BaseModel
 
-from st_xling.models.companions import keep_companions
+from st_xling.models.sidecar import keep_sidecar_files
 from st_xling.training.machine import machine_facts
 from st_xling.training.run_folder import RunFolder
 from st_xling.utils.io import read_json_object, write_atomic, write_json
@@ -35,7 +35,7 @@ def save_run(
     checked = {} if leak is None else {"leak": leak.as_dict()}
     write_json(folder.path / "results.json", {"training": {**figures, "machine": machine_facts()}, **checked, **kept})
     folder.finish()
-    keep_companions(model, folder.path)
+    keep_sidecar_files(model, folder.path)
 
 
 def write_log(folder: RunFolder, history: list[dict[str, Any]]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from st_xling.losses.combined import CombinedLoss
+from st_xling.losses.base import CombinedLoss
 from st_xling.training.strict_keys import check_keys, read_value
 
 

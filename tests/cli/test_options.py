@@ -16,7 +16,7 @@ import pytest
 from st_xling.cli import build_parser
 from st_xling.cli.options import Options, command, given
 from st_xling.cli.parser import Parser
-from st_xling.data.reranking.pool_specs import load_pool_specs
+from st_xling.data.reranking.specs import load_pool_specs
 from st_xling.data.retrieval import load_retrieval_specs
 from st_xling.evaluation import BuccEvaluator, xsim_by_language
 from st_xling.evaluation.retrieval import RetrievalEvaluator

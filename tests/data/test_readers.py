@@ -143,12 +143,12 @@ class TestLines:
 
     def test_gzip_is_told_by_its_bytes(self, tmp_path):
         assert rows(read_parallel(tsv(tmp_path, gzip.compress(b"a\tb\n")))) == [("a", "b")]
-        with pytest.raises(ParallelTextError, match="expected gzip, got a file that begins with b'a"):
+        with pytest.raises(ParallelTextError, match="expected gz, got a file that begins with b'a"):
             read_parallel(tsv(tmp_path, "a\tb\n", "corpus.tsv.gz"))
 
     def test_truncated_gzip(self, tmp_path):
         data = gzip.compress(b"".join(b"%d\tx\n" % number for number in range(1000)))
-        with pytest.raises(ParallelTextError, match="expected a whole gzip file"):
+        with pytest.raises(ParallelTextError, match="expected a whole packed file"):
             read_parallel(tsv(tmp_path, data[: len(data) // 2], "corpus.tsv.gz"))
 
     def test_utf16_is_named(self, tmp_path):

@@ -17,7 +17,7 @@ from st_xling.data import BuccCorpus
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.evaluation import BuccEvaluator, bucc_table, judge_pairs, xsim_by_language
 from st_xling.evaluation.bucc import publishable_thresholds
-from st_xling.models.encode_once import encode_once
+from st_xling.models.view import encode_once
 from tests import reference_mining as reference
 
 

@@ -19,7 +19,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.hub import load, write_card
 from st_xling.hub.files import published_files
-from st_xling.models.companions import keep_companions
+from st_xling.models.sidecar import keep_sidecar_files
 from st_xling.training import load_recipe, train
 from st_xling.utils import hub_requests
 from tests.hub.clients import Client
@@ -146,7 +146,7 @@ def test_a_model_of_another_class_is_left_alone(carded: Path) -> None:
         pass
 
     model = Mine(str(carded), device="cpu")
-    assert type(keep_companions(model, carded)) is Mine
+    assert type(keep_sidecar_files(model, carded)) is Mine
 
 
 PUSH = """

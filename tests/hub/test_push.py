@@ -16,7 +16,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from st_xling import __version__
 from st_xling.hub.files import published_files
 from st_xling.hub.push import check_described
-from st_xling.models.companions import names
+from st_xling.models.sidecar import names
 from tests.hub.clients import environment, run
 from tests.hub.conftest import RUNS
 from tests.hub.hub_state import LFS_SUFFIXES, TOKEN, Hub

@@ -19,9 +19,15 @@ from sentence_transformers.base.modules import transformer as transformer_module
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.models import load_encoder
-from st_xling.models.adapters import has_adapters, merge_adapters, without_adapters
-from st_xling.models.lora import add_lora, load_adapters, merge_lora
-from st_xling.models.lora_options import LoraOptions
+from st_xling.models.lora import (
+    LoraOptions,
+    add_lora,
+    has_adapters,
+    load_adapters,
+    merge_adapters,
+    merge_lora,
+    without_adapters,
+)
 from st_xling.training import load_recipe, recipe_names, train
 from tests.training.children import Death, Outcome, st_xling
 
@@ -291,6 +297,6 @@ def test_without_peft(monkeypatch: pytest.MonkeyPatch, phrases: dict[str, Any], 
     monkeypatch.setattr(transformer_module, "is_peft_available", lambda: False)  # it remembers what it found
     with pytest.raises(ValueError, match=r"is made of adapters, which need peft: .* pip install st-xling\[lora\]"):
         load_encoder(str(tmp_path / "adapters"))
-    with pytest.raises(ValueError, match=r"needs? peft, which is not installed: pip install st-xling\[lora\]"):
+    with pytest.raises(ValueError, match=r"needs peft.*st-xling\[lora\]"):
         train(lora_recipe(), phrases, tmp_path / "run", tiny=TINY)
     assert not (tmp_path / "run").exists()

@@ -6,22 +6,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from st_xling.data.faults import FaultLog
-from st_xling.data.free_name import free_name
-from st_xling.data.lines import read_lines
+from st_xling.data.faults import FaultLog, read_lines
 from st_xling.data.pairs import require_rows
 from st_xling.data.phrasebook_spec import is_phrasebook, parse_phrasebook
-from st_xling.data.readers import file_ending
 from st_xling.data.retrieval.passages import Passages
-from st_xling.data.sample import SAMPLE_OPTIONS, Sample
-from st_xling.data.spec_options import read_options, split_options
+from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, free_name, read_options, split_options
+from st_xling.utils.text import file_ending
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 
 def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False) -> Dataset:
-    """Texts as a data set with the columns of parallel text, whose two sides are alike.
+    """Texts as a data set with the columns of parallel text, whose source and target are alike.
 
     Args:
         path: Passages in JSON lines (``.jsonl``, ``.jsonl.gz``), or any other file with a text a line; blank lines are
@@ -55,14 +52,14 @@ def read_all_others(
     Raises:
         ValueError: A spec of another form, which is said to be of ``option``; as :func:`read_others`.
     """
-    found: dict[str, Dataset] = {}
+    datasets: dict[str, Dataset] = {}
     for spec in specs:
         language, _, path = spec.partition("=")
         if not language or not path:
             raise ValueError(f"{option} takes XX=PATH: got {spec!r}.")
-        name = free_name(f"{language}:{Path(path).name}", found)
-        found[name] = read_others(path, language=language, skip_bad_lines=skip_bad_lines)
-    return found
+        name = free_name(f"{language}:{Path(path).name}", datasets)
+        datasets[name] = read_others(path, language=language, skip_bad_lines=skip_bad_lines)
+    return datasets
 
 
 def _dataset(texts: list[str], language: str, where: str) -> Dataset:

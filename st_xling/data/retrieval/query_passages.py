@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from st_xling.data.faults import FaultLog
-from st_xling.data.free_name import free_name
 from st_xling.data.pairs import pair_dataset
 from st_xling.data.phrasebook_spec import PhrasebookSpec
-from st_xling.data.retrieval.phrase_set import phrase_set
-from st_xling.data.retrieval.queries import read_judged_queries
+from st_xling.data.retrieval.files import read_queries_with_passages
 from st_xling.data.retrieval.question_tables import read_question_table
-from st_xling.data.retrieval.retrieval_set import RetrievalSet, read_retrieval_set
+from st_xling.data.retrieval.retrieval_set import RetrievalSet, phrase_set, read_retrieval_set
 from st_xling.data.retrieval.specs import OF_SETS, parse_retrieval_spec
-from st_xling.data.sample import Sample, sample_rows
+from st_xling.data.spec_options import Sample, free_name, sample_rows
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -27,8 +24,8 @@ FORM = (
     "passages and qrels; queries=HUB_ID?columns=query,answer,negative&split=train; or queries=phrasebook?size=2000"
 )
 
-_OF_FOLDERS = OF_SETS | {"negatives": "negatives"}
-_OF_TABLES = {"columns": "columns", "name": "name", "split": "split"}
+_OF_FOLDERS = (*OF_SETS, "negatives")
+_OF_TABLES = ("columns", "name", "split")
 _LANGUAGE = "en"
 
 
@@ -53,7 +50,7 @@ def load_query_passage_specs(
         plain = re.sub(r"^queries=", f"{_LANGUAGE}=", spec)
         if "=" not in plain.split("?")[0]:
             raise ValueError(f"expected {FORM}; got {spec!r}.")
-        language, place, options = parse_retrieval_spec(plain, options=_OF_FOLDERS | _OF_TABLES, form=FORM)
+        language, place, options = parse_retrieval_spec(plain, options=(*_OF_FOLDERS, *_OF_TABLES), form=FORM)
         name = free_name(language, pairs)
         sample = Sample.pop(options, spec)
         if isinstance(place, PhrasebookSpec):
@@ -73,75 +70,59 @@ def load_query_passage_specs(
     return pairs
 
 
-def _refuse(place: str, options: Iterable[str], known: dict[str, str]) -> None:
-    given = [name for name in options if name not in known.values()]
-    if given:
-        raise ValueError(f"{place} is read with {', '.join(known)}: got {', '.join(given)}; leave it out.")
+def _refuse(place: str, options: Iterable[str], known: Iterable[str]) -> None:
+    known = list(known)
+    other = [name for name in options if name.replace("query_languages", "queries") not in known]
+    if other:
+        raise ValueError(f"{place} is read with {', '.join(known)}: got {', '.join(other)}; leave it out.")
 
 
-def query_passages(found: RetrievalSet) -> Dataset:
+def query_passages(data: RetrievalSet) -> Dataset:
     """Every query with each of its relevant passages, whose texts come from one pass over the corpus."""
-    wanted = {name for asked in found.queries.values() for query in asked for name in found.relevant[query]}
-    texts = {name: text for name, text in found.passages.records() if name in wanted}
+    relevant = {name for asked in data.queries.values() for query in asked for name in data.relevant[query]}
+    texts = {name: text for name, text in data.passages.records() if name in relevant}
     return pair_dataset(
-        (query, texts[name], code, found.language)
-        for code, asked in found.queries.items()
+        (query, texts[name], code, data.language)
+        for code, asked in data.queries.items()
         for identity, query in asked.items()
-        for name in found.relevant[identity]
+        for name in data.relevant[identity]
     )
 
 
 def _of_folder(
-    folder: str,
-    language: str,
-    *,
-    split: str,
-    skip_bad_lines: bool,
-    corpus: str | None = None,
-    query_languages: list[str] | None = None,
-    negatives: str = "0",
+    folder: str, language: str, *, split: str, skip_bad_lines: bool, negatives: str = "0", **options: Any
 ) -> Dataset:
     if not negatives.isdecimal():
         raise ValueError(f"negatives= takes how many of a query's negative passages to read: got {negatives!r}.")
-    judged = [path for path in (Path(folder) / f"{split}.jsonl{end}" for end in ("", ".gz")) if path.is_file()]
-    if judged and corpus is None:  # the passages stand beside the queries: no corpus is needed
-        queries, beside = read_judged_queries(judged[0], skip_bad_lines=skip_bad_lines)
-        wrong = _negatives(judged[0], int(negatives), skip_bad_lines=skip_bad_lines)
-        rows = [
-            (query, text, *wrong[name])
-            for name, query in queries.items()
-            for _, text in beside[name]
-            if int(negatives) == 0 or name in wrong
-        ]
-        pairs = pair_dataset((query, text, language, language) for query, text, *_ in rows)
-        for place in range(1, int(negatives) + 1):
-            pairs = pairs.add_column(f"negative_{place}", [row[place + 1] for row in rows])
-        return pairs
-    if int(negatives):
-        raise ValueError(
-            f"negatives={negatives} reads Mr.TyDi's negative_passages: {folder} has no {split}.jsonl with passages "
-            "beside the queries, or a corpus of its own was named; leave it out."
-        )
-    return query_passages(
-        read_retrieval_set(
-            folder,
-            language=language,
-            split=split,
-            corpus=corpus,
-            query_languages=query_languages,
-            skip_bad_lines=skip_bad_lines,
-        )
-    )
+    count = int(negatives)
+    files = [path for path in (Path(folder) / f"{split}.jsonl{end}" for end in ("", ".gz")) if path.is_file()]
+    if not files or options.get("corpus") is not None:
+        if count:
+            raise ValueError(
+                f"negatives={negatives} reads Mr.TyDi's negative_passages: {folder} has no {split}.jsonl with passages "
+                "beside the queries, or a corpus of its own was named; leave it out."
+            )
+        data = read_retrieval_set(folder, language=language, split=split, skip_bad_lines=skip_bad_lines, **options)
+        return query_passages(data)
+    # The passages stand beside the queries: no corpus is needed.
+    queries, beside = read_queries_with_passages(files[0], skip_bad_lines=skip_bad_lines)
+    negative = _negatives(files[0], count, skip_bad_lines=skip_bad_lines) if count else {name: [] for name in queries}
+    rows = [
+        (query, text, negative[name]) for name, query in queries.items() for _, text in beside[name] if name in negative
+    ]
+    pairs = pair_dataset((query, text, language, language) for query, text, _ in rows)
+    for place in range(count):
+        pairs = pairs.add_column(f"negative_{place + 1}", [texts[place] for *_, texts in rows])
+    return pairs
 
 
-def _negatives(path: Path, count: int, *, skip_bad_lines: bool) -> Mapping[str, list[str]]:
+def _negatives(path: Path, count: int, *, skip_bad_lines: bool) -> dict[str, list[str]]:
     """Query → the first ``count`` passages that are not relevant to it; faulty are queries that have fewer."""
-    if not count:
-        return defaultdict(list)
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries")
-    _, beside = read_judged_queries(path, key="negative_passages", skip_bad_lines=skip_bad_lines)
-    for number, (name, found) in enumerate(beside.items(), 1):
-        if len(found) < count:
-            faults.add(path, number, "too few negatives", f"query {name} has {len(found)} negative_passages of {count}")
+    _, beside = read_queries_with_passages(path, key="negative_passages", skip_bad_lines=skip_bad_lines)
+    for number, (name, passages) in enumerate(beside.items(), 1):
+        if len(passages) < count:
+            fact = f"query {name} has {len(passages)} negative_passages of {count}"
+            faults.add(path, number, "too few negatives", fact)
     faults.settle()
-    return {name: [text for _, text in found[:count]] for name, found in beside.items() if len(found) >= count}
+    return {name: [text for _, text in rows[:count]] for name, rows in beside.items() if len(rows) >= count}

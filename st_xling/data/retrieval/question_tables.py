@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from st_xling.data.comma import split_csv
-from st_xling.data.faults import FaultLog
-from st_xling.data.hub import load_table, read_hub
-from st_xling.data.lines import describe_missing, iter_lines
+from st_xling.data.delimited import split_csv
+from st_xling.data.faults import FaultLog, iter_lines
 from st_xling.data.pairs import SURROGATE, PairCollector
-from st_xling.data.readers import HUB_ID, READERS, file_ending
-from st_xling.data.records import json_objects
+from st_xling.data.parallel import HUB_ID, READERS, read_hub
+from st_xling.data.records import load_table
+from st_xling.data.retrieval.passages import iter_objects
 from st_xling.data.squad_form import NO_ANSWER, read_squad
+from st_xling.utils.text import describe_missing, file_ending
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -92,7 +92,7 @@ def read_question_table(
             return _with_negatives(place, [*first, *negatives], rows, language, faults)
     if is_file:
         named = {"columns": pair} if ending in _BY_NAME else {}
-        return READERS[ending](path, **languages, **named, skip_bad_lines=skip_bad_lines)  # type: ignore[arg-type]
+        return READERS[ending](path, **languages, **named, skip_bad_lines=skip_bad_lines)
     return read_hub(place, **languages, columns=pair, name=name, split=split, skip_bad_lines=skip_bad_lines)
 
 
@@ -101,7 +101,7 @@ def _with_negatives(
 ) -> Dataset:
     """The rows with a text in each of the columns: query, passage, negatives."""
     pairs = PairCollector(where, faults, language, language)
-    found: list[list[str]] = [[] for _ in columns[2:]]
+    texts: list[list[str]] = [[] for _ in columns[2:]]
     for number, row in rows:
         query, passage, *negatives = (row.get(name) for name in columns)
         if not all(isinstance(text, str) and text.strip() and not SURROGATE.search(text) for text in negatives):
@@ -110,11 +110,11 @@ def _with_negatives(
         before = len(pairs.rows["source"])
         pairs.add_unescaped(number, query, passage)
         if len(pairs.rows["source"]) > before:
-            for column, text in zip(found, negatives):
+            for column, text in zip(texts, negatives):
                 column.append(str(text))
     dataset = pairs.dataset()
-    for number, texts in enumerate(found, 1):
-        dataset = dataset.add_column(f"negative_{number}", texts)
+    for number, column in enumerate(texts, 1):
+        dataset = dataset.add_column(f"negative_{number}", column)
     return dataset
 
 
@@ -140,15 +140,7 @@ def _table(
             return [], iter(())  # read_parquet says what is wrong
         rows = (row for batch in file.iter_batches() for row in batch.to_pylist())
         return list(file.schema_arrow.names), enumerate(rows, 1)
-    if ending in _BY_NAME:
-        objects = (
-            found
-            for number, line in enumerate(iter_lines(place, faults), 1)
-            for found in json_objects(place, [line], faults, number)
-        )
-        first = next(objects, (0, {}))
-        return list(first[1]), itertools.chain([first] if first[0] else [], objects)
-    lines = _cut_lines(place, ending, faults)
+    lines = iter_objects(place, faults) if ending in _BY_NAME else _cut_lines(place, ending, faults)
     first = next(lines, (0, {}))
     return list(first[1]), itertools.chain([first] if first[0] else [], lines)
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from st_xling.data.retrieval.held_passages import HeldPassages
-from st_xling.data.retrieval.layouts import find_retrieval_files
+from st_xling.data.faults import FaultLog
+from st_xling.data.phrasebook_spec import PhrasebookSpec
+from st_xling.data.retrieval.files import (
+    Qrels,
+    find_retrieval_files,
+    read_qrels,
+    read_queries,
+    read_queries_with_passages,
+)
 from st_xling.data.retrieval.passages import Passages
-from st_xling.data.retrieval.qrels import Qrels, read_qrels
-from st_xling.data.retrieval.queries import read_judged_queries, read_queries
-from st_xling.data.sample import Sample
+from st_xling.data.spec_options import Sample
+from st_xling.data.squad_form import read_squad
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class RetrievalSet:
     """
 
     language: str
-    passages: Passages | HeldPassages
+    passages: Passages
     queries: dict[str, dict[str, str]]
     relevant: Qrels = field(repr=False)
     n_without_relevant: dict[str, int] = field(default_factory=dict)
@@ -71,19 +77,24 @@ def read_retrieval_set(
         ValueError: A query language that is not there, or whose queries have no relevant passage.
     """
     files = find_retrieval_files(folder, language=language, split=split, corpus=corpus)
-    wanted = list(files.queries) if query_languages is None else list(dict.fromkeys(query_languages))
-    absent = [code for code in wanted if code not in files.queries]
+    codes = list(files.queries) if query_languages is None else list(dict.fromkeys(query_languages))
+    absent = [code for code in codes if code not in files.queries]
     if absent:
         raise ValueError(f"{folder} has queries in {', '.join(files.queries)}: asked for {', '.join(absent)}.")
     passages = Passages(files.corpus, skip_bad_lines=skip_bad_lines)
-    if files.judged is not None:
-        asked, beside = read_judged_queries(files.judged, skip_bad_lines=skip_bad_lines)
-        queries = {language: asked}
-        relevant = {name: {found: 1 for found, _ in rows} for name, rows in beside.items()}
-        _check_known(relevant, passages, files.judged, skip=skip_bad_lines)
+    if files.with_passages is not None:
+        asked, beside = read_queries_with_passages(files.with_passages, skip_bad_lines=skip_bad_lines)
+        queries, relevant = {language: asked}, {}
+        faults = FaultLog(skip_bad_lines=skip_bad_lines, what="qrels")
+        for number, (query, rows) in enumerate(beside.items(), 1):
+            relevant[query] = {name: 1 for name, _ in rows if name in passages.ids}
+            for name in dict.fromkeys(name for name, _ in rows if name not in passages.ids):
+                fact = f"{name}, of query {query}, is not in the corpus"
+                faults.add(files.with_passages, number, "unknown passage", fact)
+        faults.settle()
     else:
         assert files.qrels is not None
-        queries = {code: read_queries(files.queries[code], skip_bad_lines=skip_bad_lines) for code in wanted}
+        queries = {code: read_queries(files.queries[code], skip_bad_lines=skip_bad_lines) for code in codes}
         relevant = read_qrels(files.qrels, passages=passages.ids, skip_bad_lines=skip_bad_lines)
     where = f"{folder}, split {split!r}"
     return checked_set(language, passages, queries, relevant, where=where, keep_unanswered=keep_unanswered)
@@ -91,7 +102,7 @@ def read_retrieval_set(
 
 def checked_set(
     language: str,
-    passages: Passages | HeldPassages,
+    passages: Passages,
     queries: dict[str, dict[str, str]],
     relevant: Qrels,
     *,
@@ -104,54 +115,117 @@ def checked_set(
         ValueError: Languages whose queries have no relevant passage at all, named together.
     """
     answered = {name for name, found in relevant.items() if found}
-    kept = {code: {name: text for name, text in asked.items() if name in answered} for code, asked in queries.items()}
-    if keep_unanswered:
-        kept = queries
-    empty = [f"{code} ({len(queries[code]):,} queries)" for code, asked in kept.items() if not asked]
+    chosen = queries
+    if not keep_unanswered:
+        chosen = {code: {name: asked[name] for name in asked if name in answered} for code, asked in queries.items()}
+    empty = [f"{code} ({len(queries[code]):,} queries)" for code, asked in chosen.items() if not asked]
     if empty:
         raise ValueError(
             f"queries need relevant passages: {where} has none for {', '.join(empty)}; check that the ids of queries "
             "and qrels agree and that the split is right, or leave these languages out."
         )
-    read = set().union(*queries.values())
     return RetrievalSet(
         language=language,
         passages=passages,
-        queries=kept,
+        queries=chosen,
         relevant={name: found for name, found in relevant.items() if found},
-        n_without_relevant={code: len(queries[code]) - len(asked) for code, asked in kept.items()},
-        n_absent=len(answered - read),
+        n_without_relevant={code: len(queries[code]) - len(asked) for code, asked in chosen.items()},
+        n_absent=len(answered.difference(*queries.values())),
     )
 
 
-def sample_queries(found: RetrievalSet, sample: Sample, where: str) -> RetrievalSet:
+def sample_queries(data: RetrievalSet, sample: Sample, where: str) -> RetrievalSet:
     """A seeded sample of a set's queries, each in every language that it is there in; all passages stay.
 
     Args:
-        found: The set.
+        data: The set.
         sample: Its ``size`` counts queries by id: one that is there in three languages is one.
         where: What is sampled, for messages.
     """
     if sample.size is None:
-        return found
-    names = list(dict.fromkeys(name for asked in found.queries.values() for name in asked))
-    kept = {names[place] for place in sample.places(len(names), where)}
+        return data
+    names = list(dict.fromkeys(name for asked in data.queries.values() for name in asked))
+    chosen = {names[place] for place in sample.places(len(names), where)}
     return replace(
-        found,
-        queries={
-            code: {name: text for name, text in asked.items() if name in kept} for code, asked in found.queries.items()
-        },
-        relevant={name: grades for name, grades in found.relevant.items() if name in kept},
+        data,
+        queries={code: {name: asked[name] for name in asked if name in chosen} for code, asked in data.queries.items()},
+        relevant={name: grades for name, grades in data.relevant.items() if name in chosen},
     )
 
 
-def _check_known(relevant: Qrels, passages: Passages, path: Path, *, skip: bool) -> None:
-    """As :func:`read_qrels` treats passages that are not in the corpus."""
-    from st_xling.data.faults import FaultLog
+def read_xquad_r(
+    paths: Mapping[str, str | Path], *, query_languages: Iterable[str] | None = None
+) -> list[RetrievalSet]:
+    """A set for each language: its sentences, and the questions of all languages.
 
-    faults = FaultLog(skip_bad_lines=skip, what="qrels")
-    for number, (query, found) in enumerate(relevant.items(), 1):
-        for name in [name for name in found if name not in passages.ids]:
-            faults.add(path, number, "unknown passage", f"{name}, of query {query}, is not in the corpus")
-            del found[name]
-    faults.settle()
+    Files are SQuAD's form with ``sentence_breaks`` beside each ``context``. Every sentence of every paragraph is a
+    candidate, repeats included; relevant is the one in which the first answer begins. Questions that share an id are
+    translations of each other, so in a mixed pool (:func:`~st_xling.evaluation.retrieval.mixed_pool`) a question has
+    one relevant sentence in each language, and mean average precision there is LAReQA's measure of language-agnostic
+    retrieval. Candidates are the sentences alone; LAReQA's own encoders were also shown the paragraph around them.
+
+    Args:
+        paths: Language → ``.json`` or ``.json.gz``.
+        query_languages: Of the questions; by default all languages of ``paths``.
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: A file without sentences, sentences that do not lie in their paragraph, answers in no sentence, all
+            faults of a file together; an id twice in a file; a language of queries that has no file.
+    Source:
+        Roy et al. 2020 (LAReQA), sections 2 and 3.
+    """
+    files = {language: read_squad(path, sentences=True) for language, path in paths.items()}
+    codes = list(files) if query_languages is None else list(dict.fromkeys(query_languages))
+    absent = [code for code in codes if code not in files]
+    if absent:
+        raise ValueError(f"expected queries in {', '.join(files)}, which have a file: got {', '.join(absent)}.")
+    queries = {code: {question.identity: question.text for question in file.questions} for code, file in files.items()}
+    twice = [file.path for code, file in files.items() if len(queries[code]) < len(file.questions)]
+    if twice:
+        raise ValueError(f"every question needs an id of its own: {', '.join(twice)} has ids twice, or none.")
+    sets = []
+    for language, file in files.items():
+        sentences = [
+            (f"{number}/{place}", context[start:end])
+            for number, (context, breaks) in enumerate(zip(file.paragraphs, file.sentences))
+            for place, (start, end) in enumerate(breaks)
+        ]
+        relevant = {
+            question.identity: {f"{question.paragraph}/{question.sentence}": 1}
+            for question in file.questions
+            if question.sentence is not None
+        }
+        own = {code: queries[code] for code in codes}
+        sets.append(checked_set(language, Passages.in_memory(sentences), own, relevant, where=file.path))
+    return sets
+
+
+def phrase_set(
+    book: PhrasebookSpec, language: str, *, split: str, query_languages: Iterable[str] | None = None
+) -> RetrievalSet:
+    """Passages in one language, with the same questions in one or several; see
+    :func:`~st_xling.data.phrasebook.phrase_passages`.
+
+    Sets of one split, size and seed in several languages say the same under the same ids, so that in a pool of them
+    mixed each question has an equally relevant passage in each language.
+
+    Args:
+        book: Its ``size``, ``split``, ``seed`` and ``queries``.
+        language: Of the passages.
+        split: Where the book names none.
+        query_languages: Where it names no ``queries``; by default that of the passages.
+    Raises:
+        ValueError: An unknown language or split.
+    """
+    from st_xling.data.phrasebook.corpora import HELD_OUT_PASSAGES, TRAINING_PASSAGES, phrase_passages
+
+    codes = list(dict.fromkeys(book.options.get("queries") or query_languages or [language]))
+    sample = book.sample(split=split, train_size=TRAINING_PASSAGES, held_out_size=HELD_OUT_PASSAGES)
+    generated = phrase_passages([language, *codes], **sample)
+    return RetrievalSet(
+        language=language,
+        passages=Passages.in_memory(zip(generated.ids, generated.passages[language])),
+        queries={code: dict(zip(generated.ids, generated.questions[code])) for code in codes},
+        relevant={name: {name: 1} for name in generated.ids},
+        n_without_relevant=dict.fromkeys(codes, 0),
+    )

@@ -15,8 +15,7 @@ from tqdm.auto import tqdm
 
 from st_xling.evaluation.retrieval.measures import Rankings
 from st_xling.evaluation.retrieval.pool import RetrievalPool
-from st_xling.models.centre import Centring, centred_model, saved_centring
-from st_xling.models.encode_once import language_tasks
+from st_xling.models.view import Centring, centred_model, language_tasks, saved_centring
 from st_xling.utils.extras import require
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.data.moses import find_moses
+from st_xling.data.parallel import READERS
 from st_xling.data.phrasebook_spec import is_phrasebook
-from st_xling.data.readers import READERS, file_ending
 from st_xling.hub.card.run_command import flag_values
+from st_xling.utils.text import file_ending
 
 PHRASEBOOK_LICENCE = "apache-2.0"
 UNKNOWN = "unknown"

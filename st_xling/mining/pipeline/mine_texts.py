@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from st_xling.mining.embedding.text_embeddings import VectorMakers
+from st_xling.mining.deduplication import TextSide
 from st_xling.mining.find import choose_method
 from st_xling.mining.guards import GuardOptions, NeighbourCounts, PairGuards
 from st_xling.mining.mine import check_choice
@@ -22,10 +22,10 @@ from st_xling.mining.pipeline.rescore import Rescored, check_rescore, rescore
 from st_xling.mining.pipeline.run_report import run_signature
 from st_xling.mining.pipeline.side_vectors import check_sides, distinct_vectors, search_task
 from st_xling.mining.pipeline.taken_threshold import AUTO, Lookup, TakenThreshold
-from st_xling.mining.text.mining_text import Files, file_list
-from st_xling.mining.text.text_side import TextSide
+from st_xling.mining.text import Files, file_list
 from st_xling.mining.thresholds.fitting import Sought
 from st_xling.mining.thresholds.planted_threshold import PlantedThreshold, check_calibration, planted_threshold
+from st_xling.mining.vectors import VectorMakers
 
 
 def mine_texts(
@@ -85,7 +85,7 @@ def mine_texts(
         target_embeddings: The same of ``target``.
         dim: Of LASER files.
         laser_dtype: Of LASER files: ``"float32"`` or ``"float16"``.
-        text_format: ``"lines"``, ``"bucc"`` or ``"jsonl"``; see :mod:`st_xling.mining.text.mining_text`.
+        text_format: ``"lines"``, ``"bucc"`` or ``"jsonl"``; see :mod:`st_xling.mining.text`.
         errors: ``"strict"`` or ``"replace"``, for bytes that are not UTF-8.
         batch_size: Sentences that ``model`` embeds at a time.
         dtype: Type in which embeddings are kept: ``"float32"``, ``"float16"`` or ``"bfloat16"``.

@@ -17,12 +17,12 @@ from st_xling.mining.approximate.approximate_neighbours import (
     approximate_neighbours,
 )
 from st_xling.mining.approximate.cells import ROUNDS, SAMPLE_PER_CELL
-from st_xling.mining.embedding.text_encoder import Encoder
 from st_xling.mining.guards import CandidateBatch, GuardOptions, PairGuards
 from st_xling.mining.guards.length_ratio import weighted_length
 from st_xling.mining.guards.rejects import reject_line
 from st_xling.mining.neighbours import neighbours
 from st_xling.mining.search.blocks import block_sizes
+from st_xling.mining.vectors import Encoder
 
 _SIDE_OF_A_TRIAL = 2048
 _PROBES_OF_A_TRIAL = (3, 12)
@@ -120,7 +120,7 @@ def _product_trial(rows: int, columns: int, dim: int, device: str) -> float:
 
 def embedding_trial(sentences: list[str], encoder: Encoder) -> tuple[float, int]:
     """Seconds a sentence, and the vectors' dim."""
-    from st_xling.mining.embedding.encode_workers import embed
+    from st_xling.mining.encoding import embed
 
     sample = sentences[:: max(1, len(sentences) // _SENTENCES_OF_A_TRIAL)][:_SENTENCES_OF_A_TRIAL] or ["."]
     options = {"batch_size": encoder.options.batch_size, "prompt": encoder.options.prompt}

@@ -11,20 +11,18 @@ from typing import Any
 
 import torch
 
-from st_xling.mining.embedding.text_embeddings import VectorMakers, vectors_from
-from st_xling.mining.embedding.text_encoder import EncodeOptions, Encoder
 from st_xling.mining.find import check_search, find_neighbours
 from st_xling.mining.guards import GuardOptions
 from st_xling.mining.mine import check_choice
 from st_xling.mining.neighbours import Neighbours
 from st_xling.mining.pipeline.guarded_pairs import check_guards
 from st_xling.mining.pipeline.pair_files import REJECTS, check_pair_format
-from st_xling.mining.stores.shard_files import check_format
+from st_xling.mining.store import check_format
+from st_xling.mining.vectors import EncodeOptions, Encoder, VectorMakers, vectors_from
 from st_xling.utils.cosines import Embeddings
-from st_xling.utils.deliver import Output, deliver, work_folder, work_path
 from st_xling.utils.devices import check_device
 from st_xling.utils.paths import check_outputs
-from st_xling.utils.work_folder import WorkFolder
+from st_xling.utils.work_folder import Output, WorkFolder, deliver, work_folder, work_path
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,7 +61,7 @@ class SearchOptions:
         return self.device or ("cuda" if torch.cuda.is_available() else "cpu")
 
     def vector_makers(self, rows: dict[str, int]) -> tuple[VectorMakers, Encoder | None]:
-        """As :func:`~st_xling.mining.embedding.text_embeddings.vectors_from`, with sides of so many sentences."""
+        """As :func:`~st_xling.mining.vectors.vectors_from`, with sides of so many sentences."""
         return vectors_from(
             self.model,
             {"source": self.source_embeddings, "target": self.target_embeddings},

@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from st_xling.mining.deduplication import TextSide
 from st_xling.mining.guards import Reject, RejectsFile
 from st_xling.mining.mine import MinedPairs
-from st_xling.mining.text.escapes import tsv_line
-from st_xling.mining.text.text_side import TextSide
+from st_xling.mining.text import tsv_line
 from st_xling.utils.io import atomic_writer
 
 #: Names that ``format`` may take.

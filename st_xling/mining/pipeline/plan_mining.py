@@ -9,17 +9,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from st_xling.mining.embedding.text_embeddings import VectorMakers
-from st_xling.mining.embedding.text_encoder import Encoder
 from st_xling.mining.find import check_k, method_for
 from st_xling.mining.guards import GuardOptions
 from st_xling.mining.pipeline.guarded_pairs import check_guards
 from st_xling.mining.pipeline.mining_plan import MiningPlan, SearchCost
 from st_xling.mining.pipeline.mining_trials import approximate_seconds, embedding_trial, guard_seconds, search_seconds
 from st_xling.mining.pipeline.options import SearchOptions
-from st_xling.mining.text.lines import open_bytes
-from st_xling.mining.text.mining_text import Files, file_list, read_rows
+from st_xling.mining.text import Files, file_list, read_rows
 from st_xling.mining.thresholds.planted_threshold import check_calibration, most_planted
+from st_xling.mining.vectors import Encoder, VectorMakers
+from st_xling.utils.text import open_bytes
 
 _BYTES_PER_NUMBER = {"float32": 4, "float16": 2, "bfloat16": 2}
 _BYTES_PER_LINE = 64  # its place in the file, its fold, its hash

@@ -12,9 +12,9 @@ from zipfile import BadZipFile
 import numpy as np
 from tqdm import tqdm
 
-from st_xling.mining.embedding.model_identity import model_identity
 from st_xling.mining.mine import MinedPairs
-from st_xling.models.scoring.pair_scorer import PairScorer
+from st_xling.mining.vectors import model_identity
+from st_xling.models.pair_scorer import PairScorer
 from st_xling.utils.io import atomic_writer
 
 # Pairs scored between two saves, and sorted by length together.

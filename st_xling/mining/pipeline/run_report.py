@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any, ClassVar
 
 from st_xling._version import __version__
-from st_xling.mining.embedding.text_embeddings import VectorMakers, model_names
 from st_xling.mining.guards import PairGuards
 from st_xling.mining.pipeline.guarded_pairs import guard_signature
 from st_xling.mining.pipeline.options import PairOptions
+from st_xling.mining.vectors import VectorMakers, model_names
 
 
 class RunReport:

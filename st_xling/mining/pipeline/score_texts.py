@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from st_xling.mining.deduplication import DistinctText
 from st_xling.mining.find import choose_method
 from st_xling.mining.guards import GuardOptions, NeighbourCounts, PairGuards, RejectsFile
 from st_xling.mining.pipeline.options import PairOptions
@@ -19,10 +20,9 @@ from st_xling.mining.pipeline.run_report import run_signature
 from st_xling.mining.pipeline.score_report import ScoreReport
 from st_xling.mining.pipeline.scored_lines import line_scores, write_scored
 from st_xling.mining.pipeline.side_vectors import check_sides, distinct_vectors, search_task
-from st_xling.mining.text.distinct_text import DistinctText
-from st_xling.mining.text.pair_lines import PairColumn, PairLines
-from st_xling.utils.deliver import Output
+from st_xling.mining.text import PairColumn, PairLines
 from st_xling.utils.io import atomic_writer
+from st_xling.utils.work_folder import Output
 
 #: No guards: a score for every line.
 NO_GUARDS = GuardOptions().with_flags(off=["all"])

@@ -16,7 +16,7 @@ from st_xling.mining.margins import margin_scores
 from st_xling.mining.neighbours import Neighbours
 from st_xling.mining.pipeline.guarded_pairs import split_rows
 from st_xling.mining.search.side import Side, pair_cosines
-from st_xling.mining.text.pair_lines import PairLines
+from st_xling.mining.text import PairLines
 from st_xling.utils.cosines import Embeddings
 
 _AT_ONCE = 8192

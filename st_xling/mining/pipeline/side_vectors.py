@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from st_xling.mining.embedding.text_embeddings import GivenEmbeddings, VectorMakers, embeddings_of
+from st_xling.mining.deduplication import DistinctText
 from st_xling.mining.find import check_k
-from st_xling.mining.text.distinct_text import DistinctText
+from st_xling.mining.vectors import GivenEmbeddings, VectorMakers, embeddings_of
 from st_xling.utils.cosines import Embeddings
 
 

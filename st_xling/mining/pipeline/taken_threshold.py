@@ -10,9 +10,9 @@ from typing import Any
 
 from tqdm import tqdm
 
-from st_xling.mining.embedding.text_embeddings import GivenEmbeddings, VectorMakers
 from st_xling.mining.thresholds.fitting import Fit, Sought, fitting_threshold
 from st_xling.mining.thresholds.published import PublishedThreshold, published_thresholds
+from st_xling.mining.vectors import GivenEmbeddings, VectorMakers
 from st_xling.utils.io import read_json_object, write_json
 
 #: Words that ``threshold`` may be: take one that fits if there is one, or insist on it.

@@ -9,21 +9,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from st_xling.mining.embedding.encode_workers import Load, embed
-from st_xling.mining.embedding.windows import Window
+from st_xling.mining.encoding import Load, Window, embed
 from st_xling.mining.ray.cluster import cluster_cpus, ray_cluster
 
 
 def embed_on_ray(
     load: Any, windows: Iterable[Window], options: dict[str, Any], *, threads: int | None = None
 ) -> Generator[tuple[Window, np.ndarray]]:
-    """As :func:`~st_xling.mining.embedding.encode_workers.embed`, each window by one worker of the cluster.
+    """As :func:`~st_xling.mining.encoding.embed`, each window by one worker of the cluster.
 
     A worker has ``threads`` processors, or a GPU where the cluster has any. With as many threads as this process has,
     which is the default, and on the same kind of processor, vectors are those of this process to the last bit.
 
     Args:
-        load: A :data:`~st_xling.mining.embedding.encode_workers.Load`, called in each worker with its device.
+        load: A :data:`~st_xling.mining.encoding.Load`, called in each worker with its device.
         windows: Read ahead by at most two a worker.
         options: For the encoder.
         threads: Of each worker.

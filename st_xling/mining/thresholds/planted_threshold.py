@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.data.readers import read_parallel
-from st_xling.mining.embedding.text_encoder import Encoder
-from st_xling.mining.text.distinct_text import write_sentences
-from st_xling.mining.text.folding import folding_key
+from st_xling.data.parallel import read_parallel
+from st_xling.mining.deduplication import folding_key, write_sentences
 from st_xling.mining.thresholds.calibrate import calibrate
 from st_xling.mining.thresholds.published import PublishedThreshold
+from st_xling.mining.vectors import Encoder
 from st_xling.utils.cosines import Embeddings
 
 _FEWEST, _MOST = 100, 10_000

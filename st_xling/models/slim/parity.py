@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling.models.encode_once import encode_once
 from st_xling.models.slim.count_tokens import token_ids
+from st_xling.models.view import encode_once
 from st_xling.utils.nearest import retrieval_accuracy
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules.transformer import Transformer
 
-from st_xling.models.adapters import has_adapters
+from st_xling.models.lora import has_adapters
 from st_xling.models.slim.count_tokens import count_tokens, token_ids
 from st_xling.models.slim.cut_weights import check_encoder, config_ids, cut_weights
 from st_xling.models.slim.kept_tokens import kept_tokens
@@ -123,7 +123,7 @@ def _encoders(model: SentenceTransformer) -> list[Transformer]:
     if has_adapters(model):
         raise ValueError(
             "the model has adapters that are not merged: merge them first, with "
-            "st_xling.models.adapters.merge_adapters, or train without --lora-keep."
+            "st_xling.models.lora.merge_adapters, or train without --lora-keep."
         )
     found = [module for module in model.modules() if isinstance(module, Transformer)]
     if not found or any(each.tokenizer is None for each in found):

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from sentence_transformers.base.modules import Dense, Normalize
 from torch import Tensor, nn
 
-from st_xling.models.centre import Centre, Centring, fit_centring
+from st_xling.models.view import Centre, Centring, fit_centring
 
 Network = Literal["linear", "tanh", "relu", "two-layer"]
 

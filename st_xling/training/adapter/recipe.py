@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from st_xling.losses.siamese_contrastive import Distance, Negatives, check_options
-from st_xling.models.centre import Centre, check_centre
 from st_xling.models.load import Pooling
+from st_xling.models.view import Centre, check_centre
 from st_xling.training.adapter.network import Network, check_network
 from st_xling.training.recipe import TrainingOptions, check_training, training_options
 from st_xling.training.recipe_files import names_in, read_recipe

@@ -14,9 +14,9 @@ from sentence_transformers import SentenceTransformer
 
 from st_xling._version import __version__
 from st_xling.models import load_encoder, tiny_encoder
-from st_xling.models.adapters import has_adapters, merge_adapters
 from st_xling.models.layers import check_layer, cut_to_layer, layer_count
 from st_xling.models.load import st_model
+from st_xling.models.lora import has_adapters, merge_adapters
 from st_xling.training import processes
 from st_xling.training.adapter.layer_vectors import Column
 from st_xling.training.adapter.network import FittedAdapter
@@ -140,7 +140,7 @@ def stock_model(
     """The encoder cut to ``layer``, pooling, the adapter, and its centring: modules of sentence-transformers alone.
 
     Centred by language, ``encode(texts, task="zh")`` takes the mean of that language, ``encode`` the joint one; see
-    :meth:`~st_xling.models.centre.Centring.modules`.
+    :meth:`~st_xling.models.view.Centring.modules`.
     """
     cut = cut_to_layer(encoder, layer, pooling=recipe.model.pooling)
     stock = [*cut, *copy.deepcopy(fitted).stock_modules()]

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from st_xling.models.centre import Centre
 from st_xling.models.load import Pooling
+from st_xling.models.view import Centre
 from st_xling.training.adapter.fit import Fit, fit_adapter, languages_of
 from st_xling.training.adapter.layer_vectors import Column
 from st_xling.training.adapter.network import centred

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from st_xling.data.reranking.labelled import KEY_COLUMNS
+from st_xling.data.reranking.pairs import KEY_COLUMNS
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -16,7 +16,7 @@ def meaning_keys(pairs: Dataset, rows: Dataset) -> np.ndarray | None:
     """Keys of each row's texts, shared by translations; ``None`` where ``pairs`` have none.
 
     Args:
-        pairs: Labelled pairs, with :data:`~st_xling.data.reranking.labelled.KEY_COLUMNS` if they were aligned.
+        pairs: Labelled pairs, with :data:`~st_xling.data.reranking.pairs.KEY_COLUMNS` if they were aligned.
         rows: Made of them for a loss: a column ``query``, the others passages.
     Returns:
         A text that stands for two meanings (``Taxi`` in two languages) has the key of the last.

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from st_xling.data.reranking.labelled import PAIR_COLUMNS
+from st_xling.data.reranking.pairs import PAIR_COLUMNS
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from st_xling.data.reranking.candidate_pool import pool_texts
+from st_xling.data.reranking.pools import pool_texts
 from st_xling.training.leak_check import OnLeak, check_leaks
 from st_xling.training.reranker.stages import Stage
 

@@ -10,8 +10,8 @@ from sentence_transformers import CrossEncoder
 from sentence_transformers.base.evaluation import BaseEvaluator
 
 from st_xling._version import __version__
-from st_xling.data.reranking.labelled import PAIR_COLUMNS
-from st_xling.models.cross_encoder_heads import replace_head
+from st_xling.data.reranking.pairs import PAIR_COLUMNS
+from st_xling.models.cross_encoder import replace_head
 from st_xling.models.load import st_model
 from st_xling.models.lora import require_peft
 from st_xling.training import processes

@@ -161,7 +161,7 @@ def _trainer(
         for loss, given in recipe.losses.items()
     }
     total = build_loss(dataclasses.replace(recipe, losses=chosen), encoder, token_ids=[set(), set()])
-    loss = TermByTermLoss(encoder, total._terms())
+    loss = TermByTermLoss(encoder, total.term_list())
     weights = scheduled_weights(recipe, loss)
     # The epochs of a stream are not known to the host, so they are counted out here.
     options = dataclasses.replace(recipe.training, max_steps=total_steps(recipe.training, sources.rows))

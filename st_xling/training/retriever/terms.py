@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from st_xling.losses.combined import CombinedLoss
+from st_xling.losses.base import CombinedLoss
 
 
 class TermByTermLoss(CombinedLoss):
@@ -26,7 +26,7 @@ class TermByTermLoss(CombinedLoss):
         columns = list(sentence_features)
         self.check_columns(len(columns))
         components: dict[str, Tensor] = {}
-        for name, term in zip(self.names, self._terms()):
+        for name, term in zip(self.names, self.term_list()):
             if self.only in (None, name):
                 seen = columns if term.columns is None else [columns[column] for column in term.columns]
                 components[name] = term.weight * term.loss([dict(column) for column in seen], labels)

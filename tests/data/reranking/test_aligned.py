@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from datasets import Dataset
 
-from st_xling.data.reranking.aligned import AlignedPairs
+from st_xling.data.reranking.pairs import AlignedPairs
 from st_xling.data.reranking.strategies import STRATEGIES
 from st_xling.data.reranking.xpi import xpi_pairs
 from tests.data.reranking.aligned_sentences import PASSAGES, QUERIES, by_hand, numbered
@@ -32,7 +32,7 @@ def test_columns_of_data_sets_and_arrays_will_do() -> None:
 
 
 def test_sides_of_unequal_length_name_language_and_lengths() -> None:
-    with pytest.raises(ValueError, match=r"sides of zh differ in length: 3 queries, 4 passages"):
+    with pytest.raises(ValueError, match=r"zh differ in length: 3 queries, 4 passages"):
         AlignedPairs(
             {"en": QUERIES["en"], "zh": QUERIES["zh"][:3]}, {"en": PASSAGES["en"], "zh": PASSAGES["zh"]}, [1] * 4
         )

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.data.reranking.aligned import AlignedPairs
-from st_xling.data.reranking.candidate_pool import CandidatePool
-from st_xling.data.reranking.candidate_pools import candidate_pools
-from st_xling.data.reranking.labelled_pools import pools_of_pairs
+from st_xling.data.reranking.pairs import AlignedPairs
+from st_xling.data.reranking.pools import CandidatePool, candidate_pools, pools_of_pairs
 from tests.data.reranking.aligned_sentences import PASSAGES, QUERIES, by_hand, numbered
 
 CODES = ("en", "zh", "ar", "th")

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from st_xling.data.reranking.insurance_qa import read_insurance_qa
-from st_xling.data.reranking.pair_specs import load_pair_specs
-from st_xling.data.reranking.pool_specs import load_pool_specs
+from st_xling.data.reranking.specs import load_pair_specs, load_pool_specs
 from tests.data.reranking.insurance_files import ANSWERS, CHINESE, ENGLISH, POOLS, TRUTHS, write_translation, write_v2
 
 

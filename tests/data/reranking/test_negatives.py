@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from st_xling.data.leak_key import leak_key
-from st_xling.data.reranking.aligned import AlignedPairs
-from st_xling.data.reranking.draw_apart import draw_apart
-from st_xling.data.reranking.negatives import draw_negatives, with_negatives
-from st_xling.data.reranking.same_text import joined_classes, same_text_classes
+from st_xling.data.reranking.negatives import draw_apart, draw_negatives, with_negatives
+from st_xling.data.reranking.pairs import AlignedPairs, joined_classes, same_text_classes
 from tests.data.reranking.aligned_sentences import by_hand, numbered
 
 

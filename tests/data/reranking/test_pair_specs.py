@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from st_xling.data.reranking.pair_forms import is_pair_spec
-from st_xling.data.reranking.pair_specs import load_pair_specs
-from st_xling.data.reranking.pool_specs import load_pool_specs
-from st_xling.data.reranking.xpi_specs import load_xpi_specs
+from st_xling.data.reranking.specs import is_pair_spec, load_pair_specs, load_pool_specs, load_xpi_specs
 from tests.data.reranking.aligned_sentences import PASSAGES, QUERIES, question, squad
 
 CODES = ("en", "zh", "ar")

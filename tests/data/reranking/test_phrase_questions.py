@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from st_xling.data.phrasebook import phrase_passages
-from st_xling.data.reranking.judging_texts import load_judging_texts
-from st_xling.data.reranking.pair_forms import read_pair_specs
-from st_xling.data.reranking.pair_specs import load_pair_specs
-from st_xling.data.reranking.pool_specs import load_pool_specs
 from st_xling.data.reranking.question_answering import QuestionAnswering
-from st_xling.data.reranking.xpi_specs import load_xpi_specs
+from st_xling.data.reranking.specs import (
+    load_judging_texts,
+    load_pair_specs,
+    load_pool_specs,
+    load_xpi_specs,
+    read_pair_specs,
+)
 
 BOTH = ["en=phrasebook?size=20", "zh=phrasebook?size=20"]
 

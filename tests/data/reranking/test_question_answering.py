@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from st_xling.data.reranking.question_answering import QuestionAnswering
-from st_xling.data.reranking.question_files import read_question_answering
+from st_xling.data.reranking.question_answering import QuestionAnswering, read_question_answering
 from tests.data.reranking.aligned_sentences import PASSAGES, QUERIES, question, squad
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from st_xling.data.reranking.retrieval_files import read_retrieval
+from st_xling.data.reranking.pools import read_retrieval
 from tests.data.reranking.aligned_sentences import PASSAGES, QUERIES
 
 

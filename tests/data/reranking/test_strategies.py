@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.data.reranking.aligned import AlignedPairs
-from st_xling.data.reranking.labelled import KEY_COLUMNS, PAIR_COLUMNS
+from st_xling.data.reranking.pairs import KEY_COLUMNS, PAIR_COLUMNS, AlignedPairs
 from st_xling.data.reranking.strategies import STRATEGIES, cascade, merged, mixed
 from tests.data.reranking.aligned_sentences import by_hand, numbered
 

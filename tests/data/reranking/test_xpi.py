@@ -11,10 +11,9 @@ from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.data.reranking.parallel_pools import parallel_pools
-from st_xling.data.reranking.shares import even_counts, share_counts, spread
-from st_xling.data.reranking.thinned import thinned
-from st_xling.data.reranking.xpi import xpi_pairs, xpi_pairs_from_parallel
+from st_xling.data.reranking.question_answering import share_counts
+from st_xling.data.reranking.strategies import even_counts, spread
+from st_xling.data.reranking.xpi import drop_words, parallel_pools, xpi_pairs, xpi_pairs_from_parallel
 from tests.data.reranking.aligned_sentences import PASSAGES, by_hand, numbered
 
 CODES = ("en", "zh", "ar", "th")
@@ -161,12 +160,12 @@ def test_parallel_text_that_cannot_serve_is_refused() -> None:
 
 @pytest.mark.parametrize("text", [text for code in PASSAGES for text in PASSAGES[code]] + ["Él cree que la cafe\u0301"])
 def test_thinning_leaves_out_whole_words_or_characters(text: str) -> None:
-    thin = thinned(text, np.random.default_rng(0))
+    thin = drop_words(text, np.random.default_rng(0))
     assert thin != text and thin.strip()
     left = iter(text)
     assert all(character in left for character in thin), "what is left stands in its old order"
     assert not any("\u0300" <= character <= "\u036f" for character in thin[:1])
-    assert thinned("Nein", np.random.default_rng(0)) == "Nein"
+    assert drop_words("Nein", np.random.default_rng(0)) == "Nein"
 
 
 def test_the_development_set_asks_for_translations_in_the_other_language() -> None:

@@ -9,8 +9,7 @@ from datasets import Dataset
 from sentence_transformers.cross_encoder.evaluation import CrossEncoderRerankingEvaluator
 
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.data.reranking.aligned import AlignedPairs
-from st_xling.data.reranking.labelled import labelled_dataset
+from st_xling.data.reranking.pairs import AlignedPairs, labelled_dataset
 from st_xling.data.reranking.strategies import STRATEGIES
 from st_xling.training.reranker.recipe_files import load_cross_encoder_recipe
 from st_xling.training.reranker.run import train_cross_encoder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from datasets import Dataset
 
-from st_xling.data.reranking.labelled import labelled_dataset
+from st_xling.data.reranking.pairs import labelled_dataset
 from st_xling.training.reranker.loss_rows import loss_rows
 
 ROWS = [  # query, passage, label, the two languages

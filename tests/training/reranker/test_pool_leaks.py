@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from st_xling.data import LeakError
-from st_xling.data.reranking.candidate_pool import CandidatePool, pool_texts
+from st_xling.data.reranking.pools import CandidatePool, pool_texts
 from st_xling.data.reranking.strategies import merged
 from st_xling.evaluation import RerankingEvaluator
 from st_xling.training.reranker.pool_leaks import check_pool_leaks

@@ -15,8 +15,8 @@ from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncode
 from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 from torch.utils.data import DataLoader
 
-from st_xling.models.adapters import has_adapters
 from st_xling.models.cross_encoder import tiny_cross_encoder
+from st_xling.models.lora import has_adapters
 from st_xling.training import NotFiniteError
 from st_xling.training.reranker.ranking_losses import loss_names
 from st_xling.training.reranker.recipe_files import load_cross_encoder_recipe

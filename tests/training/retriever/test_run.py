@@ -54,7 +54,7 @@ def losses(model: Any, kind: type | None = None) -> Any:
         + 0.5 * SemanticContrastiveLoss(model).on(2, 3)
         + 0.25 * LanguageContrastiveLoss(model).on(4, 5, 6)
     )
-    return total if kind is None else kind(model, total._terms())
+    return total if kind is None else kind(model, total.term_list())
 
 
 def gradients(model: Any) -> dict[str, torch.Tensor]:
