@@ -1,13 +1,12 @@
-"""What the evaluators of this room share: how they are called, how text is encoded, what figures are signed with."""
+"""What the evaluators share: how they are called, how text is encoded, what metrics are signed with."""
 
 from __future__ import annotations
 
 import csv
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sentence_transformers.base.evaluation import BaseEvaluator
@@ -17,14 +16,12 @@ from st_xling.utils.signature import sign
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.base.model import BaseModel
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Figures:
-    """What an evaluator found.
+class Metrics(NamedTuple):
+    """What an evaluator measured.
 
     Attributes:
         metrics: By key, without the evaluator's name before it.
@@ -38,7 +35,7 @@ class Figures:
 
 
 class SignedEvaluator(BaseEvaluator):
-    """An evaluator whose figures carry a signature; subclasses give it, and what they find: :meth:`figures`.
+    """An evaluator whose metrics carry a signature; subclasses define it, and what is measured: :meth:`measure`.
 
     Args:
         name: Prefix of the metrics and, where nothing else is said, name of the data in the signature.
@@ -80,36 +77,42 @@ class SignedEvaluator(BaseEvaluator):
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
     ) -> dict[str, float]:
-        """Judge a model; see the class for the keys.
+        """Evaluate a model; see the class for the keys.
 
         Args:
-            model: Anything with the host's ``model_card_data``, and ``encode`` or what a cross-encoder has.
+            model: Anything with sentence-transformers' ``model_card_data``, and ``encode`` or what a cross-encoder has.
             output_path: Folder for the CSV; none is written without it.
             epoch: Epoch for the CSV and the card; -1 outside training.
             steps: Steps within the epoch; -1 at its end.
         """
         self.joint_mean = False
-        found = self.figures(model)
+        metrics, head, rows = self.measure(model)
         if output_path is not None and self.write_csv:
-            rows = ([epoch, steps, *row] for row in found.rows)
-            self.append_csv(output_path, ["epoch", "steps", *found.head], rows)
-        return self.keep(found.metrics, model, epoch, steps)
+            path = Path(output_path) / self.csv_file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            is_new = not path.is_file()
+            with path.open("a", newline="", encoding="utf-8") as file:
+                lines = [["epoch", "steps", *head]] if is_new else []
+                csv.writer(file).writerows([*lines, *([epoch, steps, *row] for row in rows)])
+        metrics = self.prefix_name_to_metrics(metrics, self.name)
+        logger.info("%s %.4f (%s)", self.primary_metric, metrics[str(self.primary_metric)], self.signature)
+        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
+        return metrics
 
-    def figures(self, model: Any) -> Figures:
-        """What is found of ``model``, without storing it anywhere."""
+    def measure(self, model: Any) -> Metrics:
+        """What is measured of ``model``, without storing it anywhere."""
         raise NotImplementedError
 
     @property
     def signature(self) -> str:
-        """What a figure depends on besides the model."""
+        """What a metric depends on besides the model."""
         raise NotImplementedError
 
-    def sign(self, *parts: str, data: str) -> str:
-        """A signature of ``parts``, the dimensions that are looked at, :attr:`view`, the data (``name@sha8``) and our
-        version."""
-        cut = [] if self.truncate_dim is None else [f"dim:{self.truncate_dim}"]
-        joint = ["centre:joint"] if self.joint_mean else []
-        return sign(*parts, *joint, *cut, data=data, view=self.view)
+    def sign(self, *names: str, data: str, **parts: Any) -> str:
+        """A signature, see :func:`~st_xling.utils.signature.sign`, with the dimensions that are looked at and
+        :attr:`view`."""
+        centre = "joint" if self.joint_mean else None
+        return sign(*names, **parts, centre=centre, dim=self.truncate_dim, data=data, view=self.view)
 
     def encode_columns(
         self, model: SentenceTransformer, columns: Sequence[Sequence[str]], languages: Sequence[str | None]
@@ -131,24 +134,6 @@ class SignedEvaluator(BaseEvaluator):
             show_progress_bar=self.show_progress_bar,
             truncate_dim=self.truncate_dim,
         )
-
-    def append_csv(self, folder: str | Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Add rows to the CSV file in ``folder``, and the head where the file is new."""
-        path = Path(folder) / self.csv_file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        is_new = not path.is_file()
-        with path.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            if is_new:
-                writer.writerow(head)
-            writer.writerows(rows)
-
-    def keep(self, metrics: dict[str, float], model: BaseModel, epoch: int, steps: int) -> dict[str, float]:
-        """The metrics under the evaluator's prefix, as the model's card has them from now on."""
-        metrics = self.prefix_name_to_metrics(metrics, self.name)
-        logger.info("%s %.4f (%s)", self.primary_metric, metrics[str(self.primary_metric)], self.signature)
-        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
-        return metrics
 
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model card."""

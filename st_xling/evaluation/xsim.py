@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from st_xling.mining.xsim import xsim
 from st_xling.models.view import encode_once, language_tasks
 from st_xling.utils.signature import sha8, sign
+from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -19,8 +20,8 @@ class XsimReport:
     """Error rates, fractions in [0, 1]; lower is better.
 
     Attributes:
-        errors: Language → (to English, from English), or whatever the two sides of its pairs are.
-        signature: What the figures depend on besides the model.
+        errors: Language → (to English, from English), or whatever the two languages of its pairs are.
+        signature: What the error rates depend on besides the model.
     """
 
     errors: dict[str, tuple[float, float]]
@@ -34,11 +35,8 @@ class XsimReport:
 
     def table(self) -> str:
         """One row a language, then the average; percent with two decimals."""
-        width = max(len("language"), *map(len, self.errors))
-        lines = [f"{'language':<{width}}  to en %  from en %"]
-        rows = [f"{name:<{width}}  {100 * to:7.2f}  {100 * back:9.2f}" for name, (to, back) in self.errors.items()]
-        to, back = self.mean
-        return "\n".join([*lines, *rows, "-" * len(lines[0]), f"{'all':<{width}}  {100 * to:7.2f}  {100 * back:9.2f}"])
+        rows = [[name, 100 * to, 100 * back] for name, (to, back) in {**self.errors, "all": self.mean}.items()]
+        return format_table(["language", "to en %", "from en %"], rows, decimals=2, summary=True)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -78,11 +76,11 @@ def xsim_by_language(
         raise ValueError("pairs must hold at least one language: got none; pass e.g. {'deu': (german, english)}.")
     errors = {}
     without_mean = False
-    for language, sides in pairs.items():
+    for language, columns in pairs.items():
         tasks, joint = language_tasks(model, (language, "eng"))
         without_mean |= joint
         source, target = encode_once(
-            model, sides, tasks=tasks, batch_size=batch_size, show_progress_bar=show_progress_bar
+            model, columns, tasks=tasks, batch_size=batch_size, show_progress_bar=show_progress_bar
         )
         try:
             to_english = xsim(source, target, margin=margin, k=k).error_rate
@@ -91,13 +89,13 @@ def xsim_by_language(
             raise ValueError(f"{language}: {error}") from error
     signature = sign(
         "xsim",
-        f"languages:{','.join(pairs)}",
-        "direction:both",
-        f"margin:{margin}",
-        f"k:{k}",
-        "ties:index",
-        *(["centre:joint"] if without_mean else []),
-        data=f"{name}@{sha8([[language, *map(list, sides)] for language, sides in pairs.items()])}",
+        languages=pairs,
+        direction="both",
+        margin=margin,
+        k=k,
+        ties="index",
+        centre="joint" if without_mean else None,
+        data=f"{name}@{sha8([[language, *map(list, columns)] for language, columns in pairs.items()])}",
         view=view,
     )
     return XsimReport(errors, signature)

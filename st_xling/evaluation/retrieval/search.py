@@ -1,16 +1,22 @@
-"""Dense search by sentence-transformers' evaluator, over a corpus that is read as it is embedded."""
+"""Passages for queries: by sentence-transformers, over a corpus that is read as it is embedded, and by BM25."""
 
 from __future__ import annotations
 
+import logging
+import re
+import unicodedata
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 from torch import Tensor
+from tqdm.auto import tqdm
 
 from st_xling.evaluation.retrieval.measures import Rankings
 from st_xling.evaluation.retrieval.pool import RetrievalPool
 from st_xling.models.view import Centring, centred_model, language_tasks, saved_centring
+from st_xling.utils.extras import require
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -18,6 +24,22 @@ if TYPE_CHECKING:
 #: Scores of a chunk of passages for all queries, and passages of a chunk, held at a time.
 CHUNK_SCORES = 2**23
 CHUNK_PASSAGES = 8192
+
+# Thai, Lao, Burmese, Khmer, kana, Han; and Hangul, which has spaces, but whose particles grow on to its words. Lucene's
+# CJK analyser takes pairs of characters there, too.
+_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+_RUN = re.compile(rf"([{_UNSPACED}]+)|[^\s{_UNSPACED}]+")
+
+
+class _WordCharacters(dict[int, int]):
+    """A table for ``str.translate`` that looks each character up once: letters, marks and numbers stay."""
+
+    def __missing__(self, code: int) -> int:
+        kept = self[code] = code if unicodedata.category(chr(code))[0] in "LMN" else ord(" ")
+        return kept
+
+
+_WORD_CHARACTERS = _WordCharacters()
 
 
 class DenseSearch(InformationRetrievalEvaluator):
@@ -125,3 +147,71 @@ class DenseSearch(InformationRetrievalEvaluator):
             vectors: Any = super().embed_inputs(one, [texts[place] for place in places], **options)
             rows |= dict(zip(places, vectors))
         return torch.stack([rows[place] for place in range(len(texts))])
+
+
+class Bm25:
+    """An index of a pool's passages; the terms of all passages are in memory, their texts are not.
+
+    Args:
+        pool: Queries and passages.
+        k1: How soon more of a term adds nothing.
+        b: How much long passages are held back; with ``k1`` the defaults of Anserini, whose BM25 Mr.TyDi reports.
+        show_progress_bar: Whether to show one.
+    Raises:
+        ValueError: If bm25s is not installed, or no passage holds a word.
+    """
+
+    def __init__(
+        self, pool: RetrievalPool, *, k1: float = 0.9, b: float = 0.4, show_progress_bar: bool = False
+    ) -> None:
+        bm25s = require("bm25s", "BM25")
+        logging.getLogger("bm25s").setLevel(logging.WARNING)  # it logs every step, whatever the level above it
+        tokenization = require("bm25s.tokenization", "BM25")
+        self.pool = pool
+        self.settings = f"bm25s,lucene,k1={k1:g},b={b:g}"
+        self.vocabulary: dict[str, int] = {}
+        number = self.vocabulary
+        passages = tqdm(pool.passages, desc="BM25", unit="passage", disable=not show_progress_bar, leave=False)
+        ids = [[number.setdefault(term, len(number)) for term in words(text)] for text in passages]
+        if not number:
+            raise ValueError(f"BM25 needs passages with words: the {len(ids):,} passages of {pool.name} hold none.")
+        self.index: Any = bm25s.BM25(method="lucene", k1=k1, b=b)
+        self.index.index(tokenization.Tokenized(ids=ids, vocab=dict(number)), show_progress=False)
+        order = sorted(range(len(pool.passage_ids)), key=pool.passage_ids.__getitem__)
+        self.places = np.empty(len(order), dtype=np.int64)  # of each passage when ids are in order
+        self.places[order] = np.arange(len(order))
+
+    def search(self, k: int = 100) -> Rankings:
+        """The best passages of each query that share a term with it, best first; equal scores in the order of ids."""
+        return {query.id: self._hits(query.text, k) for query in self.pool.queries}
+
+    def _hits(self, query: str, k: int) -> list[tuple[str, float]]:
+        terms = [self.vocabulary[term] for term in words(query) if term in self.vocabulary]
+        if not terms:
+            return []
+        scores = np.asarray(self.index.get_scores_from_ids(terms))
+        rows = np.flatnonzero(scores > 0)
+        if len(rows) > k:  # fewer to sort; all that equal the last one stay, since ids decide between them
+            least = np.partition(scores[rows], -k)[-k]
+            rows = rows[scores[rows] >= least]
+        best = rows[np.lexsort((self.places[rows], -scores[rows]))][:k]
+        return [(self.pool.passage_ids[row], float(scores[row])) for row in best]
+
+
+def words(text: str) -> list[str]:
+    """The terms of a text, in order.
+
+    Args:
+        text: Any script; taken in compatibility form (NFKC) and without case.
+    Example:
+        >>> words("Wo liegt Hanoi?"), words("河内在哪里")
+        (['wo', 'liegt', 'hanoi'], ['河内', '内在', '在哪', '哪里'])
+    """
+    terms: list[str] = []
+    for match in _RUN.finditer(unicodedata.normalize("NFKC", text).casefold().translate(_WORD_CHARACTERS)):
+        run = match[0]
+        if match[1] and len(run) > 1:
+            terms += [run[place : place + 2] for place in range(len(run) - 1)]
+        else:
+            terms.append(run)
+    return terms
