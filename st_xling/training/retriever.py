@@ -20,7 +20,7 @@ from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.sentence_transformer.modules import Router
 from torch import Tensor
 
-from st_xling.data.retrieval.question_tables import negative_columns
+from st_xling.data.retrieval.training_text import negative_columns
 from st_xling.data.stream_mixture import mix_streams
 from st_xling.data.text_columns import column_texts
 from st_xling.losses.base import CombinedLoss

@@ -22,8 +22,7 @@ from st_xling.training.saving import save_run
 from st_xling.utils import distributed
 
 if TYPE_CHECKING:
-    from st_xling.data.leak import Texts
-    from st_xling.data.leak_report import LeakReport
+    from st_xling.data.leak import LeakReport, Texts
 
 # XLM-R has 250,002 pieces, 24 layers, 1,024 dimensions and 512 positions.
 _LARGEST_TINY = {"vocabulary": 1_000_000, "layers": 200, "hidden_size": 16_384, "heads": 16_384, "max_length": 65_536}
