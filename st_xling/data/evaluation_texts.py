@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from st_xling.data.bucc import read_bucc
 from st_xling.data.language_texts import read_texts
 from st_xling.data.phrasebook_spec import is_phrasebook
-from st_xling.data.retrieval.specs import load_retrieval_specs, parse_retrieval_spec
+from st_xling.data.retrieval.retrieval_set import load_retrieval_specs, parse_retrieval_spec
 from st_xling.data.spec_options import free_name
 from st_xling.data.specs import load_data_specs
 from st_xling.data.tatoeba import read_tatoeba

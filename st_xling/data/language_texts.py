@@ -87,7 +87,7 @@ def language_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) -> lis
 
 def _one_language(language: str, location: str, skip_bad_lines: bool) -> LanguageTexts:
     if is_phrasebook(location):
-        from st_xling.data.retrieval.others import read_others
+        from st_xling.data.retrieval.training_text import read_others
 
         book = read_others(location, language=language)
         return LanguageTexts(language, (language,), len(book), book)
