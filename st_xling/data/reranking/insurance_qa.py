@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from st_xling.data.faults import FaultLog, read_lines
-from st_xling.data.reranking.pairs import AlignedPairs
+from st_xling.data.reranking.pairs import AlignedPairs, pick
 from st_xling.data.reranking.pools import CandidatePools, candidate_pools
 from st_xling.utils.text import read_bytes
 
@@ -58,7 +58,7 @@ class PooledQuestions:
         chosen = [int(row) for row in rows]
         return replace(
             self,
-            queries={code: [texts[row] for row in chosen] for code, texts in self.queries.items()},
+            queries=pick(self.queries, chosen),
             relevant=[self.relevant[row] for row in chosen],
             candidates=[self.candidates[row] for row in chosen],
             query_ids=[self.query_ids[row] for row in chosen],
@@ -85,11 +85,8 @@ class PooledQuestions:
             rows += [(row, number, 1) for number in right] + [(row, others[place], 0) for place in drawn.tolist()]
         if not rows:
             raise ValueError(f"expected pools with ground truths to train on: got none in {len(self):,} questions.")
-        return AlignedPairs(
-            {code: [texts[row] for row, _, _ in rows] for code, texts in self.queries.items()},
-            {code: [texts[number] for _, number, _ in rows] for code, texts in self.passages.items()},
-            [label for _, _, label in rows],
-        )
+        questions, answers, labels = map(list, zip(*rows))
+        return AlignedPairs(pick(self.queries, questions), pick(self.passages, answers), labels)
 
     def pools(self, **options: Any) -> CandidatePools:
         """Pools to test on; options as of :meth:`QuestionAnswering.pools`."""

@@ -15,7 +15,7 @@ import numpy as np
 from st_xling.data.leak_key import text_hashes
 from st_xling.data.phrasebook_spec import PASSAGES, parse_phrasebook
 from st_xling.data.reranking.negatives import draw_apart
-from st_xling.data.reranking.pairs import AlignedPairs, same_text_classes
+from st_xling.data.reranking.pairs import AlignedPairs, pick, same_text_classes
 from st_xling.data.reranking.pools import CandidatePools, candidate_pools
 from st_xling.data.squad_form import SquadFile, read_squad
 
@@ -101,7 +101,7 @@ class QuestionAnswering:
         chosen = list(rows)
         return replace(
             self,
-            questions={code: [texts[row] for row in chosen] for code, texts in self.questions.items()},
+            questions=pick(self.questions, chosen),
             question_ids=[self.question_ids[row] for row in chosen],
             question_passages=[self.question_passages[row] for row in chosen],
         )
@@ -117,8 +117,8 @@ class QuestionAnswering:
             raise ValueError(f"expected articles with questions: got {len(chosen)} articles without any; take more.")
         return replace(
             self,
-            questions={code: [texts[row] for row in questions] for code, texts in self.questions.items()},
-            passages={code: [texts[row] for row in shown] for code, texts in self.passages.items()},
+            questions=pick(self.questions, questions),
+            passages=pick(self.passages, shown),
             question_ids=[self.question_ids[row] for row in questions],
             question_passages=[places[self.question_passages[row]] for row in questions],
             passage_ids=[self.passage_ids[row] for row in shown],
@@ -162,11 +162,8 @@ class QuestionAnswering:
         )
         queries = np.concatenate([questions, np.repeat(questions, negatives_per_positive)]).tolist()
         passages = np.concatenate([own, drawn.ravel()]).tolist()
-        return AlignedPairs(
-            {code: [texts[row] for row in queries] for code, texts in self.questions.items()},
-            {code: [texts[row] for row in passages] for code, texts in self.passages.items()},
-            [1] * len(questions) + [0] * drawn.size,
-        )
+        labels = [1] * len(questions) + [0] * drawn.size
+        return AlignedPairs(pick(self.questions, queries), pick(self.passages, passages), labels)
 
     def pools(self, **options: Any) -> CandidatePools:
         """Pools to test on: all paragraphs of this set for each question.

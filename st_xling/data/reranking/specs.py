@@ -128,13 +128,10 @@ def load_pair_specs(
     dev = list(dev or ())
     parts = cut_pairs(data, 0.0 if dev else dev_share, test_share, seed)
     train = parts["train"]
-    drawn = 1 if negatives_per_positive is None else negatives_per_positive
-    if not isinstance(train, AlignedPairs):
-        pairs = train.aligned_pairs(negatives_per_positive=drawn, hard_negatives=hard_negatives, seed=seed)
-    else:
-        if negatives_per_positive is None and 0 in train.labels:
-            drawn = 0
-        pairs = with_negatives(train, negatives_per_positive=drawn, hard_negatives=hard_negatives, seed=seed)
+    if negatives_per_positive is None:
+        negatives_per_positive = 0 if isinstance(train, AlignedPairs) and 0 in train.labels else 1
+    options = {"negatives_per_positive": negatives_per_positive, "hard_negatives": hard_negatives, "seed": seed}
+    pairs = with_negatives(train, **options) if isinstance(train, AlignedPairs) else train.aligned_pairs(**options)
     if dev:
         return PairData(pairs, load_pool_specs(dev, phrasebook_split="dev", seed=seed))
     return PairData(pairs, pools_of(parts["dev"], seed=seed) if "dev" in parts else None)
@@ -173,6 +170,12 @@ def load_pool_specs(
     specs = list(specs)
     places = parse_pair_specs(specs)
     paths = places.paths
+    of_pools: dict[str, Any] = {
+        "query_languages": query_languages,
+        "max_candidates": max_candidates,
+        "without_relevant": without_relevant,
+        "seed": seed,
+    }
     # One folder that is not InsuranceQA holds a retrieval set.
     if len(paths) == 1 and (folder := next(iter(paths.values()))).is_dir() and not places.has_splits:
         options = dict(places.options)
@@ -181,16 +184,7 @@ def load_pool_specs(
             raise ValueError(f"{specs[0]}: {', '.join(options)} is for folders of InsuranceQA; leave it out.")
         if split or passage_languages:
             raise ValueError(f"{folder} is a test set as it stands: it takes no split and no passage languages.")
-        return read_retrieval(
-            folder,
-            language=next(iter(paths)),
-            query_languages=query_languages,
-            max_candidates=max_candidates,
-            without_relevant=without_relevant,
-            sample=sample,
-            seed=seed,
-            **options,
-        )
+        return read_retrieval(folder, language=next(iter(paths)), sample=sample, **of_pools, **options)
     data = read_pair_specs(specs, split=split or phrasebook_split)
     # What comes without splits of its own is cut as in training, so that the part is the one that was left out there.
     if split is not None and not places.has_splits:
@@ -198,14 +192,7 @@ def load_pool_specs(
         if split not in parts:
             raise ValueError(f"expected a split out of {', '.join(parts)}: got {split!r}; give it a share above 0.")
         data = parts[split]
-    return pools_of(
-        data,
-        query_languages=query_languages,
-        passage_languages=passage_languages,
-        max_candidates=max_candidates,
-        without_relevant=without_relevant,
-        seed=seed,
-    )
+    return pools_of(data, passage_languages=passage_languages, **of_pools)
 
 
 @dataclass(frozen=True)
