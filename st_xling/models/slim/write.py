@@ -48,7 +48,7 @@ class SlimFolder(LockedFolder):
             shutil.rmtree(self.path, ignore_errors=True)
         super().__exit__(*exception)
 
-    def _claim(self) -> None:
+    def _prepare(self) -> None:
         if self._old.is_dir() and _is_free(self.out):
             self._old.replace(self.out)
         elif self._old.is_dir() and KEY not in read_json_object(self.out / "results.json"):
