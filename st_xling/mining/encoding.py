@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
-from st_xling.mining.find import check_engine
+from st_xling.mining.search.find import check_engine
 from st_xling.mining.store import EmbeddingStore, Header, check_format
 from st_xling.mining.store_writer import StoreWriter
 from st_xling.mining.text import (
@@ -123,7 +123,7 @@ def encode(
         else:
             load = partial(_load, model) if isinstance(model, str) else _share(encoder)
             if engine == "ray":
-                from st_xling.mining.ray.encoding import embed_on_ray
+                from st_xling.mining.ray import embed_on_ray
 
                 pairs = embed_on_ray(load, todo, options)
             else:

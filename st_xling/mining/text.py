@@ -421,10 +421,6 @@ class PairLines(IndexedLines[list[str]]):
         source, target = (PairColumn(self, *side) for side in zip(columns, blank_rows))
         self.sides, self.sha256 = (source, target), digest.hexdigest()
 
-    @classmethod
-    def open(cls, path: str | Path, *, columns: tuple[int, int] = (0, 1)) -> PairLines:
-        return cls(path, columns=columns)
-
     def parse(self, raw: bytes, path: str, number: int) -> list[str]:
         return raw.decode("utf-8").split("\t")
 

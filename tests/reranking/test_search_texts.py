@@ -12,8 +12,8 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from st_xling.cli import main
 from st_xling.mining import encode, neighbours
-from st_xling.mining.search import nearest_rows as nearest_module
-from st_xling.mining.search.nearest_rows import nearest_rows
+from st_xling.mining.search import exact as nearest_module
+from st_xling.mining.search.exact import nearest_rows
 from st_xling.reranking.search_files import search_texts
 from tests.conftest import PAIRS
 from tests.reranking.conftest import LANGUAGES, write
@@ -33,7 +33,7 @@ def test_nearest_rows_are_those_of_a_full_search(monkeypatch: pytest.MonkeyPatch
     queries[3] = rows[100]
     expected = neighbours(queries, rows, k=20)[0]
     for block in (2**16, 333, 64, 7):
-        monkeypatch.setattr(nearest_module, "_ROWS", block)
+        monkeypatch.setattr(nearest_module, "_CORPUS_ROWS", block)
         found = nearest_rows(queries, rows, k=20)
         assert np.array_equal(found.indices, expected.indices)
         assert np.array_equal(found.similarities, expected.similarities)
