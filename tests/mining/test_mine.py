@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,16 +83,6 @@ def test_permuting_sentences_permutes_pairs(seed, margin, retrieval):
     assert set(as_list(one)) == {(score, int(rows[i]), int(columns[j])) for score, i, j in as_list(other)}
 
 
-def test_max_and_intersect_are_one_to_one_and_nested():
-    source, target = parallel(30, 20, seed=3)
-    maximal, both = mine(source, target), mine(source, target, retrieval="intersect")
-    for pairs in (maximal, both):
-        assert len(set(pairs.source_indices.tolist())) == len(set(pairs.target_indices.tolist())) == len(pairs)
-    assert len(mine(source, target, retrieval="forward")) == len(source)
-    assert len(mine(source, target, retrieval="backward")) == len(target)
-    assert len(both) <= len(maximal)
-
-
 def test_duplicates_compete_by_index():
     """Rows 0 and 1 are one sentence on either side: the first two meet, and (1, 1) is no candidate."""
     source, target = np.array([[1.0, 0], [1, 0], [0.6, 0.8]]), np.array([[1.0, 0], [1, 0], [0.6, 0.8]])
@@ -116,18 +105,6 @@ def test_opposite_neighbourhoods_are_not_mined():
     for retrieval in RETRIEVALS:
         assert len(mine(source, target, k=2, retrieval=retrieval)) == 0
     assert len(mine(source, target, k=2, margin="distance")) > 0
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_half_precision(dtype):
-    source, target = (torch.from_numpy(side).to(dtype) for side in parallel(12, 5, seed=0))
-    found = mine(source, target)
-    assert as_list(found) == as_list(mine(source.double().numpy(), target.double().numpy()))
-    assert np.isfinite(found.scores).all()
-
-
-def test_single_sentences():
-    assert as_list(mine(np.ones((1, 3)), np.ones((1, 3)), k=1)) == [(1.0, 0, 0)]
 
 
 @pytest.mark.parametrize(
