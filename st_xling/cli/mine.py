@@ -99,7 +99,7 @@ def encode(arguments: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         print(f"\nwhat is whole in {arguments.out} stands; the same command goes on from there.", file=sys.stderr)
         raise
-    replaced = sum(text["replaced_lines"] for text in store.manifest.texts)
+    replaced = sum(text.replaced_lines for text in store.manifest.texts)
     for count, what in ((replaced, "with replaced bytes"), (len(store.blank_rows), "without a sentence, kept")):
         if count:
             print(f"{count:,} lines {what}", file=sys.stderr)
