@@ -191,7 +191,7 @@ def _mine(
 
 
 def _by_language(metrics: dict[str, float], name: str) -> dict[str, dict[str, float]]:
-    from st_xling.evaluation.languages import resolve_languages
+    from st_xling.evaluation.tatoeba_data import resolve_languages
 
     return {
         language: {

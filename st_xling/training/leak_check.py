@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tqdm.auto import tqdm
 
-from st_xling.data.leak import drop_leaks, leaks
-from st_xling.data.leak_report import LeakReport, refuse_leaks
+from st_xling.data.leak import LeakReport, drop_leaks, leaks, refuse_leaks
 from st_xling.data.reranking.pools import pool_texts
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from datasets import Dataset, IterableDataset
 
 from st_xling.cli import main
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.data.retrieval.others import read_all_others
+from st_xling.data.retrieval.training_text import read_all_others
 from st_xling.data.samplers import LengthGroupedBatchSampler
 from st_xling.models import tiny_encoder
 from st_xling.training import TrainingOptions, load_recipe, mixture, train
