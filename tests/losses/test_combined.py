@@ -82,18 +82,6 @@ def test_weights_multiply_and_sums_stay_flat(make_model):
     assert not any(isinstance(term.loss, CombinedLoss) for term in loss.terms)
 
 
-def test_gradients_are_those_of_the_weighted_sum(make_model, features):
-    model = make_model()
-    ranking, rebuilding = TranslationRankingLoss(model), RepresentationTranslationLoss(model)
-    sum((0.3 * ranking + 2 * rebuilding)(features(model)).values()).backward()
-    together = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
-    model.zero_grad()
-    (0.3 * ranking(features(model))).backward()
-    (2 * rebuilding(features(model))).backward()
-    for name, gradient in together.items():
-        torch.testing.assert_close(dict(model.named_parameters())[name].grad, gradient, rtol=1e-4, atol=1e-6)
-
-
 def test_every_parameter_once_and_the_card_data(make_model):
     model = make_model()
     loss = TranslationRankingLoss(model, margin=0.2) + 0.5 * RepresentationTranslationLoss(model)
@@ -106,7 +94,7 @@ def test_every_parameter_once_and_the_card_data(make_model):
 
 @pytest.mark.parametrize("weight", [-0.1, float("nan"), float("inf")])
 def test_weights_must_be_finite_and_not_negative(make_model, weight):
-    with pytest.raises(ValueError, match="a loss weight must be a finite number, 0 or more"):
+    with pytest.raises(ValueError, match="loss weight .* got"):
         weight * TranslationRankingLoss(make_model())
 
 
@@ -123,8 +111,13 @@ def test_columns_the_data_lacks_are_named(make_model, features):
     with pytest.raises(ValueError, match="translation_ranking_2 looks at text column 3 .* gives 2"):
         loss(features(model))
     for wrong in ((0, 0), (-1, 0), ()):
-        with pytest.raises(ValueError, match="columns are distinct positions"):
-            TranslationRankingLoss(model).on(*wrong)
+        for build in (
+            lambda: TranslationRankingLoss(model).on(*wrong),  # noqa: B023
+            lambda: Recorder(model).on(0).on(*wrong),  # noqa: B023
+            lambda: Term(TranslationRankingLoss(model), 1.0, wrong),  # noqa: B023
+        ):
+            with pytest.raises(ValueError, match=r"distinct positions counted from 0: got \("):
+                build()
     with pytest.raises(ValueError, match="needs 2 text columns"):
         TranslationRankingLoss(model).on(0)
 
@@ -185,19 +178,6 @@ def test_wrappers_for_distributed_training_see_their_pass(make_model, features):
     loss.model = Wrapper()
     loss(features(model)).backward()
     assert calls == [1]
-
-
-@pytest.mark.parametrize("columns", [(-1, 0), (0, 0), ()])
-def test_columns_are_distinct_positions(make_model, columns):
-    model = make_model()
-    ways = (
-        lambda: Term(TranslationRankingLoss(model), 1.0, columns),
-        lambda: Recorder(model).on(*columns),
-        lambda: Recorder(model).on(0).on(*columns),
-    )
-    for build in ways:
-        with pytest.raises(ValueError, match=r"columns are distinct positions counted from 0: got \("):
-            build()
 
 
 def test_on_of_columns_that_on_left_out(make_model):

@@ -70,7 +70,7 @@ def test_equals_the_definition(make_model, features, pairs, architecture, layers
     assert loss(features(model)).item() == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("rows", [8, 5])
+@pytest.mark.parametrize("rows", [8, 5, 1])
 def test_both_directions_share_the_batch(make_model, features, rows):
     """Even rows rebuild targets, odd ones sources; the two means are averaged; the head is told the side."""
     model = make_model().double()
@@ -79,15 +79,8 @@ def test_both_directions_share_the_batch(make_model, features, rows):
     columns = features(model, slice(0, rows))
     to_target = definition(loss, columns, given=0, rebuilt=1, rows=range(0, rows, 2), language=[1] * rows)
     to_source = definition(loss, columns, given=1, rebuilt=0, rows=range(1, rows, 2), language=[0] * rows)
-    expected = (mean(to_target) + mean(to_source)) / 2
+    expected = (mean(to_target) + mean(to_source)) / 2 if rows > 1 else mean(to_target)
     assert loss(features(model, slice(0, rows))).item() == pytest.approx(expected, rel=1e-9)
-
-
-def test_both_directions_of_a_single_pair(make_model, features):
-    model = make_model().double()
-    both = RepresentationTranslationLoss(model, direction="both").double()
-    expected = mean(definition(both, features(model), given=0, rebuilt=1, rows=[0], language=[1]))
-    assert both(features(model, slice(0, 1))).item() == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_rebuilt_language_is_told_by_its_embedding(make_model, features):
@@ -126,15 +119,9 @@ def test_a_target_vocabulary_narrows_the_softmax(make_model, features, tied):
     assert loss(features(model)).item() == pytest.approx(expected, rel=1e-9)
     full = RepresentationTranslationLoss(model, tied=tied).double()
     assert full(features(model)).item() > loss(features(model)).item()
-
-
-def test_tokens_outside_the_vocabulary_are_not_scored(make_model, features):
-    model = make_model().double()
-    used = sorted(set(features(model)[1]["input_ids"].flatten().tolist()))[::2]
-    loss = RepresentationTranslationLoss(model, target_vocabulary=used).double()
-    expected = definition(loss, features(model), given=0, rebuilt=1, rows=range(8))
-    assert 0 < len(expected) < int(features(model)[1]["attention_mask"].sum()) - 8
-    assert loss(features(model)).item() == pytest.approx(mean(expected), rel=1e-9)
+    half = RepresentationTranslationLoss(model, target_vocabulary=used[::2], tied=tied).double()
+    scored = definition(half, features(model), given=0, rebuilt=1, rows=range(8))  # others are not scored
+    assert half(features(model)).item() == pytest.approx(mean(scored), rel=1e-9)
 
 
 def test_padding_and_the_other_column_do_not_matter(make_model, features):
@@ -171,18 +158,6 @@ def test_neither_cls_is_seen(make_model, features):
     assert loss.compute_loss(batch(1), None).item() != pytest.approx(untouched, rel=1e-9)
 
 
-def test_the_encoder_learns_through_the_source_states(make_model, features):
-    model = make_model()
-    loss = RepresentationTranslationLoss(model, tied=False)
-    loss(features(model)).backward()
-    parts = backbone(model)
-    assert parts.layers[-1].output.dense.weight.grad.abs().sum() > 0
-    assert loss.head.layers[0].output.dense.weight.grad.abs().sum() > 0
-    with torch.no_grad():
-        batch = [dict(model(column)) for column in features(model)]
-    assert not batch[0]["token_embeddings"].requires_grad
-
-
 def test_the_head_starts_as_a_copy_of_the_last_layers(make_model):
     model = make_model(layers=3)
     loss = RepresentationTranslationLoss(model, layers=2)
@@ -200,16 +175,6 @@ def test_dtypes_give_finite_gradients(make_model, features, dtype):
     value.backward()
     gradients = [p.grad for p in loss.parameters() if p.grad is not None]
     assert torch.isfinite(value) and all(torch.isfinite(gradient).all() for gradient in gradients)
-
-
-def test_autocast_gives_finite_gradients(make_model, features):
-    model = make_model()
-    loss = RepresentationTranslationLoss(model)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        value = loss(features(model))
-    value.backward()
-    assert value.item() == pytest.approx(loss(features(model)).item(), rel=0.05)
-    assert torch.isfinite(loss.head.vocabulary_head.bias.grad).all()
 
 
 @pytest.mark.parametrize(
@@ -239,17 +204,14 @@ def test_languages_without_language_columns(make_model, features):
         loss(features(model))
 
 
-def test_a_tokenizer_without_a_mask_token(make_model):
-    model = make_model()
-    model.tokenizer.mask_token = None
-    with pytest.raises(ValueError, match="representation translation needs a mask token"):
-        RepresentationTranslationLoss(model)
-
-
 def test_models_of_another_kind(make_model):
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
+    model = make_model()
+    model.tokenizer.mask_token = None
+    with pytest.raises(ValueError, match="representation translation needs a mask token"):
+        RepresentationTranslationLoss(model)
     static = SentenceTransformer(modules=[StaticEmbedding(make_model().tokenizer, embedding_dim=8)])
     with pytest.raises(ValueError, match="needs the token embeddings of a transformer encoder.*StaticEmbedding"):
         RepresentationTranslationLoss(static)
