@@ -56,8 +56,7 @@ def tatoeba(arguments: argparse.Namespace) -> None:
     The phrasebook needs no files; its test split is read unless ?split= says otherwise.
     """
     from st_xling.evaluation import TatoebaEvaluator, tatoeba_table
-    from st_xling.evaluation.english_pairs import load_english_pairs
-    from st_xling.evaluation.tatoeba_pairs import english_columns
+    from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
 
     check_keep(arguments)
     check_view(arguments)
@@ -136,7 +135,7 @@ def bucc(arguments: argparse.Namespace) -> None:
     """
     from st_xling.data.phrasebook_spec import is_phrasebook
     from st_xling.evaluation import BuccEvaluator, bucc_table
-    from st_xling.evaluation.bucc_thresholds import publishable_thresholds
+    from st_xling.evaluation.bucc import publishable_thresholds
 
     check_keep(arguments, publishes=True)
     check_view(arguments)
@@ -178,8 +177,7 @@ def xsim(arguments: argparse.Namespace) -> None:
     The phrasebook needs no files; its test split is read unless ?split= says otherwise.
     """
     from st_xling.evaluation import xsim_by_language
-    from st_xling.evaluation.english_pairs import load_english_pairs
-    from st_xling.evaluation.tatoeba_pairs import english_columns
+    from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
 
     check_keep(arguments)
     check_view(arguments)

@@ -65,7 +65,7 @@ def test_vowel_signs_and_accents_continue_a_word():
 
 
 def test_random_words_are_ids_that_the_encoder_has(make_model, features):
-    """A tokenizer may have more tokens than the encoder has rows: those it cannot read. Nothing hidden is a loss of 0."""
+    """A tokenizer may have more tokens than the encoder has rows: those it cannot read. Nothing hidden gives 0."""
     model = make_model()
     assert TranslationLanguageModelingLoss(model, mask_probability=1e-9)(features(model)).item() == 0.0
     loss = TranslationLanguageModelingLoss(model, mask_probability=1.0)

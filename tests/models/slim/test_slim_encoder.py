@@ -18,7 +18,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from st_xling.models.slim import SlimResult, model_size, slim_encoder
 from st_xling.models.slim.vocabulary import Vocabulary
-from st_xling.training.retriever.encoders import separate_encoders
+from st_xling.training.retriever import separate_encoders
 from tests.models.slim.encoders import KINDS, encoder, everything, german_english, phrases
 
 UNSEEN = ["Die Häuser sehen größer aus, 1987!", "zebra QXZ@st_xling", "naïve café 🙂 我买了三本旧书。", ""]
