@@ -182,15 +182,6 @@ def test_monolingual_pairs_stand_in_columns_of_their_own(make_model, features, m
     assert values == pytest.approx([tlm(features(model, slice(0, 3))).item(), alone.item()], rel=1e-9)
 
 
-def test_terms_of_a_sum_share_a_head_as_far_as_they_agree(make_model):
-    model = make_model()
-    terms = [TranslationLanguageModelingLoss(model, head=head) for head in ("auto", "new", "auto")]
-    assert terms[0].head is not terms[2].head
-    total = terms[0] + (terms[1] + terms[2])
-    assert terms[0].head is terms[2].head is not terms[1].head
-    assert sum(name.endswith("head.bias") for name, _ in total.named_parameters()) == 2
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
