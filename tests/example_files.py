@@ -15,7 +15,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from st_xling.data.phrasebook import PhrasePassages, mining_phrases, parallel_phrases, phrase_passages
-from st_xling.evaluation.languages import TATOEBA_GROUPS
+from st_xling.evaluation.tatoeba_data import TATOEBA_GROUPS
 from st_xling.losses import TranslationRankingLoss
 from st_xling.models import tiny_encoder
 from st_xling.models.tiny import Architecture

@@ -61,9 +61,9 @@ def _main(words: list[str]) -> int:
     _quieten_hosts()
     if os.environ.get("WORLD_SIZE", "1") == "1":
         return _status(arguments)
-    from st_xling.training.processes import end
+    from st_xling.utils.distributed import end_process
 
-    return end(_status(arguments))
+    return end_process(_status(arguments))
 
 
 def _status(arguments: argparse.Namespace) -> int:
@@ -120,33 +120,21 @@ def _speaks() -> bool:
 def build_parser() -> Parser:
     """The parser of every sub-command."""
     # Here, and not above, so that Ctrl-C while they are imported is answered as at any other time.
-    from st_xling.cli import (
-        card,
-        demo,
-        encode,
-        evaluate,
-        leak,
-        mine,
-        push,
-        rerank,
-        score,
-        search,
-        slim,
-        train,
-        transfer,
-    )
+    from st_xling.cli import card, evaluate, mine, push, rerank, tools, train, transfer
     from st_xling.cli.parser import Parser
 
     parser = Parser(
         prog="st-xling",
-        description="Cross-lingual sentence embeddings: train encoders, judge them, mine and rank with them, publish "
-        "them.",
+        description="Cross-lingual sentence embeddings: train encoders, evaluate them, mine and rank with them, "
+        "publish them.",
         epilog=PIPELINE,
     )
     parser.add_argument("--version", action="version", version=f"st-xling {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (demo, train, evaluate, transfer, card, leak, encode, mine, score, rerank, search, slim, push):
+    for command in (tools.demo, train.train, evaluate, transfer.transfer, card, tools.leak):
+        command.add_parser(commands)
+    for command in (mine.encode, mine.mine, mine.score, rerank.rerank, rerank.search, tools.slim, push):
         command.add_parser(commands)
     return parser
 

@@ -6,48 +6,32 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from st_xling.cli.options import Options
 from st_xling.utils.languages import UNKNOWN, canonical_language
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from st_xling.models.centre import Centre
-    from st_xling.models.view import View
+    from st_xling.models.view import Centre, View
 
-_VIEW = ("layer", "pooling", "prompt", "prompt_name", "passage_prompt")
 _CENTRES: dict[str, Centre] = {"none": "none", "joint": "joint", "language": "per_language"}
 
-
-def add_view(parser: argparse.ArgumentParser, *, passages: bool = False) -> None:
-    """Add the options.
-
-    Args:
-        parser: Of a command that evaluates an encoder.
-        passages: Queries and passages have prompts of their own: ``--prompt`` is the queries'.
-    """
-    before = "each query" if passages else "each text"
-    default = "" if passages else ", or else of the evaluated text"
-    group = parser.add_argument_group("the encoder otherwise than it was saved (named in the signature)")
-    group.add_argument("--layer", type=int, default=None, metavar="N", help="end at this layer, counted from 1")
-    group.add_argument("--pooling", choices=("mean", "cls", "max"), default=None, help="of token states")
-    group.add_argument("--prompt", default=None, metavar="TEXT", help=f"before {before}, such as 'query: '")
-    group.add_argument("--prompt-name", default=None, metavar="NAME", help="one of the model's own prompts, instead")
-    if passages:
-        group.add_argument("--passage-prompt", default=None, metavar="TEXT", help="before each passage")
-    group.add_argument(
-        "--centre",
-        choices=tuple(_CENTRES),
-        default=None,
-        help="unit length, less a mean, unit length: less one mean of all languages, or each language its own; those "
-        f"saved with the model, or of --centre-text{default} (default: as the model was saved)",
-    )
-    group.add_argument(
-        "--centre-text",
-        action="append",
-        default=None,
-        metavar="SPEC",
-        help="parallel text of the means, such as xx-yy=PATH or phrasebook",
-    )
+_TITLE = "the encoder otherwise than it was saved (named in the signature):"
+_MODEL = """
+--layer N                 end at this layer, counted from 1
+--pooling {mean,cls,max}  of token states
+--prompt TEXT             before each text (of retrieval: each query), such as 'query: '
+--prompt-name NAME        one of the model's own prompts, instead
+"""
+_CENTRING = """
+--centre {none,joint,language}
+          unit length, less a mean, unit length: less one mean of all languages, or each language its own; those saved
+          with the model, or of --centre-text, or else of the evaluated text (default: as the model was saved)
+--centre-text SPEC        parallel text of the means, such as xx-yy=PATH or phrasebook (repeatable)
+"""
+_NAMES = ("layer", "pooling", "prompt", "prompt_name", "passage_prompt")
+VIEW = Options(_TITLE + _MODEL + _CENTRING.lstrip())
+VIEW_OF_PASSAGES = Options(_TITLE + _MODEL + "--passage-prompt TEXT  before each passage" + _CENTRING)
 
 
 def check_view(arguments: argparse.Namespace, *, encoder: bool = True) -> None:
@@ -57,7 +41,7 @@ def check_view(arguments: argparse.Namespace, *, encoder: bool = True) -> None:
         arguments: Of the command line.
         encoder: Whether there is an encoder to change.
     """
-    changed = [name for name in (*_VIEW, "centre") if getattr(arguments, name, None) is not None]
+    changed = [name for name in (*_NAMES, "centre") if getattr(arguments, name, None) is not None]
     if changed and not encoder:
         raise ValueError(f"--{changed[0].replace('_', '-')} is for encoders: got {arguments.model}; leave it out.")
     if changed and arguments.keep:
@@ -79,7 +63,7 @@ def load_view(
     """The model of the command line as its options want it, and what a signature says of that.
 
     Args:
-        arguments: With ``model`` and what :func:`add_view` added.
+        arguments: With ``model`` and :data:`VIEW`.
         texts: Columns of the evaluated text; ``None``: it is too long to be encoded for its means too.
         languages: Of each column; ``None``: not known, or several.
         batch_size: Texts encoded at a time for the means.
@@ -91,7 +75,7 @@ def load_view(
     from st_xling.models import load_encoder
     from st_xling.models.view import View, view
 
-    chosen = {name: getattr(arguments, name) for name in _VIEW if hasattr(arguments, name)}
+    chosen = {name: getattr(arguments, name) for name in _NAMES if hasattr(arguments, name)}
     changed = view(load_encoder(arguments.model, **options), **chosen)
     if arguments.centre is None:
         return changed
@@ -109,8 +93,7 @@ def _centred(
 ) -> tuple[SentenceTransformer, tuple[str, ...]]:
     """The model centred as ``--centre`` says, and what the signature says of it."""
     from st_xling.data import load_data_specs
-    from st_xling.models.centre import Centring, centred_model, language_routes, saved_centring
-    from st_xling.models.encode_once import centred_by_text
+    from st_xling.models.view import Centring, centred_by_text, centred_model, language_routes, saved_centring
     from st_xling.utils.signature import sha8
 
     how, own = arguments.centre, saved_centring(model)
@@ -120,7 +103,7 @@ def _centred(
         result, where = centred_model(model, own if how == "language" else Centring(own.joint, {})), "model"
     else:
         if arguments.centre_text:
-            read = load_data_specs(arguments.centre_text, skip_bad_lines=arguments.skip_bad_lines)
+            read = load_data_specs(arguments.centre_text, skip_bad_lines=getattr(arguments, "skip_bad_lines", False))
             sides = [(part, side) for part in read.values() for side in ("source", "target")]
             texts = [text for part, side in sides for text in part[side][:]]
             languages = [code for part, side in sides for code in part[f"{side}_language"][:]]

@@ -1,34 +1,341 @@
-"""``st-xling evaluate``: one task a file."""
+"""``st-xling evaluate``: an encoder or a cross-encoder by one task; a table, and a signature."""
 
 from __future__ import annotations
 
-from typing import Any
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from st_xling.cli import (
-    evaluate_bucc,
-    evaluate_precision,
-    evaluate_reranking,
-    evaluate_retrieval,
-    evaluate_tatoeba,
-    evaluate_xsim,
-)
+from st_xling.cli.encoder_view import VIEW, VIEW_OF_PASSAGES, check_view, load_view
+from st_xling.cli.keep import check_keep, keep, publish
+from st_xling.cli.options import JSON, KEEP, Command, Options, command, given, write_figures
+
+if TYPE_CHECKING:
+    from st_xling.evaluation.retrieval import RetrievalEvaluator, RetrievalReport
+
+
+BM25 = "bm25"
+
+
+def _bucc_threshold(word: str) -> float | str:
+    return word if word == "tune" else float(word)
+
+
+ENGLISH_PAIRS = Options("""
+--data DIR        folder of tatoeba.{l3}-eng.{l3,eng} files; or phrasebook:…, or xx-en=PATH (required,
+                  repeatable)
+--languages LIST  codes or a group: xnli14, full28, xtreme36, laser112
+--skip-bad-lines  drop unreadable lines of xx-en=PATH
+""")
+BATCH = Options("--batch-size N  texts embedded at a time (default: 128)", batch_size={"default": 128})
+
+
+def _report(arguments: argparse.Namespace, task: str, figures: Any, signature: str, table: str, **more: Any) -> None:
+    """Print, write and save what came out; ``more`` is saved with the model alone."""
+    print(table)
+    print(signature)
+    write_figures(arguments.json, {task: figures, "signature": signature})
+    keep(arguments, task, {**figures, **more}, signature)
+
+
+@command("tatoeba", ENGLISH_PAIRS, BATCH, JSON, VIEW, KEEP)
+def tatoeba(arguments: argparse.Namespace) -> None:
+    """Translation retrieval accuracy, both directions.
+
+    Does a sentence find its translation among all of the other language, by cosine? Each language with English.
+
+    MODEL  Hub id or folder
+
+    examples:
+      st-xling evaluate tatoeba my-encoder --data 'phrasebook:de,fr?split=test&size=500'
+      st-xling evaluate tatoeba my-encoder --data tatoeba/v1 --languages xtreme36
+      st-xling evaluate tatoeba my-encoder --data de-en=test.tsv --data fr-en=test.fr,test.en
+
+    The phrasebook needs no files; its test split is read unless ?split= says otherwise.
+    """
+    from st_xling.evaluation import TatoebaEvaluator, tatoeba_table
+    from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
+
+    check_keep(arguments)
+    check_view(arguments)
+    text = load_english_pairs(arguments.data, arguments.languages, skip_bad_lines=arguments.skip_bad_lines)
+    evaluator = TatoebaEvaluator(
+        text.pairs, data_name=text.name, batch_size=arguments.batch_size, show_progress_bar=True, write_csv=False
+    )
+    model, evaluator.view = load_view(arguments, *english_columns(evaluator.pairs), batch_size=arguments.batch_size)
+    metrics = evaluator(model)
+    _report(arguments, "tatoeba", metrics, evaluator.signature, tatoeba_table(metrics, name=evaluator.name))
+
+
+@command("precision", BATCH, JSON, VIEW, KEEP, at={"default": "1,5"})
+def precision(arguments: argparse.Namespace) -> None:
+    """Translations among the N nearest (P@1, P@5), both directions.
+
+    How often is a translation among the N nearest sentences, by cosine? Any language pair.
+
+    MODEL             Hub id or folder
+    --data SPEC       xx-yy=PATH, Hub id, phrasebook:… (its test split) (required, repeatable)
+    --at LIST         numbers of candidates (default: 1,5)
+    --skip-bad-lines  drop unreadable lines and say how many
+
+    examples:
+      st-xling evaluate precision my-encoder --data 'zh-vi=phrasebook?split=test&size=500'
+      st-xling evaluate precision my-encoder --data zh-vi=test.tsv --at 1,5
+      st-xling evaluate precision my-encoder --data zh-vi=test.tsv --centre language \\
+          --centre-text 'zh-vi=phrasebook?size=2000'
+    """
+    from st_xling.data import load_data_specs
+    from st_xling.data.phrasebook_spec import phrasebook_name
+    from st_xling.evaluation import PrecisionEvaluator
+
+    check_keep(arguments)
+    check_view(arguments)
+    if not all(part.strip().isdecimal() for part in arguments.at.split(",")):
+        raise ValueError(f"--at takes whole numbers joined by commas, such as 1,5: got {arguments.at!r}.")
+    data = load_data_specs(arguments.data, split="test", skip_bad_lines=arguments.skip_bad_lines)
+    evaluator = PrecisionEvaluator(
+        data,
+        data_name=phrasebook_name(arguments.data, split="test"),
+        at=[int(part) for part in arguments.at.split(",")],
+        batch_size=arguments.batch_size,
+        show_progress_bar=True,
+        write_csv=False,
+    )
+    model, evaluator.view = load_view(arguments, *evaluator.columns(), batch_size=arguments.batch_size)
+    metrics = evaluator(model)
+    _report(arguments, "precision", metrics, evaluator.signature, evaluator.table(metrics))
+
+
+@command("bucc", BATCH, JSON, VIEW, KEEP, threshold={"type": _bucc_threshold})
+def bucc(arguments: argparse.Namespace) -> None:
+    """Bitext mining: precision, recall and F1 of mined pairs.
+
+    Mine sentence pairs and compare them with gold. The threshold of highest F1 on the training split is applied to
+    the split that is evaluated.
+
+    MODEL                  Hub id or folder
+    --data DIR             files xx-yy.SPLIT.{xx,yy,gold}, or phrasebook?size=600&gold=100 (required)
+    --pairs XX-YY...       language pairs, as in the file names (phrasebook, default: its languages with English)
+    --split SPLIT          the part that is evaluated (default: test)
+    --train-split SPLIT    the part that gives the threshold (default: training; of the phrasebook: dev)
+    --threshold X          a number instead; or tune: the best on the gold that it is then evaluated by
+    --k N                  neighbours that make up a sentence's neighbourhood (default: 4)
+    --margin MARGIN        ratio (default), distance or absolute
+    --retrieval RETRIEVAL  max (default), intersect, forward or backward
+
+    examples:
+      st-xling evaluate bucc my-encoder --data phrasebook --pairs de-en fr-en
+      st-xling evaluate bucc my-encoder --data bucc2018 --pairs de-en fr-en --json figures.json
+      st-xling evaluate bucc my-encoder --data bucc2018 --pairs zh-en --split sample --threshold 1.06
+
+    The phrasebook needs no files: phrasebook:de,fr?size=600&gold=100&seed=0 hides 100 translations among 600
+    sentences a side, for each language with English or for --pairs; the development split gives the threshold.
+    """
+    from st_xling.data.phrasebook_spec import is_phrasebook
+    from st_xling.evaluation import BuccEvaluator, bucc_table
+    from st_xling.evaluation.bucc import publishable_thresholds
+
+    check_keep(arguments, publishes=True)
+    check_view(arguments)
+    pairs = None if arguments.pairs is None else [pair for words in arguments.pairs for pair in words.split(",")]
+    if pairs is None and not is_phrasebook(arguments.data):
+        raise ValueError(f"--pairs says which files of {arguments.data} to read: got none; give e.g. --pairs de-en.")
+    make: Any = BuccEvaluator.from_phrasebook if is_phrasebook(arguments.data) else BuccEvaluator.from_folder
+    options = given(arguments, make, BuccEvaluator) | {"show_progress_bar": True, "write_csv": False}
+    evaluator = make(arguments.data, **(options | {"pairs": pairs}))
+    model, evaluator.view = load_view(arguments, *evaluator.columns(), batch_size=arguments.batch_size)
+    metrics = evaluator(model)
+    if arguments.keep:  # the thresholds that mean something elsewhere go into the model's mining.json
+        thresholds, left_out = publishable_thresholds(evaluator, metrics)
+        for pair, why in left_out.items():
+            print(f"the threshold of {pair} is not published: {why}", file=sys.stderr)
+        publish(Path(arguments.model), thresholds)
+    # JSON knows no infinity, the threshold where nothing is correct.
+    finite = {key: value if math.isfinite(value) else None for key, value in metrics.items()}
+    histograms = {pair: histogram.as_dict() for pair, histogram in evaluator.histograms.items()}  # the card draws them
+    table = bucc_table(metrics, name=evaluator.name)
+    _report(arguments, "bucc", finite, evaluator.signature, table, histograms=histograms)
+
+
+@command("xsim", ENGLISH_PAIRS, BATCH, JSON, VIEW, KEEP)
+def xsim(arguments: argparse.Namespace) -> None:
+    """Similarity search errors by margin, both directions.
+
+    Share of sentences whose best match by margin is not their translation; lower is better.
+
+    MODEL            Hub id or folder
+    --k N            neighbours that make up a sentence's neighbourhood (default: 4)
+    --margin MARGIN  ratio (default), distance or absolute
+
+    examples:
+      st-xling evaluate xsim my-encoder --data 'phrasebook:de,fr?split=test&size=500'
+      st-xling evaluate xsim my-encoder --data tatoeba/v1 --languages deu,fra
+      st-xling evaluate xsim my-encoder --data de-en=test.tsv
+
+    The phrasebook needs no files; its test split is read unless ?split= says otherwise.
+    """
+    from st_xling.evaluation import xsim_by_language
+    from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
+
+    check_keep(arguments)
+    check_view(arguments)
+    text = load_english_pairs(arguments.data, arguments.languages, skip_bad_lines=arguments.skip_bad_lines)
+    options = given(arguments, xsim_by_language) | {"show_progress_bar": True}
+    model, view = load_view(arguments, *english_columns(text.pairs), batch_size=arguments.batch_size)
+    report = xsim_by_language(**(options | {"model": model, "pairs": text.pairs, "name": text.name, "view": view}))
+    _report(arguments, "xsim", report.as_dict()["xsim"], report.signature, report.table())
+
+
+@command("reranking", JSON, KEEP)
+def reranking(arguments: argparse.Namespace) -> None:
+    """Passage re-ranking by a cross-encoder: acc@1, acc@10, MRR, MAP.
+
+    Rank each query's candidate passages; figures overall, by query and passage language, and with bootstrap
+    intervals.
+
+    MODEL                                 cross-encoder: Hub id or folder
+    --data XX=PATH                        or xx=phrasebook (required, repeatable)
+    --device DEVICE                       cpu, cuda, … (default: a GPU if there is one)
+    --split {train,dev,test}              a part of the articles (default: all), or of the phrasebook (default: test)
+    --query-languages XX...               default: all
+    --passage-languages XX...             default: all
+    --max-candidates N                    drawn for a query (default: all)
+    --without-relevant {exclude,keep,error}  queries without a relevant candidate (default: exclude)
+    --seed N                              of the sample (default: 0)
+    --no-relevant {skip,zero}             those kept: left out, or 0 (default: skip)
+    --cutoff N                            of MAP (default: the whole list)
+    --samples N                           of the bootstrap (default: 1000)
+    --name NAME                           of the data, for the signature
+    --token-budget N                      tokens scored at a time
+    --autocast {bfloat16,float16}         type to compute in
+
+    examples:
+      st-xling evaluate reranking my-reranker --data en=phrasebook --data zh=phrasebook --max-candidates 20
+      st-xling evaluate reranking my-reranker --data en=xquad.en.json --data zh=xquad.zh.json --json figures.json
+      st-xling evaluate reranking my-reranker --data en=insuranceQA/V2 --data zh=insuranceqa-corpus-zh
+      st-xling evaluate reranking my-reranker --data zh=mlqa-dev-zh --query-languages en zh --max-candidates 100
+
+    Files in SQuAD's form, labelled pairs, the folders of InsuranceQA v2 (?pool=500) and of its translation, or one
+    folder in the layout of BEIR, Mr.TyDi or MIRACL whose passages are in the language before the equals sign.
+    ?size=500&seed=0 is a sample of the queries, the same in each language. The phrasebook needs no files:
+    xx=phrasebook?split=test&size=300, the same in each language; its test split is read unless --split or ?split=
+    says otherwise.
+    """
+    from st_xling.data.phrasebook_spec import phrasebook_name
+    from st_xling.data.reranking.specs import load_pool_specs
+    from st_xling.evaluation import RerankingEvaluator
+    from st_xling.models.cross_encoder import cross_encoder
+
+    check_keep(arguments)
+    pools = load_pool_specs(arguments.data, **given(arguments, load_pool_specs))
+    arguments.name = arguments.name or phrasebook_name(arguments.data, split=arguments.split or "test")
+    options = given(arguments, RerankingEvaluator)
+    options.pop("seed", None)  # of the sample, not of the bootstrap
+    evaluator = RerankingEvaluator(pools, show_progress_bar=True, write_csv=False, **options)
+    report = evaluator.report(cross_encoder(arguments.model, head="keep", device=arguments.device))
+    _report(arguments, "reranking", report.as_dict(), evaluator.signature, report.table())
+
+
+@command("retrieval", JSON, VIEW_OF_PASSAGES, KEEP)
+def retrieval(arguments: argparse.Namespace) -> None:
+    """Passage retrieval by language: MRR@100, Recall@100; BM25; language bias.
+
+    Search passages for queries; figures by language, and from a mixed pool the language bias.
+
+    MODEL                    Hub id or folder, or bm25
+    --data XX=DIR            or XX=FILE.json of XQuAD-R, or xx=phrasebook (required, repeatable)
+    --bm25                   BM25's figures beside the model's
+    --runs DIR               also write rankings as TREC runs
+    --skip-bad-lines         leave out faulty lines and unknown passages
+    --device DEVICE          cpu, cuda, … (default: a GPU if there is one)
+    --split SPLIT            of queries and qrels (default: test)
+    --query-languages XX...  default: all that a folder has (phrasebook: the passages')
+    --pool {separate,mixed}  passages of each set alone (default), or of all languages mixed
+    --measures NAME...       default: MRR@100 Recall@100
+    --batch-size N           texts embedded at a time (default: 64)
+    --truncate-dim N         cut embeddings to this many dimensions
+    --name NAME              of the data, for the signature
+
+    examples:
+      st-xling evaluate retrieval my-encoder --data 'de=phrasebook?size=300&queries=de,en' --bm25
+      st-xling evaluate retrieval my-encoder --data ar=mrtydi-v1.1-arabic --data fi=mrtydi-v1.1-finnish --bm25
+      st-xling evaluate retrieval my-encoder --data de=mlqa-de --data zh=mlqa-zh --pool mixed --json figures.json
+      st-xling evaluate retrieval my-encoder --data en=xquad-r/en.json --data zh=xquad-r/zh.json --pool mixed \\
+          --measures MAP
+      st-xling evaluate retrieval bm25 --data 'fi=miracl?split=dev' --runs runs
+
+    A folder in the layout of BEIR, Mr.TyDi or MIRACL, whose passages are in the language before the equals sign; or
+    files of XQuAD-R, whose sentences are the passages: --pool mixed --measures MAP is LAReQA's measure, over the best
+    100 sentences (MAP@1000: over 1,000). ?size=500&seed=0 is a sample of the queries. MODEL may be bm25. The
+    phrasebook needs no files: xx=phrasebook?split=test&size=300&seed=0&queries=xx,yy, of which the test split is read
+    unless --split or ?split= says otherwise. Needs the extra: pip install "st-xling[retrieval]".
+    """
+    from st_xling.data.phrasebook_spec import phrasebook_name
+    from st_xling.data.retrieval import load_retrieval_specs
+    from st_xling.evaluation.retrieval import RetrievalEvaluator, retrieval_table
+
+    if arguments.keep and arguments.model == BM25:
+        raise ValueError("--keep keeps figures with a model's folder: got bm25, which has none; leave --keep out.")
+    check_keep(arguments)
+    check_view(arguments, encoder=arguments.model != BM25)
+    sets = load_retrieval_specs(arguments.data, **given(arguments, load_retrieval_specs))
+    _print_sets(sets)
+    arguments.name = arguments.name or phrasebook_name(arguments.data, split=arguments.split or "test")
+    options = given(arguments, RetrievalEvaluator)
+    evaluator = RetrievalEvaluator(sets, show_progress_bar=True, write_csv=False, **options)
+    reports: dict[str, RetrievalReport] = {}
+    without_view = evaluator.signature  # BM25's: a prompt or a layer changes nothing of it
+    if arguments.model != BM25:
+        model, evaluator.view = load_view(
+            arguments, None, evaluator.languages, batch_size=evaluator.batch_size, device=arguments.device
+        )
+        reports[Path(arguments.model).name] = evaluator.report(model)
+    if arguments.bm25 or arguments.model == BM25:
+        reports["BM25"] = evaluator.bm25_report()
+    table = retrieval_table(reports)
+    if arguments.bm25 and evaluator.signature != without_view:
+        table += f"\nBM25: {without_view}"
+    if arguments.runs is not None:
+        _write_runs(Path(arguments.runs), evaluator, reports)
+    figures = {name: report.as_dict() for name, report in reports.items()}
+    _report(arguments, "retrieval", figures, evaluator.signature, table)
+
+
+def _print_sets(sets: Any) -> None:
+    """What was read, and what of it cannot be evaluated."""
+    for part in sets:
+        queries = ", ".join(f"{code} {len(texts):,}" for code, texts in part.queries.items())
+        left = sum(part.n_without_relevant.values())
+        more = f"; {left:,} queries without a relevant passage left out" if left else ""
+        more += f"; {part.n_absent:,} judged queries are in none of these languages" if part.n_absent else ""
+        print(f"{part.language}: {len(part.passages):,} passages; queries: {queries}{more}", file=sys.stderr)
+
+
+def _write_runs(folder: Path, evaluator: RetrievalEvaluator, reports: dict[str, RetrievalReport]) -> None:
+    """A run for each system and label, under the queries' own ids."""
+    from st_xling.evaluation.retrieval import write_run
+
+    for system, report in reports.items():
+        for pool in evaluator.pools:
+            for label in dict.fromkeys(query.label for query in pool.queries):
+                names = {query.id: query.id.split(":", 1)[1] for query in pool.queries if query.label == label}
+                ranked = {query: report.rankings[pool.name][query] for query in names}
+                write_run(folder / f"{label}.{system}.trec", ranked, tag=system.replace(" ", "_"), names=names)
+
+
+TASKS: tuple[Command, ...] = (tatoeba, precision, bucc, xsim, reranking, retrieval)
 
 
 def add_parser(commands: Any) -> None:
-    """Add the sub-command and its tasks to the parsers of ``st-xling``."""
+    """Add ``evaluate`` and its tasks to the commands."""
     evaluate = commands.add_parser(
         "evaluate",
-        help="judge an encoder or a cross-encoder",
-        description="Judge a model by one task: a table, and a signature that says what was measured. Each task's "
+        help="evaluate an encoder or a cross-encoder",
+        description="Evaluate a model by one task: a table, and a signature that says what was measured. Each task's "
         "--help has examples; --keep keeps figures with the model, for its card.",
     )
-    tasks = evaluate.add_subparsers(title="what to judge by", required=True, metavar="TASK")
-    for task in (
-        evaluate_tatoeba,
-        evaluate_precision,
-        evaluate_bucc,
-        evaluate_xsim,
-        evaluate_reranking,
-        evaluate_retrieval,
-    ):
+    tasks = evaluate.add_subparsers(title="tasks", required=True, metavar="TASK")
+    for task in TASKS:
         task.add_parser(tasks)

@@ -11,23 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from st_xling.mining.thresholds.published import PublishedThreshold
-
-
-def add_keep(parser: argparse.ArgumentParser, *, model: str = "model") -> None:
-    """Add the option.
-
-    Args:
-        parser: Of a command that judges a model.
-        model: Under which name its arguments have the model.
-    """
-    parser.add_argument(
-        "--keep",
-        action="store_true",
-        default=False,
-        help=f"also keep the figures with the model: {model.upper()} must be a folder",
-    )
-    parser.set_defaults(kept_with=model)
+    from st_xling.mining.published import PublishedThreshold
 
 
 def check_keep(arguments: argparse.Namespace, *, publishes: bool = False) -> None:
@@ -41,9 +25,9 @@ def check_keep(arguments: argparse.Namespace, *, publishes: bool = False) -> Non
     """
     if arguments.keep:
         from st_xling.evaluation.results import read_kept_figures
-        from st_xling.mining.thresholds.published import published_thresholds
+        from st_xling.mining.published import published_thresholds
 
-        folder = Path(getattr(arguments, arguments.kept_with))
+        folder = Path(getattr(arguments, "encoder", None) or arguments.model)
         check_folder(folder, "--keep")
         read_kept_figures(folder)
         if publishes:
@@ -62,7 +46,7 @@ def keep(arguments: argparse.Namespace, task: str, figures: dict[str, Any], sign
     if arguments.keep:
         from st_xling.evaluation.results import KeptFigures, keep_figures
 
-        folder = Path(getattr(arguments, arguments.kept_with))
+        folder = Path(getattr(arguments, "encoder", None) or arguments.model)
         path = keep_figures(folder, KeptFigures(task, figures, signature, command_to_repeat(arguments.command_line)))
         print(f"kept: {path}", file=sys.stderr)
         renew_card(folder)
@@ -88,7 +72,7 @@ def check_folder(folder: Path, option: str) -> None:
 def publish(folder: Path, thresholds: Mapping[str, PublishedThreshold]) -> None:
     """Put thresholds into the model's ``mining.json``, and say so; nothing if there are none."""
     if thresholds:
-        from st_xling.mining.thresholds.published import publish_thresholds
+        from st_xling.mining.published import publish_thresholds
 
         print(f"thresholds for {', '.join(thresholds)}: {publish_thresholds(folder, thresholds)}", file=sys.stderr)
 

@@ -1,137 +1,14 @@
-"""``st-xling mine``: two text files to scored pairs."""
+"""``st-xling encode``, ``mine`` and ``score``: text files to embeddings, to pairs, and pairs to scores."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
 from st_xling.cli.keep import check_folder, publish, renew_card
-from st_xling.cli.mining_options import (
-    add_command,
-    add_embedding_options,
-    add_guard_options,
-    add_json_option,
-    add_search_options,
-    add_work_options,
-    given,
-    guard_options,
-    output,
-    tell,
-)
-
-EXAMPLE = """\
-examples:
-  st-xling mine news.de news.en --model my-encoder --out pairs.tsv --threshold 1.06 --rejects rejects.jsonl
-  st-xling mine news.de.gz news.en.gz --source-embeddings de.store --target-embeddings en.store --out - | head
-  st-xling mine news.de news.en --model my-encoder --source-language de --target-language en --out pairs.tsv
-  st-xling mine news.de news.en --model my-encoder --out pairs.jsonl --format jsonl --calibrate gold.tsv
-  st-xling mine news.de news.en --model my-encoder --out pairs.tsv --rescore my-reranker --rescore-threshold 0.5
-  st-xling mine news.de news.en --model my-encoder --out pairs.tsv --plan
-
-A line of TSV: score, source ids, target ids, source, target; with --rescore the cross-encoder's score is the first and
-the margin the last. Without ids of its own, a line's id is its number; equal
-lines are mined once, and their ids joined by commas. Tabs, line ends and backslashes in a sentence are written as \\t,
-\\n, \\r and \\\\. Killed or interrupted, the same command goes on from OUT.work, and ends with the same bytes.
-"""
-
-_SHARED = (
-    *("model", "source_embeddings", "target_embeddings", "dim", "laser_dtype", "batch_size", "dtype", "prompt"),
-    *("text_format", "errors", "k", "method", "engine", "device", "memory_mib", "calibrate_with"),
-)
-_OPTIONS = (
-    *_SHARED,
-    *(
-        "margin",
-        "retrieval",
-        "threshold",
-        "target_precision",
-        "rescore",
-        "rescore_threshold",
-        "rejects",
-        "format",
-        "save_seconds",
-    ),
-    *("work", "keep_work"),
-)
-
-
-def add_parser(commands: Any) -> None:
-    """Add the sub-command to the parsers of ``st-xling``."""
-    mine = add_command(
-        commands,
-        "mine",
-        help="find translations between two text files",
-        description="Embed two texts, find the pairs that are likely translations, and write them, best first.",
-        examples=EXAMPLE,
-    )
-    mine.add_argument("source", metavar="SOURCE", help="UTF-8 text, a sentence a line, also .gz and .xz")
-    mine.add_argument("target", metavar="TARGET", help="the other language")
-    mine.add_argument("--out", required=True, metavar="FILE", help="file of the pairs, or - for stdout")
-    mine.add_argument("--format", choices=("tsv", "jsonl"), help="of the pairs (default: tsv)")
-    mine.add_argument(
-        "--text-format",
-        choices=("lines", "bucc", "jsonl"),
-        help="lines (default), bucc: id TAB sentence, jsonl: id and text",
-    )
-    mine.add_argument("--errors", choices=("strict", "replace"), help="bytes that are not UTF-8 (default: strict)")
-    add_embedding_options(mine)
-    add_search_options(
-        mine,
-        threshold=_threshold,
-        more="; auto (default): the model's own for these two languages, if its mining.json has one that fits; "
-        "published: that one or an error; none: keep all",
-    )
-    choice = mine.add_argument_group("choice of pairs")
-    choice.add_argument("--retrieval", help="max (default), intersect, forward or backward")
-    choice.add_argument(
-        "--calibrate",
-        dest="calibrate_with",
-        metavar="PARALLEL",
-        help="known translations from elsewhere (TSV, JSONL, …), planted to estimate the threshold",
-    )
-    choice.add_argument(
-        "--target-precision", type=float, metavar="P", help="with --calibrate: in (0, 1] (default: the best F1)"
-    )
-    choice.add_argument(
-        "--keep-threshold",
-        action="store_true",
-        default=False,
-        help="with --calibrate: also put the threshold into the model's mining.json; MODEL must be a folder",
-    )
-    choice.add_argument("--rescore", metavar="MODEL", help="cross-encoder that scores the mined pairs again")
-    choice.add_argument(
-        "--rescore-threshold", type=float, metavar="X", help="keep pairs that it scores at least this (default: all)"
-    )
-    guards = add_guard_options(mine)
-    guards.add_argument("--no-guards", action="store_true", default=False, help="switch all off")
-    add_work_options(mine)
-    mine.add_argument(
-        "--plan", action="store_true", default=False, help="say what time, memory and disk it will take, and stop"
-    )
-    add_json_option(mine)
-    mine.set_defaults(run=run)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Mine, say what was found, print the signature: on stderr where stdout holds the pairs."""
-    from st_xling.mining import mine_texts
-    from st_xling.mining.thresholds.language_pairs import pair_of
-
-    if arguments.plan:
-        return _plan(arguments)
-    guards = guard_options(arguments, all_off=arguments.no_guards)
-    if arguments.keep_threshold:
-        _check_keep_threshold(arguments)
-    options = {"threshold": "auto", **given(arguments, _OPTIONS)}
-    with output(arguments) as out:
-        report = mine_texts(arguments.source, arguments.target, out, guards=guards, progress=True, **options)
-    tell(arguments, "mine", report, report.pairs)
-    if arguments.keep_threshold:
-        assert report.calibration is not None
-        pair = pair_of(arguments.source_language, arguments.target_language)
-        publish(Path(arguments.model), {pair: report.calibration.as_published(report.signature)})
-        renew_card(Path(arguments.model))
+from st_xling.cli.options import JSON, Options, command, given, is_given, output, print_report, write_figures
 
 
 def _threshold(word: str) -> float | str | None:
@@ -143,26 +20,210 @@ def _threshold(word: str) -> float | str | None:
         raise argparse.ArgumentTypeError(f"expected a number, auto, published or none, got {word!r}") from None
 
 
+def _columns(word: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in word.split(","))
+
+
+# Options of both `mine` and `score`.
+MINING = Options("""
+embeddings:
+--model MODEL                       Hub id or folder; embeds a text without embeddings
+--source-embeddings STORE           store of st-xling encode, or a LASER file (.raw, .emb)
+--target-embeddings STORE           the same
+--dim N                             of LASER files (default: 1024)
+--laser-dtype {float32,float16}     of LASER files (default: float32)
+--batch-size N                      sentences embedded at a time (default: 128)
+--dtype {float32,float16,bfloat16}  of embeddings that are made (default: float32)
+--prompt WORDS                      put before every sentence that is embedded
+search:
+--k N                               neighbours that make up a sentence's neighbourhood (default: 4)
+--margin MARGIN                     ratio (default), distance or absolute
+--method METHOD                     exact (default), approximate, or auto: by size
+--engine ENGINE                     local (default), or ray: a cluster, the same result
+--device DEVICE                     cpu, cuda, cuda:1, … (default: a GPU if there is one)
+--memory-mib N                      for one block of the search (default: 256)
+guards:
+--source-language CODE              such as de; for the guard of languages
+--target-language CODE              such as en
+--guard NAME=X                      another limit, such as length_ratio=2.5 (repeatable)
+--no-guard NAME                     switch one off: hub, copy, near_copy, length_ratio, numbers, language (repeatable)
+--rejects FILE                      pairs that guards turn down, as JSON lines
+work:
+--work DIR                          where it is kept until it is done (default: OUT.work)
+--keep-work                         leave it there, to try other thresholds or guards
+--save-seconds S                    least time between two saves (default: 60)
+""")
+
+
+@command(
+    "encode",
+    JSON,
+    blank_lines={"dest": "blank"},
+    no_normalise={"action": "store_const", "const": False, "dest": "normalise"},
+)
+def encode(arguments: argparse.Namespace) -> None:
+    """Embed text files, a sentence a line, into a store.
+
+    Embed every sentence of text files and keep the vectors in a folder that mining reads.
+
+    MODEL                               Hub id or folder
+    TEXT...                             UTF-8 files, also .gz and .xz; read as if one
+    --out STORE                         folder of the store (required)
+    --format {lines,bucc,jsonl}         lines (default), bucc: id TAB sentence, jsonl: id and text
+    --errors {strict,replace}           bytes that are not UTF-8 (default: strict)
+    --blank-lines {error,keep}          lines without a sentence (default: error)
+    --dtype {float32,float16,bfloat16}  of what is kept (default: float32)
+    --file-format {safetensors,npy}     of the shards (default: safetensors)
+    --no-normalise                      keep the vectors' lengths (default: length 1)
+    --prompt WORDS                      put before every sentence, such as 'query: '
+    --batch-size N                      sentences of a batch (default: 128)
+    --shard-rows N                      sentences of a shard (default: 16384)
+    --processes N                       that embed, each a shard at a time (default: 1)
+    --engine {local,ray}                ray: the workers of a cluster (default: local)
+    --device DEVICE                     cpu, cuda, cuda:1, … (default: a GPU if there is one)
+    --append                            add the text to a finished store of the same model
+    | --overwrite                       replace another store in --out
+
+    examples:
+      st-xling encode my-encoder news.de.gz --out de.store
+      st-xling encode my-encoder news.en.gz --out en.store
+      st-xling encode my-encoder zh-en.training.zh --format bucc --out zh.store --dtype float16
+
+    Killed or interrupted, the same command goes on with the first shard that is not whole, and ends with the same
+    bytes.
+    """
+    from st_xling.mining import encode as encode_texts
+
+    try:
+        store = encode_texts(text_files=arguments.text, progress=True, **given(arguments, encode_texts))
+    except KeyboardInterrupt:
+        print(f"\nwhat is whole in {arguments.out} stands; the same command goes on from there.", file=sys.stderr)
+        raise
+    replaced = sum(text.replaced_lines for text in store.manifest.texts)
+    for count, what in ((replaced, "with replaced bytes"), (len(store.blank_rows), "without a sentence, kept")):
+        if count:
+            print(f"{count:,} lines {what}", file=sys.stderr)
+    print(f"{store.rows:,} vectors of dim {store.dim} in {len(store.manifest.shards):,} shards: {store.path}")
+    print(store.signature)
+    figures = {"rows": store.rows, "dim": store.dim, "shards": len(store.manifest.shards)}
+    write_figures(arguments.json, {"encode": figures, "signature": store.signature})
+
+
+@command(
+    "mine",
+    MINING,
+    JSON,
+    threshold={"type": _threshold, "default": "auto"},
+    calibrate={"dest": "calibrate_with"},
+)
+def mine(arguments: argparse.Namespace) -> None:
+    """Find translations between two text files.
+
+    Embed two texts, find the pairs that are likely translations, and write them, best first.
+
+    SOURCE                            UTF-8 text, a sentence a line, also .gz and .xz
+    TARGET                            the other language
+    --out FILE                        file of the pairs, or - for stdout (required)
+    --no-guards                       switch all guards off
+    --keep-threshold                  with --calibrate: also put the threshold into the model's mining.json; MODEL must
+                                      be a folder
+    --plan                            say what time, memory and disk it will take, and stop
+    --threshold X                     keep pairs that score at least this; auto (default): the model's own for these two
+                                      languages, if its mining.json has one that fits; published: that one or an error;
+                                      none: keep all
+    --text-format {lines,bucc,jsonl}  lines (default), bucc: id TAB sentence, jsonl: id and text
+    --errors {strict,replace}         bytes that are not UTF-8 (default: strict)
+    --calibrate PARALLEL              known translations from elsewhere (TSV, JSONL, …), added to estimate the threshold
+    --format {tsv,jsonl}              of the pairs (default: tsv)
+    choice of pairs:
+    --retrieval RETRIEVAL             max (default), intersect, forward or backward
+    --target-precision P              with --calibrate: in (0, 1] (default: the best F1)
+    --rescore MODEL                   cross-encoder that scores the mined pairs again
+    --rescore-threshold X             keep pairs that it scores at least this (default: all)
+
+    examples:
+      st-xling mine news.de news.en --model my-encoder --out pairs.tsv --threshold 1.06 --rejects rejects.jsonl
+      st-xling mine news.de.gz news.en.gz --source-embeddings de.store --target-embeddings en.store --out - | head
+      st-xling mine news.de news.en --model my-encoder --source-language de --target-language en --out pairs.tsv
+      st-xling mine news.de news.en --model my-encoder --out pairs.jsonl --format jsonl --calibrate gold.tsv
+      st-xling mine news.de news.en --model my-encoder --out pairs.tsv --rescore my-reranker --rescore-threshold 0.5
+      st-xling mine news.de news.en --model my-encoder --out pairs.tsv --plan
+
+    A line of TSV: score, source ids, target ids, source, target; with --rescore the cross-encoder's score is the
+    first and the margin the last. Without ids of its own, a line's id is its number; equal lines are mined once, and
+    their ids joined by commas. Tabs, line ends and backslashes in a sentence are written as \\t, \\n, \\r and \\\\.
+    Killed or interrupted, the same command goes on from OUT.work, and ends with the same bytes.
+    """
+    from st_xling.mining import mine_texts, plan_mining
+    from st_xling.mining.published import pair_of
+
+    guards = _guards(arguments, all_off=arguments.no_guards)
+    if arguments.plan:
+        place = arguments.work or ("." if arguments.out == "-" else arguments.out)
+        plan = plan_mining(**(given(arguments, plan_mining) | {"guards": guards, "work": place}))
+        print("\n".join(plan.lines()))
+        return write_figures(arguments.json, {"plan": plan.as_dict()})
+    if arguments.keep_threshold:
+        _check_keep_threshold(arguments)
+    options = given(arguments, mine_texts) | {"threshold": arguments.threshold, "guards": guards, "progress": True}
+    with output(arguments) as out:
+        report = mine_texts(**(options | {"out": out}))
+    print_report(arguments, "mine", report, f"{report.pairs:,} pairs")
+    if arguments.keep_threshold:
+        assert report.calibration is not None
+        pair = pair_of(arguments.source_language, arguments.target_language)
+        publish(Path(arguments.model), {pair: report.calibration.as_published(report.signature)})
+        renew_card(Path(arguments.model))
+
+
+@command("score", MINING, JSON, columns={"type": _columns})
+def score(arguments: argparse.Namespace) -> None:
+    """Score the pairs of a parallel file, to filter it.
+
+    Give each pair of a file its margin score, and leave out what falls below a threshold.
+
+    PAIRS          UTF-8, source TAB target, also .gz and .xz
+    --out FILE     file of the scored pairs, or - for stdout (required)
+    --guards       leave out what guards turn down (so does any of these)
+    --columns I,J  of source and target, counted from 0 (default: 0,1)
+    --threshold X  keep pairs that score at least this
+    --format {tsv,jsonl}  of the scored pairs (default: tsv)
+
+    examples:
+      st-xling score pairs.tsv --model my-encoder --out scored.tsv
+      st-xling score crawl.tsv.gz --model my-encoder --out clean.tsv --threshold 1.02 --guards --rejects rejects.jsonl
+      st-xling score pairs.tsv --source-embeddings de.raw --target-embeddings en.raw --dim 1024 --out - | cut -f1
+
+    Neighbours come from the file itself. A line of TSV is the score and the line as it was, in the order of the file;
+    a pair with a blank side scores -inf. Killed or interrupted, the same command goes on from OUT.work.
+    """
+    from st_xling.mining import score_texts
+
+    guarding = ("guards", "guard", "no_guard", "source_language", "target_language", "rejects")
+    guarded = any(is_given(getattr(arguments, name)) for name in guarding)
+    options = given(arguments, score_texts)
+    options |= {"guards": _guards(arguments, all_off=not guarded), "progress": True}
+    with output(arguments) as out:
+        report = score_texts(**(options | {"out": out}))
+    print_report(arguments, "score", report, f"{report.kept:,} pairs")
+
+
+def _guards(arguments: argparse.Namespace, *, all_off: bool) -> Any:
+    """The :class:`~st_xling.mining.GuardOptions` of the command line."""
+    from st_xling.mining import GuardOptions
+
+    off = ["all"] if all_off else arguments.no_guard
+    return GuardOptions(**given(arguments, GuardOptions)).with_flags(limits=arguments.guard, off=off)
+
+
 def _check_keep_threshold(arguments: argparse.Namespace) -> None:
     """Raise where the threshold could not be published, before anything is mined."""
-    from st_xling.mining.thresholds.language_pairs import languages_of, pair_of
-    from st_xling.mining.thresholds.published import published_thresholds
+    from st_xling.mining.published import languages_of, pair_of, published_thresholds
 
     needed = ("calibrate_with", "model", "source_language", "target_language")
-    if missing := [name for name in needed if not hasattr(arguments, name)]:
+    if missing := [name for name in needed if getattr(arguments, name) is None]:
         flags = ", ".join(f"--{name.removesuffix('_with').replace('_', '-')}" for name in missing)
         raise ValueError(f"--keep-threshold publishes the model's threshold for two languages: give {flags} as well.")
     languages_of(pair_of(arguments.source_language, arguments.target_language))
     check_folder(Path(arguments.model), "--keep-threshold")
     published_thresholds(arguments.model)
-
-
-def _plan(arguments: argparse.Namespace) -> None:
-    from st_xling.cli.figures import write_figures
-    from st_xling.mining import plan_mining
-
-    options = {"guards": guard_options(arguments, all_off=arguments.no_guards), **given(arguments, _SHARED)}
-    place = getattr(arguments, "work", "." if arguments.out == "-" else arguments.out)
-    plan = plan_mining(arguments.source, arguments.target, work=place, **options)
-    print("\n".join(plan.lines()))
-    write_figures(arguments.json, {"plan": plan.as_dict()})

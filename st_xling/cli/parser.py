@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from st_xling.utils.devices import check_device
@@ -25,15 +24,6 @@ OUTPUTS = frozenset(("out", "json", "rejects", "runs", "work"))
 FOLDERS = frozenset(("DIR", "STORE"))
 
 
-@dataclass
-class Paths:
-    """Files and folders that a command writes, by option, and what it reads."""
-
-    files: dict[str, Any] = field(default_factory=dict)
-    folders: dict[str, Any] = field(default_factory=dict)
-    inputs: list[Any] = field(default_factory=list)
-
-
 class Help(argparse.RawDescriptionHelpFormatter):
     """Text of several lines stays as it is; a paragraph written as one line is filled."""
 
@@ -44,7 +34,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """The host's parser, without the usage before each error, and with the nearest flag or command after it.
+    """argparse's parser, without the usage before each error, and with the nearest flag or command after it.
 
     Sub-commands get parsers of the same class, and all of them that help.
     """
@@ -53,27 +43,14 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **{"formatter_class": Help, **options})
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As the host's, after a look for flags that are none, which it would name last, or not at all."""
-        if args is not None and self._subparsers is None:
+        """As argparse's, after a look for unknown flags, which it would name last, or not at all."""
+        leaf = self._subparsers is None
+        if args is not None and leaf:
             self._check_flags(args)
-        found, rest = super().parse_known_args(args, namespace)
-        if self._subparsers is None:
-            found.paths = self._paths(found)
-        return found, rest
-
-    def _paths(self, found: argparse.Namespace) -> Paths:
-        """What this command reads and writes, by the words that its help has for them."""
-        paths = Paths()
-        for action in self._actions:
-            value = getattr(found, action.dest, None)
-            name = action.option_strings[-1] if action.option_strings else str(action.metavar)
-            if action.dest == "runs":  # adds files with names of its own to a folder
-                continue
-            if action.dest in OUTPUTS:
-                (paths.folders if action.metavar in FOLDERS else paths.files)[name] = value
-            elif action.metavar in INPUTS and value not in NAMES and _may_be_path(action.metavar, value):
-                paths.inputs.append(value)
-        return paths
+        result, rest = super().parse_known_args(args, namespace)
+        if leaf:
+            result.actions = self._actions
+        return result, rest
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is, and end with status 2."""
@@ -85,7 +62,7 @@ class Parser(argparse.ArgumentParser):
             flag = word.partition("=")[0]
             if word == "--":
                 return
-            # The host takes a word with a space for text, and an unambiguous beginning for the whole flag.
+            # argparse takes a word with a space for text, and an unambiguous beginning for the whole flag.
             if word.startswith("--") and " " not in word and not any(known.startswith(flag) for known in flags):
                 self.error(f"no flag is called {flag!r}{_hint(flag, flags)}")
 
@@ -96,18 +73,29 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"got {value!r}{meant}")
 
 
+def check_arguments(arguments: argparse.Namespace) -> None:
+    """Raise ``ValueError`` before a command starts, where it would write over what it reads, could not write there, or
+    would find no such device. What is read and written is known by the words that the help has for it."""
+    files: dict[str, Any] = {}
+    folders: dict[str, Any] = {}
+    inputs: list[Any] = []
+    for action in arguments.actions:
+        value = getattr(arguments, action.dest, None)
+        name = action.option_strings[-1] if action.option_strings else str(action.metavar)
+        if action.dest == "runs":  # adds files with names of its own to a folder
+            continue
+        if action.dest in OUTPUTS:
+            (folders if action.metavar in FOLDERS else files)[name] = value
+        elif action.metavar in INPUTS and value not in NAMES and _may_be_path(action.metavar, value):
+            inputs.append(value)
+    check_outputs(files, inputs, folders=folders)
+    if getattr(arguments, "device", None) is not None:
+        check_device(arguments.device)
+
+
 def _may_be_path(metavar: Any, value: Any) -> bool:
     """Whether it could be a path: a recipe is a file only where it ends like one."""
     return metavar != "RECIPE" or str(value).endswith((".yaml", ".yml"))
-
-
-def check_arguments(arguments: argparse.Namespace) -> None:
-    """Raise ``ValueError`` before a command starts, where it would write over what it reads, could not write there, or
-    would find no such device."""
-    paths = arguments.paths
-    check_outputs(paths.files, paths.inputs, folders=paths.folders)
-    if getattr(arguments, "device", None) is not None:
-        check_device(arguments.device)
 
 
 def _hint(word: str, known: Iterable[str]) -> str:

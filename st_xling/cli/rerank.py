@@ -1,73 +1,90 @@
-"""``st-xling rerank``: queries and passages to ranked passages."""
+"""``st-xling rerank`` and ``search``: passages for queries, put in order by a cross-encoder."""
 
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
-from typing import Any
+import json
 
-from st_xling.cli.mining_options import output
+from st_xling.cli.options import JSON, Options, command, given, output, print_report
 
-EXAMPLE = """\
-examples:
-  st-xling rerank my-reranker --queries q.jsonl --passages p.jsonl --out ranked.jsonl --top-k 10
-  st-xling rerank my-reranker --queries q.tsv --passages p.tsv.gz --candidates bm25.trec --out - | head
+_SHOWN_CHARS = 90
 
-A line of queries and passages is {"id": ..., "text": ..., "language": ...} (the language may be left out), or with .tsv
-in the name id TAB text, perhaps TAB language. Killed or interrupted, the same command goes on from OUT.work, and ends
-with the same bytes.
-"""
-
-_OPTIONS = ("candidates", "top_k", "token_budget", "autocast", "device", "work", "keep_work")
+SCORING = Options("""
+--token-budget N               tokens scored at a time (default: 2048, on a GPU 16384)
+--autocast {bfloat16,float16}  type to compute in (default: the model's)
+--device DEVICE                cpu, cuda, cuda:1, … (default: a GPU if there is one)
+""")
 
 
-def add_parser(commands: Any) -> None:
-    """Add the sub-command to the parsers of ``st-xling``."""
-    rerank = commands.add_parser(
-        "rerank",
-        help="rank passages for queries by a cross-encoder",
-        description="Score each query's candidate passages, in whatever languages, and write them best first.",
-        epilog=EXAMPLE,
-        argument_default=argparse.SUPPRESS,  # what is not said keeps the library's default
-    )
-    rerank.add_argument("model", metavar="MODEL", help="cross-encoder: Hub id or folder")
-    rerank.add_argument("--queries", required=True, metavar="FILE", help="JSON lines or TSV, also .gz and .xz")
-    rerank.add_argument("--passages", required=True, metavar="FILE", help="the same")
-    rerank.add_argument(
-        "--candidates",
-        metavar="FILE",
-        help="a first stage's result: TREC's run format, or JSON lines with query_id and passage_id or passage_ids "
-        "(default: every passage for every query)",
-    )
-    rerank.add_argument("--out", required=True, metavar="FILE", help="file of the ranked passages, or - for stdout")
-    rerank.add_argument("--top-k", type=int, metavar="N", help="passages written for a query (default: all)")
-    add_scoring_options(rerank)
-    rerank.add_argument("--work", metavar="DIR", help="where work is kept until it is done (default: OUT.work)")
-    rerank.add_argument("--keep-work", action="store_true", help="leave it there")
-    rerank.add_argument("--json", type=Path, default=None, metavar="PATH", help="also write the figures here")
-    rerank.set_defaults(run=run)
+@command("rerank", SCORING, JSON)
+def rerank(arguments: argparse.Namespace) -> None:
+    """Rank passages for queries by a cross-encoder.
 
+    Score each query's candidate passages, in whatever languages, and write them best first.
 
-def add_scoring_options(parser: Any) -> None:
-    """How a cross-encoder computes."""
-    parser.add_argument(
-        "--token-budget", type=int, metavar="N", help="tokens scored at a time (default: 2048, on a GPU 16384)"
-    )
-    parser.add_argument("--autocast", choices=("bfloat16", "float16"), help="type to compute in (default: the model's)")
-    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
+    MODEL              cross-encoder: Hub id or folder
+    --queries FILE     JSON lines or TSV, also .gz and .xz (required)
+    --passages FILE    the same (required)
+    --out FILE         file of the ranked passages, or - for stdout (required)
+    --candidates FILE  a first stage's result: TREC's run format, or JSON lines with query_id and passage_id or
+                       passage_ids (default: every passage for every query)
+    --top-k N          passages written for a query (default: all)
+    --work DIR         where work is kept until it is done (default: OUT.work)
+    --keep-work        leave it there
 
+    examples:
+      st-xling rerank my-reranker --queries q.jsonl --passages p.jsonl --out ranked.jsonl --top-k 10
+      st-xling rerank my-reranker --queries q.tsv --passages p.tsv.gz --candidates bm25.trec --out - | head
 
-def run(arguments: argparse.Namespace) -> None:
-    """Rank, say what was done, print the signature: on stderr where stdout holds the passages."""
-    from st_xling.cli.figures import write_figures
+    A line of queries and passages is {"id": ..., "text": ..., "language": ...} (the language may be left out), or
+    with .tsv in the name id TAB text, perhaps TAB language. Killed or interrupted, the same command goes on from
+    OUT.work, and ends with the same bytes.
+    """
     from st_xling.reranking import rerank_texts
 
-    options = {name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)}
+    options = given(arguments, rerank_texts) | {"progress": True}
     with output(arguments) as out:
-        report = rerank_texts(arguments.model, arguments.queries, arguments.passages, out, progress=True, **options)
-    says = sys.stderr if arguments.out == "-" else sys.stdout
-    told = f"{report.passages:,} passages for {report.queries:,} queries: {arguments.out}"
-    for line in [*report.lines(), told, report.signature]:
-        print(line, file=says)
-    write_figures(arguments.json, {"rerank": report.as_dict(), "signature": report.signature})
+        report = rerank_texts(**(options | {"out": out}))
+    print_report(arguments, "rerank", report, f"{report.passages:,} passages for {report.queries:,} queries")
+
+
+@command("search", SCORING)
+def search(arguments: argparse.Namespace) -> None:
+    """Search passages of several languages, in two stages.
+
+    Find the passages nearest to each query in a store, and let a cross-encoder put them in order.
+
+    QUERY...                in any language of the models
+    --encoder MODEL         bi-encoder of the store: Hub id or folder (required)
+    --store STORE           of st-xling encode (required)
+    --passages FILE         that were encoded: JSON lines or TSV (required)
+    --format {table,jsonl}  of the output (default: table)
+    --reranker MODEL        cross-encoder (default: none, the order of the cosines)
+    --top-k N               passages shown for a query (default: 10)
+    --candidates N          passages that are re-ranked (default: 100)
+    --prompt WORDS          put before each query for the bi-encoder, such as 'query: '
+    --memory-mib N          for one block of the search (default: 256)
+
+    examples:
+      st-xling encode my-encoder p.jsonl --format jsonl --out p.store
+      st-xling search 'Wo liegt Hanoi?' --encoder my-encoder --store p.store --passages p.jsonl --reranker my-reranker
+
+    The store has a row for each line of the passages, {"id": ..., "text": ..., "language": ...}; a language that is
+    not given is identified, and then shown with a question mark.
+    """
+    from st_xling.reranking import search_texts
+
+    options = given(arguments, search_texts)
+    results = search_texts(arguments.query, progress=True, **options)
+    for query, hits in zip(arguments.query, results):
+        if arguments.format == "jsonl":
+            for hit in hits:
+                print(json.dumps({"query": query, **hit.as_dict()}, ensure_ascii=False))
+            continue
+        print(query)
+        width = max([2, *(len(hit.passage_id) for hit in hits)])
+        for hit in hits:
+            language = f"{hit.language}{'?' if hit.identified else ''}"
+            text = " ".join(hit.text.split())
+            short = text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1]}…"
+            print(f"{hit.rank:4}  {hit.score:8.4f}  {language:<6}  {hit.passage_id:<{width}}  {short}")

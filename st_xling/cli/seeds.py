@@ -10,22 +10,28 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from st_xling.cli.figures import write_figures
+from st_xling.cli.options import Options, write_figures
 from st_xling.utils.io import read_json_object, write_json
 
 #: Results that say how a run went on this machine, not what came of it.
 _NOT_RESULTS = {"machine", "seconds", "steps", "leak", "encoded", "rows", "pairs", "training_seconds"}
 
 
-def add_seeds(parser: argparse.ArgumentParser) -> None:
-    """Add the option to a command that trains into ``--out`` and takes ``--seed``."""
-    parser.add_argument(
-        "--seeds",
-        type=_seeds,
-        metavar="LIST",
-        help="train once with each of these, such as 0,1,2, into DIR/seed-0 and so on; means and deviations of "
-        "the results go into DIR/seeds.json",
-    )
+def _seeds(text: str) -> list[int]:
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdigit() for word in words) or len(set(map(int, words))) < len(words):
+        raise argparse.ArgumentTypeError(f"expected distinct whole numbers, such as 0,1,2: got {text!r}")
+    return [int(word) for word in words]
+
+
+#: For a command that trains into ``--out`` and takes ``--seed``.
+SEEDS = Options(
+    """
+--seeds LIST  train once with each of these, such as 0,1,2, into DIR/seed-0 and so on; means and deviations of the
+              results go into DIR/seeds.json
+""",
+    seeds={"type": _seeds},
+)
 
 
 def run_seeds(arguments: argparse.Namespace, run: Callable[[argparse.Namespace], None]) -> None:
@@ -39,12 +45,12 @@ def run_seeds(arguments: argparse.Namespace, run: Callable[[argparse.Namespace],
     Raises:
         ValueError: ``--seed`` as well, or a folder that one of the runs may not write, before the first is trained.
     """
-    from st_xling.training import processes
     from st_xling.training.run_folder import RunFolder
+    from st_xling.utils import distributed
 
     if arguments.seed is not None:
         raise ValueError(f"--seeds names all seeds: got --seed {arguments.seed} as well; leave it out.")
-    processes.meet()
+    distributed.init_distributed()
     folders = {seed: arguments.out / f"seed-{seed}" for seed in arguments.seeds}
     options = {"resume": arguments.resume, "overwrite": arguments.overwrite}
 
@@ -52,13 +58,13 @@ def run_seeds(arguments: argparse.Namespace, run: Callable[[argparse.Namespace],
         for folder in folders.values():
             RunFolder(folder, **options).check()
 
-    processes.on_main(check)
+    distributed.run_on_main(check)
     for seed, folder in folders.items():
         one = copy.copy(arguments)
         one.seed, one.out, one.json, one.seeds = seed, folder, None, None
         one.command_line = _command(arguments.command_line, folder, seed)
         run(one)
-    if processes.is_main():
+    if distributed.is_main():
         summary = summarise({seed: read_json_object(folder / "results.json") for seed, folder in folders.items()})
         write_json(arguments.out / "seeds.json", summary)
         print(_table(summary))
@@ -124,10 +130,3 @@ def _command(command_line: str, folder: Path, seed: int) -> str:
         elif word not in ("--resume", "--overwrite"):
             kept.append(word)
     return shlex.join([*kept, "--seed", str(seed), "--out", str(folder)])
-
-
-def _seeds(text: str) -> list[int]:
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdigit() for word in words) or len(set(map(int, words))) < len(words):
-        raise argparse.ArgumentTypeError(f"expected distinct whole numbers, such as 0,1,2: got {text!r}")
-    return [int(word) for word in words]

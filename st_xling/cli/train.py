@@ -1,254 +1,23 @@
-"""``st-xling train``: a recipe and parallel text to an encoder."""
+"""``st-xling train``: a recipe and text to an encoder, an adapter, a retriever or a cross-encoder."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.cli import train_adapter, train_cross_encoder, train_retrieval
-from st_xling.cli.figures import write_figures
 from st_xling.cli.keep import renew_card
-from st_xling.cli.seeds import add_seeds, run_seeds
+from st_xling.cli.options import JSON, command, is_given, write_figures
+from st_xling.cli.seeds import SEEDS, run_seeds
+from st_xling.utils.io import read_json_object
 
 if TYPE_CHECKING:
+    from st_xling.data.reranking.pools import CandidatePools
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training.leak_check import OnLeak
-
-# What recipes other than encoders' make; the last one also refuses a name that no recipe has.
-_KINDS = (train_adapter, train_retrieval, train_cross_encoder)
-
-
-EXAMPLE = """\
-recipes:
-  encoders        tr, labse, dap, dap-released, tr-tlm, amber,            parallel text
-                  semacl, langcl, semacl-langcl
-  adapters        sf                                                      parallel text
-  retrievers      ir, ir-semacl, ir-langcl, ir-semacl-langcl              questions with passages, parallel text
-  cross-encoders  xpi; xpr-merged, xpr-cascade, xpr-mixed                 parallel text; questions with passages
-
-examples, on the phrasebook, which is built in:
-  st-xling train dap --data phrasebook:de,fr --out my-encoder --epochs 2
-  st-xling train sf --data 'zh-vi=phrasebook?size=2000' --out my-adapter
-  st-xling train ir-semacl --data queries=phrasebook --parallel phrasebook:de --out my-retriever
-  st-xling train xpr-mixed --data 'en=phrasebook?size=300' --data 'zh=phrasebook?size=300' --out my-reranker
-
-on files, from models of the Hub:
-  st-xling train dap --model xlm-roberta-base --data de-en=pairs.tsv --check-leak tatoeba/v1 --out my-encoder
-  st-xling train xpr-mixed --model bert-base-multilingual-cased --data en=xquad.en.json --data zh=xquad.zh.json \\
-      --out my-reranker
-  st-xling train my-recipe.yaml --data de-en=pairs.tsv --out my-encoder
-
-phrasebook:de,fr?size=8000&split=train&seed=0 pairs each language with English. Of --dev its development split is read,
-of --check-leak its test split, unless ?split= says otherwise. Quote what holds ? or &.
-"""
-
-
-def add_parser(commands: Any) -> None:
-    """Add the sub-command to the parsers of ``st-xling``."""
-    train = commands.add_parser(
-        "train",
-        help="train an encoder, adapter, retriever or cross-encoder by a recipe",
-        description="Train by a recipe and save a plain sentence-transformers model, with its card. Recipes are listed "
-        "below; a recipe of your own is a YAML file.",
-        epilog=EXAMPLE,
-    )
-    train.add_argument("recipe", metavar="RECIPE", help="name of a recipe, or path of a YAML file")
-    train.add_argument(
-        "--model", default="tiny", metavar="MODEL", help="Hub id, folder, or tiny (default): built from the data"
-    )
-    train.add_argument(
-        "--data",
-        action="append",
-        required=True,
-        metavar="SPEC",
-        help="xx-yy=PATH (TSV, CSV, JSON lines, Parquet), xx-yy=SOURCE,TARGET, Hub id or phrasebook:…; may be repeated",
-    )
-    train.add_argument(
-        "--mono",
-        action="append",
-        metavar="XX=PATH",
-        help="of encoders: running text of one language, for the loss mlm; every two lines are read as a pair",
-    )
-    train.add_argument(
-        "--pivot",
-        metavar="CODE",
-        help="of encoders: language that becomes the target side of every pair that has it, or none (default: en)",
-    )
-    train.add_argument(
-        "--dev", action="append", metavar="SPEC", help="development text, or none (default: 2 %% of --data, held out)"
-    )
-    train.add_argument(
-        "--check-leak", action="append", default=[], metavar="EVAL", help="also look in --data for this test text"
-    )
-    leaking = train.add_mutually_exclusive_group()
-    leaking.add_argument("--fail-on-leak", action="store_true", help="stop if --data share text with dev or test text")
-    leaking.add_argument("--drop-leaks", action="store_true", help="leave such rows out and say how many")
-    train.add_argument("--out", required=True, type=Path, metavar="DIR", help="folder for the model and its training")
-    train.add_argument("--resume", action="store_true", help="go on from the last checkpoint in --out")
-    train.add_argument("--overwrite", action="store_true", help="replace an earlier run in --out")
-    train.add_argument("--skip-bad-lines", action="store_true", help="drop unreadable lines and say how many")
-    train.add_argument(
-        "--stream", action="store_true", help="read --data as needed: for more than memory holds; with --max-steps"
-    )
-    train.add_argument(
-        "--tiny",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="of the model tiny: layers, hidden_size, vocabulary, …",
-    )
-    train.add_argument("--json", type=Path, metavar="PATH", help="also write the figures here")
-    _add_recipe_options(train)
-    train_cross_encoder.add_arguments(train)
-    train_adapter.add_arguments(train)
-    train_retrieval.add_arguments(train)
-    train.set_defaults(run=run)
-
-
-def _add_recipe_options(train: argparse.ArgumentParser) -> None:
-    recipe = train.add_argument_group("in place of what the recipe says")
-    recipe.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="any key of the recipe, such as losses.tlm.weight=0.5",
-    )
-    recipe.add_argument("--epochs", type=float, metavar="N", help="passes over --data")
-    recipe.add_argument("--max-steps", type=int, metavar="N", help="steps, instead of epochs")
-    recipe.add_argument("--learning-rate", type=float, metavar="X", help="the highest")
-    recipe.add_argument("--warmup", type=float, metavar="SHARE", help="of the steps, in which the learning rate rises")
-    recipe.add_argument("--eval-steps", type=int, metavar="N", help="steps between two looks at --dev")
-    recipe.add_argument("--seed", type=int, metavar="N", help="of weights, dropout and order")
-    add_seeds(train)
-    recipe.add_argument(
-        "--batch-size",
-        type=_rows,
-        metavar="N",
-        help="pairs a step; 'auto': the recipe's, by the largest mini-batch that fits",
-    )
-    recipe.add_argument(
-        "--mini-batch-size",
-        type=_rows,
-        metavar="N",
-        help="rows encoded at a time, for large batches in small memory; 'auto': as many as fit",
-    )
-    recipe.add_argument("--memory-budget", type=int, metavar="MIB", help="what 'auto' may fill (default: what is free)")
-    adapters = recipe.add_mutually_exclusive_group()
-    adapters.add_argument(
-        "--lora", action="store_true", help="train adapters, merged at the end (--set training.lora.rank=8 …)"
-    )
-    adapters.add_argument("--lora-keep", action="store_true", help="train adapters, and save them as adapters")
-    recipe.add_argument("--precision", choices=("fp32", "bf16", "fp16"), help="of numbers")
-    recipe.add_argument("--max-length", type=int, metavar="N", help="tokens a text is cut to")
-    recipe.add_argument("--pooling", choices=("mean", "cls", "max"), help="of token states")
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Train in this process, or with those that the launcher started, and say where the model is."""
-    if arguments.seeds:
-        return run_seeds(arguments, run)
-    from st_xling.training import processes, train
-    from st_xling.training.prepare import check_tiny
-
-    processes.meet()
-    kind = next((kind for kind in _KINDS if kind.takes(arguments.recipe)), None)
-    for other in _KINDS:
-        if other is not kind:
-            other.refuse(arguments)
-    if kind is None:
-        options, picture = processes.together(lambda: _training_options(arguments))
-        result: Any = train(**options, command=arguments.command_line, begin=picture.begin)
-        if processes.is_main():
-            picture.end(result.model, result.folder)
-    else:
-        given = arguments, overrides(arguments), check_tiny(_pairs(arguments.tiny, "--tiny"))
-        if kind is train_adapter:
-            train_adapter.run(*given, lambda: _read_data(arguments), on_leak=_on_leak(arguments))
-            return
-        if kind is train_retrieval:
-            result = train_retrieval.run(*given, on_leak=_on_leak(arguments))
-        else:
-            result = train_cross_encoder.run(*given, on_leak=_on_leak(arguments))
-    if not processes.is_main():
-        return
-    renew_card(arguments.out)
-    figures = json.loads((arguments.out / "results.json").read_text(encoding="utf-8"))
-    measure = "acc@1" if kind is train_cross_encoder else "MRR@100" if kind is train_retrieval else "accuracy"
-    best = "" if result.best is None else f", best development {measure} {100 * result.best:.1f} %"
-    print(f"{result.steps} steps in {result.seconds:.0f} s{best}; the model is in {result.folder}")
-    write_figures(arguments.json, figures)
-
-
-def _training_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], TrainingPicture]:
-    """The arguments of :func:`st_xling.training.train`, data sets read, and what draws before and after."""
-    from st_xling.data import load_evaluation_specs
-    from st_xling.data.retrieval.others import read_all_others
-    from st_xling.evaluation import TatoebaEvaluator
-    from st_xling.evaluation.pictures import TrainingPicture
-    from st_xling.training import load_recipe
-    from st_xling.training.prepare import check_tiny
-    from st_xling.training.run_folder import RunFolder
-
-    RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
-    tiny = check_tiny(_pairs(arguments.tiny, "--tiny"))
-    recipe = load_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))
-    if arguments.stream and recipe.training.max_steps <= 0:
-        raise ValueError("--stream needs --max-steps: the end of a stream is not known before it is reached.")
-    data, dev = _read_data(arguments)
-    options = {
-        "recipe": recipe,
-        "data": data,
-        "out": arguments.out,
-        "model": arguments.model,
-        "tiny": tiny,
-        "mono": read_all_others(arguments.mono or (), option="--mono", skip_bad_lines=arguments.skip_bad_lines),
-        "evaluator": TatoebaEvaluator(dev, name="dev", write_csv=False) if dev else None,
-        "evaluation": load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines),
-        "on_leak": _on_leak(arguments),
-        "resume": arguments.resume,
-        "overwrite": arguments.overwrite,
-    }
-    return options, TrainingPicture(dev or ({} if arguments.stream else data), recipe.name)
-
-
-def _read_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Training and development data, as asked for, or held out; stderr says how many pairs there are."""
-    from st_xling.data import load_data_specs
-    from st_xling.data.holdout import hold_out, hold_out_streams
-
-    data = load_data_specs(arguments.data, skip_bad_lines=arguments.skip_bad_lines, stream=arguments.stream)
-    dev: dict[str, Any]
-    if arguments.dev == ["none"]:
-        dev = {}
-    elif "none" in (arguments.dev or []):
-        raise ValueError(f"--dev none means no development pairs: got {', '.join(arguments.dev)}; leave one out.")
-    elif arguments.dev:
-        dev = load_data_specs(arguments.dev, split="dev", skip_bad_lines=arguments.skip_bad_lines)
-    else:
-        data, dev = hold_out_streams(data) if arguments.stream else hold_out(data)
-    for name, part in data.items():
-        count = "streamed" if arguments.stream else f"{len(part):,} pairs"
-        print(f"{name}: {count}, {len(dev.get(name, [])):,} for development", file=sys.stderr)
-    return data, dev
-
-
-def _on_leak(arguments: argparse.Namespace) -> OnLeak:
-    return "fail" if arguments.fail_on_leak else "drop" if arguments.drop_leaks else "report"
-
-
-def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The recipe's keys that the flags set, dotted; ``--set`` comes last."""
-    flags = ("epochs", "max_steps", "batch_size", "mini_batch_size", "learning_rate", "warmup", "eval_steps", "seed")
-    given = {f"training.{name}": getattr(arguments, name) for name in (*flags, "precision", "memory_budget")}
-    given["training.pivot"] = arguments.pivot
-    given["training.lora.merge"] = True if arguments.lora else False if arguments.lora_keep else None
-    given |= {"model.max_length": arguments.max_length, "model.pooling": arguments.pooling}
-    return {key: value for key, value in given.items() if value is not None} | _pairs(arguments.set, "--set")
+    from st_xling.training.reranker import CrossEncoderRecipe
 
 
 def _rows(text: str) -> int | str:
@@ -258,11 +27,383 @@ def _rows(text: str) -> int | str:
         raise argparse.ArgumentTypeError(f"expected a number of rows, or 'auto': got {text!r}") from None
 
 
-def _pairs(given: Sequence[str], flag: str) -> dict[str, Any]:
-    from st_xling.training.recipe_files import read_yaml
+# Options that not every kind of recipe takes → the kinds that do.
+_TAKEN_BY: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("stream", "pivot", "mono"), ("encoder",)),
+    **dict.fromkeys(("mini_batch_size", "memory_budget"), ("encoder", "adapter")),
+    **dict.fromkeys(("lora", "lora_keep"), ("encoder", "adapter", "cross-encoder")),
+    "pooling": ("encoder", "adapter", "retriever"),
+    **dict.fromkeys(("layer", "sweep", "cache"), ("adapter",)),
+    **dict.fromkeys(("parallel", "others", "encoders"), ("retriever",)),
+    **dict.fromkeys(("xpi_data", "xpi_dev", "xpi_steps", "xpi_epochs", "dev_share", "test_share"), ("cross-encoder",)),
+}
+# Options → keys of the recipe's training arguments.
+_TRAINING_KEYS = {
+    "epochs": "num_train_epochs",
+    "batch_size": "per_device_train_batch_size",
+    "warmup": "warmup_steps",
+    **{name: name for name in ("max_steps", "mini_batch_size", "memory_budget", "learning_rate", "eval_steps", "seed")},
+}
+# What a checkpoint is chosen by.
+_MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "acc@1"}
+
+
+@command(
+    "train",
+    SEEDS,
+    JSON,
+    model={"default": "tiny"},
+    out={"type": Path},
+    epochs={"type": float},
+    batch_size={"type": _rows},
+    mini_batch_size={"type": _rows},
+    xpi_epochs={"type": float},
+)
+def train(arguments: argparse.Namespace) -> None:
+    """Train an encoder, adapter, retriever or cross-encoder by a recipe.
+
+    Train by a recipe and save a plain sentence-transformers model, with its card. Recipes are listed below; a recipe
+    of your own is a YAML file.
+
+    RECIPE                        name of a recipe, or path of a YAML file
+    --model MODEL                 Hub id, folder, or tiny (default): built from the data
+    --data SPEC                   xx-yy=PATH (TSV, CSV, JSON lines, Parquet), xx-yy=SOURCE,TARGET, Hub id or
+                                  phrasebook:… (required, repeatable)
+    --mono XX=PATH                of encoders: running text of one language, for the loss mlm; every two lines are read
+                                  as a pair (repeatable)
+    --pivot CODE                  of encoders: language that becomes the target side of every pair that has it, or none
+                                  (default: en)
+    --dev SPEC                    development text, or none (default: 2 % of --data, held out) (repeatable)
+    --check-leak EVAL             also look in --data for this test text (repeatable)
+    --fail-on-leak                stop if --data share text with dev or test text
+    | --drop-leaks                leave such rows out and say how many
+    --out DIR                     folder for the model and its training (required)
+    --resume                      go on from the last checkpoint in --out
+    --overwrite                   replace an earlier run in --out
+    --skip-bad-lines              drop unreadable lines and say how many
+    --stream                      read --data as needed: for more than memory holds; with --max-steps
+    --tiny KEY=VALUE              of the model tiny: layers, hidden_size, vocabulary, … (repeatable)
+    in place of what the recipe says:
+    --set KEY=VALUE               any key of the recipe, such as losses.tlm.weight=0.5 (repeatable)
+    --epochs N                    passes over --data
+    --max-steps N                 steps, instead of epochs
+    --learning-rate X             the highest
+    --warmup SHARE                of the steps, in which the learning rate rises
+    --eval-steps N                steps between two evaluations on --dev
+    --seed N                      of weights, dropout and order
+    --batch-size N                pairs a step; 'auto': the recipe's, by the largest mini-batch that fits
+    --mini-batch-size N           rows encoded at a time, for large batches in small memory; 'auto': as many as fit
+    --memory-budget MIB           what 'auto' may fill (default: what is free)
+    --lora                        train adapters, merged at the end (--set training.lora.rank=8 …)
+    | --lora-keep                 train adapters, and save them as adapters
+    --precision {fp32,bf16,fp16}  of numbers
+    --max-length N                tokens a text is cut to
+    --pooling {mean,cls,max}      of token states
+    recipes of cross-encoders (xpi, xpr-merged, xpr-cascade, xpr-mixed):
+    --xpi-data SPEC               parallel text: XPI first, then the recipe with a new head (repeatable)
+    --xpi-dev SPEC                development pairs of XPI, or none (repeatable)
+    --xpi-steps N                 steps of XPI (--set xpi.training.… for the rest)
+    --xpi-epochs N                epochs of XPI
+    --dev-share SHARE             articles or queries held out (default: 0.1)
+    --test-share SHARE            … and left out, to be tested on later
+    recipes of adapters (sf):
+    --layer N                     of the encoder, from 1 (default: the recipe's)
+    --sweep                       train on every layer, print a table, save the best
+    --cache DIR                   sentence vectors of this model (default: beside the models of the Hub)
+    recipes of retrievers (ir, ir-semacl, ir-langcl, ir-semacl-langcl):
+        --data queries=PATH: queries with passages (and hard negatives: columns negative_1, negative_2, …, or
+        ?columns=query,answer,negative), or a folder in the layout of BEIR, Mr.TyDi (?negatives=1) or MIRACL, or
+        queries=phrasebook?size=2000; --dev xx=DIR: such folders, or xx=phrasebook, to choose the best checkpoint
+        by
+    --parallel SPEC               parallel text, as --data of other recipes (repeatable)
+    --others XX=PATH              text without translations: lines, passages (.jsonl) or phrasebook (repeatable)
+    --encoders {shared,separate}  separate (default): one for queries, one for passages; or one for both
+
+    recipes:
+      encoders        tr, labse, dap, dap-released, tr-tlm, amber,            parallel text
+                      semacl, langcl, semacl-langcl
+      adapters        sf                                                      parallel text
+      retrievers      ir, ir-semacl, ir-langcl, ir-semacl-langcl              questions with passages, parallel text
+      cross-encoders  xpi; xpr-merged, xpr-cascade, xpr-mixed                 parallel text; questions with passages
+
+    examples, on the phrasebook, which is built in:
+      st-xling train dap --data phrasebook:de,fr --out my-encoder --epochs 2
+      st-xling train sf --data 'zh-vi=phrasebook?size=2000' --out my-adapter
+      st-xling train ir-semacl --data queries=phrasebook --parallel phrasebook:de --out my-retriever
+      st-xling train xpr-mixed --data 'en=phrasebook?size=300' --data 'zh=phrasebook?size=300' --out my-reranker
+
+    on files, from models of the Hub:
+      st-xling train dap --model xlm-roberta-base --data de-en=pairs.tsv --check-leak tatoeba/v1 --out my-encoder
+      st-xling train xpr-mixed --model bert-base-multilingual-cased --data en=xquad.en.json --data zh=xquad.zh.json \\
+          --out my-reranker
+      st-xling train my-recipe.yaml --data de-en=pairs.tsv --out my-encoder
+
+    phrasebook:de,fr?size=8000&split=train&seed=0 pairs each language with English. Of --dev its development split is
+    read, of --check-leak its test split, unless ?split= says otherwise. Quote what holds ? or &.
+    """
+    if arguments.seeds:
+        return run_seeds(arguments, train.run)
+    from st_xling.training.recipe import recipe_kind
+    from st_xling.utils import distributed
+
+    distributed.init_distributed()
+    kind = recipe_kind(arguments.recipe)
+    for name, kinds in _TAKEN_BY.items():
+        if kind not in kinds and is_given(getattr(arguments, name)):
+            raise ValueError(
+                f"--{name.replace('_', '-')} is for {' and '.join(f'{kind}s' for kind in kinds)}: got the recipe of "
+                f"{'an' if kind[0] in 'ae' else 'a'} {kind} {arguments.recipe}; leave it out."
+            )
+    if kind == "adapter":
+        summary = _train_adapter(arguments)
+    else:
+        runs = {"encoder": _train_encoder, "retriever": _train_retriever, "cross-encoder": _train_cross_encoder}
+        result = runs[kind](arguments)
+        best = "" if result.best is None else f", best development {_MEASURES[kind]} {100 * result.best:.1f} %"
+        summary = f"{result.steps} steps in {result.seconds:.0f} s{best}; the model is in {result.folder}"
+    if distributed.is_main():
+        renew_card(arguments.out)
+        print(summary)
+        write_figures(arguments.json, read_json_object(arguments.out / "results.json"))
+
+
+def _run_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What training by every kind of recipe takes; the folder and the options of ``--tiny`` are checked."""
+    from st_xling.training.run import check_tiny
+    from st_xling.training.run_folder import RunFolder
+
+    RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
+    on_leak: OnLeak = "fail" if arguments.fail_on_leak else "drop" if arguments.drop_leaks else "report"
+    return {
+        "out": arguments.out,
+        "model": arguments.model,
+        "tiny": check_tiny(_pairs(arguments.tiny, "--tiny")),
+        "on_leak": on_leak,
+        "resume": arguments.resume,
+        "overwrite": arguments.overwrite,
+        "command": arguments.command_line,
+    }
+
+
+def _train_encoder(arguments: argparse.Namespace) -> Any:
+    """Of several processes each reads the data, and all end if one cannot."""
+    from st_xling.training import train as train_encoder
+    from st_xling.utils import distributed
+
+    options, picture = distributed.run_on_all(lambda: _encoder_options(arguments))
+    result = train_encoder(**options, begin=picture.begin)
+    if distributed.is_main():
+        picture.end(result.model, result.folder)
+    return result
+
+
+def _encoder_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], TrainingPicture]:
+    """The arguments of :func:`st_xling.training.train`, data sets read, and what draws before and after."""
+    from st_xling.data import load_evaluation_specs
+    from st_xling.data.retrieval.training_text import read_all_others
+    from st_xling.evaluation import TatoebaEvaluator
+    from st_xling.evaluation.pictures import TrainingPicture
+    from st_xling.training import load_recipe
+
+    options = _run_options(arguments)
+    recipe = load_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))
+    if arguments.stream and recipe.training.max_steps <= 0:
+        raise ValueError("--stream needs --max-steps: the end of a stream is not known before it is reached.")
+    data, dev = _read_data(arguments)
+    options |= {
+        "recipe": recipe,
+        "data": data,
+        "mono": read_all_others(arguments.mono, option="--mono", skip_bad_lines=arguments.skip_bad_lines),
+        "evaluator": TatoebaEvaluator(dev, name="dev", write_csv=False) if dev else None,
+        "evaluation": load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines),
+    }
+    names = {"data": data, "dev": dev, "mono": options["mono"], "check_leak": options["evaluation"]}
+    options["sources"] = _sources(arguments, names)
+    return options, TrainingPicture(dev or ({} if arguments.stream else data), recipe.name)
+
+
+def _train_adapter(arguments: argparse.Namespace) -> str:
+    """Print a table of layers; what was done is said by the line that is returned."""
+    from st_xling.data import load_evaluation_specs
+    from st_xling.evaluation import PrecisionEvaluator
+    from st_xling.training.adapter import layer_table, load_adapter_recipe, train_adapter
+
+    options = _run_options(arguments)
+    layer = {} if arguments.layer is None else {"adapter.layer": arguments.layer}
+    chosen = layer | overrides(arguments)
+    recipe = load_adapter_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=chosen)
+    data, dev = _read_data(arguments)
+    evaluator = PrecisionEvaluator(dev, name="dev", write_csv=False) if dev else None
+    evaluation = load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines)
+    options |= {"evaluator": evaluator, "evaluation": evaluation, "sweep": arguments.sweep, "cache": arguments.cache}
+    options["sources"] = _sources(arguments, {"data": data, "dev": dev, "check_leak": evaluation})
+    result = train_adapter(recipe, data, **options)
+    if evaluator is not None:
+        print(layer_table(result.layers, evaluator.at))
+        print(evaluator.signature)
+    seconds, best = result.seconds, result.chosen
+    return (
+        f"{result.encoded:,} texts encoded in {seconds['encoding']:.1f} s, {len(result.layers)} x {best.fit.steps} "
+        f"steps in {seconds['training']:.1f} s; the model of layer {best.row.label} is in {result.folder}"
+    )
+
+
+def _train_retriever(arguments: argparse.Namespace) -> Any:
+    from st_xling.data import load_data_specs, load_evaluation_specs
+    from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs
+    from st_xling.data.retrieval.training_text import negative_columns, read_all_others
+    from st_xling.evaluation.retrieval import RetrievalEvaluator
+    from st_xling.training.retriever import RetrievalSources, load_retrieval_recipe, train_retrieval
+
+    options = _run_options(arguments)
+    chosen = {} if arguments.encoders is None else {"retrieval.encoders": arguments.encoders}
+    chosen |= overrides(arguments)
+    recipe = load_retrieval_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=chosen)
+    skip = {"skip_bad_lines": arguments.skip_bad_lines}
+    sources = RetrievalSources(
+        queries=load_query_passage_specs(arguments.data, **skip),
+        parallel=load_data_specs(arguments.parallel, **skip) if arguments.parallel else {},
+        others=read_all_others(arguments.others, **skip),
+    )
+    for role in ("queries", "parallel", "others"):
+        for name, part in getattr(sources, role).items():
+            negatives = len(negative_columns(part.column_names))
+            more = f", each with {negatives} hard negatives" if negatives else ""
+            print(f"{role} {name}: {len(part):,} {'sentences' if role == 'others' else 'pairs'}{more}", file=sys.stderr)
+    evaluator = None  # without development sets the last checkpoint is saved
+    if dev := _dev_specs(arguments.dev, "--dev"):
+        evaluator = RetrievalEvaluator(load_retrieval_specs(dev, split="dev", **skip), name="dev", write_csv=False)
+    evaluation = load_evaluation_specs(arguments.check_leak, **skip)
+    text = {"data": sources.queries, "parallel": sources.parallel, "others": sources.others}
+    options["specs"] = _sources(arguments, {**text, "dev": (), "check_leak": evaluation})
+    return train_retrieval(recipe, sources, evaluator=evaluator, evaluation=evaluation, **options)
+
+
+def _train_cross_encoder(arguments: argparse.Namespace) -> Any:
+    from st_xling.data.reranking.specs import load_judging_texts, load_pair_specs
+    from st_xling.data.reranking.strategies import STRATEGIES
+    from st_xling.training.reranker import XPI, load_cross_encoder_recipe, train_cross_encoder
+
+    options = _run_options(arguments)
+    before = {"max_steps": arguments.xpi_steps, "num_train_epochs": arguments.xpi_epochs}
+    chosen = {f"xpi.training.{key}": value for key, value in before.items() if value is not None}
+    chosen |= overrides(arguments)
+    tiny, xpi = arguments.model == "tiny", bool(arguments.xpi_data)
+    recipe = load_cross_encoder_recipe(arguments.recipe, tiny=tiny, xpi=xpi, overrides=chosen)
+    if recipe.strategy == XPI:
+        options["stages"], options["evaluator"] = _xpi(recipe, arguments.data, arguments.dev, "--dev", arguments)
+    else:
+        shares = {"dev_share": arguments.dev_share, "test_share": arguments.test_share}
+        dev = _dev_specs(arguments.dev, "--dev")
+        data = load_pair_specs(
+            arguments.data,
+            dev=dev or None,
+            negatives_per_positive=recipe.negatives.per_positive,
+            hard_negatives=recipe.negatives.hard,
+            # Not the recipe's seed: what is held out stays the same, whatever the seed of the training.
+            **({"dev_share": 0.0} if dev == [] else {})
+            | {key: share for key, share in shares.items() if share is not None},
+        )
+        options["stages"] = STRATEGIES[recipe.strategy](data.train, seed=recipe.training.seed)
+        options["evaluator"] = _pool_evaluator(recipe.name, len(data.train), data.dev)
+    if recipe.xpi is not None:
+        specs = arguments.xpi_data, arguments.xpi_dev
+        [options["xpi"]], options["xpi_evaluator"] = _xpi(recipe.xpi, *specs, "--xpi-dev", arguments)
+    evaluation = load_judging_texts(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines)
+    names = {"data": (), "dev": (), "xpi_data": (), "xpi_dev": (), "check_leak": evaluation}
+    options["sources"] = _sources(arguments, names)
+    return train_cross_encoder(recipe, evaluation=evaluation, **options)
+
+
+def _xpi(
+    recipe: CrossEncoderRecipe, specs: list[str], dev_specs: list[str], flag: str, arguments: argparse.Namespace
+) -> tuple[list[Any], Any]:
+    """The one stage of XPI, and what evaluates it."""
+    from st_xling.data.reranking.specs import load_xpi_specs
+
+    dev = _dev_specs(dev_specs, flag)
+    data = load_xpi_specs(
+        specs,
+        dev=dev or None,
+        size=recipe.sentences.size,
+        negatives_per_positive=recipe.negatives.per_positive,
+        mono_positives=recipe.sentences.mono_positives,  # type: ignore[arg-type]
+        skip_bad_lines=arguments.skip_bad_lines,
+    )
+    return [data.train], _pool_evaluator(recipe.name, len(data.train), None if dev == [] else data.dev)
+
+
+def _pool_evaluator(name: str, pairs: int, pools: CandidatePools | None) -> Any:
+    from st_xling.evaluation import RerankingEvaluator
+
+    print(f"{name}: {pairs:,} pairs, {len(pools or ()):,} queries for development", file=sys.stderr)
+    return None if not pools else RerankingEvaluator(pools, name="dev", write_csv=False)
+
+
+def _dev_specs(specs: list[str], flag: str) -> list[str] | None:
+    """Specs of development text; ``[]`` for ``none``, ``None`` where the option is not given."""
+    if specs != ["none"] and "none" in specs:
+        raise ValueError(f"{flag} none means no development pairs: got {', '.join(specs)}; leave one out.")
+    return [] if specs == ["none"] else specs or None
+
+
+def _read_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Training and development data, as asked for, or held out; stderr says how many pairs there are."""
+    from st_xling.data import load_data_specs
+    from st_xling.data.holdout import hold_out, hold_out_streams
+
+    data = load_data_specs(arguments.data, skip_bad_lines=arguments.skip_bad_lines, stream=arguments.stream)
+    specs = _dev_specs(arguments.dev, "--dev")
+    dev: dict[str, Any] = {}
+    if specs:
+        dev = load_data_specs(specs, split="dev", skip_bad_lines=arguments.skip_bad_lines)
+    elif specs is None:
+        data, dev = hold_out_streams(data) if arguments.stream else hold_out(data)
+    for name, part in data.items():
+        count = "streamed" if arguments.stream else f"{len(part):,} pairs"
+        print(f"{name}: {count}, {len(dev.get(name, [])):,} for development", file=sys.stderr)
+    return data, dev
+
+
+def _sources(arguments: argparse.Namespace, names: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
+    """Where the text came from, for ``run.json``: every spec with the names of the data sets that it gave.
+
+    Args:
+        arguments: Of the command line.
+        names: Option → names of all data sets that its specs gave, in order; none where a spec has no set of its own.
+    """
+    from st_xling.data.specs import parse_data_spec
+
+    sources = []
+    for option, given in names.items():
+        specs, left = [spec for spec in getattr(arguments, option) or () if spec != "none"], list(given)
+        # A phrasebook gives a set for each of its languages, other specs of several are not told apart.
+        counts = [len(parse_data_spec(spec).languages) if spec.startswith("phrasebook") else 1 for spec in specs]
+        if len(specs) == 1 or counts.count(0) == 1:
+            counts = [count if count and len(specs) > 1 else len(left) - sum(counts) + count for count in counts]
+        known = sum(counts) == len(left)
+        for spec, count in zip(specs, counts):
+            sources.append({"option": option, "spec": spec, "names": left[:count] if known else []})
+            left = left[count:]
+    return sources
+
+
+def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The recipe's keys that the flags set, dotted; ``--set`` comes last."""
+    values = {f"training.{key}": getattr(arguments, option) for option, key in _TRAINING_KEYS.items()}
+    if arguments.precision is not None:
+        values |= {f"training.{kind}": arguments.precision == kind for kind in ("bf16", "fp16")}
+    values["training.pivot"] = arguments.pivot
+    values["training.lora.merge"] = True if arguments.lora else False if arguments.lora_keep else None
+    values |= {"model.max_length": arguments.max_length, "model.pooling": arguments.pooling}
+    return {key: value for key, value in values.items() if value is not None} | _pairs(arguments.set, "--set")
+
+
+def _pairs(texts: Sequence[str], flag: str) -> dict[str, Any]:
+    from st_xling.training.recipe import read_yaml
 
     pairs: dict[str, Any] = {}
-    for text in given:
+    for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise ValueError(f"{flag} takes KEY=VALUE: got {text!r}.")

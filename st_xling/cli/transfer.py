@@ -1,4 +1,4 @@
-"""``st-xling transfer``: fine-tune an encoder on English, judge it in every language."""
+"""``st-xling transfer``: fine-tune an encoder on English, evaluate it in every language."""
 
 from __future__ import annotations
 
@@ -6,96 +6,75 @@ import argparse
 import dataclasses
 import sys
 from pathlib import Path
-from typing import Any
 
-from st_xling.cli.figures import write_figures
-from st_xling.cli.keep import add_keep, check_keep, keep
-from st_xling.cli.seeds import add_seeds, run_seeds
+from st_xling.cli.keep import check_keep, keep
+from st_xling.cli.options import JSON, KEEP, command, given, write_figures
+from st_xling.cli.seeds import SEEDS, run_seeds
 
-EXAMPLE = """\
-examples:
-  st-xling transfer xnli my-encoder --train en=multinli.jsonl --test en=xnli.test.tsv de=xnli.test.tsv --out nli
-  st-xling transfer pawsx my-encoder --train en=en/train.tsv --test de=de/test_2k.tsv fr=fr/test_2k.tsv --out para
-  st-xling transfer pos my-encoder --train en=en_ewt-ud-train.conllu --test ar=ar_padt-ud-test.conllu.gz --out tags
-  st-xling transfer panx my-encoder --train en=panx/en/train.tsv --test de=panx/de/test.tsv --out entities
 
-Fine-tuning is the papers': XNLI 2 epochs of batch 256 at 5e-5 (DAP); PAWS-X 5 and POS 10 epochs of batch 32 at 2e-5
-(AMBER); PAN-X 10 epochs of batch 32 at 2e-5 (XTREME). --like amber fine-tunes on XNLI as AMBER does, 5 epochs of batch
-32 at 2e-5; options that are given come before a paper's. Scores are accuracy; of POS also the F1 of runs of tags that
-XTREME prints; of PAN-X the F1 of entities, which needs pip install "st-xling[transfer]".
-
-Several files of a language are joined; FILE?size=1000&seed=0 is a sample of its rows.
-"""
-
-_OPTIONS = (
-    ("epochs", float, "passes over the training rows"),
-    ("max-steps", int, "steps, instead of epochs"),
-    ("batch-size", int, "rows a step"),
-    ("learning-rate", float, "peak"),
-    ("schedule", str, "of the learning rate: constant, linear or cosine"),
-    ("max-length", int, "tokens of a pair or sentence (default: 128, or what the encoder's positions reach)"),
-    ("save-steps", int, "steps between checkpoints (default: ten of them)"),
-    ("seed", int, "of the head, dropout and the order of rows (default: 0)"),
+@command(
+    "transfer",
+    JSON,
+    KEEP,
+    SEEDS,
+    task={"choices": ("xnli", "pawsx", "pos", "panx")},
+    out={"type": Path},
+    hold_out_seed={"default": 0},
+    epochs={"type": float},
+    learning_rate={"type": float},
 )
+def transfer(arguments: argparse.Namespace) -> None:
+    """Fine-tune an encoder on English and evaluate it in every language: xnli, pawsx, pos, panx.
 
+    Fine-tune an encoder for inference (xnli), paraphrases (pawsx), part-of-speech tags (pos) or entities (panx), and
+    evaluate it zero-shot in every language given.
 
-def add_parser(commands: Any) -> None:
-    """Add the sub-command to the parsers of ``st-xling``."""
-    transfer = commands.add_parser(
-        "transfer",
-        help="fine-tune an encoder on English and judge it in every language: xnli, pawsx, pos, panx",
-        description="Fine-tune an encoder for inference (xnli), paraphrases (pawsx), part-of-speech tags (pos) or "
-        "entities (panx), and "
-        "judge it zero-shot in every language given.",
-        epilog=EXAMPLE,
-    )
-    transfer.add_argument(
-        "task", choices=("xnli", "pawsx", "pos", "panx"), metavar="TASK", help="xnli, pawsx, pos or panx"
-    )
-    transfer.add_argument("encoder", metavar="ENCODER", help="Hub id or folder")
-    for flag, what in (("--train", "to fine-tune on"), ("--test", "to be judged by, a column of the table each")):
-        transfer.add_argument(flag, required=True, nargs="+", action="extend", metavar="XX=FILE", help=what)
-    transfer.add_argument("--out", required=True, type=Path, metavar="DIR", help="folder for the model and its figures")
-    transfer.add_argument(
-        "--hold-out",
-        type=float,
-        metavar="SHARE",
-        help="for sets of one split, line by line the same in every language: test on this share of the rows, train on "
-        "the others",
-    )
-    transfer.add_argument("--hold-out-seed", type=int, default=0, metavar="N", help="which rows (default: 0)")
-    transfer.add_argument(
-        "--like", choices=("dap", "amber"), help="fine-tune as this paper does (default: the one that reports the task)"
-    )
-    transfer.add_argument(
-        "--fused",
-        action="store_true",
-        help="of treebanks: tag surface tokens (aux) as XTREME does, not words (à, les)",
-    )
-    for name, kind, what in _OPTIONS:
-        transfer.add_argument(f"--{name}", type=kind, metavar="N" if kind is not str else "NAME", help=what)
-    transfer.add_argument("--resume", action="store_true", help="go on where the run in --out was stopped")
-    transfer.add_argument("--overwrite", action="store_true", help="replace an earlier run in --out")
-    transfer.add_argument("--json", type=Path, metavar="PATH", help="also write the figures here")
-    add_keep(transfer, model="encoder")
-    add_seeds(transfer)
-    transfer.set_defaults(run=run)
+    TASK                xnli, pawsx, pos or panx
+    ENCODER             Hub id or folder
+    --train XX=FILE...  to fine-tune on (required, repeatable)
+    --test XX=FILE...   to be evaluated by, a column of the table each (required, repeatable)
+    --out DIR           folder for the model and its figures (required)
+    --hold-out SHARE    for sets of one split, line by line the same in every language: test on this share of the rows,
+                        train on the others
+    --hold-out-seed N   which rows (default: 0)
+    --like {dap,amber}  fine-tune as this paper does (default: the one that reports the task)
+    --fused             of treebanks: tag surface tokens (aux) as XTREME does, not words (à, les)
+    --resume            go on where the run in --out was stopped
+    --overwrite         replace an earlier run in --out
+    --epochs N          passes over the training rows
+    --max-steps N       steps, instead of epochs
+    --batch-size N      rows a step
+    --learning-rate N   peak
+    --schedule NAME     of the learning rate: constant, linear or cosine
+    --max-length N      tokens of a pair or sentence (default: 128, or what the encoder's positions reach)
+    --save-steps N      steps between checkpoints (default: ten of them)
+    --seed N            of the head, dropout and the order of rows (default: 0)
 
+    examples:
+      st-xling transfer xnli my-encoder --train en=multinli.jsonl --test en=xnli.test.tsv de=xnli.test.tsv --out nli
+      st-xling transfer pawsx my-encoder --train en=en/train.tsv --test de=de/test_2k.tsv fr=fr/test_2k.tsv --out para
+      st-xling transfer pos my-encoder --train en=en_ewt-ud-train.conllu --test ar=ar_padt-ud-test.conllu.gz --out tags
+      st-xling transfer panx my-encoder --train en=panx/en/train.tsv --test de=panx/de/test.tsv --out entities
 
-def run(arguments: argparse.Namespace) -> None:
-    """Fine-tune, judge, print the table and the signature."""
+    Fine-tuning is the papers': XNLI 2 epochs of batch 256 at 5e-5 (DAP); PAWS-X 5 and POS 10 epochs of batch 32 at
+    2e-5 (AMBER); PAN-X 10 epochs of batch 32 at 2e-5 (XTREME). --like amber fine-tunes on XNLI as AMBER does, 5
+    epochs of batch 32 at 2e-5; options that are given come before a paper's. Scores are accuracy; of POS also the F1
+    of runs of tags that XTREME prints; of PAN-X the F1 of entities, which needs pip install "st-xling[transfer]".
+
+    Several files of a language are joined; FILE?size=1000&seed=0 is a sample of its rows.
+    """
     if arguments.seeds:
         if arguments.keep:
             raise ValueError("--keep keeps the figures of one run: got --seeds as well; leave one of them out.")
-        return run_seeds(arguments, run)
+        return run_seeds(arguments, transfer.run)
     from st_xling.training.run_folder import RunFolder
-    from st_xling.training.transfer import fine_tuning, load_transfer_data, transfer
+    from st_xling.training.transfer import fine_tuning, load_transfer_data
+    from st_xling.training.transfer import transfer as fine_tune
 
     check_keep(arguments)
     RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.encoder).check()
-    names = [name.replace("-", "_") for name, _, _ in _OPTIONS]
-    given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
-    options = dataclasses.replace(fine_tuning(arguments.task, arguments.like), **given)
+    options = fine_tuning(arguments.task, arguments.like)
+    options = dataclasses.replace(options, **given(arguments, type(options)))
     data = load_transfer_data(
         arguments.task,
         arguments.train,
@@ -114,7 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
             )
     for language, tags in data.unseen.items():
         print(f"{language}: tags never trained, by words: {tags}", file=sys.stderr)
-    report = transfer(
+    report = fine_tune(
         arguments.encoder,
         data,
         arguments.out,

@@ -29,22 +29,24 @@ Importing this package does not import ``datasets``; reading does.
 """
 
 from st_xling.data.bucc import BuccCorpus, read_bucc
-from st_xling.data.comma import read_csv
 from st_xling.data.evaluation_texts import load_evaluation_specs
 from st_xling.data.faults import Fault, ParallelTextError
-from st_xling.data.hub import read_hub
-from st_xling.data.leak import drop_leaks, leaks
-from st_xling.data.leak_report import LeakError, LeakReport, refuse_leaks
-from st_xling.data.moses import read_moses
+from st_xling.data.leak import LeakError, LeakReport, drop_leaks, leaks, refuse_leaks
 from st_xling.data.orient import OrientedData, orient
 from st_xling.data.pairs import COLUMNS, require_rows
-from st_xling.data.readers import read_parallel
-from st_xling.data.records import read_jsonl, read_parquet
-from st_xling.data.sample import sample_rows
+from st_xling.data.parallel import (
+    read_csv,
+    read_hub,
+    read_jsonl,
+    read_moses,
+    read_parallel,
+    read_parquet,
+    read_tsv,
+    stream_parallel,
+)
+from st_xling.data.spec_options import sample_rows
 from st_xling.data.specs import DataSpec, load_data_specs, parse_data_spec
-from st_xling.data.stream_parallel import stream_parallel
 from st_xling.data.tatoeba import read_tatoeba
-from st_xling.data.tsv import read_tsv
 
 __all__ = [
     "COLUMNS",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from st_xling.data.faults import FaultLog
-from st_xling.data.lines import describe_missing, read_lines
-from st_xling.data.sample import SAMPLE_OPTIONS, Sample
-from st_xling.data.spec_options import read_options, split_options
+from st_xling.data.faults import FaultLog, read_lines
+from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, read_options, split_options
+from st_xling.utils.text import describe_missing, plain_or_packed
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class BuccCorpus:
 
 
 def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "training") -> BuccCorpus:
-    """Reads ``{pair}.{split}.{xx}``, ``.{yy}`` and, if there, ``.gold``; plain or gzipped.
+    """Reads ``{pair}.{split}.{xx}``, ``.{yy}`` and, if there, ``.gold``; plain or packed.
 
     Args:
         folder_or_prefix: The folder of the three files, or one above with a folder ``{pair}``; or the files' common
@@ -67,7 +66,7 @@ def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "t
 
     faults = FaultLog(can_skip=False)
     source_path, target_path, gold_path = (
-        _plain_or_gzipped(folder / f"{pair}.{split}.{ending}") for ending in (source_language, target_language, "gold")
+        plain_or_packed(folder / f"{pair}.{split}.{ending}") for ending in (source_language, target_language, "gold")
     )
     for path in (source_path, target_path):
         if not path.is_file():
@@ -176,8 +175,3 @@ def _two_columns(path: Path, faults: FaultLog) -> list[tuple[int, tuple[str, str
         elif line is not None:
             faults.add(path, number, "wrong column count", f"expected 2, got {len(cells)}")
     return rows
-
-
-def _plain_or_gzipped(path: Path) -> Path:
-    gzipped = path.with_name(path.name + ".gz")
-    return gzipped if gzipped.is_file() and not path.is_file() else path

@@ -1,12 +1,14 @@
-"""Faults of input files: gathered over the whole file, reported together."""
+"""Faults of input files: gathered over the whole file, reported together; in a stream, raised when they are reached."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from st_xling.utils.text import ParallelTextError, decode_line, raw_lines
 
 logger = logging.getLogger(__name__)
 
@@ -40,18 +42,6 @@ class Fault(NamedTuple):
     def __str__(self) -> str:
         place = self.path if self.line is None else f"{self.path}:{self.line}"
         return f"{place}: {self.kind}" + (f" ({self.detail})" if self.detail else "")
-
-
-class ParallelTextError(ValueError):
-    """Parallel text that cannot be read; the message lists the first 20 faults and their number.
-
-    Attributes:
-        faults: All faults, in the order of the file.
-    """
-
-    def __init__(self, message: str, faults: Sequence[Fault] = ()) -> None:
-        super().__init__(message)
-        self.faults = tuple(faults)
 
 
 class FaultLog:
@@ -108,3 +98,47 @@ class FaultLog:
         else:
             lines.append("Mend the file: skipping lines is no remedy here.")
         return "\n".join(lines)
+
+
+class StreamFaultLog(FaultLog):
+    """The same for a stream, which may have no end: a fault is raised at once, or its line only counted."""
+
+    def __init__(self, *, skip_bad_lines: bool = False) -> None:
+        super().__init__(skip_bad_lines=skip_bad_lines)
+        self.dropped = 0
+
+    def add(self, path: str | Path, line: int, kind: str, detail: str = "") -> None:
+        if not self.skip_bad_lines:
+            super().add(path, line, kind, detail)
+            self.settle()
+        # Faults come in the order of lines, so the last one alone says whether this line is counted already.
+        self.dropped += not self.faults or self.faults[-1].line != line
+        self.faults = [Fault(str(path), line, kind, detail)]
+
+    def settle(self) -> None:
+        if self.beyond_repair or not self.skip_bad_lines:
+            super().settle()
+        elif self.dropped:
+            logger.warning("dropped %s faulty lines in this pass over the stream", f"{self.dropped:,}")
+
+
+def iter_lines(path: str | Path, faults: FaultLog) -> Iterator[str | None]:
+    """Each line of a text file, as :func:`~st_xling.utils.text.raw_lines` ends them; ``None`` where it is not UTF-8.
+
+    Args:
+        path: A UTF-8 text file, plain or packed.
+        faults: Where lines that are not UTF-8 are noted.
+    Raises:
+        FileNotFoundError: If there is no such file; the message names the nearest one.
+        ParallelTextError: If a packed file is broken, since what follows the break is unknown.
+    """
+    for number, raw in enumerate(raw_lines(path), 1):
+        line, fault = decode_line(raw)
+        if fault:
+            faults.add(path, number, "invalid UTF-8", fault)
+        yield line
+
+
+def read_lines(path: str | Path, faults: FaultLog) -> list[str | None]:
+    """All of :func:`iter_lines`: line ``i`` of the file at index ``i - 1``."""
+    return list(iter_lines(path, faults))

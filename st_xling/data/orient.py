@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from st_xling.data.free_name import free_name
-from st_xling.data.pairs import COLUMNS
-from st_xling.data.streams import head
+from st_xling.data.pairs import COLUMNS, head
+from st_xling.data.spec_options import free_name
 from st_xling.utils.languages import UNKNOWN, canonical_language
 
 HEAD_ROWS = 1000

@@ -1,105 +1,149 @@
-"""Sentence pairs on their way into a ``datasets.Dataset``."""
+"""Sentence pairs on their way into a data set, in memory or as a stream."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from st_xling.data.faults import FaultLog, ParallelTextError
-from st_xling.utils.languages import UNKNOWN
+from st_xling.data.faults import FaultLog, ParallelTextError, StreamFaultLog
+from st_xling.data.spec_options import Sample
 
 if TYPE_CHECKING:
-    from datasets import Dataset
+    from datasets import Dataset, IterableDataset
 
 COLUMNS = ("source", "target", "source_language", "target_language")
 """The columns of every parallel dataset, all strings, in this order."""
 
+PairRow = tuple[str, str, str, str]
+"""The cells of :data:`COLUMNS`."""
+
 SURROGATE = re.compile("[\ud800-\udfff]")
 
+_TABLE_ROWS = 10_000
 
-def pair_dataset(rows: Iterable[tuple[str, str, str, str]]) -> Dataset:
+
+def text_features() -> Any:
+    """The features of every parallel data set."""
+    from datasets import Features, Value
+
+    return Features({name: Value("string") for name in COLUMNS})
+
+
+def is_pair(faults: FaultLog, where: str, line: int, source: object, target: object) -> bool:
+    """Whether two cells are sentences; notes what is wrong with each that is none.
+
+    White space around a sentence is kept; a sentence of nothing else counts as empty.
+    """
+    fine = True
+    for column, text in (("source", source), ("target", target)):
+        if not isinstance(text, str):
+            fine = False
+            kind = "null" if text is None else type(text).__name__
+            faults.add(where, line, "non-string value", f"{column} is {kind}")
+        elif not text.strip():
+            fine = False
+            faults.add(where, line, "empty side", column)
+    return fine
+
+
+def is_unescaped_pair(faults: FaultLog, where: str, line: int, source: object, target: object) -> bool:
+    r"""The same of text that may hold half a surrogate pair, as JSON's ``"\ud83d"`` does."""
+    for column, text in (("source", source), ("target", target)):
+        if isinstance(text, str) and SURROGATE.search(text):
+            faults.add(where, line, "bad JSON", f"{column} holds half a surrogate pair")
+            return False
+    return is_pair(faults, where, line, source, target)
+
+
+def pair_dataset(rows: Iterable[PairRow]) -> Dataset:
     """Rows of :data:`COLUMNS`, in that order, as a dataset."""
+    import pyarrow as pa
     from datasets import Dataset
 
-    from st_xling.data.streams import text_features
+    # Tables made here are four times faster than Dataset.from_dict, which looks at each value for its type.
+    schema = pa.schema([(column, pa.string()) for column in COLUMNS])
+    tables, iterator = [schema.empty_table()], iter(rows)
+    while part := list(islice(iterator, _TABLE_ROWS)):
+        tables.append(pa.table([pa.array(cells, pa.string()) for cells in zip(*part)], schema=schema))
+    return Dataset(pa.concat_tables(tables).combine_chunks())
 
-    columns = list(zip(*rows)) or [()] * len(COLUMNS)
-    return Dataset.from_dict(dict(zip(COLUMNS, map(list, columns))), features=text_features())
+
+def read_pairs(rows: Iterable[PairRow], where: str, faults: FaultLog) -> Dataset:
+    """All rows of a reader, in order.
+
+    Raises:
+        ParallelTextError: If there were faults that are not to be skipped, or no pair is left.
+    """
+    dataset = pair_dataset(rows)
+    faults.settle()
+    return require_rows(dataset, where)
 
 
-class PairCollector:
-    """Takes pairs one by one, notes those that are not two non-empty strings, and ends as a dataset.
+def stream_pairs(
+    rows: Callable[..., Iterator[PairRow]],
+    options: dict[str, Any],
+    *,
+    where: str,
+    size: int | None,
+    sample: Sample,
+    skip_bad_lines: bool,
+) -> IterableDataset:
+    """The rows of a reader as a stream that reads anew in each pass.
 
     Args:
-        where: What is being read, for messages.
-        faults: Where faulty pairs are noted.
-        source_language: Language of the rows that do not say their own; ``None`` is ``"und"``.
-        target_language: The same, of the target side.
+        rows: The reader, a function of a module; called with a fault log and ``options``.
+        options: Of the reader.
+        where: What is read, for messages.
+        size: How many rows there are, known or estimated.
+        sample: The rows to take; they are those of the file read whole, for one more pass over it to count them.
+        skip_bad_lines: Drop faulty lines and count them, instead of raising where they are reached.
     """
+    from datasets import IterableDataset, Split, SplitDict, SplitInfo
 
-    def __init__(
-        self, where: str, faults: FaultLog, source_language: str | None = None, target_language: str | None = None
-    ) -> None:
-        self.where = where
-        self.faults = faults
-        self.source_language = source_language or UNKNOWN
-        self.target_language = target_language or UNKNOWN
-        self.rows: dict[str, list[str]] = {column: [] for column in COLUMNS}
+    plan: dict[str, Any] = {"rows": rows, "options": options, "skip_bad_lines": skip_bad_lines, "places": None}
+    if sample.size is not None:
+        # A tuple, not a list: of a list, datasets would hand each worker a part.
+        plan["places"] = tuple(sample.places(sum(1 for _ in _stream_rows(**plan)), where))
+        size = len(plan["places"])
+    stream = IterableDataset.from_generator(_stream_rows, features=text_features(), gen_kwargs=plan, split=Split.TRAIN)
+    stream.info.splits = SplitDict({"train": SplitInfo("train", num_examples=size)})
+    return stream
 
-    def add(
-        self,
-        line: int,
-        source: object,
-        target: object,
-        source_language: str | None = None,
-        target_language: str | None = None,
-    ) -> None:
-        """Keep the pair of line or row ``line``, or note what is wrong with it.
 
-        White space around a sentence is kept; a sentence of nothing else counts as empty.
-        """
-        if isinstance(source, str) and isinstance(target, str) and source.strip() and target.strip():
-            self.rows["source"].append(source)
-            self.rows["target"].append(target)
-            self.rows["source_language"].append(source_language or self.source_language)
-            self.rows["target_language"].append(target_language or self.target_language)
-            return
-        for side, value in (("source", source), ("target", target)):
-            if not isinstance(value, str):
-                got = "null" if value is None else type(value).__name__
-                self.faults.add(self.where, line, "non-string value", f"{side} is {got}")
-            elif not value.strip():
-                self.faults.add(self.where, line, "empty side", side)
-
-    def add_unescaped(
-        self,
-        line: int,
-        source: object,
-        target: object,
-        source_language: str | None = None,
-        target_language: str | None = None,
-    ) -> None:
-        r"""Like ``add``, for text that may hold half a surrogate pair, as JSON's ``"\ud83d"`` does."""
-        for side, value in (("source", source), ("target", target)):
-            if isinstance(value, str) and SURROGATE.search(value):
-                self.faults.add(self.where, line, "bad JSON", f"{side} holds half a surrogate pair")
+def _stream_rows(
+    rows: Callable[..., Iterator[PairRow]],
+    options: dict[str, Any],
+    skip_bad_lines: bool,
+    places: tuple[int, ...] | None,
+) -> Iterator[dict[str, str]]:
+    faults = StreamFaultLog(skip_bad_lines=skip_bad_lines)
+    wanted = None if places is None else iter(places)
+    place = None if wanted is None else next(wanted, None)
+    for number, row in enumerate(rows(faults, **options)):
+        if wanted is None or number == place:
+            yield dict(zip(COLUMNS, row))
+            if wanted is not None and (place := next(wanted, None)) is None:
                 return
-        self.add(line, source, target, source_language, target_language)
+    faults.settle()
 
-    def dataset(self) -> Dataset:
-        """All pairs kept, in order.
 
-        Raises:
-            ParallelTextError: If there were faults that are not to be skipped, or no pair is left.
-        """
-        import pyarrow as pa
-        from datasets import Dataset
+def stream_rows(dataset: Any) -> int | None:
+    """How many rows a stream has, as its own ``info`` says or estimates; ``None`` where nobody knows."""
+    splits, split = dataset.info.splits or {}, str(dataset.split)
+    return int(splits[split].num_examples or 0) or None if split in splits else None
 
-        self.faults.settle()
-        # A table made here is four times faster than Dataset.from_dict, which looks at each value for its type.
-        table = pa.table(self.rows, schema=pa.schema([(column, pa.string()) for column in COLUMNS]))
-        return require_rows(Dataset(table), self.where)
+
+def head(dataset: IterableDataset, rows: int) -> Dataset:
+    """The first rows of a stream, at most ``rows``, in memory."""
+    import pyarrow as pa
+    from datasets import Dataset
+
+    names = list(dataset.column_names or COLUMNS)
+    batches = dataset.select_columns(names).take(rows).iter(batch_size=10_000)
+    tables = [pa.table(batch) for batch in batches]
+    return Dataset(pa.concat_tables(tables)) if tables else Dataset.from_dict({name: [] for name in names})
 
 
 def require_rows(dataset: Dataset, where: str) -> Dataset:

@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 from st_xling.data.conllu import TaggedSentences
-from st_xling.data.faults import FaultLog
-from st_xling.data.lines import read_lines
+from st_xling.data.faults import FaultLog, read_lines
 
 PANX_LABELS = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
 

@@ -1,92 +1,182 @@
-"""Tables whose columns have names: JSON lines and Parquet."""
+"""Rows whose columns have names: JSON lines, Parquet, data sets of the Hub; and which columns hold the sentences."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
-from st_xling.data.columns import ColumnPair, NamedColumns, cells, check_named, find_columns
-from st_xling.data.faults import FaultLog, ParallelTextError
-from st_xling.data.lines import describe_missing, read_lines
-from st_xling.data.pairs import PairCollector
-from st_xling.utils.languages import resolve_pair
+from st_xling.data.faults import FaultLog, ParallelTextError, iter_lines
+from st_xling.data.pairs import PairRow, is_unescaped_pair
+from st_xling.utils.languages import UNKNOWN, is_two_letter_code, pair_in_name, resolve_pair
+from st_xling.utils.text import describe_missing
 
-if TYPE_CHECKING:
-    from datasets import Dataset
+ColumnPair = tuple[int, int] | tuple[str, str]
+"""A choice of columns: two positions counted from 0, or two names."""
 
-Row = Mapping[str, object]
+Languages = tuple["str | None", "str | None"]
+"""Of source and target, where they are known."""
 
-PARQUET_ROWS = 10_000
-"""Rows read at a time."""
+Record = Mapping[str, object]
+
+NAMED_PAIRS = (("source", "target"), ("src", "tgt"), ("sentence1", "sentence2"))
+"""Column names taken as source and target, in this order of preference."""
+
+LOOKED_AT = 1000
+"""Objects of a JSON file that are looked at for their keys."""
+
+_PARQUET_ROWS = 10_000
 
 
-def read_jsonl(
-    path: str | Path,
+class NamedColumns(NamedTuple):
+    """The columns to read.
+
+    Attributes:
+        source: Name of the column (or key of ``translation``) with the source sentences.
+        target: The same, of the target sentences.
+        source_language: Language that the name itself states, as in a column ``de``.
+        target_language: The same, of the target side.
+        nested: Whether the names are keys of a column ``translation`` of ``{"de": ..., "en": ...}``.
+    """
+
+    source: str
+    target: str
+    source_language: str | None = None
+    target_language: str | None = None
+    nested: bool = False
+
+    @property
+    def languages(self) -> Languages:
+        return self.source_language, self.target_language
+
+
+def find_columns(
+    names: Sequence[str],
     *,
-    source_language: str | None = None,
-    target_language: str | None = None,
     columns: ColumnPair | None = None,
-    skip_bad_lines: bool = False,
-) -> Dataset:
-    """Pairs of a file with one JSON object a line, plain or gzipped.
-
-    The keys are those of ``columns``, else ``source``/``target``, ``src``/``tgt``, ``sentence1``/``sentence2``, the
-    languages asked for or named by the file, or the only two keys if both are two-letter codes; all of these also
-    inside ``{"translation": {"de": ..., "en": ...}}``. They are settled by the first object in which any of these is
-    found, and hold for all lines.
+    languages: Languages = (None, None),
+    translation_keys: Sequence[str] = (),
+) -> NamedColumns | None:
+    """The first that fits: the ``columns`` named, source/target, src/tgt, sentence1/sentence2, the languages asked for,
+    two columns that are both language codes; then the same of the keys of a column ``translation``.
 
     Args:
-        path: The file.
-        source_language: Language of the source side; else the row's own ``source_language``, if it has one; else from a
-            name like ``de-en.jsonl``; else the key, if it is a language code; else ``"und"``.
-        target_language: The same, of the target side.
-        columns: Names of the two keys.
-        skip_bad_lines: Drop faulty lines, with a warning, instead of raising.
+        names: The names of all columns.
+        columns: Two names, to choose them outright.
+        languages: The languages asked for, where known.
+        translation_keys: The keys of a ``translation`` column, if there is one.
     Returns:
-        Rows of ``source``, ``target``, ``source_language``, ``target_language``.
-    Raises:
-        ParallelTextError: For faulty lines, all together, or if no pair is left.
-        FileNotFoundError: If there is no such file.
-        ValueError: If ``columns`` are not two names.
+        The two columns, or ``None`` if nothing fits.
     """
-    faults = FaultLog(skip_bad_lines=skip_bad_lines)
-    lines = [(1, read_lines(path, faults))]
-    for pairs in collect_jsonl(path, lines, faults, source_language, target_language, columns):  # noqa: B007
-        pass
-    return pairs.dataset()
+    if columns is not None:
+        source, target = (str(column) for column in columns)
+        for candidates, nested in ((names, False), (translation_keys, True)):
+            if source in candidates and target in candidates:
+                return _with_languages(source, target, nested)
+        return None
+    for source, target in NAMED_PAIRS:
+        if source in names and target in names:
+            return NamedColumns(source, target)
+    return _language_columns(names, languages, False) or _language_columns(translation_keys, languages, True)
 
 
-def collect_jsonl(
-    path: str | Path,
-    parts: Iterable[tuple[int, Sequence[str | None]]],
-    faults: FaultLog,
-    source_language: str | None,
-    target_language: str | None,
-    columns: ColumnPair | None,
-) -> Iterator[PairCollector]:
-    """The pairs of a file that comes in parts: number of the first line, lines. Yields one collector after each part.
+def jsonl_rows(faults: FaultLog, path: str, languages: Languages, columns: ColumnPair | None) -> Iterator[PairRow]:
+    """The pairs of a file with one JSON object a line, as ``read_jsonl`` says."""
+    check_names(columns, path)
+    pair = resolve_pair(path, *languages, swapped_on_purpose=columns is not None)
+    objects = json_objects(path, iter_lines(path, faults), faults, 1)
+    first: list[tuple[int, Record]] = []
+    chosen = None
+    for number, row in islice(objects, LOOKED_AT):
+        first.append((number, row))
+        keys = row.get("translation")
+        keys = list(keys) if isinstance(keys, Mapping) else []
+        if chosen := find_columns(list(row), columns=columns, languages=pair, translation_keys=keys):
+            yield from _record_rows(chain(first, objects), faults, path, chosen, pair, languages)
+            return
+    if first:
+        where = f"line {first[0][0]}"
+        faults.add_beyond_repair(path, "missing key", _no_columns(columns, list(first[0][1]), where))
 
-    The keys are settled by the first part that holds an object.
-    """
-    check_named(columns, str(path))
-    pair = resolve_pair(path, source_language, target_language, swapped_on_purpose=columns is not None)
-    chosen, pairs = None, PairCollector(str(path), faults, *pair)
-    for first_line, lines in parts:
-        objects = list(json_objects(path, lines, faults, first_line))
-        if objects and chosen is None:
-            chosen = _first_columns(objects, path, faults, columns, pair)
-            if chosen:
-                pairs = PairCollector(str(path), faults, *_settle(pair, chosen))
-        if chosen:
-            collect_records(objects, pairs, chosen, source_language, target_language)
-        yield pairs
+
+def parquet_rows(faults: FaultLog, path: str, languages: Languages, columns: ColumnPair | None) -> Iterator[PairRow]:
+    """The pairs of a Parquet file; columns, languages and faults as of JSON lines, with rows counted from 1."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    check_names(columns, path)
+    if not Path(path).is_file():
+        raise FileNotFoundError(describe_missing(path))
+    pair = resolve_pair(path, *languages, swapped_on_purpose=columns is not None)
+    try:
+        with pq.ParquetFile(path) as file:
+            schema = file.schema_arrow
+            keys: list[str] = []
+            if "translation" in schema.names and pa.types.is_struct(schema.field("translation").type):
+                keys = [field.name for field in schema.field("translation").type]
+            chosen = find_columns(schema.names, columns=columns, languages=pair, translation_keys=keys)
+            if chosen is None:
+                faults.add_beyond_repair(path, "missing key", _no_columns(columns, schema.names, "the file"))
+                return
+            batches = file.iter_batches(_PARQUET_ROWS, columns=_needed(schema.names, chosen))
+            rows = chain.from_iterable(batch.to_pylist() for batch in batches)
+            yield from _record_rows(enumerate(rows, 1), faults, path, chosen, pair, languages)
+    except pa.ArrowInvalid as error:
+        raise ParallelTextError(f"{path}: expected a Parquet file, got: {error}; write it again") from error
+
+
+def hub_rows(
+    faults: FaultLog, table: Any, where: str, name: str | None, languages: Languages, columns: ColumnPair | None
+) -> Iterator[PairRow]:
+    """The pairs of a table that :func:`load_table` has loaded, as ``read_hub`` says."""
+    named = pair_in_name(name or "")
+    if named[0] != named[1] and named[0] and (languages[0] == named[1] or languages[1] == named[0]):
+        named = (named[1], named[0])  # the columns are chosen by language, so that either direction can be read
+    pair = (languages[0] or named[0], languages[1] or named[1])
+    feature = table.features.get("translation")
+    keys = getattr(feature, "languages", feature)  # of a Translation, or of a plain struct
+    keys = list(keys) if isinstance(keys, (dict, list, tuple)) else []
+    chosen = find_columns(table.column_names, columns=columns, languages=pair, translation_keys=keys)
+    if chosen is None:
+        faults.add_beyond_repair(where, "missing key", _no_columns(columns, table.column_names, where))
+        return
+    batches = table.with_format(None).select_columns(_needed(table.column_names, chosen)).iter(batch_size=1000)
+    rows = (dict(zip(batch, values)) for batch in batches for values in zip(*batch.values()))
+    yield from _record_rows(enumerate(rows, 1), faults, where, chosen, pair, languages)
+
+
+def load_table(dataset_id: str | Path, name: str | None, split: str | None, where: str, *, stream: bool = False) -> Any:
+    """One split of a dataset of the Hub or of a folder; raises as ``read_hub``."""
+    import datasets
+
+    folder = Path(dataset_id)
+    try:
+        if (folder / "state.json").is_file() or (folder / "dataset_dict.json").is_file():
+            loaded = datasets.load_from_disk(str(folder))
+            if split and isinstance(loaded, datasets.DatasetDict):
+                loaded = loaded[split]
+        else:
+            loaded = datasets.load_dataset(str(dataset_id), name, split=split, streaming=stream)
+    except Exception as error:  # datasets raises a dozen unrelated kinds; each is kept as the cause
+        reason = (str(error).splitlines() or [""])[0]
+        nearby = "" if folder.is_dir() else f" As a file: {describe_missing(folder)}."
+        raise ValueError(
+            f"expected a file, a Moses prefix, a folder or the id of a dataset on the Hub, got {where}"
+            f"{f' with split {split}' if split else ''}; the Hub says: {type(error).__name__}: {reason}.{nearby} "
+            "Check the spelling, the network (HF_HUB_OFFLINE), and name= (the configuration) and split=."
+        ) from error
+    if isinstance(loaded, (datasets.Dataset, datasets.IterableDataset)):
+        return loaded
+    if "train" in loaded or len(loaded) == 1:
+        return loaded["train"] if "train" in loaded else next(iter(loaded.values()))
+    raise ValueError(f"{where}: expected a split to choose, got none for {', '.join(loaded)}; pass e.g. split='test'")
 
 
 def json_objects(
-    path: str | Path, lines: Sequence[str | None], faults: FaultLog, first_line: int
-) -> Iterator[tuple[int, Row]]:
+    path: str | Path, lines: Iterable[str | None], faults: FaultLog, first_line: int
+) -> Iterator[tuple[int, Record]]:
     """The objects of numbered lines; a line that is none is noted."""
     for number, line in enumerate(lines, first_line):
         if line is None:
@@ -102,118 +192,65 @@ def json_objects(
             faults.add(path, number, "bad JSON", f"expected an object, got {type(value).__name__}")
 
 
-def _first_columns(
-    objects: Sequence[tuple[int, Row]],
-    path: str | Path,
+def _record_rows(
+    rows: Iterable[tuple[int, Record]],
     faults: FaultLog,
-    columns: ColumnPair | None,
-    pair: tuple[str | None, str | None],
-) -> NamedColumns | None:
-    for _, row in objects:
-        chosen = find_columns(list(row), columns=columns, languages=pair, translation_keys=translation_keys(row))
-        if chosen:
-            return chosen
-    number, row = objects[0]
-    faults.add_beyond_repair(path, "missing key", no_columns(columns, list(row), f"line {number}"))
-    return None
-
-
-def read_parquet(
-    path: str | Path,
-    *,
-    source_language: str | None = None,
-    target_language: str | None = None,
-    columns: ColumnPair | None = None,
-    skip_bad_lines: bool = False,
-) -> Dataset:
-    """Pairs of a Parquet file; columns, languages and faults as in ``read_jsonl``, with rows counted from 1."""
-    faults = FaultLog(skip_bad_lines=skip_bad_lines)
-    for pairs in collect_parquet(path, faults, source_language, target_language, columns):  # noqa: B007
-        pass
-    return pairs.dataset()
-
-
-def collect_parquet(
-    path: str | Path,
-    faults: FaultLog,
-    source_language: str | None,
-    target_language: str | None,
-    columns: ColumnPair | None,
-) -> Iterator[PairCollector]:
-    """The pairs of a Parquet file, a batch of rows at a time. Yields one collector, first empty, after each batch."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    check_named(columns, str(path))
-    if not Path(path).is_file():
-        raise FileNotFoundError(describe_missing(path))
-    pair = resolve_pair(path, source_language, target_language, swapped_on_purpose=columns is not None)
-    try:
-        with pq.ParquetFile(path) as file:
-            schema = file.schema_arrow
-            keys: list[str] = []
-            if "translation" in schema.names and pa.types.is_struct(schema.field("translation").type):
-                keys = [field.name for field in schema.field("translation").type]
-            chosen = find_columns(schema.names, columns=columns, languages=pair, translation_keys=keys)
-            if chosen is None:
-                faults.add_beyond_repair(path, "missing key", no_columns(columns, schema.names, "the file"))
-                faults.settle()
-                raise AssertionError("settle raises for what is beyond repair")
-            pairs = PairCollector(str(path), faults, *_settle(pair, chosen))
-            yield pairs
-            first_row = 1
-            for batch in file.iter_batches(PARQUET_ROWS, columns=needed_columns(schema.names, chosen)):
-                numbered = enumerate(batch.to_pylist(), first_row)
-                collect_records(numbered, pairs, chosen, source_language, target_language)
-                first_row += len(batch)
-                yield pairs
-    except pa.ArrowInvalid as error:
-        raise ParallelTextError(f"{path}: expected a Parquet file, got: {error}; write it again") from error
-
-
-def collect_records(
-    rows: Iterable[tuple[int, Row]],
-    pairs: PairCollector,
+    where: str,
     chosen: NamedColumns,
-    source_language: str | None,
-    target_language: str | None,
-) -> None:
-    """Add the chosen cells of numbered rows to ``pairs``.
-
-    A row's own ``source_language`` and ``target_language`` hold where the caller asked for none.
-    """
+    languages: Languages,
+    requested: Languages,
+) -> Iterator[PairRow]:
+    """The chosen cells of numbered rows; a row's own languages hold where the caller requested none."""
+    defaults = [code or stated or UNKNOWN for code, stated in zip(languages, chosen.languages)]
     for number, row in rows:
-        pair = cells(row, chosen)
-        if pair is None:
+        cells: object = row.get("translation") if chosen.nested else row
+        if not isinstance(cells, Mapping) or chosen.source not in cells or chosen.target not in cells:
             names = f"{chosen.source!r} and {chosen.target!r}"
-            pairs.faults.add(pairs.where, number, "missing key", f"expected {names}, got {', '.join(row) or 'none'}")
+            faults.add(where, number, "missing key", f"expected {names}, got {', '.join(row) or 'none'}")
             continue
-        own = (row.get("source_language"), row.get("target_language"))
-        pairs.add_unescaped(
-            number,
-            *pair,
-            own[0] if source_language is None and isinstance(own[0], str) else None,
-            own[1] if target_language is None and isinstance(own[1], str) else None,
-        )
+        source, target = cells[chosen.source], cells[chosen.target]
+        if is_unescaped_pair(faults, where, number, source, target):
+            own = (row.get("source_language"), row.get("target_language"))
+            codes = (
+                said if code is None and isinstance(said, str) and said else default
+                for said, code, default in zip(own, requested, defaults)
+            )
+            yield (source, target, *codes)
 
 
-def needed_columns(names: Iterable[str], chosen: NamedColumns) -> list[str]:
-    """Of all columns, those that ``collect_records`` looks at."""
+def _language_columns(names: Sequence[str], languages: Languages, nested: bool) -> NamedColumns | None:
+    source, target = languages
+    if source in names and target in names and source != target:
+        return _with_languages(str(source), str(target), nested)
+    # Only where there are no other columns: "id" may be a row number, "is" a flag.
+    if len(names) != 2 or not (nested or all(is_two_letter_code(name) for name in names)):
+        return None
+    if source == names[1] or target == names[0]:
+        names = names[::-1]
+    if source not in (None, names[0]) or target not in (None, names[1]):
+        return None
+    return _with_languages(names[0], names[1], nested)
+
+
+def _with_languages(source: str, target: str, nested: bool) -> NamedColumns:
+    # Three letters prove nothing: "src" and "ref" have them too.
+    if nested or (is_two_letter_code(source) and is_two_letter_code(target)):
+        return NamedColumns(source, target, source, target, nested)
+    return NamedColumns(source, target)
+
+
+def check_names(columns: ColumnPair | None, where: str) -> None:
+    """Refuse anything but two different names, with a ``ValueError``."""
+    if columns is not None and (len(set(columns)) != 2 or not all(isinstance(column, str) for column in columns)):
+        raise ValueError(f"columns of {where} must be two different names, got {columns!r}; pass e.g. ('de', 'en')")
+
+
+def _needed(names: Iterable[str], chosen: NamedColumns) -> list[str]:
+    """Of all columns, those that :func:`_record_rows` looks at."""
     sentences = {"translation"} if chosen.nested else {chosen.source, chosen.target}
     return [name for name in names if name in sentences | {"source_language", "target_language"}]
 
 
-def translation_keys(row: Row) -> list[str]:
-    """The keys of a row's ``translation``, if it has one."""
-    translation = row.get("translation")
-    return list(translation) if isinstance(translation, Mapping) else []
-
-
-def no_columns(columns: ColumnPair | None, names: Iterable[str], where: str) -> str:
-    """Says which columns were looked for in vain."""
+def _no_columns(columns: ColumnPair | None, names: Iterable[str], where: str) -> str:
     wanted = " and ".join(map(repr, columns)) if columns else "source/target, src/tgt, sentence1/sentence2 or languages"
     return f"expected {wanted}, got {', '.join(names) or 'none'} in {where}"
-
-
-def _settle(pair: tuple[str | None, str | None], chosen: NamedColumns) -> tuple[str | None, str | None]:
-    return pair[0] or chosen.source_language, pair[1] or chosen.target_language

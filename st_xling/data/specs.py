@@ -8,26 +8,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.data.columns import ColumnPair
-from st_xling.data.free_name import free_name
 from st_xling.data.orient import check_languages, language_pairs
-from st_xling.data.pairs import COLUMNS, require_rows
+from st_xling.data.pairs import COLUMNS, head, require_rows
+from st_xling.data.parallel import read_parallel, stream_parallel
 from st_xling.data.phrasebook_spec import PhrasebookSpec, is_phrasebook, parse_phrasebook
-from st_xling.data.readers import file_ending, read_parallel
-from st_xling.data.sample import SAMPLE_OPTIONS, Sample, sample_rows
-from st_xling.data.spec_options import SpecOption, read_options, split_options
-from st_xling.data.stream_parallel import stream_parallel
-from st_xling.data.streams import head
+from st_xling.data.records import ColumnPair
+from st_xling.data.spec_options import (
+    SAMPLE_OPTIONS,
+    Sample,
+    SpecOption,
+    free_name,
+    read_options,
+    sample_rows,
+    split_options,
+)
 from st_xling.utils.languages import UNKNOWN
+from st_xling.utils.text import file_ending
 
 if TYPE_CHECKING:
     from datasets import Dataset
-
-PHRASES_PER_LANGUAGE = 4000
-"""Training pairs of each language of ``phrasebook``, unless ``?size=`` says otherwise."""
-
-HELD_OUT_PHRASES = 1000
-"""The same, of its other splits."""
 
 FORMS = (
     "PATH, xx-yy=PATH, PATH_SRC,PATH_TGT, HUB_ID?name=CONFIG&split=SPLIT, each also with ?size=8000&seed=0, "
@@ -114,41 +113,29 @@ def load_data_specs(
         raise ValueError(f"expected at least one data spec, got none; pass {FORMS}")
     loaded: dict[str, Any] = {}
     for spec in parsed:
+        options = {**spec.options, "source_language": spec.source_language, "target_language": spec.target_language}
+        found: list[Any]
         if spec.location == "phrasebook":
-            for dataset in _read_phrasebook(spec, split):
-                loaded[free_name(_name(dataset, spec), loaded)] = dataset
-        else:
-            options = dict(spec.options)
+            found = _read_phrasebook(spec, split)
+        elif stream:
             sample = Sample.pop(options, spec.text)
-            options |= {
-                "source_language": spec.source_language,
-                "target_language": spec.target_language,
-                "skip_bad_lines": skip_bad_lines,
-            }
-            if stream:
-                dataset = stream_parallel(spec.location, sample=sample, **options)
-            else:
-                dataset = read_parallel(spec.location, **options)
-                dataset = sample_rows(dataset, sample.size, seed=sample.seed, where=spec.text)
+            found = [stream_parallel(spec.location, sample=sample, skip_bad_lines=skip_bad_lines, **options)]
+        else:
+            size, seed = Sample.pop(options, spec.text)
+            whole = read_parallel(spec.location, skip_bad_lines=skip_bad_lines, **options)
+            found = [sample_rows(whole, size, seed=seed, where=spec.text)]
+        for dataset in found:
             loaded[free_name(_name(dataset, spec), loaded)] = dataset
     return loaded
 
 
 def _read_phrasebook(spec: DataSpec, split: str) -> list[Dataset]:
-    from st_xling.data import phrasebook
-
+    book = PhrasebookSpec(spec.languages, spec.options)
+    pairs = [(language, "en") for language in book.paired_languages]
     if spec.source_language and spec.target_language:
         pairs = [(spec.source_language, spec.target_language)]
-    else:
-        languages = spec.languages or tuple(code for code in phrasebook.LANGUAGES if code != "en")
-        pairs = [(language, "en") for language in languages]
-    sample = PhrasebookSpec(spec.languages, spec.options).sample(
-        split=split, train_size=PHRASES_PER_LANGUAGE, held_out_size=HELD_OUT_PHRASES
-    )
-    return [
-        require_rows(phrasebook.parallel_phrases(*pair, **sample).select_columns(list(COLUMNS)), spec.text)
-        for pair in pairs
-    ]
+    parallel = [book.parallel(*pair, split=split).select_columns(list(COLUMNS)) for pair in pairs]
+    return [require_rows(dataset, spec.text) for dataset in parallel]
 
 
 def _name(dataset: Any, spec: DataSpec) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.data.faults import SHOWN
-from st_xling.data.lines import read_bytes
+from st_xling.utils.text import read_bytes
 
 NO_ANSWER = "question without an answer"
 NOT_IN_PARAGRAPH = "answer not in its paragraph"

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from st_xling.data.faults import FaultLog
-from st_xling.data.moses import collect_moses
+from st_xling.data.moses import moses_rows
+from st_xling.data.pairs import pair_dataset, require_rows
+from st_xling.utils.text import unpacked_name
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-_FILE = re.compile(r"tatoeba\.([a-z]{3})-eng\.([a-z]{3})(?:\.gz)?")
+_FILE = re.compile(r"tatoeba\.([a-z]{3})-eng\.([a-z]{3})")
 
 
 def read_tatoeba(folder: str | Path, languages: Sequence[str] | None = None) -> dict[str, Dataset]:
@@ -35,16 +37,13 @@ def read_tatoeba(folder: str | Path, languages: Sequence[str] | None = None) -> 
         raise FileNotFoundError(f"expected a folder of tatoeba.xxx-eng.xxx files, but {folder} is none; check the path")
     found: dict[str, dict[str, Path]] = {}
     for path in sorted(folder.iterdir()):
-        match = _FILE.fullmatch(path.name)
+        match = _FILE.fullmatch(unpacked_name(path))
         if match and match[2] in (match[1], "eng"):
             found.setdefault(match[1], {}).setdefault(match[2], path)
     if not found:
         raise FileNotFoundError(f"expected tatoeba.xxx-eng.xxx files in {folder}, got none; check the path")
-    wanted = (
-        list(found)
-        if languages is None
-        else list(dict.fromkeys([languages] if isinstance(languages, str) else languages))
-    )
+    languages = [languages] if isinstance(languages, str) else languages
+    wanted = list(found) if languages is None else list(dict.fromkeys(languages))
     absent = [code for code in wanted if code not in found]
     if absent or not wanted:
         raise ValueError(
@@ -53,13 +52,13 @@ def read_tatoeba(folder: str | Path, languages: Sequence[str] | None = None) -> 
         )
 
     faults = FaultLog(can_skip=False)
-    collected = {}
+    rows = {}
     for code in wanted:
         sides = found[code]
         for missing in {code, "eng"} - sides.keys():
             path = folder / f"tatoeba.{code}-eng.{missing}"
             faults.add_beyond_repair(next(iter(sides.values())), "one-sided", f"{path} is missing")
         if len(sides) == 2:
-            collected[code] = collect_moses(sides[code], sides["eng"], faults, code, "eng")
+            rows[code] = list(moses_rows(faults, str(sides[code]), str(sides["eng"]), (code, "eng")))
     faults.settle()
-    return {code: pairs.dataset() for code, pairs in collected.items()}
+    return {code: require_rows(pair_dataset(pairs), f"{found[code][code]}") for code, pairs in rows.items()}

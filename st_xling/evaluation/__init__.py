@@ -1,67 +1,58 @@
-"""Judging encoders: Tatoeba similarity search, BUCC mining, xsim, ranking, and what they are made of.
+"""Evaluating encoders and cross-encoders.
 
-``nearest``        1-nearest neighbours and retrieval accuracy
-``languages``      Tatoeba language codes and named groups
 ``tatoeba``        :class:`TatoebaEvaluator`, for ``SentenceTransformerTrainer(evaluator=...)`` or on its own
-``tatoeba_pairs``  its inputs, checked
-``precision``      :class:`PrecisionEvaluator`: translations among the N nearest (``precision_at``)
-``weighted_f1``    the figure that mteb reports for Tatoeba
-``xsim_report``    errors of similarity search by margin over several languages
+``tatoeba_data``   languages and groups; aligned text with English, checked, or read from what the command line names
+``precision``      :class:`PrecisionEvaluator`: translations among the N nearest, of any pair of languages
+``matching``       P@N, and the weighted F1 that mteb reports for Tatoeba
+``xsim``           errors of similarity search by margin over several languages
 ``bucc``           :class:`BuccEvaluator`: precision, recall and F1 of mined pairs
-``bucc_corpora``   its inputs, checked
-``mining_scores``  mined pairs judged at a threshold; ``mining_thresholds``: where that comes from
-``ranking``        acc@k, MRR and MAP; ``language_matrix``: by query and passage language
-``bootstrap``      how far such means might have come out otherwise
+``mining_scores``  mined pairs compared with gold at a threshold, and where that comes from
+``ranking``        acc@k, MRR and MAP; by query and passage language; bootstrap intervals
 ``reranking``      :class:`RerankingEvaluator`: cross-encoders on queries with candidates in several languages
-``reranking_report``  its figures, their intervals and its table
-``transfer``       zero-shot transfer: XNLI, PAWS-X, POS after English fine-tuning
-``retrieval``      MRR and Recall of retrievers by language, BM25, mixed pools and their language bias
-``results``        evaluations saved in a model's folder, their rows and tables; ``bucc_thresholds``: those to publish
+``retrieval``      :class:`RetrievalEvaluator`: MRR and Recall by language, BM25, mixed pools and their language bias
+``results``        evaluations saved in a model's folder, their rows and tables
 ``pictures``       token states before and after training; histograms of mining scores
-``signed``         what evaluators share: encoding, signature, CSV, card
-``encode_once``    embeddings, each distinct text encoded once
-``signatures``     short names for data in signatures
+``base``           what evaluators share: encoding, signature, CSV, card
 
-Evaluators derive from sentence-transformers' base class, which takes seconds to import, so they are loaded on first
-use.
+Evaluators derive from sentence-transformers' base class, which takes seconds to import, so all names are loaded on
+first use.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from st_xling.evaluation.bootstrap import bootstrap_interval
-from st_xling.evaluation.language_matrix import ranking_matrix
-from st_xling.evaluation.languages import TATOEBA_GROUPS, resolve_languages
-from st_xling.evaluation.precision_at import precision_at, translation_ranks
-from st_xling.evaluation.ranking import (
-    RankingScores,
-    average_precision,
-    ranking_scores,
-    reciprocal_rank,
-    relevant_ranks,
-)
-from st_xling.evaluation.results import (
-    KeptFigures,
-    TatoebaResult,
-    bucc_table,
-    keep_figures,
-    read_kept_figures,
-    tatoeba_results,
-    tatoeba_table,
-)
-from st_xling.evaluation.weighted_f1 import weighted_f1
-from st_xling.utils.nearest import nearest, retrieval_accuracy
+from st_xling.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from st_xling.evaluation.bucc import BuccEvaluator
+    from st_xling.evaluation.matching import precision_at, translation_ranks, weighted_f1
     from st_xling.evaluation.mining_scores import MiningScores, judge_pairs
     from st_xling.evaluation.precision import PrecisionEvaluator
-    from st_xling.evaluation.reranking import RerankingEvaluator
-    from st_xling.evaluation.reranking_report import RerankingReport
+    from st_xling.evaluation.ranking import (
+        RankingScores,
+        average_precision,
+        bootstrap_interval,
+        ranking_matrix,
+        ranking_scores,
+        reciprocal_rank,
+        relevant_ranks,
+    )
+    from st_xling.evaluation.reranking import RerankingEvaluator, RerankingReport
+    from st_xling.evaluation.results import (
+        KeptFigures,
+        TatoebaResult,
+        bucc_table,
+        keep_figures,
+        read_kept_figures,
+        tatoeba_results,
+        tatoeba_table,
+    )
+    from st_xling.evaluation.retrieval import RetrievalEvaluator, RetrievalReport, retrieval_table
     from st_xling.evaluation.tatoeba import TatoebaEvaluator
-    from st_xling.evaluation.xsim_report import XsimReport, xsim_by_language
+    from st_xling.evaluation.tatoeba_data import TATOEBA_GROUPS, resolve_languages
+    from st_xling.evaluation.xsim import XsimReport, xsim_by_language
+    from st_xling.utils.nearest import nearest, retrieval_accuracy
 
 __all__ = [
     "TATOEBA_GROUPS",
@@ -72,6 +63,8 @@ __all__ = [
     "RankingScores",
     "RerankingEvaluator",
     "RerankingReport",
+    "RetrievalEvaluator",
+    "RetrievalReport",
     "TatoebaEvaluator",
     "TatoebaResult",
     "XsimReport",
@@ -89,6 +82,7 @@ __all__ = [
     "relevant_ranks",
     "resolve_languages",
     "retrieval_accuracy",
+    "retrieval_table",
     "tatoeba_results",
     "tatoeba_table",
     "translation_ranks",
@@ -96,20 +90,4 @@ __all__ = [
     "xsim_by_language",
 ]
 
-_LOADED_ON_USE = {
-    "BuccEvaluator": "bucc",
-    "MiningScores": "mining_scores",
-    "PrecisionEvaluator": "precision",
-    "RerankingEvaluator": "reranking",
-    "RerankingReport": "reranking_report",
-    "TatoebaEvaluator": "tatoeba",
-    "XsimReport": "xsim_report",
-    "judge_pairs": "mining_scores",
-    "xsim_by_language": "xsim_report",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LOADED_ON_USE:
-        return getattr(import_module(f"{__name__}.{_LOADED_ON_USE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -1,30 +1,45 @@
-"""Bitext mining as at the BUCC shared task: which sentences of two piles translate each other?"""
+"""Bitext mining as at the BUCC shared task: which sentences of two corpora translate each other?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from st_xling.evaluation.bucc_corpora import Corpora, IndexedCorpus, indexed_corpora
-from st_xling.evaluation.mining_scores import JudgedPairs, MiningScores
-from st_xling.evaluation.mining_thresholds import row_thresholds
+from st_xling.evaluation.base import Metrics, SignedEvaluator
+from st_xling.evaluation.mining_scores import JudgedPairs, MiningScores, row_thresholds
 from st_xling.evaluation.pictures import ScoreHistogram
 from st_xling.evaluation.results import BUCC_METRICS
-from st_xling.evaluation.signed import Figures, SignedEvaluator
 from st_xling.mining.mine import mine
-from st_xling.mining.thresholds.gold import correct_pairs
+from st_xling.mining.published import PublishedThreshold, languages_of
+from st_xling.mining.thresholds import correct_pairs
 from st_xling.utils.languages import pair_languages
 from st_xling.utils.signature import sha8
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+    from st_xling.data import BuccCorpus
+
+#: Sentences of each corpus and how many of them have their translation in the other, unless the spec says otherwise.
+PHRASEBOOK = {"size": 600, "gold": 100, "seed": 0}
+
+Corpora: TypeAlias = "Mapping[str, BuccCorpus | tuple[Sequence[str], Sequence[str], Sequence[tuple[int, int]]]]"
+
+
+class IndexedCorpus(NamedTuple):
+    """Two corpora, and the pairs of their indices that are translations."""
+
+    source: list[str]
+    target: list[str]
+    gold: list[tuple[int, int]]
+
 
 class BuccEvaluator(SignedEvaluator):
-    """Precision, recall and F1 of the pairs mined from two piles of sentences, per language pair and averaged.
+    """Precision, recall and F1 of the pairs mined from two corpora, per language pair and averaged.
 
     Pairs are mined by :func:`~st_xling.mining.mine`; those that score at least a threshold are compared with the gold.
     The threshold is the best one on a ``train`` corpus, or given, or, only when asked for, the best one on the gold it
@@ -154,7 +169,7 @@ class BuccEvaluator(SignedEvaluator):
         train_split: str = "dev",
         **options: Any,
     ) -> BuccEvaluator:
-        """Evaluator over generated text, see :func:`~st_xling.evaluation.bucc_phrases.mining_sets`.
+        """Evaluator over generated text, see :func:`~st_xling.data.phrasebook.mining_phrases`.
 
         Args:
             spec: ``phrasebook``, perhaps with ``:de,fr`` and ``?size=600&gold=100&seed=0``.
@@ -162,12 +177,32 @@ class BuccEvaluator(SignedEvaluator):
             split: Judged.
             train_split: Gives the thresholds; unused when ``threshold`` is among the options.
             options: Passed to the constructor.
+        Raises:
+            ValueError: No pairs, or both of both kinds; unknown languages, splits and options; equal splits.
         """
-        from st_xling.evaluation.bucc_phrases import mining_sets
+        from st_xling.data.phrasebook import LANGUAGES, mining_phrases
+        from st_xling.data.phrasebook.sampler import check_split
+        from st_xling.data.phrasebook_spec import parse_phrasebook
 
-        given = options.get("threshold") is not None
-        sets = mining_sets(spec, pairs, split=split, train_split=None if given else train_split)
-        return cls(sets.test, train=sets.train, train_split=train_split, split=split, data_name=sets.name, **options)
+        book = parse_phrasebook(spec, options=tuple(PHRASEBOOK))
+        parts = [split] if options.get("threshold") is not None else [split, train_split]
+        for part in parts:
+            check_split(part)
+        if parts[1:] == [split]:
+            raise ValueError(f"a threshold must come from text that is not judged by it: got split {split!r} for both.")
+        if book.languages and pairs is not None:
+            raise ValueError(f"expected language pairs once: got {', '.join(pairs)} and {spec}; leave one out.")
+        languages = book.languages or tuple(code for code in LANGUAGES if code != "en")
+        wanted = [f"{code}-en" for code in languages] if pairs is None else list(dict.fromkeys(pairs))
+        sizes = {**PHRASEBOOK, **book.options}
+
+        def corpora(part: str) -> Corpora:
+            texts = {pair: mining_phrases(*_codes(pair), split=part, **sizes) for pair in wanted}
+            return {pair: (text.source, text.target, text.gold) for pair, text in texts.items()}
+
+        test, *train = map(corpora, parts)
+        options["data_name"] = "phrasebook-{size}x{gold}-seed{seed}".format(**sizes)
+        return cls(test, train=train[0] if train else None, train_split=train_split, split=split, **options)
 
     def _check_options(self) -> None:
         # What cannot be should not wait for the encoder.
@@ -178,7 +213,7 @@ class BuccEvaluator(SignedEvaluator):
             for pair, corpus in part.items():
                 if not 1 <= self.k <= min(len(corpus.source), len(corpus.target)):
                     raise ValueError(
-                        f"k must lie between 1 and the number of sentences of either side: got k={self.k} for "
+                        f"k must lie between 1 and the number of sentences of either corpus: got k={self.k} for "
                         f"{len(corpus.source)} and {len(corpus.target)} sentences of {pair}; 4 is the usual choice."
                     )
 
@@ -191,48 +226,46 @@ class BuccEvaluator(SignedEvaluator):
 
     @property
     def signature(self) -> str:
-        """What a figure depends on besides the model; the eight hex digits identify all texts and gold pairs."""
+        """What a metric depends on besides the model; the eight hex digits identify all texts and gold pairs."""
         content = [[pair, *corpus] for part in (self.corpora, self.train or {}) for pair, corpus in part.items()]
         return self.sign(
             "bucc",
-            f"pairs:{','.join(self.corpora)}",
-            f"margin:{self.margin}",
-            f"k:{self.k}",
-            f"retrieval:{self.retrieval}",
-            f"threshold:{self.threshold_source}",
-            f"split:{self.split}",
-            "duplicates:kept",
+            pairs=self.corpora,
+            margin=self.margin,
+            k=self.k,
+            retrieval=self.retrieval,
+            threshold=self.threshold_source,
+            split=self.split,
+            duplicates="kept",
             data=f"{self.data_name}@{sha8(content)}",
         )
 
     def columns(self) -> tuple[list[list[str]], list[str | None]]:
-        """Both corpora of each language pair that is judged."""
+        """Both corpora of each language pair that is evaluated."""
         return (
             [side for corpus in self.corpora.values() for side in (corpus.source, corpus.target)],
             [language for pair in self.corpora for language in pair_languages(pair)],
         )
 
-    def figures(self, model: SentenceTransformer) -> Figures:
-        """Encode, mine, choose thresholds and judge."""
+    def measure(self, model: SentenceTransformer) -> Metrics:
+        """Encode, mine, choose thresholds and compare with the gold."""
         scores = self.scores(model)
-        metrics: dict[str, float] = {
-            f"{pair}_{figure}": getattr(judged, figure) for pair, judged in scores.items() for figure in BUCC_METRICS
-        }
-        for figure in ("precision", "recall", "f1"):
-            metrics[figure] = sum(getattr(judged, figure) for judged in scores.values()) / len(scores)
-        rows = [[pair, *(getattr(judged, figure) for figure in BUCC_METRICS)] for pair, judged in scores.items()]
-        return Figures(metrics, ("pair", *BUCC_METRICS), rows)
+        rows = {pair: {key: getattr(row, key) for key in BUCC_METRICS} for pair, row in scores.items()}
+        metrics: dict[str, float] = {f"{pair}_{key}": value for pair, row in rows.items() for key, value in row.items()}
+        for key in ("precision", "recall", "f1"):
+            metrics[key] = sum(row[key] for row in rows.values()) / len(rows)
+        return Metrics(metrics, ("pair", *BUCC_METRICS), [[pair, *row.values()] for pair, row in rows.items()])
 
     def scores(self, model: SentenceTransformer) -> dict[str, MiningScores]:
-        """The figures of each language pair, without storing them anywhere."""
-        judged = [self._mine(model, corpus, pair, pair) for pair, corpus in self.corpora.items()]
-        found = {pair: ScoreHistogram.of(row) for pair, row in zip(self.corpora, judged)}
-        self.histograms = {pair: histogram for pair, histogram in found.items() if histogram is not None}
+        """The scores of each language pair, without storing them anywhere."""
+        mined = {pair: self._mine(model, corpus, pair, pair) for pair, corpus in self.corpora.items()}
+        histograms = {pair: ScoreHistogram.of(pairs) for pair, pairs in mined.items()}
+        self.histograms = {pair: histogram for pair, histogram in histograms.items() if histogram is not None}
         train = None
         if self.train is not None:
             train = [self._mine(model, corpus, pair, f"{pair} (train)") for pair, corpus in self.train.items()]
-        thresholds, source = row_thresholds(judged, threshold=self.threshold, train=train)
-        return {pair: row.at(limit, source) for pair, row, limit in zip(self.corpora, judged, thresholds)}
+        thresholds, source = row_thresholds(list(mined.values()), threshold=self.threshold, train=train)
+        return {pair: pairs.at(limit, source) for (pair, pairs), limit in zip(mined.items(), thresholds)}
 
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model card."""
@@ -247,7 +280,99 @@ class BuccEvaluator(SignedEvaluator):
         return JudgedPairs(pairs.scores, correct_pairs(pairs, corpus.gold), len(corpus.gold))
 
 
+def indexed_corpora(corpora: Corpora, name: str, *, like: Collection[str] | None = None) -> dict[str, IndexedCorpus]:
+    """Corpora by language pair, in the order given, or in that of ``like``; all faults in one error."""
+    faults = [] if corpora else ["got none; pass e.g. {'de-en': (german, english, [(0, 3)])}."]
+    indexed = {}
+    for pair, corpus in corpora.items():
+        try:
+            indexed[pair] = _indexed(corpus)
+        except ValueError as error:
+            faults.append(f"{pair} {error}")
+    if like is not None and set(like) != set(corpora):
+        faults.append(f"expected {', '.join(like)}, got {', '.join(corpora)}.")
+    if faults:
+        raise ValueError(f"{name} must hold sentences and gold for at least one language pair: {' '.join(faults)}")
+    return {pair: indexed[pair] for pair in (like or indexed)}
+
+
+def _indexed(corpus: BuccCorpus | tuple[Sequence[str], Sequence[str], Sequence[tuple[int, int]]]) -> IndexedCorpus:
+    if isinstance(corpus, tuple):
+        source, target, gold = corpus
+        pairs = [(int(first), int(second)) for first, second in gold]
+    else:
+        if corpus.gold is None:
+            raise ValueError("has no gold; only corpora with gold can be judged.")
+        source, target = corpus.source, corpus.target
+        source_row = {identifier: row for row, identifier in enumerate(corpus.source_ids)}
+        target_row = {identifier: row for row, identifier in enumerate(corpus.target_ids)}
+        pairs = [(source_row[first], target_row[second]) for first, second in corpus.gold]
+    if not source or not target or not pairs:
+        raise ValueError(f"has {len(source)} and {len(target)} sentences and {len(pairs)} gold pairs; each needs one.")
+    beyond = [pair for pair in pairs if not (0 <= pair[0] < len(source) and 0 <= pair[1] < len(target))]
+    if beyond:
+        raise ValueError(f"has gold {beyond[0]} for {len(source)} and {len(target)} sentences; count rows from 0.")
+    if len(set(pairs)) < len(pairs):
+        raise ValueError(f"has {len(pairs) - len(set(pairs))} gold pairs twice; remove the repeats.")
+    return IndexedCorpus(list(source), list(target), pairs)
+
+
+def _codes(pair: str) -> tuple[str, str]:
+    source, hyphen, target = pair.partition("-")
+    if not (source and hyphen and target):
+        raise ValueError(f"expected language pairs such as de-en: got {pair!r}.")
+    return source, target
+
+
 def _one_a_pair(thresholds: Mapping[str, float], pairs: list[str]) -> list[float]:
     if set(thresholds) != set(pairs):
         raise ValueError(f"threshold must name each of {', '.join(pairs)}: got {', '.join(map(str, thresholds))}.")
     return [thresholds[pair] for pair in pairs]
+
+
+def publishable_thresholds(
+    evaluator: BuccEvaluator, metrics: Mapping[str, float]
+) -> tuple[dict[str, PublishedThreshold], dict[str, str]]:
+    """Thresholds to publish with the model, and what they yielded on the split that was evaluated.
+
+    Args:
+        evaluator: Which was called.
+        metrics: What it returned.
+    Returns:
+        Thresholds by pair; and for each other pair why its threshold is not to be published: it was tuned on the gold
+        that it was judged by, it keeps nothing, or the pair is not two language codes.
+    """
+    published, left_out = {}, {}
+    prefix = f"{evaluator.name}_" if evaluator.name else ""
+    for pair in evaluator.corpora:
+        found: dict[str, Any] = {
+            key: metrics[f"{prefix}{pair}_{key}"] for key in ("threshold", "precision", "recall", "f1")
+        }
+        if (why := _why_not(evaluator, pair, found["threshold"])) is not None:
+            left_out[pair] = why
+            continue
+        published[pair] = PublishedThreshold(
+            **found,
+            margin=evaluator.margin,
+            k=evaluator.k,
+            retrieval=evaluator.retrieval,
+            signature=evaluator.signature,
+        )
+    return published, left_out
+
+
+def _why_not(evaluator: BuccEvaluator, pair: str, threshold: float) -> str | None:
+    if evaluator.truncate_dim is not None:
+        return f"embeddings were cut to {evaluator.truncate_dim} dimensions, which mining does not do"
+    if (
+        evaluator.threshold_source == "tuned on this gold"
+        or (evaluator.train or {}).get(pair) == evaluator.corpora[pair]
+    ):
+        return "it was tuned on the gold that it was judged by"
+    if not math.isfinite(threshold):
+        return f"it is {threshold}"
+    try:
+        languages_of(pair)
+    except ValueError as error:
+        return str(error).rstrip(".")
+    return None

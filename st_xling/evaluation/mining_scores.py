@@ -1,13 +1,13 @@
-"""Mined pairs judged: counts, precision, recall and F1 at a threshold whose origin is known."""
+"""Mined pairs compared with gold: precision, recall and F1 at a threshold whose origin is known."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from st_xling.mining.thresholds.threshold import Threshold, best_threshold, precision_recall_f1
+from st_xling.mining.thresholds import Threshold, best_threshold, precision_recall_f1
 
 #: Where a threshold may come from; ``"none"``: no threshold, every pair given counts as mined.
 THRESHOLD_SOURCES = ("given", "train", "tuned on this gold", "none")
@@ -114,13 +114,47 @@ def judge_pairs(
 
 
 def _refuse_repeat(
-    seen: dict[tuple[Hashable, Hashable], float] | set[tuple[Hashable, Hashable]],
-    pair: tuple[Hashable, Hashable],
-    name: str,
-    duplicates: str,
+    seen: Collection[tuple[Hashable, Hashable]], pair: tuple[Hashable, Hashable], name: str, duplicates: str
 ) -> None:
     if duplicates == "error" and pair in seen:
         raise ValueError(
             f"{name} must hold each pair once: got ({pair[0]}, {pair[1]}) twice; remove the repeats, or pass "
             "duplicates='merge' to count each pair once."
         )
+
+
+def row_thresholds(
+    judged: Sequence[JudgedPairs],
+    *,
+    threshold: float | Sequence[float] | str | None = None,
+    train: Sequence[JudgedPairs] | None = None,
+) -> tuple[list[float], str]:
+    """A threshold for each corpus, and where they came from.
+
+    Args:
+        judged: The corpora that are evaluated.
+        threshold: One number for all, one for each, or ``"tune"``: the best on its own gold. By default minus
+            infinity, which keeps every pair.
+        train: Other pairs, corpus by corpus, whose best thresholds are taken instead.
+    Returns:
+        One number a corpus, and one of :data:`THRESHOLD_SOURCES`.
+    Raises:
+        ValueError: When both are given, or their number does not match.
+    """
+    if train is not None:
+        if threshold is not None:
+            raise ValueError(f"expected a threshold or training pairs to find one: got both, threshold={threshold!r}.")
+        if len(train) != len(judged):
+            raise ValueError(f"expected training pairs for each of {len(judged)} corpora: got {len(train)}.")
+        return [pairs.best().threshold for pairs in train], "train"
+    if threshold is None:
+        return [float("-inf")] * len(judged), "none"
+    if isinstance(threshold, str):
+        if threshold != "tune":
+            raise ValueError(f"threshold must be a number, one a corpus, or 'tune': got {threshold!r}.")
+        return [pairs.best().threshold for pairs in judged], "tuned on this gold"
+    numbers = np.asarray(threshold, dtype=np.float64)
+    given = numbers.tolist() if numbers.ndim else [float(numbers)] * len(judged)
+    if len(given) != len(judged):
+        raise ValueError(f"expected one threshold, or one for each of {len(judged)} corpora: got {len(given)}.")
+    return given, "given"

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling.evaluation.precision_at import precision_at
-from st_xling.evaluation.signed import Figures, SignedEvaluator
-from st_xling.evaluation.tatoeba_pairs import Pairs, aligned_pairs
+from st_xling.evaluation.base import Metrics, SignedEvaluator
+from st_xling.evaluation.matching import precision_at
+from st_xling.evaluation.tatoeba_data import Pairs, aligned_pairs
 from st_xling.utils.languages import canonical_language, pair_languages
 from st_xling.utils.signature import sha8
+from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -25,7 +26,7 @@ class PrecisionEvaluator(SignedEvaluator):
     Args:
         pairs: Name, such as ``"zh-vi"``, to aligned texts: two lists, or a ``Dataset`` with columns ``source`` and
             ``target``. Its columns of languages, else the name, say what languages they are: a model centred by
-            language (:class:`~st_xling.models.centre.Centring`) encodes each side by the route of its language.
+            language (:class:`~st_xling.models.view.Centring`) encodes each side by the route of its language.
         at: Values of N.
         batch_size: Texts encoded at a time.
         name: Prefix of the metrics.
@@ -78,15 +79,9 @@ class PrecisionEvaluator(SignedEvaluator):
 
     @property
     def signature(self) -> str:
-        """What a figure depends on besides the model; the eight hex digits identify pairs, texts and order."""
-        return self.sign(
-            "precision",
-            f"at:{','.join(map(str, self.at))}",
-            f"pairs:{','.join(self.pairs)}",
-            "direction:both",
-            "ties:index",
-            data=f"{self.data_name}@{sha8(self.pairs)}",
-        )
+        """What a metric depends on besides the model; the eight hex digits identify pairs, texts and order."""
+        data = f"{self.data_name}@{sha8(self.pairs)}"
+        return self.sign("precision", at=self.at, pairs=self.pairs, direction="both", ties="index", data=data)
 
     def columns(self) -> tuple[list[list[str]], list[str | None]]:
         """Source and target texts of each pair, and their languages."""
@@ -96,7 +91,7 @@ class PrecisionEvaluator(SignedEvaluator):
         )
 
     def judge(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-        """Figures of vectors that are there already, without the name before them.
+        """Metrics of vectors that are there already, without the name before them.
 
         Args:
             vectors: Of each of ``pairs``, source and target. *Shape of each:* ``(pairs, dim)``
@@ -115,33 +110,30 @@ class PrecisionEvaluator(SignedEvaluator):
                 metrics[f"{way}_p@{n}"] = sum(metrics[f"{pair}_{way}_p@{n}"] for pair in self.pairs) / len(self.pairs)
         return metrics
 
-    def figures(self, model: SentenceTransformer) -> Figures:
+    def measure(self, model: SentenceTransformer) -> Metrics:
         """Encode, match both ways and average."""
         vectors = self.encode_columns(model, *self.columns())
         metrics = self.judge(dict(zip(self.pairs, zip(vectors[::2], vectors[1::2]))))
-        return Figures(metrics, ("measure", "value"), list(metrics.items()))
+        return Metrics(metrics, ("measure", "value"), list(metrics.items()))
 
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model card."""
         return {"pairs": list(self.pairs), "at": list(self.at), **super().get_config_dict()}
 
     def table(self, metrics: Mapping[str, float]) -> str:
-        """The figures of a call as plain text: one row a pair, then their average; percent with one decimal."""
+        """The metrics of a call as plain text: one row a pair, then their average; percent with one decimal."""
         prefix = f"{self.name}_" if self.name else ""
-        heads = [f"P@{n} {way}" for n in self.at for way in ("->", "<-")]
-        labels = [*self.pairs, *(["all"] if len(self.pairs) > 1 else [])]
-        width = max(len("pair"), *map(len, labels))
-        lines = [f"{'pair':<{width}}  " + "  ".join(heads)]
-        for label in labels:
-            stem = prefix if label == "all" else f"{prefix}{label}_"
-            values = [100 * metrics[f"{stem}{way}_p@{n}"] for n in self.at for way in DIRECTIONS[:2]]
-            lines.append(f"{label:<{width}}  " + "  ".join(f"{v:{len(h)}.1f}" for h, v in zip(heads, values)))
-        return "\n".join(lines)
+        stems = {pair: f"{prefix}{pair}_" for pair in self.pairs} | ({"all": prefix} if len(self.pairs) > 1 else {})
+        rows = [
+            [label, *(100 * metrics[f"{stem}{way}_p@{n}"] for n in self.at for way in DIRECTIONS[:2])]
+            for label, stem in stems.items()
+        ]
+        return format_table(["pair", *(f"P@{n} {way}" for n in self.at for way in ("->", "<-"))], rows)
 
 
-def _languages(name: str, sides: Any) -> tuple[str | None, str | None]:
-    names = getattr(sides, "column_names", None) or ()
-    if not {"source_language", "target_language"} <= set(names):
+def _languages(name: str, pairs: Any) -> tuple[str | None, str | None]:
+    columns = getattr(pairs, "column_names", None) or ()
+    if not {"source_language", "target_language"} <= set(columns):
         return pair_languages(name)
-    source, target = (sides.unique(f"{side}_language") for side in ("source", "target"))
+    source, target = (pairs.unique(f"{side}_language") for side in ("source", "target"))
     return source[0] if len(source) == 1 else None, target[0] if len(target) == 1 else None

@@ -1,4 +1,4 @@
-"""Ranking measures over binary relevance: acc@k, MRR and MAP from each query's scores and labels."""
+"""Ranking measures over binary relevance: acc@k, MRR and MAP; by query and passage language; their intervals."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+# Drawn places held at a time.
+_AT_ONCE = 2**22
 
 #: How equal scores are put in order.
 TIES = ("pessimistic", "index")
@@ -153,7 +156,8 @@ def ranking_scores(
         ]
         for row in judged
     ]
-    *accuracies, mrr, mean_precision = [_mean(column) for column in zip(*measured)] or [0.0] * (len(ks) + 2)
+    means = [sum(column) / len(column) for column in zip(*measured)] or [0.0] * (len(ks) + 2)
+    *accuracies, mrr, mean_precision = means
     return RankingScores(
         accuracy_at=dict(zip(ks, accuracies)),
         mrr=mrr,
@@ -172,8 +176,108 @@ def check_ranking_options(ks: Sequence[int], cutoff: int | None, ties: str, no_r
         raise ValueError(f"ks and cutoff must be ranks from 1: got ks={list(ks)} and cutoff={cutoff}.")
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
+def ranking_matrix(
+    scores: Sequence[ArrayLike],
+    labels: Sequence[ArrayLike],
+    query_languages: Sequence[str],
+    passage_languages: Sequence[str | Sequence[str]],
+    **options: Any,
+) -> dict[str, dict[str, RankingScores]]:
+    """:func:`~st_xling.evaluation.ranking_scores` of each query language against the candidates of each language.
+
+    A cell ranks, for the queries of its row's language, only those candidates that are in its column's language. So a
+    query with candidates in two languages is judged once in each, and may lack a relevant candidate in one of them:
+    ``no_relevant`` then says what it counts.
+
+    Args:
+        scores: One list a query.
+        labels: 1 for relevant, 0 for not, aligned with ``scores``.
+        query_languages: One for each query.
+        passage_languages: For each query the language of all its candidates, or a list with one for each candidate.
+        options: Of :func:`~st_xling.evaluation.ranking_scores`.
+    Returns:
+        Query language → passage language → scores, both in alphabetical order; a cell without candidates is absent.
+    Raises:
+        ValueError: When languages and queries or candidates do not match in number, or as
+            :func:`~st_xling.evaluation.ranking_scores`.
+    """
+    if not len(scores) == len(labels) == len(query_languages) == len(passage_languages):
+        raise ValueError(
+            f"expected a query language and passage languages for each of {len(scores)} queries: got "
+            f"{len(query_languages)} and {len(passage_languages)} (and {len(labels)} lists of labels)."
+        )
+    cells: dict[tuple[str, str], tuple[list[np.ndarray], list[np.ndarray]]] = {}
+    for query, (language, passages) in enumerate(zip(query_languages, passage_languages)):
+        row_scores, row_labels = np.asarray(scores[query], dtype=np.float64), np.asarray(labels[query])
+        each = np.array([passages] * len(row_scores) if isinstance(passages, str) else list(passages), dtype=object)
+        if not len(each) == len(row_scores) == len(row_labels):
+            raise ValueError(
+                f"query {query}: expected a language and a label for each of {len(row_scores)} candidates: got "
+                f"{len(each)} languages and {len(row_labels)} labels."
+            )
+        for passage_language in sorted(set(each.tolist())):
+            there = each == passage_language
+            cell = cells.setdefault((language, passage_language), ([], []))
+            cell[0].append(row_scores[there])
+            cell[1].append(row_labels[there])
+    matrix: dict[str, dict[str, RankingScores]] = {}
+    for (language, passage_language), (cell_scores, cell_labels) in sorted(cells.items()):
+        try:
+            result = ranking_scores(cell_scores, cell_labels, **options)
+        except ValueError as error:
+            raise ValueError(f"{language} queries, {passage_language} candidates: {error}") from error
+        matrix.setdefault(language, {})[passage_language] = result
+    return matrix
+
+
+def bootstrap_interval(
+    values: ArrayLike, *, samples: int = 1000, confidence: float = 0.95, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Percentile bootstrap over rows: the interval that holds the mean of a share of resampled sets.
+
+    Rows are drawn with replacement, as many as there are, all measures of a row together. They count as independent:
+    queries that translate each other are not, and the interval is then too narrow.
+
+    Args:
+        values: A row for each query, a column for each measure. *Shape:* ``(queries, measures)``
+        samples: Sets drawn.
+        confidence: Share of the sets' means inside, in (0, 1).
+        seed: Of the drawing.
+    Returns:
+        Lower and upper ends. *Shapes:* ``(measures,)``; 0 without queries, as their means are.
+    Raises:
+        ValueError: For options out of range.
+    Source:
+        Efron and Tibshirani 1993, "An Introduction to the Bootstrap", section 13.3.
+    Example:
+        >>> low, high = bootstrap_interval([[1.0], [0.0], [1.0], [1.0]])
+        >>> low.tolist(), high.tolist()
+        ([0.25], [1.0])
+    """
+    check_bootstrap(samples, confidence)
+    table = np.asarray(values, dtype=np.float64)
+    rows, measures = table.shape
+    if not rows:
+        return np.zeros(measures), np.zeros(measures)
+    generator = np.random.default_rng(seed)
+    means = np.empty((samples, measures))
+    step = max(1, _AT_ONCE // rows)
+    for start in range(0, samples, step):
+        sets = min(step, samples - start)
+        drawn = generator.integers(rows, size=(sets, rows)) + rows * np.arange(sets)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=sets * rows).reshape(sets, rows)
+        means[start : start + sets] = times @ table / rows
+    tail = 100 * (1 - confidence) / 2
+    low, high = np.percentile(means, [tail, 100 - tail], axis=0)
+    return low, high
+
+
+def check_bootstrap(samples: int, confidence: float) -> None:
+    """Refuse options out of range."""
+    if samples < 1:
+        raise ValueError(f"samples of a bootstrap must be 1 or more: got {samples}; 1000 is the usual choice.")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie in (0, 1): got {confidence}; 0.95 is the usual choice.")
 
 
 def _check_choice(value: str, choices: tuple[str, ...], name: str) -> None:

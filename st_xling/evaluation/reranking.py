@@ -2,24 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling.evaluation.bootstrap import check_bootstrap
-from st_xling.evaluation.language_matrix import ranking_matrix
-from st_xling.evaluation.ranking import check_ranking_options, ranking_scores
-from st_xling.evaluation.reranking_report import RerankingReport
-from st_xling.evaluation.signed import Figures, SignedEvaluator
-from st_xling.models.scoring.pair_scorer import PairScorer
+from st_xling.evaluation.base import Metrics, SignedEvaluator
+from st_xling.evaluation.ranking import (
+    RankingScores,
+    bootstrap_interval,
+    check_bootstrap,
+    check_ranking_options,
+    ranking_matrix,
+    ranking_scores,
+)
+from st_xling.models.pair_scorer import PairScorer
 from st_xling.utils.signature import sha8
+from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
-    from st_xling.data.reranking.candidate_pool import CandidatePool
+    from st_xling.data.reranking.pools import CandidatePool
+
+
+@dataclass(frozen=True)
+class RankingWithInterval:
+    """Ranking measures and how far they might have come out otherwise.
+
+    Attributes:
+        scores: Means over queries.
+        means: Measure → mean.
+        low: Measure → lower end of its interval.
+        high: Measure → upper end.
+    """
+
+    scores: RankingScores
+    means: dict[str, float]
+    low: dict[str, float]
+    high: dict[str, float]
+
+    @classmethod
+    def of(cls, scores: RankingScores, **options: Any) -> RankingWithInterval:
+        """With the percentile bootstrap of :func:`~st_xling.evaluation.bootstrap_interval`, whose options these are."""
+        means = {key: value for key, value in scores.as_dict().items() if not key.startswith("n_")}
+        low, high = (dict(zip(means, end.tolist())) for end in bootstrap_interval(scores.per_query, **options))
+        return cls(scores, means, low, high)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; a measure is its mean, low and high."""
+        measures = {
+            key: {"mean": mean, "low": self.low[key], "high": self.high[key]} for key, mean in self.means.items()
+        }
+        counts = {"n_queries": self.scores.n_queries, "n_without_relevant": self.scores.n_without_relevant}
+        return {**measures, **counts}
+
+
+@dataclass(frozen=True)
+class RerankingReport:
+    """Measures of all queries, and of each query language by each passage language.
+
+    Attributes:
+        overall: All candidates of a query ranked together.
+        matrix: Query language → passage language → the same with only that language's candidates ranked.
+        counts: What the measures leave out or count as failed, by name: see
+            :class:`~st_xling.evaluation.RerankingEvaluator`.
+    """
+
+    overall: RankingWithInterval
+    matrix: Mapping[str, Mapping[str, RankingWithInterval]]
+    counts: Mapping[str, int]
+
+    def metrics(self) -> dict[str, float]:
+        """Flat: the measures, ``{measure}_low`` and ``_high``, the counts, then ``{query}-{passage}_{measure}``."""
+        flat: dict[str, float] = dict(self.overall.means)
+        for name in self.overall.means:
+            flat |= {f"{name}_low": self.overall.low[name], f"{name}_high": self.overall.high[name]}
+        flat |= self.counts
+        for language, row in self.matrix.items():
+            for other, cell in row.items():
+                flat |= {f"{language}-{other}_{name}": value for name, value in cell.means.items()}
+        return flat
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for JSON: ``overall``, ``matrix``, ``counts``."""
+        matrix = {
+            language: {other: cell.as_dict() for other, cell in row.items()} for language, row in self.matrix.items()
+        }
+        return {"overall": self.overall.as_dict(), "matrix": matrix, "counts": dict(self.counts)}
+
+    def table(self) -> str:
+        """The measures in percent with their intervals, a line each; then a matrix of acc@1 and one of MRR."""
+        overall = self.overall
+        width = max(map(len, overall.means))
+        lines = [
+            f"{name:<{width}}  {100 * mean:5.1f}  ({100 * overall.low[name]:.1f} to {100 * overall.high[name]:.1f})"
+            for name, mean in overall.means.items()
+        ]
+        lines += [f"{count:,} {name[2:].replace('_', ' ')}" for name, count in self.counts.items() if count]
+        columns = sorted({other for row in self.matrix.values() for other in row})
+        for name in ("acc@1", "mrr"):
+            if name in overall.means and self.matrix:
+                rows = [
+                    [language, *(100 * row[other].means[name] if other in row else None for other in columns)]
+                    for language, row in self.matrix.items()
+                ]
+                lines += ["", f"{name} by language of query (down) and passages (across)"]
+                lines.append(format_table(["", *columns], rows))
+        return "\n".join(lines)
 
 
 class RerankingEvaluator(SignedEvaluator):
@@ -30,8 +122,8 @@ class RerankingEvaluator(SignedEvaluator):
     has no scores, which counts as all of them equal.
 
     Args:
-        pools: Queries with candidates: :class:`~st_xling.data.reranking.candidate_pool.CandidatePool` each, such as
-            :class:`~st_xling.data.reranking.candidate_pool.CandidatePools`.
+        pools: Queries with candidates: :class:`~st_xling.data.reranking.pools.CandidatePool` each, such as
+            :class:`~st_xling.data.reranking.pools.CandidatePools`.
         ks: The k of acc@k; the first one's is the primary metric.
         cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
         ties: ``"pessimistic"`` or ``"index"``, see :func:`~st_xling.evaluation.relevant_ranks`.
@@ -39,8 +131,8 @@ class RerankingEvaluator(SignedEvaluator):
         samples: Sets drawn for the intervals, see :func:`~st_xling.evaluation.bootstrap_interval`.
         confidence: Of the intervals, in (0, 1).
         seed: Of the drawing.
-        matrix: Whether to judge each query language against each passage language, too.
-        token_budget: Tokens scored at a time, see :class:`~st_xling.models.scoring.pair_scorer.PairScorer`.
+        matrix: Whether to evaluate each query language against each passage language, too.
+        token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in.
         name: Prefix of the metrics and name of the data in the signature.
         show_progress_bar: Whether to show one while scoring.
@@ -51,11 +143,11 @@ class RerankingEvaluator(SignedEvaluator):
         ``_n_long_queries``; and the means of ``{name}_{query language}-{passage language}_acc@1``, ….
     Raises:
         ValueError: Without pools, or on options out of range; from a call as
-            :class:`~st_xling.models.scoring.pair_scorer.PairScorer`.
+            :class:`~st_xling.models.pair_scorer.PairScorer`.
     Source:
         Chen et al. 2020 (XPR), section V-A.
     Example:
-        >>> from st_xling.data.reranking.candidate_pool import CandidatePool
+        >>> from st_xling.data.reranking.pools import CandidatePool
         >>> pool = CandidatePool("Wer?", "de", ["He.", "There."], ["en", "en"], [1, 0], "q1", ["p1", "p2"])
         >>> RerankingEvaluator([pool], name="dev").primary_metric
         'dev_acc@1'
@@ -97,25 +189,25 @@ class RerankingEvaluator(SignedEvaluator):
         self.scoring: dict[str, Any] = {"token_budget": token_budget, "autocast": autocast}
 
     @cached_property
-    def signature(self) -> str:  # found once: it reads all text
-        """What a figure depends on besides the model; the eight hex digits identify all texts, languages and labels."""
+    def signature(self) -> str:  # made once: it reads all text
+        """What a metric depends on besides the model; the eight hex digits identify all texts, languages and labels."""
         made = getattr(self.pools, "signature", "")
         languages = [
             f"queries:{','.join(sorted({pool.query_language for pool in self.pools}))}",
             f"passages:{','.join(sorted({code for pool in self.pools for code in pool.passage_languages}))}",
         ]
+        samples, confidence, seed = (self.bootstrap[key] for key in ("samples", "confidence", "seed"))
         return self.sign(
             "reranking",
             f"n:{len(self.pools)}",
             *([made] if made else languages),
-            *(f"{key}:{value or 'none'}" for key, value in self.ranking.items() if key != "ks"),
-            f"interval:{100 * self.bootstrap['confidence']:g}%,samples={self.bootstrap['samples']},"
-            f"seed={self.bootstrap['seed']}",
-            *([f"autocast:{self.scoring['autocast']}"] if self.scoring["autocast"] else []),
+            **{key: value or "none" for key, value in self.ranking.items() if key != "ks"},
+            interval=f"{100 * confidence:g}%,samples={samples},seed={seed}",
+            autocast=self.scoring["autocast"],
             data=f"{self.name or 'unnamed'}@{sha8(_content(self.pools))}",
         )
 
-    def figures(self, model: CrossEncoder) -> Figures:
+    def measure(self, model: CrossEncoder) -> Metrics:
         """Score, rank and average."""
         report = self.report(model)
         names = list(report.overall.means)
@@ -123,35 +215,38 @@ class RerankingEvaluator(SignedEvaluator):
         cells += [(language, other, cell) for language, row in report.matrix.items() for other, cell in row.items()]
         head = ["queries", "passages", *names, *(f"{name}_{end}" for name in names for end in ("low", "high"))]
         rows = [
-            [language, other, *found.means.values()]
-            + [end[name] for name in names for end in (found.low, found.high)]
-            + [found.scores.n_queries]
-            for language, other, found in cells
+            [language, other, *cell.means.values()]
+            + [end[name] for name in names for end in (cell.low, cell.high)]
+            + [cell.scores.n_queries]
+            for language, other, cell in cells
         ]
-        return Figures(report.metrics(), [*head, "n_queries"], rows)
+        return Metrics(report.metrics(), [*head, "n_queries"], rows)
 
     def report(self, model: CrossEncoder) -> RerankingReport:
-        """The figures with all their intervals, without storing them anywhere."""
+        """The measures with all their intervals, without storing them anywhere."""
         scorer = PairScorer(model, long_queries="lowest", progress=self.show_progress_bar, **self.scoring)
-        flat = scorer.score(_Pairs(self.pools), raw=True)
         ends = np.cumsum([len(pool.passages) for pool in self.pools])
-        scores = np.split(flat, ends[:-1])
+        scores = np.split(scorer.score(_Pairs(self.pools), raw=True), ends[:-1])
         labels = [pool.labels for pool in self.pools]
         overall = ranking_scores(scores, labels, **self.ranking)
         matrix = {}
         if self.matrix:
             languages = [pool.query_language for pool in self.pools], [pool.passage_languages for pool in self.pools]
             matrix = ranking_matrix(scores, labels, *languages, **self.ranking)
-        without = [sum(not len(pool.passages) for pool in self.pools), overall.n_without_relevant]
+        without_candidates = sum(not len(pool.passages) for pool in self.pools)
         counts = {
             "n_queries": overall.n_queries,
             # Where pools leave such queries out, they still know how many.
-            "n_without_relevant": max(without[1], getattr(self.pools, "without_relevant", 0)),
-            "n_without_candidates": max(without[0], getattr(self.pools, "without_candidates", 0)),
+            "n_without_relevant": max(overall.n_without_relevant, getattr(self.pools, "without_relevant", 0)),
+            "n_without_candidates": max(without_candidates, getattr(self.pools, "without_candidates", 0)),
             "n_cut_passages": scorer.counts.cut_passages,
             "n_long_queries": sum(len(row) > 0 and bool(np.isneginf(row).all()) for row in scores),
         }
-        return RerankingReport.of(overall, matrix, counts, **self.bootstrap)
+        cells = {
+            language: {other: RankingWithInterval.of(cell, **self.bootstrap) for other, cell in row.items()}
+            for language, row in matrix.items()
+        }
+        return RerankingReport(RankingWithInterval.of(overall, **self.bootstrap), cells, counts)
 
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model card."""

@@ -6,10 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.evaluation.languages import TATOEBA_GROUPS, resolve_languages
+from st_xling.evaluation.base import Metrics, SignedEvaluator
 from st_xling.evaluation.results import tatoeba_results
-from st_xling.evaluation.signed import Figures, SignedEvaluator
-from st_xling.evaluation.tatoeba_pairs import Pairs, aligned_pairs, english_columns, whole_groups
+from st_xling.evaluation.tatoeba_data import (
+    TATOEBA_GROUPS,
+    Pairs,
+    aligned_pairs,
+    english_columns,
+    resolve_languages,
+    whole_groups,
+)
 from st_xling.utils.nearest import retrieval_accuracy
 from st_xling.utils.signature import sha8
 
@@ -43,7 +49,7 @@ class TatoebaEvaluator(SignedEvaluator):
             not finite.
     Source:
         Artetxe and Schwenk 2019, "Massively Multilingual Sentence Embeddings"; groups: see
-        :mod:`st_xling.evaluation.languages`.
+        :mod:`st_xling.evaluation.tatoeba_data`.
     Example:
         >>> evaluator = TatoebaEvaluator({"de": (["Hallo!", "Danke."], ["Hello!", "Thanks."])})
         >>> evaluator.primary_metric
@@ -98,35 +104,29 @@ class TatoebaEvaluator(SignedEvaluator):
 
     @property
     def signature(self) -> str:
-        """What a figure depends on besides the model; the eight hex digits identify languages, texts and order."""
-        groups = [group for group, members in TATOEBA_GROUPS.items() if members == self.languages]
-        languages = groups[0] if groups else ",".join(self.languages)
+        """What a metric depends on besides the model; the eight hex digits identify languages, texts and order."""
+        group = next((name for name, members in TATOEBA_GROUPS.items() if members == self.languages), None)
         data = f"{self.data_name}@{sha8(self.pairs)}"
-        return self.sign("tatoeba", f"languages:{languages}", "direction:both", "ties:index", data=data)
+        return self.sign("tatoeba", languages=group or self.languages, direction="both", ties="index", data=data)
 
-    def figures(self, model: SentenceTransformer) -> Figures:
+    def measure(self, model: SentenceTransformer) -> Metrics:
         """Encode, retrieve both ways and average."""
-        accuracies = self._accuracies(model)
+        vectors = iter(self.encode_columns(model, *english_columns(self.pairs)))
+        accuracies: dict[str, tuple[float, float]] = {}
         metrics: dict[str, float] = {}
-        for language, (to_en, from_en) in accuracies.items():
+        for language in self.pairs:
+            try:
+                to_en, from_en = accuracies[language] = retrieval_accuracy(next(vectors), next(vectors))
+            except ValueError as error:
+                raise ValueError(f"{language}-eng (queries: {language}, corpus: eng): {error}") from error
             metrics |= {f"{language}_to_en_accuracy": to_en, f"{language}_from_en_accuracy": from_en}
         for group, members in {**self.groups, "": self.languages}.items():
             to_en, from_en = (sum(accuracies[member][way] for member in members) / len(members) for way in (0, 1))
             averages = {"to_en": to_en, "from_en": from_en, "mean": (to_en + from_en) / 2}
             metrics |= {f"{group}_{way}_accuracy".lstrip("_"): value for way, value in averages.items()}
-        rows = [[found.label, found.to_en, found.from_en, found.mean] for found in tatoeba_results(metrics, name="")]
-        return Figures(metrics, ("label", "to_en_accuracy", "from_en_accuracy", "mean_accuracy"), rows)
+        rows = [[row.label, row.to_en, row.from_en, row.mean] for row in tatoeba_results(metrics, name="")]
+        return Metrics(metrics, ("label", "to_en_accuracy", "from_en_accuracy", "mean_accuracy"), rows)
 
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model card."""
         return {"languages": list(self.languages), **super().get_config_dict()}
-
-    def _accuracies(self, model: SentenceTransformer) -> dict[str, tuple[float, float]]:
-        vectors = iter(self.encode_columns(model, *english_columns(self.pairs)))
-        accuracies = {}
-        for language in self.pairs:
-            try:
-                accuracies[language] = retrieval_accuracy(next(vectors), next(vectors))
-            except ValueError as error:
-                raise ValueError(f"{language}-eng (queries: {language}, corpus: eng): {error}") from error
-        return accuracies

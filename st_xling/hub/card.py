@@ -33,11 +33,11 @@ from st_xling.hub.markdown import one_line
 from st_xling.hub.model_kind import ModelKind, model_kind
 from st_xling.hub.pictures import FOLDER as PICTURES
 from st_xling.hub.pictures import draw_pictures
-from st_xling.mining.thresholds.published import PublishedThreshold, published_thresholds
+from st_xling.mining.published import PublishedThreshold, published_thresholds
 from st_xling.utils.hub_requests import limited_requests
 from st_xling.utils.io import check_shape, read_json_object, write_atomic, write_json
 from st_xling.utils.languages import UNKNOWN as UNKNOWN_LANGUAGE
-from st_xling.utils.languages import canonical_language, is_code
+from st_xling.utils.languages import canonical_language, is_code, language_name
 
 __all__ = ["CardOptions", "card_text", "check_card", "validate_online", "write_card"]
 
@@ -664,9 +664,13 @@ def _specs_of(name: str, run: Mapping[str, Any]) -> tuple[str, ...]:
     if "strategy" in recipe:  # the stages of a cross-encoder are made of all their specs together
         before = recipe["strategy"] != "xpi" and name == (recipe.get("xpi") or {}).get("name")
         return tuple(spec for role, spec, _ in _training_sources(run) if (role == "xpi") == before)
-    return tuple(
-        spec for role, spec, names in _training_sources(run) if name in [*names, *(f"{role}:{part}" for part in names)]
-    )
+    specs = []
+    for role, spec, names in _training_sources(run):
+        # Without names, several data sets of the role came from several specs, and are not told apart.
+        unnamed = not names and (":" not in name or name.startswith(f"{role}:"))
+        if unnamed or name in [*names, *(f"{role}:{part}" for part in names)]:
+            specs.append(spec)
+    return tuple(specs)
 
 
 def _location(spec: str) -> str:
@@ -855,18 +859,7 @@ def _examples(languages: Sequence[str]) -> list[dict[str, str]]:
     return [dict(zip(("text", "question", "other"), _EXAMPLES[code])) for code in (first, second)]
 
 
-_NAMES = (
-    "afr:Afrikaans ara:Arabic ben:Bengali bul:Bulgarian ces:Czech cmn:Chinese dan:Danish deu:German ell:Greek "
-    "eng:English en:English est:Estonian eus:Basque fin:Finnish fra:French heb:Hebrew hin:Hindi hun:Hungarian "
-    "ind:Indonesian ita:Italian jav:Javanese jpn:Japanese kat:Georgian kaz:Kazakh khm:Khmer kor:Korean lvs:Latvian "
-    "lit:Lithuanian mal:Malayalam mar:Marathi nld:Dutch nob:Norwegian pes:Persian pol:Polish por:Portuguese "
-    "ron:Romanian rus:Russian slk:Slovak slv:Slovenian spa:Spanish srp:Serbian swe:Swedish swh:Swahili tam:Tamil "
-    "tel:Telugu tgl:Tagalog tha:Thai tur:Turkish ukr:Ukrainian urd:Urdu vie:Vietnamese"
-)
-LANGUAGE_NAMES = dict(entry.split(":") for entry in _NAMES.split())
-
-
 def _language_names(codes: Sequence[str]) -> str:
     """``German, French and English``; empty without codes."""
-    names = [LANGUAGE_NAMES.get(canonical_language(code), code) for code in codes]
+    names = [language_name(code) for code in codes]
     return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1] if names else ""

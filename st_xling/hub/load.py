@@ -9,8 +9,8 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from st_xling.hub.files import UNSAFE_SUFFIXES
 from st_xling.hub.push import talking_to_hub
-from st_xling.models.companions import keep_companions
 from st_xling.models.load import st_model
+from st_xling.models.sidecar import keep_sidecar_files
 from st_xling.utils.io import check_shape, read_json_object
 
 
@@ -43,7 +43,7 @@ def load(
         raise ValueError(f"a folder has no revisions: got revision {revision!r} of {folder}; leave it out.")
     kind = CrossEncoder if _is_cross_encoder(folder) else SentenceTransformer
     model: Any = st_model(kind, str(folder), device=device)
-    return keep_companions(model, folder)
+    return keep_sidecar_files(model, folder)
 
 
 def _fetch(name: str, revision: str | None, token: str | None, cache_folder: str | Path | None) -> Path:

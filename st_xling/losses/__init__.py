@@ -1,20 +1,27 @@
 """Objectives: a pure tensor function and the module that feeds it, one a file.
 
 ``translation_ranking``            TR: which of the batch is the translation?
-``representation_translation``     RTL: rebuild the translation from the other side's token states
+``representation_translation``     RTL: rebuild the translation from the source's token states
 ``translation_language_modeling``  MLM and TLM: guess hidden words
 ``word_alignment``                 WA: attention between the sentences should agree both ways
 ``semantic_contrastive``           semaCL: translations against every other sentence
 ``language_contrastive``           langCL: no other sentence should tell a pair's languages apart
 ``in_batch_ranking``               IR: which of the batch's passages answers the query?
 ``siamese_contrastive``            SF: translations near, chosen negatives a margin away
-``combined``                       sums of them over one encoder pass
+``base``                           what they have in common, and sums of them over one encoder pass
 ``cached``                         any of them with large batches in small memory
+``gather``                         the batch of all processes
+
+A new objective is one file: a subclass of :class:`CrossLingualLoss`, or of :class:`TokenLevelLoss` for means over
+tokens, listed in ``__all__``, where recipes and the contract tests find it. :class:`GatheredBatch` gives it the rows of
+all processes.
 """
 
-from st_xling.losses.base import CrossLingualLoss
+from st_xling.losses.base import CombinedLoss, CrossLingualLoss
+from st_xling.losses.base import Term as Term
+from st_xling.losses.base import TokenLevelLoss as TokenLevelLoss
 from st_xling.losses.cached import CachedLoss
-from st_xling.losses.combined import CombinedLoss
+from st_xling.losses.gather import GatheredBatch as GatheredBatch
 from st_xling.losses.in_batch_ranking import InBatchRankingLoss
 from st_xling.losses.language_contrastive import LanguageContrastiveLoss, language_contrastive
 from st_xling.losses.representation_translation import RepresentationTranslationLoss

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -12,9 +12,9 @@ from sentence_transformers.util.distributed import get_world_size
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from st_xling.losses.across_processes import average_gradients, own_parameters, sum_over_processes
 from st_xling.losses.base import (
     Batch,
+    CombinedLoss,
     CrossLingualLoss,
     LossValue,
     Part,
@@ -22,7 +22,7 @@ from st_xling.losses.base import (
     encode_columns,
     mean_of_parts,
 )
-from st_xling.losses.combined import CombinedLoss, Term
+from st_xling.losses.gather import average_gradients, own_parameters, sum_over_processes
 
 
 class CachedLoss(CrossLingualLoss):
@@ -68,8 +68,8 @@ class CachedLoss(CrossLingualLoss):
         self.mini_batch_size = mini_batch_size
         self.min_columns, self.reads_encoding = loss.min_columns, loss.reads_encoding
 
-    def check_columns(self, given: int) -> None:
-        self.loss.check_columns(given)
+    def check_columns(self, count: int) -> None:
+        self.loss.check_columns(count)
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> LossValue:
         if any(type(module).__name__ == "DeepSpeedEngine" for module in (self.model, *self.model.children())):
@@ -79,8 +79,11 @@ class CachedLoss(CrossLingualLoss):
             )
         columns = list(sentence_features)
         self.check_columns(len(columns))
-        total = self.loss._as_sum()
-        values = _Replay.apply(_Run(self, total, columns, labels), torch.ones((), requires_grad=True))
+        total = self.loss.as_sum()
+        # Embeddings are computed without gradients, so that autograd would see nothing to differentiate: a leaf that
+        # requires a gradient keeps the node in the graph, whose backward pass then runs the second one.
+        anchor = torch.ones((), requires_grad=True)
+        values = _Replay.apply(_TwoPasses(self, total, columns, labels), anchor)
         components = dict(zip(total.names, values.unbind()))
         return components if isinstance(self.loss, CombinedLoss) else values.sum()
 
@@ -92,14 +95,14 @@ class CachedLoss(CrossLingualLoss):
         return {"mini_batch_size": self.mini_batch_size, **self.loss.get_config_dict()}
 
     @property
-    def citation(self) -> str:
+    def citation(self) -> str:  # type: ignore[override]
         return self.loss.citation
 
-    def _as_sum(self) -> CombinedLoss:
+    def as_sum(self) -> CombinedLoss:
         raise ValueError("wrap the whole sum: CachedLoss(a + b) instead of CachedLoss(a) + b.")
 
 
-class _Run:
+class _TwoPasses:
     """One batch's way through both passes.
 
     Attributes:
@@ -113,53 +116,62 @@ class _Run:
         self.model, self.columns, self.labels = cached.model, columns, labels
         self.reads_encoding = cached.reads_encoding
         self.heads = own_parameters(cached, cached.model)
-        self.terms: list[Term] = total._terms()
+        self.terms = total.term_list()
         self.token_level = [isinstance(term.loss, TokenLevelLoss) for term in self.terms]
         rows, size = len(columns[0]["input_ids"]), cached.mini_batch_size
         self.ranges = [(start, min(start + size, rows)) for start in range(0, rows, size)]
         self.device = columns[0]["input_ids"].device
+        # Autograd runs backward passes outside the caller's autocast: the second pass restores it.
         kind = self.device.type
-        dtype, enabled = torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind)
-        self.autocast = (kind, dtype, enabled)
+        self.autocast: dict[str, Any] = {
+            "dtype": torch.get_autocast_dtype(kind),
+            "enabled": torch.is_autocast_enabled(kind),
+        }
+        # One random state a mini-batch, and one for the sentence-level terms behind them.
         self.random: list[RandContext] = []
 
     def first_pass(self) -> Tensor:
         """The weighted value of every term, without gradients. *Shape:* ``(terms,)``"""
+        tensors = [value for column in self.columns for value in column.values() if isinstance(value, Tensor)]
         embeddings: list[Batch] = []
-        parts: list[list[list[Part]]] = []
+        parts: list[list[list[Part]]] = []  # mini-batch → token-level term → its parts
         for start, end in self.ranges:
-            self.random.append(RandContext(*self._tensors()))
+            self.random.append(RandContext(*tensors))
             batch, token_parts = self._mini_batch(start, end)
             parts.append(token_parts)
             embeddings.append([_sentence_level(column) for column in batch])
         self.embeddings = [_stack([batch[column] for batch in embeddings]) for column in range(len(self.columns))]
         totals = [_add_up([mini_batch[place] for mini_batch in parts]) for place in range(sum(self.token_level))]
+        # A token-level mean divides by counts of the whole batch, which its mini-batches' gradients need later on.
         self.counts = [sum_over_processes(torch.stack([count for _, count in term])) for term in totals]
-        self.random.append(RandContext(*self._tensors()))
-        whole, token = iter(self._sentence_terms(self.embeddings)), iter(totals)
-        values = [mean_of_parts(next(token)) if is_token else next(whole) for is_token in self.token_level]
+        self.random.append(RandContext(*tensors))
+        sentence_values = iter(self._sentence_terms(self.embeddings))
+        token_values = (mean_of_parts(term) for term in totals)
+        values = [next(token_values if is_token else sentence_values) for is_token in self.token_level]
         return torch.stack([term.weight * _exact(value) for term, value in zip(self.terms, values)])
 
     def second_pass(self, gradient: Tensor) -> None:
         """Add the gradient of ``gradient @ values`` to the parameters. ``gradient`` *Shape:* ``(terms,)``"""
         scales = [term.weight * part for term, part in zip(self.terms, gradient)]
-        sentence_scales = [scale for scale, token in zip(scales, self.token_level) if not token]
-        token_scales = [scale for scale, token in zip(scales, self.token_level) if token]
-        leaves = [
-            {
-                key: part.detach().requires_grad_() if key == "sentence_embedding" else part
-                for key, part in column.items()
-            }
-            for column in self.embeddings
-        ]
+        sentence_scales = [scale for scale, is_token in zip(scales, self.token_level) if not is_token]
+        token_scales = [scale for scale, is_token in zip(scales, self.token_level) if is_token]
+
+        # Sentence-level terms: the gradient of the whole batch's loss by the cached embeddings, left in their .grad.
+        leaves = [dict(column) for column in self.embeddings]
+        for leaf in leaves:
+            if "sentence_embedding" in leaf:
+                leaf["sentence_embedding"] = leaf["sentence_embedding"].detach().requires_grad_()
         if sentence_scales:
-            with self.random[-1], torch.autocast(self.autocast[0], self.autocast[1], enabled=self.autocast[2]):
+            with self.random[-1], torch.autocast(self.device.type, **self.autocast):
                 values = self._sentence_terms(leaves)
                 torch.stack([scale * _exact(value) for scale, value in zip(sentence_scales, values)]).sum().backward()
+
+        # Each mini-batch again, under the same dropout, now with a graph: the chain rule from there to the parameters.
         for place, (start, end) in enumerate(self.ranges):
-            last = place + 1 == len(self.ranges)
-            with self._synchronised(last):
-                with self.random[place], torch.autocast(self.autocast[0], self.autocast[1], enabled=self.autocast[2]):
+            wrapped = isinstance(self.model, DistributedDataParallel) and place + 1 < len(self.ranges)
+            # Processes exchange gradients once, with the last mini-batch.
+            with self.model.no_sync() if wrapped else nullcontext():  # type: ignore[operator]
+                with self.random[place], torch.autocast(self.device.type, **self.autocast):
                     batch, parts = self._mini_batch(start, end)
                     surrogate = self._surrogate(batch, leaves, parts, token_scales, start, end)
                 if surrogate.requires_grad:
@@ -176,61 +188,59 @@ class _Run:
         start: int,
         end: int,
     ) -> Tensor:
-        """A number whose gradient is this mini-batch's share of the loss's."""
+        """A number whose gradient is this mini-batch's share of the loss's.
+
+        With the cached gradient G held constant, the gradient of ``(E * G).sum()`` by the parameters is G dE, the chain
+        rule through this mini-batch's embeddings E. Token-level sums are scaled as the whole batch's mean scales them.
+        """
         total = torch.zeros((), device=self.device)
         for column, leaf in zip(batch, leaves):
             if "sentence_embedding" not in leaf:
-                continue  # nobody reads it, so it was not computed
+                continue  # no term reads it, so it was not computed
             cached = leaf["sentence_embedding"].grad
             if cached is None and isinstance(self.model, DistributedDataParallel):
-                cached = torch.zeros_like(leaf["sentence_embedding"])  # it waits for what the loss leaves out, too
+                cached = torch.zeros_like(leaf["sentence_embedding"])  # DDP waits for what the loss leaves out, too
             if cached is not None:
                 total = total + (_exact(column["sentence_embedding"]) * _exact(cached[start:end])).sum()
         for term_parts, counts, scale in zip(parts, self.counts, scales):
             used = counts.gt(0).sum().clamp(min=1)
-            for (value, _), count in zip(term_parts, counts):  # times the processes, whose gradients are averaged
+            # Times the processes, since gradients are averaged over them and these counts are of all.
+            for (value, _), count in zip(term_parts, counts):
                 total = total + get_world_size() * scale * _exact(value) / count.clamp(min=1) / used
         return total
 
     def _mini_batch(self, start: int, end: int) -> tuple[Batch, list[list[Part]]]:
+        """Rows ``start`` to ``end``, encoded; and the parts of each token-level term on them."""
         columns = []
         for column in self.columns:
+            # ST's function cuts what belongs to a tokenised column; our languages are cut beside it.
             features = {key: value for key, value in column.items() if key != "language"}
             cut = _create_minibatch(features, start, end)
             columns.append({**cut, "language": column["language"][start:end]} if "language" in column else cut)
         batch = encode_columns(self.model, columns, needed=self.reads_encoding)
         labels = None if self.labels is None else self.labels[start:end]
         parts = []
-        for term, token in zip(self.terms, self.token_level):
-            if token:
-                assert isinstance(term.loss, TokenLevelLoss)
-                parts.append(term.loss.compute_parts(_chosen(term, batch), labels))
+        for term in self.terms:
+            if isinstance(term.loss, TokenLevelLoss):
+                parts.append(term.loss.compute_parts(term.select(batch), labels))
         return batch, parts
 
     def _sentence_terms(self, batch: Batch) -> list[Tensor]:
+        """Values of the sentence-level terms on the whole batch."""
         values = []
-        for term, token in zip(self.terms, self.token_level):
-            if not token:
-                value = term.loss.compute_loss(_chosen(term, batch), self.labels)
+        for term in self.terms:
+            if not isinstance(term.loss, TokenLevelLoss):
+                value = term.loss.compute_loss(term.select(batch), self.labels)
                 assert isinstance(value, Tensor)
                 values.append(value)
         return values
-
-    def _synchronised(self, last: bool) -> AbstractContextManager[Any]:
-        """Gradients are exchanged between processes once, with the last mini-batch."""
-        if isinstance(self.model, DistributedDataParallel) and not last:
-            return self.model.no_sync()
-        return nullcontext()
-
-    def _tensors(self) -> list[Tensor]:
-        return [value for column in self.columns for value in column.values() if isinstance(value, Tensor)]
 
 
 class _Replay(torch.autograd.Function):
     """Hands the first pass's values out, and starts the second pass when their gradient arrives."""
 
     @staticmethod
-    def forward(ctx: Any, run: _Run, anchor: Tensor) -> Tensor:
+    def forward(ctx: Any, run: _TwoPasses, anchor: Tensor) -> Tensor:
         ctx.run = run
         return run.first_pass()
 
@@ -249,14 +259,10 @@ def _exact(value: Tensor) -> Tensor:
     return value.float() if value.dtype in (torch.bfloat16, torch.float16) else value
 
 
-def _chosen(term: Term, batch: Batch) -> Batch:
-    return batch if term.columns is None else [batch[column] for column in term.columns]
-
-
 def _sentence_level(column: dict[str, Tensor]) -> dict[str, Tensor]:
-    """What sentence-level terms read: embeddings, and the tokens by which they tell equal texts."""
-    kept = ("input_ids", "attention_mask", "sentence_embedding", "language")
-    return {key: column[key].detach() for key in kept if key in column}
+    """What sentence-level terms read: embeddings, and the tokens by which they know equal texts."""
+    keys = ("input_ids", "attention_mask", "sentence_embedding", "language")
+    return {key: column[key].detach() for key in keys if key in column}
 
 
 def _stack(columns: list[dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -264,8 +270,8 @@ def _stack(columns: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     stacked = {}
     for key in columns[0]:
         values = [column[key] for column in columns]
-        width = max(value.shape[1] for value in values) if key in ("input_ids", "attention_mask") else None
-        if width is not None:
+        if key in ("input_ids", "attention_mask"):
+            width = max(value.shape[1] for value in values)
             values = [nn.functional.pad(value, (0, width - value.shape[1])) for value in values]
         stacked[key] = torch.cat(values)
     return stacked

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from st_xling.losses.across_processes import SharedBatch
 from st_xling.losses.base import Batch, CrossLingualLoss
-from st_xling.losses.semantic_contrastive import MULTILINGUAL_IR
-from st_xling.losses.similarity import similarity_matrix
+from st_xling.losses.citations import HU_2023
+from st_xling.losses.gather import GatheredBatch, similarity_matrix
 
 
 class InBatchRankingLoss(CrossLingualLoss):
@@ -19,7 +16,7 @@ class InBatchRankingLoss(CrossLingualLoss):
 
     .. math:: L = -\frac{1}{N} \sum_i \log \frac{e^{s \cos(q_i, p_i)}}{\sum_j e^{s \cos(q_i, p_j)}}
 
-    The loss of the host's ``MultipleNegativesRankingLoss``, which can share its encoder pass with others and whose
+    The loss of ST's ``MultipleNegativesRankingLoss``, which can share its encoder pass with others and whose
     processes may have unequal batches.
 
     Args:
@@ -50,20 +47,17 @@ class InBatchRankingLoss(CrossLingualLoss):
         >>> loss = InBatchRankingLoss(model).on(0, 1) + 0.01 * SemanticContrastiveLoss(model).on(2, 3)  # doctest: +SKIP
     """
 
+    citation = HU_2023
+    options = ("scale", "gather_across_devices")
+
     def __init__(self, model: nn.Module, *, scale: float = 20.0, gather_across_devices: bool = True) -> None:
         super().__init__(model)
         self.scale, self.gather_across_devices = scale, gather_across_devices
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         queries, *passages = (column["sentence_embedding"] for column in batch)
-        shared = SharedBatch.of(queries, gather=self.gather_across_devices)
-        everyone = torch.cat([shared.everyone(column) for column in passages])
-        logits = self.scale * similarity_matrix(queries, everyone)
-        return shared.mean(F.cross_entropy(logits, shared.rows(queries.device), reduction="sum"))
-
-    def get_config_dict(self) -> dict[str, Any]:
-        return {"scale": self.scale, "gather_across_devices": self.gather_across_devices}
-
-    @property
-    def citation(self) -> str:
-        return MULTILINGUAL_IR
+        gathered = GatheredBatch.of(queries, gather=self.gather_across_devices)
+        # A query's own passage stands in its row of the first passage column; hard negatives follow behind all rows.
+        candidates = torch.cat([gathered.gather(column) for column in passages])
+        logits = self.scale * similarity_matrix(queries, candidates)
+        return gathered.mean(F.cross_entropy(logits, gathered.rows(queries.device), reduction="sum"))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from st_xling.losses.across_processes import SharedBatch
 from st_xling.losses.base import Batch, CrossLingualLoss
-from st_xling.losses.semantic_contrastive import MULTILINGUAL_IR
-from st_xling.losses.similarity import similarity_matrix
+from st_xling.losses.citations import HU_2023
+from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
 
 
-def language_contrastive(source: Tensor, target: Tensor, others: Tensor | None = None) -> Tensor:
-    r"""How far the rest of the batch can tell the two sides of a translation pair apart.
+def language_contrastive(
+    source: Tensor, target: Tensor, others: Tensor | None = None, *, gathered: GatheredBatch | None = None
+) -> Tensor:
+    r"""How far the rest of the batch can tell the two sentences of a translation pair apart.
 
     .. math:: L = \frac{1}{|P|\,|K|\,2} \sum_{(i,j) \in P} \sum_{k \ne i,j} -\log p_{ijk} - \log (1 - p_{ijk}),
         \quad p_{ijk} = \frac{e^{\cos(z_i, z_k)}}{e^{\cos(z_i, z_k)} + e^{\cos(z_j, z_k)}}
@@ -24,16 +23,17 @@ def language_contrastive(source: Tensor, target: Tensor, others: Tensor | None =
     every ``k`` is as near to ``i`` as to ``j``.
 
     Args:
-        source: Embeddings of one side of each pair. *Shape:* ``(batch, dim)``
+        source: Embeddings of one sentence of each pair. *Shape:* ``(batch, dim)``
         target: Their translations, row-aligned. *Shape:* ``(batch, dim)``
         others: Sentences without translations, such as text of languages that have no parallel data.
-            *Shape:* ``(rows, dim)``
+            *Shape:* ``(rows, dim)``; with ``gathered``, those of all processes.
+        gathered: The batch of all processes that the pairs are part of; ``None``: they are the whole batch.
 
     Returns:
         Mean loss in nats. *Shape:* ``()``
 
     Raises:
-        ValueError: Sides of unequal size, or no sentence besides the pair itself.
+        ValueError: Columns of unequal size, or no sentence besides the pair itself.
 
     Source:
         Hu et al. 2023, section 3.2, equation 3 (a sum over the batch there, divided by N(N - 2)).
@@ -42,28 +42,20 @@ def language_contrastive(source: Tensor, target: Tensor, others: Tensor | None =
         >>> language_contrastive(torch.eye(2), torch.eye(2))
         tensor(0.6931)
     """
-    if source.shape[0] != target.shape[0]:
-        raise ValueError(
-            f"source and target must be row-aligned translations: got {source.shape[0]} and {target.shape[0]} rows."
-        )
-    sentences = torch.cat([source, target] if others is None else [source, target, others])
-    return _mean(source, target, sentences, SharedBatch((len(source),)))
-
-
-def _mean(source: Tensor, target: Tensor, sentences: Tensor, shared: SharedBatch) -> Tensor:
-    """Own pairs before the sentences of the shared batch: its sources, its targets, then others."""
+    batch = batch_of_pairs(source, target, gathered)
+    sentences = torch.cat([batch.gather(source), batch.gather(target), *([] if others is None else [others])])
     if len(sentences) == 2:
         raise ValueError(
             "the language contrastive loss needs a sentence besides the pair: got one pair and nothing else; "
             "raise the batch size, or give a column of other sentences."
         )
     difference = similarity_matrix(source, sentences) - similarity_matrix(target, sentences)
-    rows = shared.rows(source.device)
-    pair = torch.stack([rows, rows + shared.total], dim=1)
+    rows = batch.rows(source.device)
+    pair = torch.stack([rows, rows + batch.total], dim=1)
     other = torch.ones_like(difference, dtype=torch.bool).scatter(1, pair, False)
     # -log p - log(1 - p) of p = sigmoid(d) is softplus(-d) + softplus(d)
     total = (F.softplus(difference) + F.softplus(-difference))[other].sum()
-    return shared.mean(total, 2 * shared.total * (len(sentences) - 2))
+    return batch.mean(total, 2 * batch.total * (len(sentences) - 2))
 
 
 class LanguageContrastiveLoss(CrossLingualLoss):
@@ -99,19 +91,15 @@ class LanguageContrastiveLoss(CrossLingualLoss):
         >>> loss = TranslationRankingLoss(model) + 0.001 * LanguageContrastiveLoss(model)  # doctest: +SKIP
     """
 
+    citation = HU_2023
+    options = ("gather_across_devices",)
+
     def __init__(self, model: nn.Module, *, gather_across_devices: bool = True) -> None:
         super().__init__(model)
         self.gather_across_devices = gather_across_devices
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
-        columns = [column["sentence_embedding"] for column in batch]
-        shared = SharedBatch.of(columns[0], gather=self.gather_across_devices)
-        sentences = torch.cat([shared.everyone(column) for column in columns])
-        return _mean(columns[0], columns[1], sentences, shared)
-
-    def get_config_dict(self) -> dict[str, Any]:
-        return {"gather_across_devices": self.gather_across_devices}
-
-    @property
-    def citation(self) -> str:
-        return MULTILINGUAL_IR
+        source, target, *others = (column["sentence_embedding"] for column in batch)
+        gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
+        rest = torch.cat([gathered.gather(column) for column in others]) if others else None
+        return language_contrastive(source, target, rest, gathered=gathered)

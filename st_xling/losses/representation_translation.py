@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss
+from st_xling.losses.citations import DAP
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
-from st_xling.models.rtl_head import RepresentationTranslationHead
-from st_xling.models.vocabulary_head import HeadStart
+from st_xling.models.heads import HeadStart, RepresentationTranslationHead
+from st_xling.utils.languages import canonical_language
 
 Direction = Literal["target", "source", "both"]
+T = TypeVar("T")
 
 
 class RepresentationTranslationLoss(TokenLevelLoss):
@@ -33,8 +35,8 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             ``"both"``: the batch's rows rebuild the target and the source in turn, and the two means are averaged.
         mask_ratio: Share ρ of the rebuilt tokens that are masked and scored; the others show the encoder's own
             states. 1.0 is best.
-        languages: Names of the data's languages; the rebuilt one is told to the head by a learned embedding. Without
-            names, ``"both"`` tells only the sides apart.
+        languages: Names of the data's languages; the head knows the rebuilt one by a learned embedding. Without names,
+            ``"both"`` tells only source and target apart.
         target_vocabulary: Token ids that the softmax ranges over (the authors' code: the English ones). Other tokens
             are not scored.
         tied: Score with the encoder's word embeddings instead of a copy owned by the head: less memory for parameters,
@@ -62,12 +64,43 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         +------------------+--------+
 
     Relations:
-        - Meant as a companion of :class:`TranslationRankingLoss`: their sum is DAP. Alone it aligns tokens and leaves
+        - Meant to go with :class:`TranslationRankingLoss`: their sum is DAP. Alone it aligns tokens and leaves
           the sentence embedding untrained.
 
     Example:
         >>> loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=2)  # doctest: +SKIP
     """
+
+    citation = DAP
+    auto_options = ("languages", "target_vocabulary")
+
+    @classmethod
+    def resolve_options(
+        cls,
+        options: Mapping[str, Any],
+        *,
+        token_ids: Sequence[set[int]] = (),
+        languages: Sequence[Sequence[str]] = (),
+    ) -> dict[str, Any]:
+        """``target_vocabulary: auto`` is the tokens of the rebuilt columns. Left unset (or ``auto``), ``languages`` are
+        those of the data where the rebuilt columns have several; ``languages: []`` names none.
+        """
+        resolved = dict(options)
+        direction, requested = resolved.get("direction", "target"), resolved.get("languages")
+        if resolved.get("target_vocabulary") == "auto":
+            resolved["target_vocabulary"] = sorted(_rebuilt(direction, token_ids))
+        if isinstance(requested, list):
+            resolved["languages"] = requested or None
+        elif languages and (
+            requested == "auto" or len(set(map(canonical_language, _rebuilt(direction, languages)))) > 1
+        ):
+            # Every language of the data has an id, also those that are never rebuilt: both columns name theirs.
+            # Spellings of one language (en, eng) share it.
+            names = {canonical_language(name): name for name in sorted(_rebuilt("both", languages), reverse=True)}
+            resolved["languages"] = sorted(names.values())
+        else:
+            resolved["languages"] = None
+        return resolved
 
     def __init__(
         self,
@@ -96,11 +129,11 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         self.languages = None if languages is None else list(languages)
         if self.languages is not None:
             self.language_columns = {"source": (0,), "target": (1,)}.get(direction, (0, 1))
-        told = len(self.languages) if self.languages else (2 if direction == "both" else 1)
+        embedded = len(self.languages) if self.languages else (2 if direction == "both" else 1)
         self.head = RepresentationTranslationHead(
             parts,
             layers=layers,
-            languages=told,
+            languages=embedded,
             target_vocabulary=target_vocabulary,
             tied=tied,
             head=head,
@@ -126,10 +159,10 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             self._rebuild(parts, _rows(target, odd), _rows(source, odd), side=0),
         ]
 
-    def _rebuild(self, parts: Backbone, given: dict[str, Tensor], rebuilt: dict[str, Tensor], side: int) -> Part:
-        given_mask = given["attention_mask"].bool() & ~cls_mask(given["input_ids"], parts.tokenizer)
-        seen = given_mask.any(dim=0)
-        states, given_mask = given["token_embeddings"][:, seen], given_mask[:, seen]
+    def _rebuild(self, parts: Backbone, context: dict[str, Tensor], rebuilt: dict[str, Tensor], side: int) -> Part:
+        context_mask = context["attention_mask"].bool() & ~cls_mask(context["input_ids"], parts.tokenizer)
+        seen = context_mask.any(dim=0)
+        states, context_mask = context["token_embeddings"][:, seen], context_mask[:, seen]
 
         mask = rebuilt["attention_mask"].bool() & ~cls_mask(rebuilt["input_ids"], parts.tokenizer)
         used = mask.any(dim=0)  # neither CLS nor columns of padding cost the head anything
@@ -146,7 +179,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
 
         hidden = self.head(
             torch.cat([states.to(queries.dtype), queries], dim=1),
-            torch.cat([given_mask, mask], dim=1),
+            torch.cat([context_mask, mask], dim=1),
             states.shape[1],
         )
         return head_cross_entropy(
@@ -154,11 +187,12 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         )
 
     def _language(self, rebuilt: dict[str, Tensor], side: int) -> Tensor:
+        """Number of each row's language, or of the rebuilt side. *Shape:* ``(batch,)``"""
         if self.languages is None:
             return torch.full_like(rebuilt["input_ids"][:, 0], side)
         if "language" not in rebuilt:
             raise ValueError(
-                "representation translation was given language names, but the data set names none: add the columns "
+                "representation translation has language names, but the data set names none: add the columns "
                 "source_language and target_language and train with CrossLingualTrainer, or leave out languages=."
             )
         return rebuilt["language"]
@@ -175,18 +209,12 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             "head": self.head_start,
         }
 
-    @property
-    def citation(self) -> str:
-        return """
-@inproceedings{li2023dap,
-    title = {Dual-Alignment Pre-training for Cross-lingual Sentence Embedding},
-    author = {Li, Ziheng and Huang, Shaohan and Zhang, Zihan and Deng, Zhi-Hong and Lou, Qiang and Huang, Haizhen and
-              Jiao, Jian and Wei, Furu and Deng, Weiwei and Zhang, Qi},
-    booktitle = {Proceedings of ACL},
-    year = {2023},
-}
-"""
-
 
 def _rows(column: dict[str, Tensor], rows: slice) -> dict[str, Tensor]:
     return {key: value[rows] for key, value in column.items()}
+
+
+def _rebuilt(direction: str, columns: Sequence[Iterable[T]]) -> set[T]:
+    """What occurs in the columns that a direction rebuilds, of the tokens or languages of each."""
+    source, target = set(columns[0]), set(columns[1])
+    return {"source": source, "target": target}.get(direction, source | target)

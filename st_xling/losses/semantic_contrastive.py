@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from st_xling.losses.across_processes import SharedBatch
 from st_xling.losses.base import Batch, CrossLingualLoss
-from st_xling.losses.similarity import similarity_matrix
+from st_xling.losses.citations import HU_2023
+from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
 
 
-def semantic_contrastive(source: Tensor, target: Tensor, *, temperature: float = 0.05) -> Tensor:
+def semantic_contrastive(
+    source: Tensor, target: Tensor, *, temperature: float = 0.05, gathered: GatheredBatch | None = None
+) -> Tensor:
     r"""NT-Xent over the 2N sentences of N translation pairs.
 
     .. math:: L = -\frac{1}{2N} \sum_{(i,j)} \log \frac{e^{\cos(z_i, z_j)/\tau}}{\sum_{k \ne i} e^{\cos(z_i, z_k)/\tau}}
         + \log \frac{e^{\cos(z_j, z_i)/\tau}}{\sum_{k \ne j} e^{\cos(z_j, z_k)/\tau}}
 
     Args:
-        source: Embeddings of one side. *Shape:* ``(batch, dim)``
-        target: Their translations, row-aligned; a batch may mix languages on both sides. *Shape:* ``(batch, dim)``
+        source: Embeddings of one sentence of each pair. *Shape:* ``(batch, dim)``
+        target: Their translations, row-aligned; both may mix languages. *Shape:* ``(batch, dim)``
         temperature: :math:`\tau`, unitless, above 0.
+        gathered: The batch of all processes that these rows are part of; ``None``: they are the whole batch.
 
     Returns:
         Mean loss in nats. *Shape:* ``()``
 
     Raises:
-        ValueError: Sides of unequal size, or a temperature of 0 or less.
+        ValueError: Columns of unequal size, or a temperature of 0 or less.
 
     Source:
         Hu et al. 2023, section 3.1, equation 2 (the printed second numerator misses an index); Chen et al. 2020.
@@ -37,28 +38,16 @@ def semantic_contrastive(source: Tensor, target: Tensor, *, temperature: float =
         >>> semantic_contrastive(torch.eye(2), torch.eye(2), temperature=1.0)
         tensor(0.5514)
     """
-    check_temperature(temperature)
-    if source.shape[0] != target.shape[0]:
-        raise ValueError(
-            f"source and target must be row-aligned translations: got {source.shape[0]} and {target.shape[0]} rows."
-        )
-    return _mean(source, target, temperature, SharedBatch((len(source),)))
-
-
-def _mean(source: Tensor, target: Tensor, temperature: float, shared: SharedBatch) -> Tensor:
-    """Own sentences against those of the shared batch, whose sources stand first, then its targets."""
-    rows = shared.rows(source.device)
-    itself, translation = torch.cat([rows, rows + shared.total]), torch.cat([rows + shared.total, rows])
-    everyone = torch.cat([shared.everyone(source), shared.everyone(target)])
-    logits = similarity_matrix(torch.cat([source, target]), everyone) / temperature
-    logits = logits.scatter(1, itself[:, None], -torch.inf)
-    return shared.mean(F.cross_entropy(logits, translation, reduction="sum"), 2 * shared.total)
-
-
-def check_temperature(temperature: float) -> None:
-    """Raise ``ValueError`` unless the temperature is above 0."""
     if not temperature > 0:
         raise ValueError(f"temperature must be above 0: got {temperature}; 0.05 is usual.")
+    batch = batch_of_pairs(source, target, gathered)
+    rows = batch.rows(source.device)
+    # Own sentences against those of all processes, sources first, then targets.
+    itself, translation = torch.cat([rows, rows + batch.total]), torch.cat([rows + batch.total, rows])
+    candidates = torch.cat([batch.gather(source), batch.gather(target)])
+    logits = similarity_matrix(torch.cat([source, target]), candidates) / temperature
+    logits = logits.scatter(1, itself[:, None], -torch.inf)
+    return batch.mean(F.cross_entropy(logits, translation, reduction="sum"), 2 * batch.total)
 
 
 class SemanticContrastiveLoss(CrossLingualLoss):
@@ -91,29 +80,15 @@ class SemanticContrastiveLoss(CrossLingualLoss):
         >>> loss = InBatchRankingLoss(model).on(0, 1) + 0.01 * SemanticContrastiveLoss(model).on(2, 3)  # doctest: +SKIP
     """
 
+    citation = HU_2023
+    options = ("temperature", "gather_across_devices")
+
     def __init__(self, model: nn.Module, *, temperature: float = 0.05, gather_across_devices: bool = True) -> None:
         super().__init__(model)
-        check_temperature(temperature)
+        semantic_contrastive(torch.eye(2), torch.eye(2), temperature=temperature)  # refuse a bad temperature now
         self.temperature, self.gather_across_devices = temperature, gather_across_devices
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
-        return _mean(source, target, self.temperature, SharedBatch.of(source, gather=self.gather_across_devices))
-
-    def get_config_dict(self) -> dict[str, Any]:
-        return {"temperature": self.temperature, "gather_across_devices": self.gather_across_devices}
-
-    @property
-    def citation(self) -> str:
-        return MULTILINGUAL_IR
-
-
-MULTILINGUAL_IR = """
-@inproceedings{hu2023language,
-    title = {Language Agnostic Multilingual Information Retrieval with Contrastive Learning},
-    author = {Hu, Xiyang and Chen, Xinchi and Qi, Peng and Kong, Deguang and Liu, Kunlun and Wang, William Yang and
-              Huang, Zhiheng},
-    booktitle = {Findings of ACL},
-    year = {2023},
-}
-"""
+        gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
+        return semantic_contrastive(source, target, temperature=self.temperature, gathered=gathered)

@@ -1,29 +1,29 @@
-"""Siamese contrastive loss: translations at distance nought, chosen negatives at least a margin away."""
+"""Siamese contrastive loss: translations at distance 0, chosen negatives at least a margin away."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
 from sentence_transformers.sentence_transformer.losses import ContrastiveLoss, SiameseDistanceMetric
 from torch import Tensor, nn
 
-from st_xling.losses.across_processes import SharedBatch
 from st_xling.losses.base import Batch, CrossLingualLoss
-from st_xling.losses.similarity import similarity_matrix
+from st_xling.losses.citations import HUANG_2023
+from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
 
 Distance = Literal["euclidean", "cosine", "manhattan"]
 Negatives = Literal["random", "worst", "average", "hardest", "none"]
 
-_HOST_METRICS = {
+_METRICS = {
     "euclidean": SiameseDistanceMetric.EUCLIDEAN,
     "cosine": SiameseDistanceMetric.COSINE_DISTANCE,
     "manhattan": SiameseDistanceMetric.MANHATTAN,
 }
 
 PAIRWISE_EPS = 1e-6
-"""What ``torch.nn.functional.pairwise_distance``, the host's metric, adds to each difference."""
+"""What ``torch.nn.functional.pairwise_distance``, ST's metric, adds to each difference."""
 
 
 def siamese_contrastive(
@@ -33,6 +33,7 @@ def siamese_contrastive(
     margin: float = 1.0,
     distance: Distance = "euclidean",
     negatives: Negatives = "worst",
+    gathered: GatheredBatch | None = None,
 ) -> Tensor:
     r"""Hadsell's contrastive loss over translation pairs, with negatives drawn from the batch.
 
@@ -50,12 +51,13 @@ def siamese_contrastive(
         margin: Distance ``m`` that negatives should have, in units of the distance; above 0.
         distance: ``"euclidean"``, ``"cosine"`` (one minus the cosine) or ``"manhattan"``.
         negatives: How negatives are chosen. Random draws come from torch's global generator.
+        gathered: The batch of all processes that these rows are part of; ``None``: they are the whole batch.
 
     Returns:
         Mean loss over positives and negatives, in squared units of the distance (not nats). *Shape:* ``()``
 
     Raises:
-        ValueError: Sides of unequal size, an unknown option, or a margin of 0 or less.
+        ValueError: Columns of unequal size, an unknown option, or a margin of 0 or less.
 
     Source:
         Huang et al. 2023 (mBERT-SF), section 3.2, equation 2; table 7 compares distances, table 13 negatives, table 9
@@ -66,49 +68,33 @@ def siamese_contrastive(
         tensor(0.2500)
     """
     check_options(margin, distance, negatives)
-    if source.shape[0] != target.shape[0]:
-        raise ValueError(
-            f"source and target must be row-aligned translations: got {source.shape[0]} and {target.shape[0]} rows."
-        )
-    return _mean(source, target, margin, distance, negatives, SharedBatch((len(source),)))
-
-
-def _mean(
-    source: Tensor, target: Tensor, margin: float, distance: Distance, negatives: Negatives, shared: SharedBatch
-) -> Tensor:
-    """Own pairs, with negatives out of the shared batch."""
-    metric = _HOST_METRICS[distance]
+    batch = batch_of_pairs(source, target, gathered)
+    metric = _METRICS[distance]
     positive = metric(source, target).square() / 2
-    if shared.total == 1 or negatives == "none":
-        return shared.mean(positive.sum())
-    everyone, rows = shared.everyone(target), shared.rows(source.device)
+    if batch.total == 1 or negatives == "none":
+        return batch.mean(positive.sum())
+    candidates, rows = batch.gather(target), batch.rows(source.device)
     if negatives == "average":
-        distances = _distances(source, everyone, distance)
-        own = rows[:, None] == torch.arange(shared.total, device=source.device)
+        distances = _distances(source, candidates, distance)
+        own = rows[:, None] == torch.arange(batch.total, device=source.device)
         pushed = F.relu(margin - distances).square().masked_fill(own, 0)
-        negative = pushed.sum(dim=1) / (shared.total - 1) / 2
-        return shared.mean(torch.cat([positive, negative]).sum(), 2 * shared.total)
+        negative = pushed.sum(dim=1) / (batch.total - 1) / 2
+        return batch.mean(torch.cat([positive, negative]).sum(), 2 * batch.total)
     if negatives == "random":  # 1, 2, … targets on, so never the own translation
-        other = (rows + torch.randint(1, shared.total, (len(source),), device=source.device)) % shared.total
+        other = (rows + torch.randint(1, batch.total, (len(source),), device=source.device)) % batch.total
     else:
-        other = _extreme(source, everyone, rows, distance, nearest=negatives == "hardest")
-    negative = F.relu(margin - metric(source, everyone[other])).square() / 2
-    return shared.mean(torch.cat([positive, negative]).sum(), 2 * shared.total)
-
-
-@torch.no_grad()
-def _extreme(source: Tensor, targets: Tensor, own: Tensor, distance: Distance, *, nearest: bool) -> Tensor:
-    """The farthest (or nearest) target of each row but its own translation; its distance alone needs a gradient.
-
-    *Shape:* ``(rows,)``
-    """
-    distances = _distances(source, targets, distance)
-    distances = distances.scatter(1, own[:, None], torch.inf if nearest else -torch.inf)
-    return distances.argmin(dim=1) if nearest else distances.argmax(dim=1)
+        # Chosen without gradients: only the chosen distance needs one, so no matrix of them is kept.
+        with torch.no_grad():
+            distances = _distances(source, candidates, distance)
+            never = torch.inf if negatives == "hardest" else -torch.inf
+            distances = distances.scatter(1, rows[:, None], never)
+            other = distances.argmin(dim=1) if negatives == "hardest" else distances.argmax(dim=1)
+    negative = F.relu(margin - metric(source, candidates[other])).square() / 2
+    return batch.mean(torch.cat([positive, negative]).sum(), 2 * batch.total)
 
 
 def _distances(source: Tensor, targets: Tensor, distance: Distance) -> Tensor:
-    """Of every row to every target, as the host's metrics measure them. *Shape:* ``(rows, targets)``"""
+    """Of every row to every target, as ST's metrics measure them. *Shape:* ``(rows, targets)``"""
     if distance == "cosine":
         return 1 - similarity_matrix(source, targets)
     exact = torch.promote_types(source.dtype, torch.float32)
@@ -132,9 +118,9 @@ def check_options(margin: float, distance: str, negatives: str) -> None:
 
 
 class SiameseContrastiveLoss(CrossLingualLoss):
-    """Contrastive loss of a siamese encoder (SF): with labels as the host's, without them on parallel pairs.
+    """Contrastive loss of a siamese encoder (SF): with labels as ST's, without them on parallel pairs.
 
-    With a label column (1 = parallel, 0 = not; the host's convention) it is the host's ``ContrastiveLoss``. Without
+    With a label column (1 = parallel, 0 = not; ST's convention) it is ST's ``ContrastiveLoss``. Without
     one, every row is parallel and negatives are chosen in the batch.
 
     Args:
@@ -169,6 +155,9 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         >>> loss = SiameseContrastiveLoss(model, negatives="worst")  # doctest: +SKIP
     """
 
+    citation = HUANG_2023
+    options = ("margin", "distance", "negatives", "gather_across_devices")
+
     def __init__(
         self,
         model: nn.Module,
@@ -182,29 +171,14 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         check_options(margin, distance, negatives)
         self.margin, self.distance, self.negatives = margin, distance, negatives
         self.gather_across_devices = gather_across_devices
-        # Not a child module: its arithmetic is borrowed, the model stays ours.
-        self._host = [ContrastiveLoss(model, _HOST_METRICS[distance], margin)]  # type: ignore[arg-type]
+        # In a list, so that it is no child module: only its arithmetic is used.
+        self._labelled = [ContrastiveLoss(model, _METRICS[distance], margin)]  # type: ignore[arg-type]
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
-        shared = SharedBatch.of(source, gather=self.gather_across_devices)
+        gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
         if labels is not None:
-            return shared.mean(len(source) * self._host[0].compute_loss_from_embeddings([source, target], labels))
-        return _mean(source, target, self.margin, self.distance, self.negatives, shared)
-
-    def get_config_dict(self) -> dict[str, Any]:
-        names = ("margin", "distance", "negatives", "gather_across_devices")
-        return {name: getattr(self, name) for name in names}
-
-    @property
-    def citation(self) -> str:
-        return """
-@article{huang2023crosslingual,
-    title = {Cross-lingual Sentence Embedding for Low-resource Chinese-Vietnamese Based on Contrastive Learning},
-    author = {Huang, Yuxin and Liang, Yin and Wu, Zhaoyuan and Zhu, Enchang and Yu, Zhengtao},
-    journal = {ACM Transactions on Asian and Low-Resource Language Information Processing},
-    volume = {22},
-    number = {6},
-    year = {2023},
-}
-"""
+            own = self._labelled[0].compute_loss_from_embeddings([source, target], labels)
+            return gathered.mean(len(source) * own)
+        options = {"margin": self.margin, "distance": self.distance, "negatives": self.negatives}
+        return siamese_contrastive(source, target, gathered=gathered, **options)  # type: ignore[arg-type]

@@ -8,12 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss
-from st_xling.losses.masking import mask_tokens, word_continuations
-from st_xling.losses.pairs_in_one import Positions, check_positions, join_pairs
+from st_xling.losses.citations import AMBER
+from st_xling.losses.token_inputs import Positions, check_positions, join_pairs, mask_tokens, word_continuations
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
-from st_xling.losses.word_alignment import AMBER
 from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
-from st_xling.models.vocabulary_head import HeadStart, VocabularyHead
+from st_xling.models.heads import HeadStart, VocabularyHead
 
 Objective = Literal["tlm", "mlm"]
 
@@ -68,6 +67,8 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         >>> loss = TranslationRankingLoss(model) + TranslationLanguageModelingLoss(model)  # doctest: +SKIP
     """
 
+    citation = AMBER
+    options = ("objective", "mask_probability", "whole_words", "contiguous", "positions", "segments")
     reads_encoding = False
 
     def __init__(
@@ -94,7 +95,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         parts = backbone(model)
         self.objective, self.mask_probability, self.whole_words = objective, mask_probability, whole_words
         self.contiguous, self.positions, self.segments = contiguous, positions, segments
-        self.head_start, self.chunk_rows = head, chunk_rows
+        self.shared_head, self.chunk_rows = head, chunk_rows
         self.min_columns = 2 if objective == "tlm" or contiguous else 1
         self.mask_id = special_token_id(parts.tokenizer, "mask", f"{objective.upper()}")
         self.head = VocabularyHead(parts, head=head)
@@ -141,12 +142,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         return output.last_hidden_state[hidden], input_ids[hidden]
 
     def get_config_dict(self) -> dict[str, Any]:
-        names = ("objective", "mask_probability", "whole_words", "contiguous", "positions", "segments")
-        return {**{name: getattr(self, name) for name in names}, "head": self.head_start}
-
-    @property
-    def citation(self) -> str:
-        return AMBER
+        return {**super().get_config_dict(), "head": self.shared_head}
 
 
 def _alone(parts: Backbone, column: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:

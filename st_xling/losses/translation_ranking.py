@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from st_xling.losses.across_processes import SharedBatch
 from st_xling.losses.base import Batch, CrossLingualLoss
-from st_xling.losses.similarity import Similarity, similarity_matrix
+from st_xling.losses.citations import YANG_2019
+from st_xling.losses.gather import GatheredBatch, Similarity, batch_of_pairs, similarity_matrix
 from st_xling.models.backbone import unwrap
 
 logger = logging.getLogger(__name__)
@@ -27,6 +27,7 @@ def translation_ranking(
     bidirectional: bool = True,
     source_ids: Tensor | None = None,
     target_ids: Tensor | None = None,
+    gathered: GatheredBatch | None = None,
 ) -> Tensor:
     r"""Softmax over in-batch translations, true pairs lowered by ``margin``.
 
@@ -45,12 +46,13 @@ def translation_ranking(
         source_ids: Equal numbers mark equal source texts. *Shape:* ``(batch,)``
         target_ids: Equal numbers mark equal target texts. *Shape:* ``(batch,)``
             Row ``j`` is no negative of row ``i`` where they share a source or a target text.
+        gathered: The batch of all processes that these rows are part of; ``None``: they are the whole batch.
 
     Returns:
         Mean loss in nats. *Shape:* ``()``
 
     Raises:
-        ValueError: Sides of unequal size, an unknown similarity, a negative margin, a scale of 0 or less.
+        ValueError: Columns of unequal size, an unknown similarity, a negative margin, a scale of 0 or less.
 
     Source:
         Yang et al. 2019, section 3 (additive margin, both directions); Feng et al. 2022, equation 2;
@@ -61,15 +63,17 @@ def translation_ranking(
         tensor(0.3133)
     """
     _check_options(margin, scale)
-    if source.shape[0] != target.shape[0]:
-        raise ValueError(
-            f"source and target must be row-aligned translations: got {source.shape[0]} and {target.shape[0]} rows."
-        )
-    rows = torch.arange(len(source), device=source.device)
-    same = _equal_texts(source_ids, source_ids, rows) | _equal_texts(target_ids, target_ids, rows)
-    logits = _logits(source, target, rows, same, margin, scale, similarity)
-    forward = F.cross_entropy(logits, rows)
-    return (forward + F.cross_entropy(logits.T, rows)) / 2 if bidirectional else forward
+    batch = batch_of_pairs(source, target, gathered)
+    true = batch.rows(source.device)
+    same = _equal_texts(source_ids, true, batch) | _equal_texts(target_ids, true, batch)
+    options = (true, same, margin, scale, similarity)
+    logits = _logits(source, batch.gather(target), *options)
+    forward = batch.mean(F.cross_entropy(logits, true, reduction="sum"))
+    if not bidirectional:
+        return forward
+    # Alone, the way back is the transpose; otherwise these are other rows' columns.
+    logits = logits.T if batch.alone else _logits(target, batch.gather(source), *options)
+    return (forward + batch.mean(F.cross_entropy(logits, true, reduction="sum"))) / 2
 
 
 class TranslationRankingLoss(CrossLingualLoss):
@@ -103,12 +107,14 @@ class TranslationRankingLoss(CrossLingualLoss):
 
     Relations:
         - :class:`RepresentationTranslationLoss` adds token-level alignment; their sum is DAP.
-        - The host's ``MultipleNegativesRankingLoss`` is this loss without margin and duplicate mask; choose it for
+        - ST's ``MultipleNegativesRankingLoss`` is this loss without margin and duplicate mask; choose it for
           queries with hard negatives.
 
     Example:
         >>> loss = TranslationRankingLoss(model, margin=0.3)  # doctest: +SKIP
     """
+
+    citation = YANG_2019
 
     def __init__(
         self,
@@ -135,52 +141,17 @@ class TranslationRankingLoss(CrossLingualLoss):
         if self.projection is not None:
             source, target = self.projection(source), self.projection(target)
         ids = [text_ids(column) if self.mask_duplicates else None for column in batch[:2]]
-        shared = SharedBatch.of(source, gather=self.gather_across_devices)
-        self._warn_without_negatives(shared.total)
-        if len(shared.sizes) == 1:
-            return translation_ranking(source, target, source_ids=ids[0], target_ids=ids[1], **self._options())
-        return self._across_processes(source, target, ids[0], ids[1], shared)
-
-    def _across_processes(
-        self, source: Tensor, target: Tensor, source_ids: Tensor | None, target_ids: Tensor | None, shared: SharedBatch
-    ) -> Tensor:
-        """Own rows ranked against every process's."""
-        rows = shared.rows(source.device)
-        same = torch.zeros((), dtype=torch.bool, device=source.device)
-        if source_ids is not None and target_ids is not None:
-            same = _equal_texts(source_ids, shared.everyone(source_ids), rows)
-            same = same | _equal_texts(target_ids, shared.everyone(target_ids), rows)
-        options = (rows, same, self.margin, self.scale, self.similarity)
-        total = F.cross_entropy(_logits(source, shared.everyone(target), *options), rows, reduction="sum")
-        if not self.bidirectional:
-            return shared.mean(total)
-        back = F.cross_entropy(_logits(target, shared.everyone(source), *options), rows, reduction="sum")
-        return shared.mean(total + back) / 2
-
-    def _warn_without_negatives(self, size: int) -> None:
-        if size == 1 and not self._warned:
+        gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
+        if gathered.total == 1 and not self._warned:
             self._warned = True
             logger.warning("a batch of one pair has no negatives to rank against: its ranking loss is 0.")
-
-    def _options(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("margin", "scale", "similarity", "bidirectional")}
+        options = {name: getattr(self, name) for name in ("margin", "scale", "similarity", "bidirectional")}
+        return translation_ranking(source, target, source_ids=ids[0], target_ids=ids[1], gathered=gathered, **options)
 
     def get_config_dict(self) -> dict[str, Any]:
-        gather = self.gather_across_devices
-        own = {"projection": self.projection is not None, "mask_duplicates": self.mask_duplicates}
-        return {**self._options(), **own, "gather_across_devices": gather}
-
-    @property
-    def citation(self) -> str:
-        return """
-@inproceedings{yang2019additive,
-    title = {Improving Multilingual Sentence Embedding using Bidirectional Dual Encoder with Additive Margin Softmax},
-    author = {Yang, Yinfei and Hernandez Abrego, Gustavo and Yuan, Steve and Guo, Mandy and Shen, Qinlan and Cer, Daniel
-              and Sung, Yun-hsuan and Strope, Brian and Kurzweil, Ray},
-    booktitle = {Proceedings of IJCAI},
-    year = {2019},
-}
-"""
+        names = ("margin", "scale", "similarity", "bidirectional", "projection", "mask_duplicates")
+        options = {name: getattr(self, name) for name in (*names, "gather_across_devices")}
+        return {**options, "projection": self.projection is not None}
 
 
 def _logits(
@@ -223,11 +194,11 @@ def text_ids(column: dict[str, Tensor]) -> Tensor:
     return value
 
 
-def _equal_texts(own: Tensor | None, everyone: Tensor | None, true: Tensor) -> Tensor:
+def _equal_texts(own: Tensor | None, true: Tensor, batch: GatheredBatch) -> Tensor:
     """True where another row holds the same text. *Shape:* ``(rows, columns)``, or a scalar ``False`` without ids."""
-    if own is None or everyone is None:
+    if own is None:
         return torch.zeros((), dtype=torch.bool, device=true.device)
-    same = own[:, None] == everyone[None, :]
+    same = own[:, None] == batch.gather(own)[None, :]
     same[torch.arange(len(true), device=true.device), true] = False
     return same
 

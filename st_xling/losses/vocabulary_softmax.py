@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from st_xling.models.vocabulary_head import VocabularyHead
+from st_xling.models.heads import VocabularyHead
 
 CHUNK_BYTES = 64 * 1024 * 1024
 
@@ -107,7 +107,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 
 def _forward(
     hidden: Tensor, weight: Tensor, labels: Tensor, bias: Tensor, rows: int, needed: tuple[bool, ...]
-) -> tuple[Tensor, tuple[Tensor | None, Tensor | None, Tensor | None]]:
+) -> tuple[Tensor, tuple[Tensor | None, ...]]:
+    # Sums are kept in float32 at least; matrix products stay in the states' dtype.
     low = hidden.dtype in (torch.bfloat16, torch.float16)
     exact = torch.float32 if low else hidden.dtype
     scorer, offset = weight.to(hidden.dtype), bias.to(exact)
@@ -125,7 +126,7 @@ def _forward(
         total += (sums.log() + highest - true).sum()
         if not any(needed):
             continue
-        # (softmax - one-hot) / tokens
+        # d loss / d logits: (softmax - one-hot) / tokens
         error.div_(sums * len(hidden))
         error[torch.arange(len(classes), device=classes.device), classes] -= 1 / len(hidden)
         if grad_bias is not None:
@@ -137,7 +138,6 @@ def _forward(
             grad_weight.addmm_(error.T, states)
         elif grad_weight is not None:
             grad_weight += error.T @ states
-    ended = (grad_hidden, grad_weight, grad_bias)
     dtypes = (hidden.dtype, weight.dtype, bias.dtype)
-    cast = tuple(None if part is None else part.to(dtype) for part, dtype in zip(ended, dtypes))
-    return total / len(hidden), (cast[0], cast[1], cast[2])
+    gradients = zip((grad_hidden, grad_weight, grad_bias), dtypes)
+    return total / len(hidden), tuple(None if part is None else part.to(dtype) for part, dtype in gradients)

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss
-from st_xling.losses.pairs_in_one import JoinedPairs, Positions, check_positions, join_pairs
+from st_xling.losses.citations import AMBER
+from st_xling.losses.token_inputs import JoinedPairs, Positions, check_positions, join_pairs
 from st_xling.models.backbone import Backbone, backbone
 
 
@@ -26,7 +27,7 @@ def word_alignment(
         target_mask: The same for the target. *Shape:* ``(batch, |y|)``
 
     Returns:
-        Mean over the batch's pairs that have words on both sides, in [0, 1], unitless (no nats). *Shape:* ``()``
+        Mean over the batch's pairs of which both sentences have words, in [0, 1], unitless (no nats). *Shape:* ``()``
 
     Raises:
         ValueError: Shapes that do not fit each other.
@@ -92,6 +93,8 @@ class WordAlignmentLoss(TokenLevelLoss):
         >>> loss = TranslationRankingLoss(model) + WordAlignmentLoss(model)  # doctest: +SKIP
     """
 
+    citation = AMBER
+    options = ("positions", "segments")
     reads_encoding = False
 
     def __init__(self, model: nn.Module, *, positions: Positions = "restarting", segments: bool = False) -> None:
@@ -111,13 +114,6 @@ class WordAlignmentLoss(TokenLevelLoss):
         count = (source.any(dim=1) & target.any(dim=1)).sum()
         mean = word_alignment(to_source[:, :, cut:, :cut], to_target[:, :, :cut, cut:], source, target)
         return [(mean * count, count)]
-
-    def get_config_dict(self) -> dict[str, Any]:
-        return {"positions": self.positions, "segments": self.segments}
-
-    @property
-    def citation(self) -> str:
-        return AMBER
 
 
 def top_attention(parts: Backbone, pairs: JoinedPairs, visible: Tensor) -> Tensor:
@@ -149,24 +145,13 @@ def top_attention(parts: Backbone, pairs: JoinedPairs, visible: Tensor) -> Tenso
 
 
 def _visible(pairs: JoinedPairs, *, target_first: bool) -> Tensor:
-    """The mask of one direction: the one side sees itself, the other sees that side and its own earlier tokens.
+    """The mask of one direction: one sentence sees itself, the other sees that one and its own earlier tokens.
 
     *Shape:* ``(batch, tokens, tokens)``, rows look at columns
     """
     size = pairs.attention_mask.shape[1]
     place = torch.arange(size, device=pairs.attention_mask.device)
     on_target = place >= pairs.source_length
-    given = on_target if target_first else ~on_target
-    sees_given = given.expand(size, size)
-    earlier = ~given[:, None] & ~given[None, :] & (place[None, :] < place[:, None])
-    return (sees_given | earlier)[None] & pairs.attention_mask[:, None, :]
-
-
-AMBER = """
-@inproceedings{hu2021explicit,
-    title = {Explicit Alignment Objectives for Multilingual Bidirectional Encoders},
-    author = {Hu, Junjie and Johnson, Melvin and Firat, Orhan and Siddhant, Aditya and Neubig, Graham},
-    booktitle = {Proceedings of NAACL},
-    year = {2021},
-}
-"""
+    context = on_target if target_first else ~on_target  # the columns that everybody sees
+    earlier = ~context[:, None] & ~context[None, :] & (place[None, :] < place[:, None])
+    return (context[None, :] | earlier)[None] & pairs.attention_mask[:, None, :]

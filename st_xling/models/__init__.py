@@ -1,10 +1,9 @@
 """Encoders and heads: a tiny encoder, any Hub encoder, the vocabulary head and the RTL head."""
 
 from st_xling.models.backbone import Backbone, backbone
+from st_xling.models.heads import RepresentationTranslationHead, VocabularyHead
 from st_xling.models.load import load_encoder
-from st_xling.models.rtl_head import RepresentationTranslationHead
 from st_xling.models.tiny import tiny_encoder, train_tokenizer
-from st_xling.models.vocabulary_head import VocabularyHead
 
 __all__ = [
     "Backbone",

@@ -1,10 +1,10 @@
 """Encoder → ``CrossEncoder``: ``[CLS] query [SEP] passage [SEP]`` under a head that gives one score.
 
 ``cls``: a linear layer on the state of CLS, as in the paper; ``pooler``: the backbone's own classification head
-(``AutoModelForSequenceClassification``: BERT's pooler and a linear layer). Both are of the host's modules alone, so
-``CrossEncoder(folder)`` loads them anywhere; scores are logits, of which the host's ``predict`` takes the sigmoid.
+(``AutoModelForSequenceClassification``: BERT's pooler and a linear layer). Both consist of ST's own modules, so
+``CrossEncoder(folder)`` loads them anywhere; scores are logits, of which ST's ``predict`` takes the sigmoid.
 
-Only the passage is cut: ``truncation: only_second`` is saved with the model and holds in the host's ``fit``, trainer
+Only the passage is cut: ``truncation: only_second`` is saved with the model and holds in ST's ``fit``, trainer
 and ``predict`` too. A query that leaves no room for a passage then raises the tokenizer's error there.
 
 Source:
@@ -28,15 +28,17 @@ from torch import nn
 
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.backbone import special_token_id, token_encoder
-from st_xling.models.cross_encoder_heads import head_modules, replace_head
 from st_xling.models.load import limit_length, st_model
 from st_xling.models.lora import check_start
 
 Head = Literal["cls", "pooler", "keep"]
 
 ONLY_PASSAGES = {"truncation": "only_second"}
+INITIALIZER_RANGE = 0.02
+"""BERT's own, for configurations that name none."""
+
 NO_LENGTH = 10**6
-"""Tokens of a lone text, which has no second part to cut: the host's trainers count those of every column."""
+"""Tokens of a lone text, which has no second part to cut: ST's trainers count those of every column."""
 
 
 def cross_encoder(
@@ -55,7 +57,7 @@ def cross_encoder(
         head: ``"cls"`` or ``"pooler"``: a new one; ``"keep"``: the one that a ``CrossEncoder`` has.
         max_length: Tokens a pair is cut to, special tokens included; ``None`` keeps the encoder's own.
         seed: Of the new head.
-        device: Where to put it; ``None`` lets the host choose.
+        device: Where to put it; ``None`` lets ST choose.
 
     Raises:
         ValueError: An unknown head, no encoder or no head to keep at ``start``, or a length that its positions do not
@@ -88,6 +90,42 @@ def tiny_cross_encoder(texts: Iterable[str], *, head: Head = "cls", seed: int = 
     return cross_encoder(tiny_encoder(texts, seed=seed, **options), head=head, seed=seed)
 
 
+def replace_head(model: CrossEncoder, seed: int = 0) -> CrossEncoder:
+    """A new head in place of the model's, in place; the encoder (BERT's pooler included) stays as it is.
+
+    Raises:
+        ValueError: The model has no head that is known here.
+    """
+    found = head_modules(model)
+    deviation = getattr(token_encoder(model).config, "initializer_range", INITIALIZER_RANGE)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for part in (part for module in found for part in module.modules()):
+            if isinstance(part, nn.Linear):
+                part.weight.copy_(torch.randn(part.weight.shape, generator=generator) * deviation)
+                if part.bias is not None:
+                    part.bias.zero_()
+            elif isinstance(part, nn.LayerNorm):
+                part.reset_parameters()
+    return model
+
+
+def head_modules(model: CrossEncoder) -> list[nn.Module]:
+    """What :func:`replace_head` renews: the last linear layer, or all that the backbone has after its base model."""
+    last = model[-1]
+    if isinstance(last, Dense) and last.module_output_name == "scores":
+        return [last]
+    if len(model) == 1:
+        transformer = token_encoder(model)
+        base = getattr(transformer, "base_model", transformer)
+        if base is not transformer:
+            return [part for part in transformer.children() if part is not base]
+    raise ValueError(
+        f"the model must end in a linear layer of sentence-transformers or be a sequence-classification model: got "
+        f"{', '.join(type(part).__name__ for part in model)}; build it with cross_encoder(…)."
+    )
+
+
 def _transformer(start: str | SentenceTransformer | CrossEncoder) -> Transformer:
     """The first module of ``start``, its own alone."""
     with _without_notices():
@@ -103,7 +141,7 @@ def _with_new_head(transformer: Transformer, head: Head, seed: int, device: str 
     if transformer.transformer_task != task:
         transformer = _as_task(transformer, task)
     _cut_passages_only(transformer)
-    transformer.config.num_labels = 1  # what the host's fit chooses its loss by
+    transformer.config.num_labels = 1  # what ST's fit chooses its loss by
     modules: list[nn.Module] = [transformer]
     if head == "cls":
         width = transformer.get_embedding_dimension()
@@ -139,7 +177,7 @@ def _with_its_head(start: str | SentenceTransformer | CrossEncoder, device: str 
 
 
 def _cut_passages_only(transformer: Any) -> None:
-    """Saved with the model, in the host's own configuration."""
+    """Saved with the model, in ST's own configuration."""
     given = transformer.processing_kwargs
     transformer.processing_kwargs = {**given, "text": {**given.get("text", {}), **ONLY_PASSAGES}}
     transformer.document_length = NO_LENGTH
@@ -147,7 +185,7 @@ def _cut_passages_only(transformer: Any) -> None:
 
 @contextlib.contextmanager
 def _without_notices() -> Iterator[None]:
-    """The host announces that it takes a cross-encoder for an encoder, as is meant here."""
+    """ST announces that it takes a cross-encoder for an encoder, as is meant here."""
     notices = logging.getLogger("sentence_transformers.base.model")
     before = notices.level
     notices.setLevel(logging.ERROR)
@@ -158,6 +196,6 @@ def _without_notices() -> Iterator[None]:
 
 
 def _came_with_head(model: CrossEncoder) -> bool:
-    """Not one that the host has made up while it loaded a bare encoder."""
+    """Not one that ST made up when it loaded a bare encoder."""
     named: Iterator[str] = iter(getattr(token_encoder(model).config, "architectures", None) or [])
     return len(model) > 1 or any(name.endswith("ForSequenceClassification") for name in named)

@@ -42,7 +42,7 @@ def check_layer(model: nn.Module, layer: int) -> int:
 
 
 def cut_to_layer(model: SentenceTransformer, layer: int, *, pooling: Pooling = "mean") -> SentenceTransformer:
-    """An encoder that ends at a layer, of the host's Transformer and Pooling; its weights are those of ``model``.
+    """An encoder that ends at a layer, of ST's Transformer and Pooling; its weights are those of ``model``.
 
     Args:
         model: A ``SentenceTransformer`` whose first module is a transformer; it stays as it is, what follows that

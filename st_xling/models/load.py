@@ -36,7 +36,7 @@ def load_encoder(
         pooling: ``"mean"``, ``"cls"`` or ``"max"``; ``None`` keeps what the model has, or means over a bare
             transformer's tokens.
         max_length: Tokens a text is cut to, special tokens included; ``None`` keeps the model's own.
-        device: Where to put it; ``None`` lets the host choose.
+        device: Where to put it; ``None`` lets ST choose.
 
     Weights in ``pytorch_model.bin`` are read where there is no ``model.safetensors``, as transformers does: tensors
     alone, and a file that would run code is refused.
@@ -118,7 +118,7 @@ def _panic() -> type[BaseException]:
 def _load(name_or_path: str, pooling: Pooling | None, device: str | None) -> SentenceTransformer:
     folder = Path(name_or_path)
     if folder.is_dir() and not (folder / "modules.json").exists():
-        # A bare transformer, loaded module by module so that the host does not announce a model made up on the spot.
+        # A bare transformer, loaded module by module so that ST does not announce a model made up on the spot.
         transformer = Transformer(name_or_path)
         head = PoolingModule(transformer.get_embedding_dimension(), pooling_mode=pooling or "mean")
         return st_model(SentenceTransformer, modules=[transformer, head], device=device)

@@ -1,9 +1,9 @@
-"""Training by adapters (LoRA): put in before, kept with every checkpoint, merged into the weights at the end.
+"""Training by adapters (LoRA): added before training, saved with every checkpoint, merged into the weights at the end.
 
-Adapters live in the run's folder beside the model that they change:
+Adapters lie in the run's folder beside the model that they change:
 
 ======================================  ====================================================================
-``training/base/``                      the model as training found it
+``training/base/``                      the model before training
 ``training/checkpoint-N/``              adapters, modules after the transformer, ``loss.safetensors``
 ``adapter_model.safetensors`` on top    with ``merge: false``; otherwise the merged model stands there as usual
 ======================================  ====================================================================
@@ -11,34 +11,142 @@ Adapters live in the run's folder beside the model that they change:
 
 from __future__ import annotations
 
+import copy
 import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors.torch import load_file
 from sentence_transformers.base.model import BaseModel
 from torch import nn
 
-from st_xling.models.adapters import has_adapters, merge_adapters
 from st_xling.models.backbone import token_encoder
-from st_xling.models.lora_options import LoraOptions
+from st_xling.utils.extras import require
 
-if TYPE_CHECKING:
-    from peft import LoraConfig
-
+ALL_LINEAR = "all-linear"
 NAME = "default"
 WEIGHTS_NAME = "adapter_model.safetensors"
-_POOLER = r"(.*\.)?pooler\..*"
-"""BERT's pooler, which no sentence embedding of ours passes through."""
+_POOLER = r"(.*\.)?pooler\..*"  # BERT's pooler, which no sentence embedding of ours passes through
+M = TypeVar("M", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class LoraOptions:
+    """Low-rank adapters beside frozen weights: ``W x + alpha / rank · B A x``, of which ``A`` and ``B`` are trained.
+
+    Attributes:
+        rank: Rows of ``A``.
+        alpha: Scale of the adapters, as a multiple of ``1 / rank``.
+        dropout: Of the adapters' input, in [0, 1).
+        target_modules: Names of the layers to adapt (ends of dotted names), or ``"all-linear"``: every linear layer of
+            attention and feed-forward, which for BERT and XLM-R are ``query``, ``key``, ``value`` and ``dense``.
+        merge: Fold the adapters into the weights at the end; otherwise they are published as adapters.
+
+    Source:
+        Hu et al. 2022, LoRA: Low-Rank Adaptation of Large Language Models; all linear layers: Dettmers et al. 2023.
+    """
+
+    rank: int = 16
+    alpha: float = 32.0
+    dropout: float = 0.05
+    target_modules: str | Sequence[str] = ALL_LINEAR
+    merge: bool = True
+
+
+def check_lora(options: LoraOptions) -> LoraOptions:
+    """The options as they came, or ``ValueError`` with the one that is out of range."""
+    targets = options.target_modules
+    named = isinstance(targets, (list, tuple)) and bool(targets) and all(isinstance(name, str) for name in targets)
+    wrong = {
+        "rank": options.rank < 1,
+        "alpha": not 0 < options.alpha < math.inf,
+        "dropout": not 0 <= options.dropout < 1,
+        "target_modules": not (targets == ALL_LINEAR or named),
+    }
+    for key, bad in wrong.items():
+        if bad:
+            hint = f" ('{ALL_LINEAR}', or a list such as [query, value])" if key == "target_modules" else ""
+            raise ValueError(f"training.lora.{key} is out of range{hint}: got {getattr(options, key)!r}.")
+    return options
+
+
+def has_adapters(module: nn.Module) -> bool:
+    """Whether peft has wrapped any layer of ``module``."""
+    return next(_adapted(module), None) is not None
+
+
+def merge_adapters(module: M) -> M:
+    """Fold the active adapters into the layers they wrap and take them out, in place; values stay as they were.
+
+    Args:
+        module: Anything that contains wrapped layers. Layers whose adapters are switched off are unwrapped alone.
+
+    Returns:
+        ``module``, without a trace of peft. Its weights are as trainable as they were, usually frozen.
+
+    Raises:
+        ValueError: Merging would give weights that are not finite.
+    """
+    for _, name, layer in list(_adapted(module)):
+        if hasattr(layer, "modules_to_save"):  # a head that is trained in full: its trained copy takes its place
+            layer.original_module = layer.modules_to_save[layer.active_adapter]
+        elif not layer.disable_adapters and not layer.merged:
+            try:
+                layer.merge(safe_merge=True)
+            except ValueError as error:
+                raise ValueError(f"the adapters of {name} cannot be merged: {error}") from error
+    return _take_out(module)
+
+
+def without_adapters(model: M) -> M:
+    """The base model below the adapters: another module, of the very same weights, for saving.
+
+    Args:
+        model: A ``SentenceTransformer`` whose adapters are not merged.
+    """
+    shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    card = getattr(model, "model_card_data", None)  # it knows the trainer
+    return _take_out(copy.deepcopy(model, {**shared, id(card): card}))
+
+
+def plain_copy(layer: M) -> M:
+    """A trainable copy that computes what ``layer`` does, without adapters and sharing nothing with it."""
+    return merge_adapters(copy.deepcopy(layer)).requires_grad_(True)
+
+
+def _take_out(module: M) -> M:
+    for parent, name, layer in list(_adapted(module)):
+        below = layer.original_module if hasattr(layer, "original_module") else layer.get_base_layer()
+        setattr(parent, name, below)
+    for part in module.modules():
+        if getattr(part, "_hf_peft_config_loaded", False):
+            setattr(part, "_hf_peft_config_loaded", False)  # noqa: B010
+            del part.peft_config
+    return module
+
+
+def _adapted(module: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
+    """Wrapped layers with their parents and their names there; not those inside another wrapped layer."""
+    if sys.modules.get("peft") is None:  # nobody can have wrapped anything
+        return
+    from peft.tuners.tuners_utils import BaseTunerLayer
+    from peft.utils import ModulesToSaveWrapper
+
+    for name, child in module.named_children():
+        if isinstance(child, (BaseTunerLayer, ModulesToSaveWrapper)):
+            yield module, name, child
+        else:
+            yield from _adapted(child)
 
 
 def require_peft() -> None:
     """Raise ``ValueError`` unless peft, an extra of ours, can be imported."""
-    try:
-        import peft  # noqa: F401
-    except ImportError as error:
-        raise ValueError("adapters need peft, which is not installed: pip install st-xling[lora].") from error
+    require("peft", "training by adapters", extra="lora")
 
 
 def check_start(model: BaseModel, options: LoraOptions | None, *, given: bool) -> None:
@@ -57,7 +165,7 @@ def check_start(model: BaseModel, options: LoraOptions | None, *, given: bool) -
     if given:
         raise ValueError(
             "expected a model without adapters: got one that has some; merge them with "
-            "st_xling.models.adapters.merge_adapters, and let training.lora make new ones."
+            "st_xling.models.lora.merge_adapters, and let training.lora make new ones."
         )
     if options is not None and not options.merge:
         raise ValueError(
@@ -86,10 +194,23 @@ def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 
     transformer = token_encoder(model)
     if has_adapters(model):
         raise ValueError("the model has adapters already: merge them, or leave out training.lora.")
+    from peft import LoraConfig
+
+    heads = classification_heads(transformer)
+    targets = options.target_modules
+    config = LoraConfig(
+        r=options.rank,
+        lora_alpha=options.alpha,  # type: ignore[arg-type]
+        lora_dropout=options.dropout,
+        target_modules=targets if isinstance(targets, str) else list(targets),
+        exclude_modules=_POOLER,
+        modules_to_save=heads or None,
+        task_type="SEQ_CLS" if heads else "FEATURE_EXTRACTION",
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
-            model.add_adapter(_config(options, heads=classification_heads(transformer)), NAME)
+            model.add_adapter(config, NAME)
         except ValueError as error:
             transformer._hf_peft_config_loaded = False  # type: ignore[assignment]
             linear = {name.rpartition(".")[2] for name, part in transformer.named_modules() if type(part) is nn.Linear}
@@ -185,18 +306,3 @@ def classification_heads(transformer: nn.Module) -> list[str]:
         name for name, part in transformer.named_children() if part is not base and any(True for _ in part.parameters())
     ]
     return [*pooler, *after]
-
-
-def _config(options: LoraOptions, *, heads: list[str]) -> LoraConfig:
-    from peft import LoraConfig
-
-    targets = options.target_modules
-    return LoraConfig(
-        r=options.rank,
-        lora_alpha=options.alpha,  # type: ignore[arg-type]
-        lora_dropout=options.dropout,
-        target_modules=targets if isinstance(targets, str) else list(targets),
-        exclude_modules=_POOLER,
-        modules_to_save=heads or None,
-        task_type="SEQ_CLS" if heads else "FEATURE_EXTRACTION",
-    )

@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from st_xling.mining.embedding.encode_workers import embed
-from st_xling.mining.embedding.model_identity import model_identity
+from st_xling.mining.encoding import embed
 from st_xling.mining.guards.language import likeliest_language
-from st_xling.mining.pipeline.reranker import load_reranker
-from st_xling.mining.search.nearest_rows import nearest_rows
-from st_xling.mining.stores.store import EmbeddingStore
-from st_xling.mining.text.mining_text import read_rows
-from st_xling.models.scoring.pair_scorer import PairScorer
-from st_xling.models.scoring.ranking import check_top_k, ranked
-from st_xling.reranking.text_records import TextRecords
+from st_xling.mining.pipeline.rescore import load_reranker
+from st_xling.mining.search.exact import nearest_rows
+from st_xling.mining.store import EmbeddingStore
+from st_xling.mining.text import read_rows
+from st_xling.mining.vectors import model_identity
+from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
+from st_xling.reranking.records import TextRecord, TextRecords
 
 
 @dataclass(frozen=True)
@@ -70,12 +69,12 @@ def search_texts(
         queries: In any language of the models.
         encoder: The bi-encoder that made the store, or its Hub id or folder.
         store: Of ``st-xling encode``: a row for each line of ``passages``.
-        passages: File of :class:`~st_xling.reranking.text_records.TextRecords`.
+        passages: File of :class:`~st_xling.reranking.records.TextRecords`.
         reranker: A cross-encoder of one label, or its Hub id or folder; without one, the order is the cosines'.
         top_k: Passages returned for a query at most.
         candidates: Passages of a query that the cross-encoder reads; at least ``top_k``.
         prompt: Put before every query for the bi-encoder.
-        token_budget: Tokens scored at a time, see :class:`~st_xling.models.scoring.pair_scorer.PairScorer`.
+        token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` for the cross-encoder to compute in.
         device: Where to compute; by default a GPU where there is one.
         memory_mib: Bound on one block of the search, in MiB.
@@ -101,22 +100,35 @@ def search_texts(
     try:
         vectors.check_text(row.sentence for row in read_rows(passages, format=texts.format))
         vectors.verify()
-        embeddings = _embedded(queries, encoder, vectors, prompt=prompt, device=device)
-        place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        depth = top_k if reranker is None else candidates
-        found = _first_stage(embeddings, vectors, k=depth, device=place, memory_mib=memory_mib, progress=progress)
+        # First stage: row and cosine of the nearest passages of each query, best first.
+        embeddings = _embed(queries, encoder, vectors, prompt=prompt, device=device)
+        nearest = nearest_rows(
+            embeddings,
+            vectors,
+            k=min(top_k if reranker is None else candidates, vectors.rows),
+            device=device or ("cuda" if torch.cuda.is_available() else "cpu"),
+            memory_mib=memory_mib,
+            progress=progress,
+        )
+        hits = [list(zip(*row)) for row in zip(nearest.indices.tolist(), nearest.similarities.tolist())]
+        # Second stage: row, score and cosine of each query's best, best first.
         if reranker is None:
-            best = [[(row, cosine, cosine) for row, cosine in of_query[:top_k]] for of_query in found]
+            best = [[(row, cosine, cosine) for row, cosine in own] for own in hits]
         else:
             model, _ = load_reranker(reranker, device)
             scorer = PairScorer(model, token_budget=token_budget, autocast=autocast, progress=progress)
-            best = _second_stage(scorer, queries, texts, found, top_k)
-        return [[_hit(rank, texts[row], *scores) for rank, (row, *scores) in enumerate(rows, 1)] for rows in best]
+            pairs = [(query, texts[row].text) for query, own in zip(queries, hits) for row, _ in own]
+            logits = np.split(scorer.score(pairs, raw=True), np.cumsum([len(own) for own in hits])[:-1])
+            best = [
+                [(own[hit.index][0], hit.score, own[hit.index][1]) for hit in ranked(scorer, scores, top_k)]
+                for own, scores in zip(hits, logits)
+            ]
+        return [[_hit(rank, texts[row], *scores) for rank, (row, *scores) in enumerate(own, 1)] for own in best]
     finally:
         texts.close()
 
 
-def _embedded(
+def _embed(
     queries: Sequence[str], encoder: Any, store: EmbeddingStore, *, prompt: str | None, device: str | None
 ) -> np.ndarray:
     """Vectors of the queries by the model of the store. *Shape:* ``(queries, dim)``"""
@@ -133,30 +145,6 @@ def _embedded(
     return embed(model, list(queries), {} if prompt is None else {"prompt": prompt})
 
 
-def _first_stage(
-    embeddings: np.ndarray, store: EmbeddingStore, *, k: int, **options: Any
-) -> list[list[tuple[int, float]]]:
-    """Row and cosine of the nearest passages of each query, best first."""
-    nearest = nearest_rows(embeddings, store, k=min(k, store.rows), **options)
-    return [list(zip(*row)) for row in zip(nearest.indices.tolist(), nearest.similarities.tolist())]
-
-
-def _second_stage(
-    scorer: PairScorer,
-    queries: Sequence[str],
-    texts: TextRecords,
-    found: list[list[tuple[int, float]]],
-    top_k: int,
-) -> list[list[tuple[int, float, float]]]:
-    """Row, score and cosine of each query's best, best first."""
-    pairs = [(query, texts[row].text) for query, rows in zip(queries, found) for row, _ in rows]
-    logits = np.split(scorer.score(pairs, raw=True), np.cumsum([len(rows) for rows in found])[:-1])
-    return [
-        [(rows[best.index][0], best.score, rows[best.index][1]) for best in ranked(scorer, scores, top_k)]
-        for rows, scores in zip(found, logits)
-    ]
-
-
-def _hit(rank: int, record: Any, score: float, cosine: float) -> Hit:
+def _hit(rank: int, record: TextRecord, score: float, cosine: float) -> Hit:
     language = record.language or likeliest_language(record.text)
     return Hit(rank, record.id, score, cosine, language, record.language is None, record.text)

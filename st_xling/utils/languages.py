@@ -1,4 +1,4 @@
-"""Language codes, as file names and columns spell them."""
+"""Languages: their codes, as file names and columns spell them, and their names."""
 
 from __future__ import annotations
 
@@ -13,23 +13,55 @@ _PAIR_IN_NAME = re.compile(r"(?:^|[._])([a-z]{2})-([a-z]{2})(?=[._]|$)")
 _CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,4})?")
 _TWO_LETTER_CODE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?")
 
-_SPELLINGS = (
-    "af:afr am:amh ar:ara az:aze be:bel bg:bul bn:ben br:bre bs:bos ca:cat ch:cha cs:ces cy:cym da:dan de:deu "
-    "el:ell en:eng eo:epo es:spa et:est eu:eus fa:pes fi:fin fo:fao fr:fra fy:fry ga:gle gd:gla gl:glg he:heb hi:hin "
-    "hr:hrv hu:hun hy:hye ia:ina id:ind ie:ile io:ido is:isl it:ita ja:jpn jv:jav ka:kat kk:kaz km:khm ko:kor "
-    "ku:kur kw:cor la:lat lt:lit lv:lvs mk:mkd ml:mal mn:mon mr:mar ms:zsm nb:nob nl:nld nn:nno no:nob oc:oci "
-    "pl:pol pt:por ro:ron ru:rus sk:slk sl:slv sq:sqi sr:srp sv:swe sw:swh ta:tam te:tel th:tha tk:tuk tl:tgl "
-    "tr:tur tt:tat ug:uig uk:ukr ur:urd uz:uzb vi:vie xh:xho yi:yid zh:cmn "
-    "ekk:est fas:pes lav:lvs msa:zsm nor:nob swa:swh zho:cmn"
-)
+# LASER's three-letter code, the codes of two letters, the English name.
+_LANGUAGES = """
+afr af Afrikaans, amh am Amharic, ang - Old English, ara ar Arabic, arg an Aragonese, arq - Algerian Arabic,
+arz - Egyptian Arabic, asm as Assamese, ast - Asturian, awa - Awadhi, aze az Azerbaijani, bak ba Bashkir,
+bel be Belarusian, ben bn Bengali, ber - Berber, bos bs Bosnian, bre br Breton, bul bg Bulgarian, cat ca Catalan,
+cbk - Chavacano, ceb - Cebuano, ces cs Czech, cha ch Chamorro, cmn zh Chinese, cor kw Cornish, csb - Kashubian,
+cym cy Welsh, dan da Danish, deu de German, dsb - Lower Sorbian, dtp - Kadazan Dusun, dzo dz Dzongkha, ell el Greek,
+eng en English, epo eo Esperanto, est et Estonian, eus eu Basque, fao fo Faroese, fin fi Finnish, fra fr French,
+fry fy West Frisian, gla gd Scottish Gaelic, gle ga Irish, glg gl Galician, gsw - Swiss German, guj gu Gujarati,
+hat ht Haitian Creole, hau ha Hausa, heb he Hebrew, hin hi Hindi, hrv hr Croatian, hsb - Upper Sorbian,
+hun hu Hungarian, hye hy Armenian, ibo ig Igbo, ido io Ido, ile ie Interlingue, ina ia Interlingua, ind id Indonesian,
+isl is Icelandic, ita it Italian, jav jv Javanese, jpn ja Japanese, kab - Kabyle, kan kn Kannada, kat ka Georgian,
+kaz kk Kazakh, khm km Khmer, kin rw Kinyarwanda, kir ky Kyrgyz, kor ko Korean, kur ku Kurdish, kzj - Coastal Kadazan,
+lao lo Lao, lat la Latin, lfn - Lingua Franca Nova, lim li Limburgish, lin ln Lingala, lit lt Lithuanian,
+ltz lb Luxembourgish, lug lg Ganda, lvs lv Latvian, mal ml Malayalam, mar mr Marathi, max - North Moluccan Malay,
+mhr - Meadow Mari, mkd mk Macedonian, mlg mg Malagasy, mlt mt Maltese, mon mn Mongolian, mya my Burmese,
+nds - Low German, nep ne Nepali, nld nl Dutch, nno nn Nynorsk, nob nb/no Norwegian, nov - Novial, oci oc Occitan,
+ori or Odia, orm om Oromo, orv - Old East Slavic, pam - Pampanga, pan pa Punjabi, pes fa Persian, pms - Piedmontese,
+pol pl Polish, por pt Portuguese, pus ps Pashto, que qu Quechua, ron ro Romanian, rus ru Russian, san sa Sanskrit,
+sin si Sinhala, slk sk Slovak, slv sl Slovenian, sme se Northern Sami, sna sn Shona, som so Somali,
+sot st Southern Sotho, spa es Spanish, sqi sq Albanian, srp sr Serbian, ssw ss Swati, swe sv Swedish, swg - Swabian,
+swh sw Swahili, tam ta Tamil, tat tt Tatar, tel te Telugu, tgk tg Tajik, tgl tl Tagalog, tha th Thai, tuk tk Turkmen,
+tur tr Turkish, tzl - Talossan, uig ug Uyghur, ukr uk Ukrainian, urd ur Urdu, uzb uz Uzbek, vie vi Vietnamese,
+vol vo Volapük, war - Waray, wln wa Walloon, wuu - Wu Chinese, xho xh Xhosa, yid yi Yiddish, yor yo Yoruba,
+yue - Cantonese, zsm ms Malay, zul zu Zulu
+"""
+_ENTRIES = [entry.strip().split(" ", 2) for entry in _LANGUAGES.split(",")]
+_MACROLANGUAGES = dict(ekk="est", fas="pes", lav="lvs", msa="zsm", nor="nob", swa="swh", zho="cmn")
 
 #: ISO 639-1, and the macrolanguage codes under which some data sets file the same language, to LASER's code.
-ALIASES = dict(pair.split(":") for pair in _SPELLINGS.split())
+ALIASES = {two: code for code, twos, _ in _ENTRIES for two in twos.split("/") if two != "-"} | _MACROLANGUAGES
+
+#: LASER's code to the language's name in English.
+LANGUAGE_NAMES = {code: name for code, _, name in _ENTRIES}
 
 
 def canonical_language(code: str) -> str:
     """LASER's code for a language: ``"de"`` and ``"deu"`` give ``"deu"``; an unknown code comes back as it is."""
     return ALIASES.get(code.strip().lower(), code.strip())
+
+
+def language_name(code: str) -> str:
+    """A language's name in English; an unknown code comes back as it is.
+
+    Example:
+        >>> language_name("de"), language_name("zho"), language_name("xx")
+        ('German', 'Chinese', 'xx')
+    """
+    return LANGUAGE_NAMES.get(canonical_language(code), code)
 
 
 def pair_in_name(path: str | Path) -> tuple[str | None, str | None]:

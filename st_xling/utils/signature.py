@@ -16,16 +16,22 @@ def sha8(content: Any) -> str:
     return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def sign(*parts: str, data: str, view: Iterable[str] = ()) -> str:
-    """A signature.
+def sign(*names: str, data: str, view: Iterable[str] = (), **parts: Any) -> str:
+    """A signature: the measure, what else it depends on, what of the encoder was not its own, the data, our version.
 
     Args:
-        parts: Of the measure: its name, then ``key:value``.
+        names: Of the measure, and parts that say themselves what they are.
         data: ``name@sha8`` of the data.
-        view: What of the encoder was not its own, of :class:`~st_xling.models.view.View`.
+        view: Of :class:`~st_xling.models.view.View`.
+        parts: The rest by key, in order; lists are joined by commas, ``None`` is left out.
 
     Example:
-        >>> sign("xsim", "k:4", data="tatoeba@01234567", view=["layer:7"]).rpartition("|")[0]
-        'xsim|k:4|layer:7|data:tatoeba@01234567'
+        >>> sign("xsim", k=4, at=[1, 5], dim=None, data="tatoeba@01234567", view=["layer:7"]).rpartition("|")[0]
+        'xsim|k:4|at:1,5|layer:7|data:tatoeba@01234567'
     """
-    return "|".join([*parts, *view, f"data:{data}", f"st-xling:{__version__}"])
+    listed = {key: value for key, value in parts.items() if value is not None}
+    written = [
+        f"{key}:{value if isinstance(value, str) or not isinstance(value, Iterable) else ','.join(map(str, value))}"
+        for key, value in listed.items()
+    ]
+    return "|".join([*names, *written, *view, f"data:{data}", f"st-xling:{__version__}"])

@@ -1,24 +1,30 @@
-"""The folder in which a long command keeps what it has done, so that the same command can go on."""
+"""The folder in which a long command keeps what it has done, so that it can go on; and where its result goes then."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TypeGuard
 
-from st_xling.utils.io import TEMPORARY, read_json_object, write_atomic, write_json
+from st_xling.utils.io import TEMPORARY, atomic_writer, move_into_place, read_json_object, write_atomic, write_json
 from st_xling.utils.lock import LockedFolder
+
+#: A file, which is replaced in one step, or a stream.
+Output = str | Path | IO[bytes]
 
 _TASK = "task.json"
 
-#: Says that the folder may go: its results are delivered. Name and content are such that nobody else makes them.
+# Says that the folder may go: its results are delivered. Name and content are such that nobody else makes them.
 _FINISHED, _MARK = ".st-xling-finished", b"this work of st-xling is finished; what is left of it may be deleted\n"
 
 _COMMANDS = ("mine", "score", "rerank")
 
-# What a moment brings back: all else in the folder has cost time.
+# What is made again in a moment: all else in the folder has cost time.
 _CHEAP = {_TASK, "published.json", "sentences.jsonl", "writing.json", "ranked.jsonl"}
 
 
@@ -59,28 +65,36 @@ class WorkFolder(LockedFolder):
             self.path.rmdir()
 
     def _claim(self) -> None:
-        path = self.path / _TASK
-        mark = self.path / _FINISHED
+        path, mark = self.path / _TASK, self.path / _FINISHED
         if mark.is_file() and mark.read_bytes() == _MARK:
             self._empty()
         if path.is_file():
-            found = read_json_object(path, remedy="delete the folder, or choose another (--work)")
-            if found == self._task:
+            before = read_json_object(path, remedy="delete the folder, or choose another (--work)")
+            if before == self._task:
                 self.resumed = True
                 return
-            if found.get("command") not in _COMMANDS or self._is_begun():
-                raise self._refusal(found)
+            if before.get("command") not in _COMMANDS or self._is_begun():
+                differences = [
+                    f"{name} was {_short(before.get(name))}, is now {_short(self._task.get(name))}"
+                    for name in sorted({*before, *self._task})
+                    if before.get(name) != self._task.get(name)
+                ]
+                raise ValueError(
+                    f"{self.path} holds the work of another command: {'; '.join(differences)}. Repeat that command to "
+                    "go on with it, or delete the folder, or choose another (--work)."
+                )
             self._empty()
-        if any(found.name != f"{_TASK}{TEMPORARY}" for found in self.path.iterdir()):
+        if any(other.name != f"{_TASK}{TEMPORARY}" for other in self.path.iterdir()):
             raise ValueError(f"{self.path} holds something that is no work of this command; choose another (--work).")
         write_json(path, self._task, indent=1)
 
     def _is_begun(self) -> bool:
-        return any(
-            path.name not in _CHEAP and not path.name.endswith(TEMPORARY) and not _is_empty_journal(path)
-            for path in self.path.rglob("*")
-            if not path.is_dir()
-        )
+        """Whether there is anything in it that has cost time."""
+        for path in self.path.rglob("*"):
+            is_empty = path.name == "journal.jsonl" and not path.lstat().st_size
+            if not (path.is_dir() or is_empty or path.name in _CHEAP or path.name.endswith(TEMPORARY)):
+                return True
+        return False
 
     def _empty(self) -> None:
         # The mark goes last: dying between any two steps leaves a folder that the next process understands.
@@ -91,21 +105,56 @@ class WorkFolder(LockedFolder):
             else:
                 path.unlink(missing_ok=True)
 
-    def _refusal(self, found: dict[str, Any]) -> ValueError:
-        differences = [
-            f"{name} was {_short(found.get(name))}, is now {_short(self._task.get(name))}"
-            for name in sorted({*found, *self._task})
-            if found.get(name) != self._task.get(name)
-        ]
-        return ValueError(
-            f"{self.path} holds the work of another command: {'; '.join(differences)}. Repeat that command to go on "
-            "with it, or delete the folder, or choose another (--work)."
-        )
-
-
-def _is_empty_journal(path: Path) -> bool:
-    return path.name == "journal.jsonl" and not path.lstat().st_size
-
 
 def _short(value: Any) -> str:
     return value[:8] if isinstance(value, str) and len(value) == 64 else str(value)
+
+
+def work_path(out: Output, work: str | Path | None) -> str | Path | None:
+    """The folder of the work: ``work``, else beside ``out``; ``None`` for a stream, which has a temporary one."""
+    return work if work is not None else f"{out}.work" if _is_file_name(out) else None
+
+
+@contextmanager
+def work_folder(out: Output, work: str | Path | None, task: dict[str, Any]) -> Iterator[WorkFolder]:
+    """The folder where work on ``out`` is kept: :func:`work_path`, or a temporary one.
+
+    Args:
+        out: A file, or what is written like a stream.
+        work: Chosen folder.
+        task: As for :class:`WorkFolder`.
+    """
+    with contextlib.ExitStack() as stack:
+        path = work_path(out, work)
+        if path is None:
+            temporary = tempfile.TemporaryDirectory(prefix="st-xling-", ignore_cleanup_errors=True)
+            path = Path(stack.enter_context(temporary)) / "work"
+        yield stack.enter_context(WorkFolder(Path(path), task))
+
+
+def deliver(result: Path, out: Output, *, keep: bool = False) -> None:
+    """Move a finished file to where it is wanted, or copy it to the stream.
+
+    Args:
+        result: The file.
+        out: Where it is wanted.
+        keep: Copy it to a file as well: what a journal speaks of must not go before the journal does.
+    """
+    path = Path(out).resolve() if _is_file_name(out) else None  # a link stays a link
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not keep:
+            move_into_place(result, path)
+            return
+    with result.open("rb") as stream, contextlib.ExitStack() as stack:
+        if path is not None:
+            copy = stack.enter_context(atomic_writer(path, size=result.stat().st_size))
+        else:
+            copy = stack.enter_context(Path(out).open("wb")) if isinstance(out, (str, Path)) else out
+        shutil.copyfileobj(stream, copy)
+        copy.flush()
+
+
+def _is_file_name(out: Output) -> TypeGuard[str | Path]:
+    """Whether it may be replaced: a device or a pipe (``/dev/null``) may not, it is written into."""
+    return isinstance(out, (str, Path)) and (Path(out).is_file() or not Path(out).exists())

@@ -86,7 +86,7 @@ def make_pairs(
     size: Size, model: Any, sentences: dict[str, list[str]], languages: tuple[str, ...], sigma: float
 ) -> Pairs:
     """Pools one after another; passages of about so many tokens, whatever their language, spread by ``sigma``."""
-    from st_xling.models.scoring.pair_template import text_ids
+    from st_xling.models.pair_scorer import text_ids
 
     chooser = random.Random(0)
     tokens = {
@@ -120,7 +120,7 @@ def computed_tokens(model: Any, call: Callable[[], Any]) -> int:
 
 def compare(name: str, model: Any, calls: list[Pairs], rounds: int) -> None:
     """Print the ratios of one kind of pairs."""
-    from st_xling.models.scoring.ranking import score_text_pairs
+    from st_xling.models.pair_scorer import score_text_pairs
 
     def host() -> np.ndarray:
         return np.concatenate([model.predict(pairs, batch_size=32, show_progress_bar=False) for pairs in calls])

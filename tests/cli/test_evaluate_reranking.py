@@ -9,7 +9,7 @@ import pytest
 from sentence_transformers import CrossEncoder
 
 from st_xling.cli import main
-from st_xling.data.reranking.pool_specs import load_pool_specs
+from st_xling.data.reranking.specs import load_pool_specs
 from st_xling.evaluation import RerankingEvaluator
 from tests.conftest import PAIRS
 from tests.models.tiny_cross_encoder import tiny_cross_encoder

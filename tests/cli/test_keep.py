@@ -186,13 +186,3 @@ def test_bm25_has_no_folder(
 )
 def test_the_command_that_is_kept(line: str, kept: str) -> None:
     assert command_to_repeat(line) == kept
-
-
-def test_every_task_has_the_option(capsys: pytest.CaptureFixture[str]) -> None:
-    tasks = ("tatoeba", "bucc", "xsim", "precision", "reranking", "retrieval")
-    for words in [*(["evaluate", task] for task in tasks), ["transfer"]]:
-        with pytest.raises(SystemExit, match="0"):
-            main([*words, "--help"])
-        told = " ".join(capsys.readouterr().out.split())
-        model = "ENCODER" if words == ["transfer"] else "MODEL"
-        assert f"--keep also keep the figures with the model: {model} must be a folder" in told

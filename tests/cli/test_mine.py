@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import shlex
 import signal
 import subprocess
 import sys
@@ -14,12 +12,10 @@ from typing import Any
 
 import pytest
 
-from st_xling.cli import build_parser, main
-from st_xling.cli import mine as mine_command
-from st_xling.cli import score as score_command
+from st_xling.cli import main
 from st_xling.data import read_parallel
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.mining import mine_texts, plan_mining, score_texts, tsv_cells
+from st_xling.mining import tsv_cells
 from tests.training.children import Death, st_xling
 
 
@@ -194,36 +190,3 @@ def test_a_corrected_command_is_not_in_its_own_way(
         assert main([*words, "--out", "o.tsv", "--json", "deep/figures.json"]) == 0
         assert main([*words, "--out", "o.tsv", "--json", "deep"]) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "news.de", "news.en", "o.tsv", "pairs.tsv"]
-
-
-def test_what_is_not_said_is_the_library_s_default() -> None:
-    named = {"source", "target", "out", "guards", "progress", "pairs"}
-    for command, function, words in (
-        (mine_command, mine_texts, ["mine", "s", "t", "--out", "o"]),
-        (score_command, score_texts, ["score", "p", "--out", "o"]),
-    ):
-        assert not set(vars(build_parser().parse_args(words))) & (set(command._OPTIONS) - named)
-        assert set(command._OPTIONS) == set(inspect.signature(function).parameters) - named
-    planned = set(inspect.signature(plan_mining).parameters) - {"source", "target", "work", "guards"}
-    assert set(mine_command._SHARED) == planned
-
-
-@pytest.mark.parametrize("command", ["mine", "score"])
-def test_help_says_the_defaults_and_comes_at_once(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    script = (
-        "import sys\nfrom st_xling.cli import main\n"
-        "try:\n    main(sys.argv[1:])\nexcept SystemExit as end:\n"
-        "    print(end.code, sorted({'torch', 'transformers', 'numpy'} & set(sys.modules)), file=sys.stderr)\n"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", script, command, "--help"], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert ran.stderr == "0 []\n"
-    module, function = (mine_command, mine_texts) if command == "mine" else (score_command, score_texts)
-    told = " ".join(ran.stdout.split("examples:")[0].split())
-    for name, parameter in inspect.signature(function).parameters.items():
-        if type(parameter.default) in (int, str) and name not in ("format", "margin", "text_format", "retrieval"):
-            section = told.split(f" --{name.replace('_', '-')} ", 2)[-1].split(" --")[0]
-            assert f"{parameter.default}" in section, name
-    for line in [line for line in module.EXAMPLE.splitlines() if line.startswith("  st-xling")]:
-        assert build_parser().parse_args(shlex.split(line.split("|")[0])[1:]).run is module.run

@@ -84,10 +84,10 @@ def test_bm25_alone(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["train", "ir", "--stream"], "--stream is not for retrievers"),
+        (["train", "ir", "--stream"], "--stream is for encoders: got the recipe of a retriever ir"),
         (["train", "ir", "--others", "yy=z"], "z"),
-        (["train", "tr", "--parallel", "x"], "--parallel is for the recipes of retrievers"),
-        (["train", "ir", "--xpi-data", "x"], "--xpi-data is for the recipes of cross-encoders"),
+        (["train", "tr", "--parallel", "x"], "--parallel is for retrievers"),
+        (["train", "ir", "--xpi-data", "x"], "--xpi-data is for cross-encoders"),
         (["train", "ir-sema"], "did you mean 'ir-semacl'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The embedded corpus: grammar by golden sentences, alignment, splits by meaning, and the truth of the mining set."""
+"""The embedded corpus: grammar by golden sentences, alignment, splits by meaning, true gold pairs and answers."""
 
 import os
 import subprocess
@@ -14,26 +14,20 @@ from st_xling.data.phrasebook import (
     Meaning,
     NounPhrase,
     align,
-    chinese_words,
     draw_meanings,
-    english_words,
-    french_words,
-    german_words,
     mining_phrases,
     parallel_phrases,
+    phrase_passages,
     render,
-    spanish_words,
     split_of,
-    vietnamese_words,
 )
-from st_xling.data.phrasebook.concepts import ADJECTIVES, NOUNS, PRONOUNS, TIMES
-from st_xling.data.phrasebook.verbs import VERBS
-
-LEXICONS = (english_words, german_words, french_words, spanish_words, vietnamese_words, chinese_words)
+from st_xling.data.phrasebook.corpora import draw_passages
+from st_xling.data.phrasebook.grammar import load_lexicon
+from st_xling.data.phrasebook.meanings import ADJECTIVES, NOUNS, PRONOUNS, TIMES, VERBS
 
 
 @cache
-def meanings(split: str = "train", size: int = 20_000, seed: int = 0) -> list[Meaning]:
+def meanings(split: str = "train", size: int = 8_000, seed: int = 0) -> list[Meaning]:
     return draw_meanings(split, size, seed)
 
 
@@ -233,19 +227,19 @@ def test_alignment_follows_the_grammar() -> None:
     assert [token for token, slots in zip(chinese.tokens, chinese.slots) if not slots] == ["。"]
 
 
-@pytest.mark.parametrize("module", LEXICONS, ids=lambda module: module.__name__.rsplit(".", 1)[-1])
-def test_lexicons_are_complete(module: object) -> None:
-    assert set(module.NOUNS) == set(NOUNS)
-    assert set(module.ADJECTIVES) == set(ADJECTIVES)
-    assert set(module.TIMES) == set(TIMES)
-    assert set(module.PRONOUNS) == set(PRONOUNS)
-    assert set(VERBS) - {"be", "exist"} <= set(module.VERBS)
-    assert all(all(forms) for forms in module.ADJECTIVES.values())
-    assert len({len(forms) for forms in module.NOUNS.values()}) == 1
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_lexicons_are_complete(language: str) -> None:
+    lexicon = load_lexicon(language)
+    assert set(lexicon["noun"]) == set(NOUNS)
+    assert set(lexicon["adjective"]) == set(ADJECTIVES)
+    assert set(lexicon["time"]) == set(TIMES)
+    assert set(VERBS) - {"be", "exist"} <= set(lexicon["verb"])
+    assert all(all(forms) for forms in lexicon["adjective"].values())
+    assert len({len(forms) for forms in lexicon["noun"].values()}) == 1
 
 
 def test_rendering_is_injective_in_every_language() -> None:
-    assert len(set(meanings())) == 20_000
+    assert len(set(meanings())) == 8_000
     for language in LANGUAGES:
         seen: dict[str, Meaning] = {}
         for meaning in meanings():
@@ -288,10 +282,10 @@ def test_alignment_is_valid_and_covers_what_both_sides_say() -> None:
                 assert pairs == sorted(pairs)
                 assert all(0 <= i < len(source.tokens) and 0 <= j < len(target.tokens) for i, j in pairs)
                 aligned = {i for i, _ in pairs}
-                told = {slot for slots in target.slots for slot in slots}
+                expressed = {slot for slots in target.slots for slot in slots}
                 for i, slots in enumerate(source.slots):
                     # "be" has no word of its own in Chinese when denied or intensified.
-                    wanted = any(s.endswith(content) and (s in told or not s.endswith(".verb")) for s in slots)
+                    wanted = any(s.endswith(content) and (s in expressed or not s.endswith(".verb")) for s in slots)
                     assert i in aligned or not wanted, (source.text, target.text, source.tokens[i])
 
 
@@ -309,7 +303,8 @@ def test_splits_are_disjoint_by_meaning_across_seeds() -> None:
 def test_same_rows_in_another_process() -> None:
     code = (
         "from st_xling.data.phrasebook import draw_meanings, render, mining_phrases\n"
-        "print([render(m, 'vi').text for m in draw_meanings('test', 40, 3)], mining_phrases(size=40, gold=9, seed=2))"
+        "print([render(m, 'vi').text for m in draw_meanings('test', 40, 3)], mining_phrases(size=40, gold=9, seed=2))\n"
+        "import sys; assert not {'datasets', 'torch'} & sys.modules.keys(), 'importing and drawing are cheap'"
     )
     answers = {
         subprocess.run(
@@ -362,10 +357,47 @@ def test_mining_edges() -> None:
     assert len(mining_phrases(size=5, gold=5).gold) == 5
 
 
-def test_importing_is_cheap() -> None:
-    code = "import sys, st_xling.data.phrasebook; print('datasets' in sys.modules, 'torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+def test_a_passage_reads_like_one() -> None:
+    generated = phrase_passages(["en", "zh"], split="test", size=2)
+    assert generated.ids == ["test-0-0", "test-0-1"]
+    assert generated.questions["en"][1] == "Did the driver write this letter?"
+    assert generated.passages["en"][1] == (
+        "You say that these doctors are clever. The driver wrote this letter. There is a goat in the quiet hotel."
+    )
+    assert generated.passages["zh"][1] == "你说这些医生很聪明。那位司机写了这封信。那家安静的酒店里有一只山羊。"
+
+
+@pytest.mark.parametrize(("split", "size"), [("train", 300), ("dev", 60), ("test", 60)])
+def test_each_question_is_answered_by_its_own_passage_alone(split: str, size: int) -> None:
+    drawn = draw_passages(split, size, 0)
+    stated: dict[str, list[int]] = {}
+    positions = set()
+    for number, (question, sentences) in enumerate(drawn):
+        assert {split_of(question), *map(split_of, sentences)} == {split}
+        assert 2 <= len(sentences) <= 4 and not any(sentence.question for sentence in sentences)
+        positions.add([sentence.main.key for sentence in sentences].index(question.main.key))
+        for clause in (clause for sentence in sentences for clause in (sentence.main, sentence.other) if clause):
+            stated.setdefault(clause.key, []).append(number)
+    assert all(stated[question.main.key] == [number] for number, (question, _) in enumerate(drawn))
+    assert positions >= {0, 1, 2}, "the answer must not always stand in one place"
+
+
+@pytest.mark.parametrize("language", ["de", "zh"])
+def test_no_text_of_a_split_is_in_another_nor_twice(language: str) -> None:
+    train = phrase_passages([language], size=300)
+    seen = {*parallel_phrases(language, "en", size=2000)["source"], *train.questions[language]}
+    for split in ("dev", "test"):
+        held_out = phrase_passages([language], split=split, size=60)
+        texts = [*held_out.questions[language], *held_out.passages[language]]
+        assert len(set(texts)) == len(texts) and not seen & set(texts)
+
+
+def test_passages_of_a_prefix_a_seed_and_a_choice_of_languages() -> None:
+    small, large = (phrase_passages(["de"], split="test", size=size) for size in (5, 20))
+    assert large.passages["de"][:5] == small.passages["de"] and large.ids[:5] == small.ids
+    other = phrase_passages(["de"], split="test", size=5, seed=1)
+    assert not set(other.ids) & set(small.ids) and not set(other.passages["de"]) & set(small.passages["de"])
+    assert phrase_passages(["fr", "de"], split="test", size=5).passages["de"] == small.passages["de"]
 
 
 @pytest.mark.parametrize(
@@ -380,6 +412,9 @@ def test_importing_is_cheap() -> None:
         (lambda: mining_phrases(size=10, gold=-1), "gold must lie between 0 and size: got gold=-1"),
         (lambda: mining_phrases(size=0), "size must be at least 1: got size=0"),
         (lambda: render(GOLDEN["that"][0], "pt"), "language must be one of"),
+        (lambda: phrase_passages(["de"], split="all"), "split must be one of train, dev, test: got 'all'"),
+        (lambda: phrase_passages(["de"], size=0), "size must be at least 1: got size=0"),
+        (lambda: phrase_passages(["ru"]), "language must be one of en, de, fr, es, vi, zh: got 'ru'"),
     ],
 )
 def test_errors_say_what_to_do(call, message: str) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from st_xling.data import load_data_specs, sample_rows
 from st_xling.data.bucc import BuccCorpus, read_bucc_spec, sample_bucc
-from st_xling.data.sample import Sample
-from st_xling.evaluation.english_pairs import load_english_pairs
+from st_xling.data.spec_options import Sample
+from st_xling.evaluation.tatoeba_data import load_english_pairs
 
 ROWS = [(f"Satz {number} „ä“", f"sentence {number}") for number in range(40)]
 FORMS = ("tsv", "tsv.gz", "jsonl", "parquet", "csv", "moses")

@@ -1,20 +1,23 @@
-"""BuccEvaluator: mining and its thresholds by plain loops, keys, signature, card, training, real files."""
+"""BUCC evaluation: against plain loops, from files and the phrasebook; thresholds to publish."""
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from datasets import Dataset
-from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
 from st_xling import __version__
 from st_xling.data import BuccCorpus
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.evaluation import BuccEvaluator, bucc_table, judge_pairs, xsim_by_language
-from st_xling.models.encode_once import encode_once
+from st_xling.evaluation.bucc import publishable_thresholds
+from st_xling.models.view import encode_once
 from tests import reference_mining as reference
 
 
@@ -325,3 +328,109 @@ def test_a_split_does_not_choose_its_own_threshold(tmp_path):
     assert "|threshold:tuned on this gold|" in tuned.signature
     other = BuccEvaluator.from_folder(tmp_path, ["de-en"], split="training", train_split="sample", k=1)
     assert "|threshold:sample|split:training|" in other.signature
+
+
+def test_corpora_of_both_splits() -> None:
+    evaluator = BuccEvaluator.from_phrasebook("phrasebook?size=30&gold=5&seed=2", ["de-en", "zh-vi"])
+    test, dev = (mining_phrases("zh", "vi", split=part, size=30, gold=5, seed=2) for part in ("test", "dev"))
+    assert evaluator.corpora["zh-vi"] == (test.source, test.target, test.gold)
+    assert evaluator.train is not None and evaluator.train["zh-vi"] == (dev.source, dev.target, dev.gold)
+    assert evaluator.data_name == "phrasebook-30x5-seed2" and list(evaluator.corpora) == ["de-en", "zh-vi"]
+
+
+def test_pairs_by_the_languages() -> None:
+    def pairs(spec: str) -> list[str]:
+        return list(BuccEvaluator.from_phrasebook(spec, k=1).corpora)
+
+    assert pairs("phrasebook:fr,zh?size=5&gold=1") == ["fr-en", "zh-en"]
+    assert pairs("phrasebook?size=5&gold=1") == ["de-en", "fr-en", "es-en", "vi-en", "zh-en"]
+
+
+def test_the_signature_says_where_text_and_threshold_come_from() -> None:
+    evaluator = BuccEvaluator.from_phrasebook("phrasebook:de?size=20&gold=4")
+    assert "|threshold:dev|split:test|" in evaluator.signature
+    assert "|data:phrasebook-20x4-seed0@" in evaluator.signature and evaluator.primary_metric == "bucc_f1"
+    given = BuccEvaluator.from_phrasebook("phrasebook:de?size=20&gold=4", threshold=1.06)
+    assert given.train is None and "|threshold:given|" in given.signature
+    assert given.signature != evaluator.signature
+    other = BuccEvaluator.from_phrasebook("phrasebook:de?size=20&gold=4&seed=1")
+    assert other.signature.replace("seed1", "seed0").split("@")[0] == evaluator.signature.split("@")[0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "options", "reason"),
+    [
+        ("phrasebook?size=5&gold=6", {}, "gold must lie between 0 and size"),
+        ("phrasebook?gold=0", {}, "expected gold=100, a number above 0, got 'gold=0'"),
+        ("phrasebook?split=test", {}, "expected the options size, gold, seed, once each, got 'split=test'"),
+        ("phrasebook", {"pairs": ["deen"]}, "expected language pairs such as de-en: got 'deen'"),
+        ("phrasebook", {"pairs": ["de-ru"]}, "language must be one of"),
+        ("phrasebook:de", {"pairs": ["de-en"]}, "expected language pairs once"),
+        ("phrasebook", {"split": "training"}, "split must be one of train, dev, test"),
+        ("phrasebook", {"split": "dev"}, "a threshold must come from text that is not judged by it"),
+    ],
+)
+def test_what_the_phrasebook_refuses(spec: str, options: dict[str, object], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        BuccEvaluator.from_phrasebook(spec, **options)  # type: ignore[arg-type]
+
+
+Corpus = tuple[list[str], list[str], list[tuple[int, int]]]
+
+
+@pytest.fixture(scope="module")
+def model(make_model: Callable[..., Any]) -> SentenceTransformer:
+    return make_model()
+
+
+def mined(split: str) -> Corpus:
+    texts = mining_phrases("de", "en", split=split, size=30, gold=10)
+    return texts.source, texts.target, [tuple(pair) for pair in texts.gold]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["bucc", ""])
+def test_of_a_training_split_or_given(name: str, model: SentenceTransformer) -> None:
+    """With the figures of the split that was judged."""
+    ways: Any = {"k": 3, "margin": "distance", "retrieval": "intersect", "name": name}
+    for source in ({"train": {"de-en": mined("dev")}}, {"threshold": 0.01}):
+        evaluator = BuccEvaluator({"de-en": mined("test")}, **source, **ways)
+        metrics = evaluator(model)
+        found, left_out = publishable_thresholds(evaluator, metrics)
+        assert not left_out and list(found) == ["de-en"]
+        (judged,) = evaluator.scores(model).values()
+        published = found["de-en"].as_dict()
+        assert [published.pop(figure) for figure in ("threshold", "precision", "recall", "f1")] == [
+            *(judged.threshold, judged.precision, judged.recall, judged.f1)
+        ]
+        assert published == {
+            **{key: ways[key] for key in ("k", "margin", "retrieval")},
+            "signature": evaluator.signature,
+        }
+
+
+def test_of_text_that_judges_itself_or_of_cut_vectors(model: SentenceTransformer) -> None:
+    same = BuccEvaluator({"de-en": mined("test")}, train={"de-en": mined("test")})
+    assert publishable_thresholds(same, same(model)) == (
+        {}, {"de-en": "it was tuned on the gold that it was judged by"}
+    )  # fmt: skip
+    cut = BuccEvaluator({"de-en": mined("test")}, train={"de-en": mined("dev")}, truncate_dim=8)
+    assert publishable_thresholds(cut, cut(model)) == (
+        {}, {"de-en": "embeddings were cut to 8 dimensions, which mining does not do"}
+    )  # fmt: skip
+
+
+def test_those_that_mean_nothing_elsewhere(model: SentenceTransformer) -> None:
+    tuned = BuccEvaluator({"de-en": mined("test")}, threshold="tune")
+    assert publishable_thresholds(tuned, tuned(model)) == (
+        {},
+        {"de-en": "it was tuned on the gold that it was judged by"},
+    )
+    corpora = {
+        "de-en": mined("test"),
+        "fr-en": mined("test"),
+        "Deutsch": mined("test"),
+    }
+    given = BuccEvaluator(corpora, threshold={"de-en": float("inf"), "fr-en": 1.0, "Deutsch": 1.0})
+    found, left_out = publishable_thresholds(given, given(model))
+    assert list(found) == ["fr-en"] and left_out["de-en"] == "it is inf"
+    assert left_out["Deutsch"].startswith("a pair must be two language codes")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from st_xling.evaluation import PrecisionEvaluator, nearest, precision_at, retrieval_accuracy, translation_ranks
-from st_xling.models.centre import Centring, centred_model
+from st_xling.models.view import Centring, centred_model
 from tests import reference_mining as reference
 
 PAIRS = {"zh-vi": (["你好。", "谢谢。", "再见。"], ["Xin chào.", "Cảm ơn.", "Tạm biệt."])}

@@ -12,7 +12,7 @@ from datasets import Dataset
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
 from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 
-from st_xling.data.reranking.candidate_pool import CandidatePool, CandidatePools
+from st_xling.data.reranking.pools import CandidatePool, CandidatePools
 from st_xling.evaluation import RerankingEvaluator
 from tests.conftest import PAIRS
 from tests.models.tiny_cross_encoder import tiny_cross_encoder

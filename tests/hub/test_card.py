@@ -25,7 +25,7 @@ from st_xling.hub.card import (
     shown_command,
 )
 from st_xling.hub.markdown import fenced, one_line, paragraphs, plain, span
-from st_xling.mining.thresholds.published import PublishedThreshold, publish_thresholds
+from st_xling.mining.published import PublishedThreshold, publish_thresholds
 from tests.hub.hub_server import Hub
 from tests.hub_cards.golden import recorded
 from tests.processes import run_together

@@ -17,7 +17,7 @@ from st_xling import __version__
 from st_xling.cli import main
 from st_xling.hub import HubError, published_files
 from st_xling.hub.push import check_described, talking_to_hub
-from st_xling.models.companions import names
+from st_xling.models.sidecar import names
 from st_xling.utils import hub_requests
 from tests.hub.clients import Client, environment, run
 from tests.hub.hub_server import LFS_SUFFIXES, READ_TOKEN, TOKEN, Fault, Hub

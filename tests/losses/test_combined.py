@@ -14,7 +14,7 @@ from st_xling.losses import (
     TranslationRankingLoss,
     WordAlignmentLoss,
 )
-from st_xling.losses.combined import Term
+from st_xling.losses.base import Term
 
 
 class Recorder(CrossLingualLoss):

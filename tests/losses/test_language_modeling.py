@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from st_xling.losses import TranslationLanguageModelingLoss
-from st_xling.losses.masking import mask_tokens, word_continuations
+from st_xling.losses.token_inputs import mask_tokens, word_continuations
 from st_xling.models import backbone
 from tests import reference
 

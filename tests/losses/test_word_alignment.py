@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from st_xling.losses import WordAlignmentLoss, word_alignment
-from st_xling.losses.pairs_in_one import join_pairs
+from st_xling.losses.token_inputs import join_pairs
 from st_xling.losses.word_alignment import top_attention
 from st_xling.models import backbone
 from tests import reference

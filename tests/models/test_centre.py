@@ -11,7 +11,7 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from st_xling.models.centre import Centring, centred_model, fit_centring, language_routes, saved_centring
+from st_xling.models.view import Centring, centred_model, fit_centring, language_routes, saved_centring
 
 TEXTS = ["我买了三本旧书。", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂"]
 

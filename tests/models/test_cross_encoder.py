@@ -13,8 +13,7 @@ import torch
 from sentence_transformers import CrossEncoder
 
 from st_xling.models.backbone import token_encoder
-from st_xling.models.cross_encoder import cross_encoder, tiny_cross_encoder
-from st_xling.models.cross_encoder_heads import head_modules, replace_head
+from st_xling.models.cross_encoder import cross_encoder, head_modules, replace_head, tiny_cross_encoder
 from tests.conftest import PAIRS
 
 TEXTS = [text for pair in PAIRS for text in pair]

@@ -17,6 +17,8 @@ import pytest
 from tests.notebooks.outputs import kinds, pictures, printed
 from tests.notebooks.run_notebook import NOTEBOOKS, notebooks, run_notebook
 
+pytestmark = pytest.mark.slow
+
 ORDER = ["01_train", "02_evaluate", "03_mine", "04_rerank", "05_publish"]
 MOST_BYTES = 300_000
 MOST_CELLS = 12  # of code

@@ -4,13 +4,18 @@ Sentences are rendered from meanings, small trees of concepts, and every languag
 agreement, case, classifiers, word order. There is nothing to download, and as much of it as one asks for.
 """
 
-from st_xling.data.phrasebook.corpus import parallel_phrases
+from st_xling.data.phrasebook.corpora import (
+    LANGUAGES,
+    MiningSet,
+    PhrasePassages,
+    mining_phrases,
+    parallel_phrases,
+    phrase_passages,
+    render,
+)
+from st_xling.data.phrasebook.grammar import Phrase, align
 from st_xling.data.phrasebook.meanings import MANY, Clause, Meaning, NounPhrase
-from st_xling.data.phrasebook.mining import MiningSet, mining_phrases
-from st_xling.data.phrasebook.passages import PhrasePassages, phrase_passages
-from st_xling.data.phrasebook.render import LANGUAGES, render
-from st_xling.data.phrasebook.splits import SPLITS, draw_meanings, split_of
-from st_xling.data.phrasebook.surface import Phrase, align
+from st_xling.data.phrasebook.sampler import SPLITS, draw_meanings, split_of
 
 __all__ = [
     "LANGUAGES",

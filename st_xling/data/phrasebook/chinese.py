@@ -1,19 +1,19 @@
 """Chinese: classifiers, 的, aspect, time and place before the verb, reasons and moments before what they explain."""
 
-from st_xling.data.phrasebook.chinese_words import (
-    ADJECTIVES,
-    AT,
-    NOUNS,
-    NUMBERS,
-    OWNERS,
-    PARTICLES,
-    PRONOUNS,
-    TIMES,
-    VERBS,
-)
-from st_xling.data.phrasebook.concepts import COLOURS, FRONTED, KIN, PLACES
-from st_xling.data.phrasebook.meanings import MANY, Clause, Meaning, NounPhrase
-from st_xling.data.phrasebook.surface import Phrase, Word, flatten, tag
+from st_xling.data.phrasebook.grammar import Phrase, Word, first_forms, flatten, load_lexicon, tag
+from st_xling.data.phrasebook.meanings import COLOURS, FRONTED, KIN, MANY, PLACES, Clause, Meaning, NounPhrase
+
+_LEXICON = load_lexicon("zh")
+NOUNS = _LEXICON["noun"]
+ADJECTIVES = _LEXICON["adjective"]
+VERBS = _LEXICON["verb"]
+TIMES = first_forms(_LEXICON["time"])
+PARTICLES = _LEXICON["particle"]
+# After the place where things happen; 里 for those not listed.
+AT = {"market": "上", "beach": "上"}
+NUMBERS = ("", "一", "两", "三", "四", "五", "六", "七", "八", "九")
+PRONOUNS = {"i": "我", "you": "你", "he": "他", "she": "她", "we": "我们", "they": "他们"}
+OWNERS = {"my": "我", "your": "你", "our": "我们"}
 
 _PLACES, _COLOURS = frozenset(PLACES), frozenset(COLOURS)
 
@@ -118,12 +118,8 @@ def clause_words(
         predicate = _quality(clause, slot, question=question)
     else:
         predicate = _action(clause, slot, plain=plain)
-        if (
-            question
-            and clause.tense == "past"
-            and not clause.negated
-            and VERBS[clause.predicate][0] == VERBS[clause.predicate][1]
-        ):
+        forms = VERBS[clause.predicate]
+        if question and clause.tense == "past" and not clause.negated and forms[0] == forms[1]:
             # Stated, the past of an activity shows by its time alone; asked, it wants 了.
             predicate.append(("了", (slot + "tense",)))
     return flatten((time, subject, predicate) if front else (subject, time, predicate))

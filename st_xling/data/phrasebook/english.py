@@ -1,9 +1,16 @@
 """English: do-support, a/an, progressive aspect, place before time."""
 
-from st_xling.data.phrasebook.concepts import FRONTED
-from st_xling.data.phrasebook.english_words import ADJECTIVES, AT, NOUNS, NUMBERS, PRONOUNS, TIMES, VERBS
-from st_xling.data.phrasebook.meanings import Clause, Meaning, NounPhrase
-from st_xling.data.phrasebook.surface import Phrase, Word, flatten, sentence, tag
+from st_xling.data.phrasebook.grammar import Phrase, Word, first_forms, flatten, load_lexicon, sentence, tag
+from st_xling.data.phrasebook.meanings import FRONTED, Clause, Meaning, NounPhrase
+
+_LEXICON = load_lexicon("en")
+NOUNS = _LEXICON["noun"]
+ADJECTIVES = first_forms(_LEXICON["adjective"])
+VERBS = _LEXICON["verb"]
+TIMES = first_forms(_LEXICON["time"])
+AT = first_forms(_LEXICON["at"])
+NUMBERS = ("", "", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+PRONOUNS = {"i": "I", "you": "you", "he": "he", "she": "she", "we": "we", "they": "they"}
 
 _FORMS_OF_BE = {"i": ("am", "was"), "he": ("is", "was"), "she": ("is", "was")}
 _NEGATED = {

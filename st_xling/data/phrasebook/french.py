@@ -1,21 +1,31 @@
 """French: agreement in gender and number, adjectives before or after, elision, contraction, ne … pas."""
 
-from st_xling.data.phrasebook.concepts import FRONTED
-from st_xling.data.phrasebook.french_words import (
-    ADJECTIVES,
-    AT,
-    DETERMINERS,
-    FUTURE,
-    NOUNS,
-    NUMBERS,
-    PREPOSED,
-    PRONOUNS,
-    TIMES,
-    VERBS,
-    WAS,
+from st_xling.data.phrasebook.grammar import (
+    Phrase,
+    Word,
+    comma,
+    first_forms,
+    flatten,
+    load_lexicon,
+    merge,
+    sentence,
+    tag,
 )
-from st_xling.data.phrasebook.meanings import Clause, Meaning, NounPhrase
-from st_xling.data.phrasebook.surface import Phrase, Word, comma, flatten, merge, sentence, tag
+from st_xling.data.phrasebook.meanings import FRONTED, Clause, Meaning, NounPhrase
+
+_LEXICON = load_lexicon("fr")
+NOUNS = _LEXICON["noun"]
+ADJECTIVES = _LEXICON["adjective"]
+VERBS = _LEXICON["verb"]
+TIMES = first_forms(_LEXICON["time"])
+AT = _LEXICON["at"]
+DETERMINERS = _LEXICON["determiner"]
+# Adjectives that stand before their noun.
+PREPOSED = frozenset(("young", "aged", "big", "small", "new", "old", "beautiful"))
+FUTURE = ("ai", "as", "a", "ons", "ont")
+WAS = ("étais", "étais", "était", "étions", "étaient")
+NUMBERS = ("", "", "deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf")
+PRONOUNS = {"i": "je", "you": "tu", "he": "il", "she": "elle", "we": "nous", "they": "ils"}
 
 _VOWELS = frozenset("aeiouyhâàéèêîôûœ")
 _ELIDED = {"le": "l'", "la": "l'", "je": "j'", "ne": "n'", "que": "qu'", "de": "d'"}
@@ -23,7 +33,6 @@ _CONTRACTED = {
     ("à", "le"): "au", ("à", "les"): "aux", ("jusqu'à", "le"): "jusqu'au", ("jusqu'à", "les"): "jusqu'aux",
     ("de", "le"): "du", ("de", "les"): "des",
 }  # fmt: skip
-_PERSONS = {"i": 0, "you": 1, "he": 2, "she": 2, "we": 3, "they": 4}
 
 
 def _fuse(left: str, right: str) -> str | None:
@@ -37,19 +46,15 @@ def _feminine(phrase: NounPhrase) -> bool:
     return phrase.head == "she" or (phrase.head in NOUNS and NOUNS[phrase.head][0] == "f")
 
 
-def _plural(phrase: NounPhrase) -> bool:
-    return phrase.head in ("we", "they") if phrase.head in PRONOUNS else phrase.count != 1
-
-
 def _agreeing(adjective: str, phrase: NounPhrase) -> str:
-    return ADJECTIVES[adjective][_feminine(phrase) + 2 * _plural(phrase)]
+    return ADJECTIVES[adjective][_feminine(phrase) + 2 * phrase.plural]
 
 
 def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
     """Render a noun phrase, e.g. "ce vieil homme", "mes trois chats noirs"."""
     if phrase.head in PRONOUNS:
         return [(PRONOUNS[phrase.head], (slot + "noun",))]
-    plural, feminine = _plural(phrase), _feminine(phrase)
+    plural, feminine = phrase.plural, _feminine(phrase)
     noun = NOUNS[phrase.head][1 + plural]
     before = after = ""
     if phrase.adjective in PREPOSED and phrase.adjective:
@@ -70,13 +75,9 @@ def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
     ))  # fmt: skip
 
 
-def _person(subject: NounPhrase) -> int:
-    return _PERSONS.get(subject.head, 4 if subject.count != 1 else 2)
-
-
 def _verb(clause: Clause, slot: str) -> tuple[list[Word], list[Word]]:
     """The finite verb, and the participle or infinitive with any fixed complement."""
-    tense, verb, name, person = slot + "tense", slot + "verb", clause.predicate, _person(clause.subject)
+    tense, verb, name, person = slot + "tense", slot + "verb", clause.predicate, clause.subject.person
     forms = VERBS[name]
     complement = tag(forms[5], verb) if len(forms) > 5 else []
     if clause.tense == "future":
@@ -87,7 +88,7 @@ def _verb(clause: Clause, slot: str) -> tuple[list[Word], list[Word]]:
         participle, auxiliary = forms[1], "have"
         if forms[2] == "être":
             auxiliary = "be"
-            participle += "e" * _feminine(clause.subject) + "s" * _plural(clause.subject)
+            participle += "e" * _feminine(clause.subject) + "s" * clause.subject.plural
         return [(VERBS[auxiliary][0].split()[person], (tense,))], [(participle, (verb,)), *complement]
     if clause.tense in ("want", "can", "must"):
         return [(VERBS[clause.tense][0].split()[person], (tense,))], [(forms[4], (verb,)), *complement]

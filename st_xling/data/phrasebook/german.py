@@ -1,9 +1,29 @@
 """German: case and gender on determiners and adjectives, the finite verb second, first or last, nicht in its field."""
 
-from st_xling.data.phrasebook.concepts import FRONTED
-from st_xling.data.phrasebook.german_words import ADJECTIVES, AT, NOUNS, NUMBERS, POSSESSIVES, PRONOUNS, TIMES, VERBS
-from st_xling.data.phrasebook.meanings import Clause, Meaning, NounPhrase
-from st_xling.data.phrasebook.surface import Phrase, Word, comma, contractions, flatten, merge, sentence, tag
+from st_xling.data.phrasebook.grammar import (
+    Phrase,
+    Word,
+    comma,
+    contractions,
+    first_forms,
+    flatten,
+    load_lexicon,
+    merge,
+    sentence,
+    tag,
+)
+from st_xling.data.phrasebook.meanings import FRONTED, Clause, Meaning, NounPhrase
+
+_LEXICON = load_lexicon("de")
+NOUNS = _LEXICON["noun"]
+ADJECTIVES = _LEXICON["adjective"]
+VERBS = _LEXICON["verb"]
+TIMES = first_forms(_LEXICON["time"])
+# Where things happen at a place; "in" for those not listed.
+AT = {"market": "auf", "station": "an", "airport": "an", "beach": "an"}
+NUMBERS = ("", "", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun")
+PRONOUNS = {"i": "ich", "you": "du", "he": "er", "she": "sie", "we": "wir", "they": "sie"}
+POSSESSIVES = {"my": "mein", "your": "dein", "our": "unser"}
 
 _CASES = ("nominative", "accusative", "dative")
 _COLUMNS = "mfnp"
@@ -57,7 +77,7 @@ def noun_phrase(phrase: NounPhrase, slot: str, case: str) -> list[Word]:
 
 def _conjugate(verb: str, subject: NounPhrase) -> str:
     forms = VERBS[verb]
-    if subject.head in ("we", "they") or (subject.count != 1 and subject.head not in PRONOUNS):
+    if subject.plural:
         return "sind" if verb == "be" else forms[0]
     return forms[1 if subject.head == "i" else 2 if subject.head == "you" else 3]
 
@@ -66,16 +86,20 @@ def _preterite(verb: str, subject: NounPhrase) -> str:
     form = VERBS[verb][6]
     if subject.head == "you":
         return form + "st"
-    if subject.head in ("we", "they") or (subject.count != 1 and subject.head not in PRONOUNS):
+    if subject.plural:
         return form + ("n" if form.endswith("e") else "en")
     return form
+
+
+def _particle(verb: str) -> str:
+    return VERBS[verb][7] if len(VERBS[verb]) > 7 else ""
 
 
 def _verb(clause: Clause, slot: str, *, narrated: bool) -> tuple[list[Word], list[Word]]:
     """The finite verb and the closing bracket: particle, participle or infinitive."""
     tense, verb, name = slot + "tense", slot + "verb", clause.predicate
     infinitive, participle = VERBS[name][0], VERBS[name][4]
-    particle = VERBS[name][7] if len(VERBS[name]) > 7 else ""
+    particle = _particle(name)
     if clause.tense == "past" and (narrated or name == "be"):
         return [(_preterite(name, clause.subject), (verb, tense))], tag(particle, verb)
     if clause.tense == "past":
@@ -95,10 +119,8 @@ def _place(clause: Clause, slot: str) -> list[Word]:
         preposition = "zu"
     else:
         preposition = AT.get(clause.place.head, "in")
-    phrase = tag(preposition, slot + "place.case") + noun_phrase(clause.place, slot + "place.", "dative")
-    if clause.predicate == "walk":
-        return tag("zu Fuß", slot + "verb") + phrase
-    return phrase
+    on_foot = tag("zu Fuß" if clause.predicate == "walk" else "", slot + "verb")
+    return on_foot + tag(preposition, slot + "place.case") + noun_phrase(clause.place, slot + "place.", "dative")
 
 
 def _middle(clause: Clause, slot: str, *, timed: bool) -> list[Word]:
@@ -112,9 +134,8 @@ def _middle(clause: Clause, slot: str, *, timed: bool) -> list[Word]:
     negation = tag("nicht" if clause.negated else "", slot + "negation")
     quality: list[Word] = []
     if clause.quality:
-        quality = tag("sehr" if clause.very else "", slot + "very") + tag(
-            ADJECTIVES[clause.quality][0], slot + "quality"
-        )
+        quality = tag("sehr" if clause.very else "", slot + "very")
+        quality += tag(ADJECTIVES[clause.quality][0], slot + "quality")
     # What is new comes late: an indefinite object follows the place, a definite one precedes it.
     known = clause.negated or clause.object is None or clause.object.determiner != "a"
     place = _place(clause, slot)
@@ -140,7 +161,9 @@ def clause_words(clause: Clause, slot: str, *, order: str = "second", narrated: 
     front = order == "second" and clause.time in FRONTED
     middle = _middle(clause, slot, timed=not front)
     if order == "last":
-        if (bracket and clause.tense != "past" and bracket[0][0] == _particle(clause)) or (bracket and narrated):
+        # A separated particle joins its verb again: "anruft", "aufmachte".
+        particle = _particle(clause.predicate)
+        if bracket and (narrated or (clause.tense != "past" and bracket[0][0] == particle)):
             bracket, finite = [], [(bracket[0][0] + finite[0][0], finite[0][1])]
         return flatten((subject, middle, bracket, finite))
     if order == "first":
@@ -148,10 +171,6 @@ def clause_words(clause: Clause, slot: str, *, order: str = "second", narrated: 
     if front and clause.time:
         return flatten((tag(TIMES[clause.time], slot + "time"), finite, subject, middle, bracket))
     return flatten((subject, finite, middle, bracket))
-
-
-def _particle(clause: Clause) -> str:
-    return VERBS[clause.predicate][7] if len(VERBS[clause.predicate]) > 7 else ""
 
 
 _LINKS = {"that": "dass", "because": "weil", "when": "als"}

@@ -1,9 +1,75 @@
-"""What a sentence says, before any language: small frozen trees of concepts."""
+"""What a sentence says, before any language: small frozen trees of concepts, and the inventory they are built from.
+
+Selection is listed, not guessed: a noun names its adjectives, a verb its subjects and objects, a tense its times, so
+that people read letters and dogs do not. The tests hold every lexicon against this inventory.
+"""
 
 from dataclasses import dataclass
 
+from st_xling.data.phrasebook.grammar import read_table
+
 #: Count of a plural without a numeral ("the cats").
 MANY = 0
+
+PRONOUNS = ("i", "you", "he", "she", "we", "they")
+POSSESSORS = ("my", "your", "our")
+_PERSONS = {"i": 0, "you": 1, "he": 2, "she": 2, "we": 3, "they": 4}
+
+
+@dataclass(frozen=True)
+class Verb:
+    """How a verb combines.
+
+    Args:
+        frame: ``transitive``, ``ditransitive``, ``motion``, ``activity``, ``report``, ``be`` or ``exist``.
+        tenses: The tenses in which it sounds natural.
+        subjects: Nouns that may do it; people also bring the pronouns.
+        objects: Nouns it may be done to.
+        places: Where it may happen. An activity with places has no end of its own, so that its past wants a time
+            and a place around it.
+    """
+
+    frame: str
+    tenses: tuple[str, ...]
+    subjects: tuple[str, ...]
+    objects: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+
+
+_GROUPS: dict[str, tuple[str, ...]] = {}
+QUALITIES: dict[str, tuple[str, ...]] = {}  # noun -> the adjectives it takes
+TIMES_OF: dict[str, tuple[str, ...]] = {}  # tense -> the times it takes
+VERBS: dict[str, Verb] = {}
+
+
+def _members(text: str) -> tuple[str, ...]:
+    """The words of a cell; a word in capitals is a group."""
+    return tuple(member for word in text.split() for member in (_GROUPS.get(word) or (word,)))
+
+
+for _part, _name, *_cells in read_table("inventory"):
+    if _part == "group":
+        _GROUPS[_name] = _members(_cells[0])
+    elif _part == "noun":
+        QUALITIES |= dict.fromkeys(_name.split(), _members(_cells[0]))
+        _GROUPS["NOUNS"] = tuple(QUALITIES)
+    elif _part == "time":
+        TIMES_OF[_name] = _members(_cells[0])
+    else:
+        VERBS[_name] = Verb(_cells[0], *map(_members, _cells[1:]))
+
+NOUNS, KIN, PEOPLE, PLACES = (_GROUPS[name] for name in ("NOUNS", "KIN", "PEOPLE", "PLACES"))
+MODALS = _GROUPS["MODALS"]
+UNOWNED, FRONTED = frozenset(_GROUPS["UNOWNED"]), frozenset(_GROUPS["FRONTED"])
+MOMENTS = _GROUPS["MOMENTS"]
+STATES = (*_GROUPS["STATES"], "clean", "dirty", "hot", "cold")
+COLOURS = (*_GROUPS["COLOURS"], "brown")
+ADJECTIVES = tuple(dict.fromkeys(adjective for adjectives in QUALITIES.values() for adjective in adjectives))
+TIMES = tuple(dict.fromkeys(time for times in TIMES_OF.values() for time in times))
+VERBS_OF = {
+    frame: tuple(name for name, verb in VERBS.items() if verb.frame == frame)
+    for frame in dict.fromkeys(verb.frame for verb in VERBS.values())
+}
 
 
 @dataclass(frozen=True)
@@ -11,17 +77,27 @@ class NounPhrase:
     """A person, animal, thing or place.
 
     Args:
-        head: A noun of :data:`~.concepts.NOUNS`, or a pronoun of :data:`~.concepts.PRONOUNS`.
+        head: A noun of :data:`NOUNS`, or a pronoun of :data:`PRONOUNS`.
         determiner: ``the``, ``this``, ``a``, ``my``, ``your`` or ``our``. Ignored for pronouns. With a count above one,
             ``a`` is the bare numeral ("three cats").
         count: 1, a numeral from 2 to 9, or :data:`MANY`.
-        adjective: An adjective of :data:`~.concepts.ADJECTIVES`, or None.
+        adjective: An adjective of :data:`ADJECTIVES`, or None.
     """
 
     head: str
     determiner: str = "the"
     count: int = 1
     adjective: str | None = None
+
+    @property
+    def plural(self) -> bool:
+        """Whether the verb, or an adjective said of it, takes a plural."""
+        return self.head in ("we", "they") if self.head in PRONOUNS else self.count != 1
+
+    @property
+    def person(self) -> int:
+        """Place among the forms of a Romance verb: 0 for "I", then "you", "he" or "she", "we" and "they"."""
+        return _PERSONS.get(self.head, 4 if self.plural else 2)
 
     @property
     def key(self) -> str:
@@ -35,13 +111,13 @@ class Clause:
 
     Args:
         subject: Who. For ``exist``, what there is.
-        predicate: A verb of :data:`~.concepts.VERBS`; for ``be``, see ``quality``.
+        predicate: A verb of :data:`VERBS`; for ``be``, see ``quality``.
         tense: ``past``, ``progressive``, ``habitual``, ``future``, or a modal, ``want``, ``can`` or ``must``; for
             ``be``, ``past``, ``present`` or ``future``; for ``exist`` and the verbs of saying, ``present``.
         object: What is acted upon.
         recipient: To whom.
         place: Where, where to, or where from; the verb decides.
-        time: A time of :data:`~.concepts.TIMES`.
+        time: A time of :data:`TIMES`.
         quality: The adjective said of the subject, with ``be``.
         very: Whether the quality is intensified.
         negated: Whether the clause is denied.

@@ -1,14 +1,18 @@
-"""Random meanings that a speaker could want to say, in a grammar that six languages share.
+"""Random meanings that a speaker could want to say, in a grammar that six languages share, dealt to three splits.
 
 The restrictions here are the ones that keep every rendering both natural and distinct: Chinese wants definite subjects
 unless it opens with 有, denied clauses take definite objects, an adjective in the past needs a time to show it.
 """
 
+from hashlib import blake2b
 from random import Random
 
-from st_xling.data.phrasebook.concepts import (
+from st_xling.data.phrasebook.meanings import (
     COLOURS,
     KIN,
+    MANY,
+    MODALS,
+    MOMENTS,
     PEOPLE,
     PLACES,
     POSSESSORS,
@@ -17,30 +21,19 @@ from st_xling.data.phrasebook.concepts import (
     STATES,
     TIMES_OF,
     UNOWNED,
+    VERBS,
+    VERBS_OF,
+    Clause,
+    Meaning,
+    NounPhrase,
 )
-from st_xling.data.phrasebook.meanings import MANY, Clause, Meaning, NounPhrase
-from st_xling.data.phrasebook.verbs import MODALS, VERBS, VERBS_OF
+
+SPLITS = ("train", "dev", "test")
 
 _KIN, _PLACES, _PEOPLE = frozenset(KIN), frozenset(PLACES), frozenset((*PEOPLE, *KIN))
 _COPULAR = tuple(noun for noun in QUALITIES if noun not in KIN)
 # Verbs grouped by frame, drawn in proportion to how much they combine.
 _ACTIONS = (*VERBS_OF["transitive"], *VERBS_OF["ditransitive"] * 2, *VERBS_OF["motion"] * 2, *VERBS_OF["activity"])
-# What may stand in a clause with "when": single events.
-_MOMENTS = (
-    "find",
-    "lose",
-    "see",
-    "open",
-    "close",
-    "give",
-    "come_back",
-    "run",
-    "laugh",
-    "cry",
-    "arrive",
-    "buy",
-    "greet",
-)
 _EVENTS = tuple(verb for verb in _ACTIONS if "past" in VERBS[verb].tenses)
 
 
@@ -133,7 +126,7 @@ def _action(
         recipient = _definite(rng, rng.choice([n for n in (*PEOPLE, *KIN) if n != subject.head]), adjective=0.1)
     elif verb.frame == "motion":
         place = _definite(rng, rng.choice(PLACES), adjective=adjective, plural=False)
-    elif verb.atelic and not negated:
+    elif verb.places and not negated:
         place = _definite(rng, rng.choice(verb.places), adjective=adjective / 2, plural=False)
     if target and verb.places and not (negated or short) and rng.random() < 0.25:
         place = _definite(rng, rng.choice(verb.places), adjective=0.1, plural=False)
@@ -182,7 +175,7 @@ def _reason(rng: Random, tense: str) -> Clause:
             state = _state(rng, tense="past" if tense == "past" else "present", timed=False)
             if state.quality in STATES:
                 return state
-    return _action(rng, verbs=_MOMENTS, tense="past", timed=False, short=True)
+    return _action(rng, verbs=MOMENTS, tense="past", timed=False, short=True)
 
 
 def _past_event(rng: Random, verbs: tuple[str, ...], negation: float) -> Clause:
@@ -224,7 +217,7 @@ def draw_meaning(rng: Random) -> Meaning:
         return Meaning(main, link="because", other=_reason(rng, main.tense))
     if kind < 0.95:
         main = _past_event(rng, _EVENTS, 0.15)
-        return Meaning(main, link="when", other=_past_event(rng, _MOMENTS, 0.0))
+        return Meaning(main, link="when", other=_past_event(rng, MOMENTS, 0.0))
     return Meaning(_existence(rng))
 
 
@@ -236,3 +229,59 @@ def draw_question(rng: Random) -> Meaning:
     """
     asked = _action(rng, negation=0.0) if rng.random() < 0.7 else _state(rng, asked=True)
     return Meaning(asked, question=True)
+
+
+def split_of(meaning: Meaning) -> str:
+    """The split of a meaning: 80 % train, 10 % dev, 10 % test, by a hash of the meaning alone, never by the seed.
+
+    Args:
+        meaning: Any meaning.
+    Returns:
+        One of :data:`SPLITS`; the same in every process, whatever the seed it was drawn with.
+    """
+    return _split_of_key(meaning.key)
+
+
+def _split_of_key(key: str) -> str:
+    tenth = int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big") % 10
+    return "train" if tenth < 8 else "dev" if tenth == 8 else "test"
+
+
+def check_size(size: int) -> None:
+    """Raise a ``ValueError`` if ``size`` is below 1."""
+    if size < 1:
+        raise ValueError(f"size must be at least 1: got size={size}; ask for one sentence or more.")
+
+
+def check_split(split: str) -> None:
+    """Raise a ``ValueError`` unless ``split`` is one of :data:`SPLITS`."""
+    if split not in SPLITS:
+        raise ValueError(f"split must be one of {', '.join(SPLITS)}: got {split!r}; choose one of them.")
+
+
+def draw_meanings(split: str = "train", size: int = 1000, seed: int = 0, *, distinct: bool = True) -> list[Meaning]:
+    """Draw meanings of one split.
+
+    Args:
+        split: ``train``, ``dev`` or ``test``.
+        size: How many; a smaller draw with the same seed is a prefix of a larger one.
+        seed: Any integer.
+        distinct: Whether no meaning may come twice.
+    Returns:
+        The meanings, in the order drawn.
+    Raises:
+        ValueError: If the split is unknown or ``size`` is below 1.
+    """
+    check_split(split)
+    check_size(size)
+    rng = Random(f"phrasebook:{split}:{seed}")
+    seen: set[str] = set()
+    meanings: list[Meaning] = []
+    while len(meanings) < size:
+        meaning = draw_meaning(rng)
+        key = meaning.key
+        if _split_of_key(key) == split and key not in seen:
+            meanings.append(meaning)
+            if distinct:
+                seen.add(key)
+    return meanings

@@ -1,22 +1,32 @@
 """Spanish: agreement, dropped pronouns, personal a, al and del, ser and estar, the doubled dative le or les."""
 
-from st_xling.data.phrasebook.concepts import FRONTED, KIN, PEOPLE
-from st_xling.data.phrasebook.meanings import Clause, Meaning, NounPhrase
-from st_xling.data.phrasebook.spanish_words import (
-    ADJECTIVES,
-    DETERMINERS,
-    FUTURE,
-    NOUNS,
-    NUMBERS,
-    PAST,
-    PRONOUNS,
-    TIMES,
-    UP_TO,
-    VERBS,
+from st_xling.data.phrasebook.grammar import (
+    Phrase,
+    Word,
+    contractions,
+    first_forms,
+    flatten,
+    load_lexicon,
+    merge,
+    sentence,
+    tag,
 )
-from st_xling.data.phrasebook.surface import Phrase, Word, contractions, flatten, merge, sentence, tag
+from st_xling.data.phrasebook.meanings import FRONTED, KIN, PEOPLE, Clause, Meaning, NounPhrase
 
-_PERSONS = {"i": 0, "you": 1, "he": 2, "she": 2, "we": 3, "they": 4}
+_LEXICON = load_lexicon("es")
+NOUNS = _LEXICON["noun"]
+ADJECTIVES = _LEXICON["adjective"]
+VERBS = _LEXICON["verb"]
+TIMES = first_forms(_LEXICON["time"])
+DETERMINERS = _LEXICON["determiner"]
+PAST = first_forms(_LEXICON["past"])
+FUTURE = ("é", "ás", "á", "emos", "án")
+# Verbs whose goal is "hasta" rather than "a".
+UP_TO = frozenset(("walk", "drive", "run"))
+NUMBERS = ("", "", "dos", "tres", "cuatro", "cinco", "seis", "siete", "ocho", "nueve")
+# The verb says the other persons; "he" and "she" need saying.
+PRONOUNS = {"i": "", "you": "", "he": "él", "she": "ella", "we": "", "they": "ellos"}
+
 _PEOPLE = frozenset((*PEOPLE, *KIN))
 _AL_DEL = contractions({("a", "el"): "al", ("de", "el"): "del"})
 
@@ -25,23 +35,19 @@ def _feminine(phrase: NounPhrase) -> bool:
     return phrase.head == "she" or (phrase.head in NOUNS and NOUNS[phrase.head][0] == "f")
 
 
-def _plural(phrase: NounPhrase) -> bool:
-    return phrase.head in ("we", "they") if phrase.head in PRONOUNS else phrase.count != 1
-
-
 def _agreeing(adjective: str, phrase: NounPhrase) -> str:
-    return ADJECTIVES[adjective][_feminine(phrase) + 2 * _plural(phrase)]
+    return ADJECTIVES[adjective][_feminine(phrase) + 2 * phrase.plural]
 
 
 def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
     """Render a noun phrase, e.g. "estos tres libros viejos"; dropped pronouns are empty."""
     if phrase.head in PRONOUNS:
         return tag(PRONOUNS[phrase.head], slot + "noun")
-    determiner = DETERMINERS[phrase.determiner][_feminine(phrase) + 2 * _plural(phrase)]
+    determiner = DETERMINERS[phrase.determiner][_feminine(phrase) + 2 * phrase.plural]
     return flatten((
         tag(determiner, slot + ("count" if phrase.determiner == "a" else "determiner")),
         tag(NUMBERS[phrase.count], slot + "count"),
-        tag(NOUNS[phrase.head][1 + _plural(phrase)], slot + "noun"),
+        tag(NOUNS[phrase.head][1 + phrase.plural], slot + "noun"),
         tag(_agreeing(phrase.adjective, phrase) if phrase.adjective else "", slot + "adjective"),
     ))  # fmt: skip
 
@@ -49,7 +55,7 @@ def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
 def _verb(clause: Clause, slot: str) -> list[Word]:
     """The verb group; with a dropped subject its finite word says the subject too."""
     subject, name = clause.subject, clause.predicate
-    person = _PERSONS.get(subject.head, 4 if subject.count != 1 else 2)
+    person = subject.person
     finite: tuple[str, ...] = (slot + "tense",)
     if subject.head in PRONOUNS and not PRONOUNS[subject.head]:
         finite = (slot + "tense", slot + "subject.noun")
@@ -98,7 +104,7 @@ def clause_words(clause: Clause, slot: str, *, fronting: bool = True) -> list[Wo
         rest += tag("a" if personal else "", slot + "object.case")
         rest += noun_phrase(clause.object, slot + "object.")
     if clause.recipient:
-        before += tag("les" if _plural(clause.recipient) else "le", slot + "recipient.case")
+        before += tag("les" if clause.recipient.plural else "le", slot + "recipient.case")
         rest += tag("a", slot + "recipient.case") + noun_phrase(clause.recipient, slot + "recipient.")
     rest += _place(clause, slot)
     return flatten((time if front else [], subject, before, _verb(clause, slot), rest, [] if front else time))

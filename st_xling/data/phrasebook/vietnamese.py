@@ -1,18 +1,17 @@
 """Vietnamese: classifiers, adjectives and demonstratives after the noun, tense in particles before the verb."""
 
-from st_xling.data.phrasebook.concepts import FRONTED, KIN, PLACES
-from st_xling.data.phrasebook.meanings import MANY, Clause, Meaning, NounPhrase
-from st_xling.data.phrasebook.surface import Phrase, Word, flatten, sentence, tag
-from st_xling.data.phrasebook.vietnamese_words import (
-    ADJECTIVES,
-    NOUNS,
-    NUMBERS,
-    OWNERS,
-    PARTICLES,
-    PRONOUNS,
-    TIMES,
-    VERBS,
-)
+from st_xling.data.phrasebook.grammar import Phrase, Word, first_forms, flatten, load_lexicon, sentence, tag
+from st_xling.data.phrasebook.meanings import FRONTED, KIN, MANY, PLACES, Clause, Meaning, NounPhrase
+
+_LEXICON = load_lexicon("vi")
+NOUNS = _LEXICON["noun"]
+ADJECTIVES = _LEXICON["adjective"]
+VERBS = first_forms(_LEXICON["verb"])
+TIMES = first_forms(_LEXICON["time"])
+PARTICLES = _LEXICON["particle"]
+NUMBERS = ("", "một", "hai", "ba", "bốn", "năm", "sáu", "bảy", "tám", "chín")
+PRONOUNS = {"i": "tôi", "you": "bạn", "he": "anh ấy", "she": "cô ấy", "we": "chúng tôi", "they": "họ"}
+OWNERS = {"my": "tôi", "your": "bạn", "our": "chúng tôi"}
 
 _PLACES = frozenset(PLACES)
 
@@ -48,11 +47,8 @@ def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
 def _particles(clause: Clause, slot: str) -> list[Word]:
     if not clause.negated:
         return tag(PARTICLES[clause.tense][0], slot + "tense")
-    negation = (slot + "negation",)
-    words: list[Word] = []
-    for piece in PARTICLES[clause.tense][1].split():
-        words.append((piece, negation if piece == "không" else (slot + "tense",)))
-    return words
+    pieces = PARTICLES[clause.tense][1].split()
+    return [(piece, (slot + ("negation" if piece == "không" else "tense"),)) for piece in pieces]
 
 
 def _predicate(clause: Clause, slot: str, *, plain: bool) -> list[Word]:

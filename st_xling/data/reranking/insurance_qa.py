@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.data.faults import FaultLog
-from st_xling.data.lines import read_bytes, read_lines
-from st_xling.data.reranking.aligned import AlignedPairs, known_languages
-from st_xling.data.reranking.candidate_pool import CandidatePools
-from st_xling.data.reranking.candidate_pools import candidate_pools
+from st_xling.data.faults import FaultLog, read_lines
+from st_xling.data.reranking.pairs import AlignedPairs
+from st_xling.data.reranking.pools import CandidatePools, candidate_pools
+from st_xling.utils.text import read_bytes
 
 PARTS = {"train": "train", "dev": "valid", "test": "test"}
 """Our name of a split → that of its file."""
@@ -92,19 +91,11 @@ class PooledQuestions:
             [label for _, _, label in rows],
         )
 
-    def pools(
-        self,
-        *,
-        query_languages: Iterable[str] | None = None,
-        passage_languages: Iterable[str] | None = None,
-        **options: Any,
-    ) -> CandidatePools:
-        """Pools to test on; arguments as of ``QuestionAnswering.pools``."""
-        asked = known_languages(query_languages or self.languages, self.languages)
-        shown = known_languages(passage_languages or self.languages, self.languages)
+    def pools(self, **options: Any) -> CandidatePools:
+        """Pools to test on; options as of :meth:`QuestionAnswering.pools`."""
         return candidate_pools(
-            {code: self.queries[code] for code in asked},
-            {code: self.passages[code] for code in shown},
+            self.queries,
+            self.passages,
             self.relevant,
             candidates=self.candidates,
             query_ids=self.query_ids,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from st_xling.data.leak_key import text_hashes
-from st_xling.data.reranking.aligned import AlignedPairs
-from st_xling.data.reranking.draw_apart import draw_apart, group_numbers
-from st_xling.data.reranking.same_text import joined_classes
+from st_xling.data.reranking.pairs import AlignedPairs, joined_classes
+
+logger = logging.getLogger(__name__)
+
+_ROUNDS = 50  # of draws, before the rows that still lack items are filled one by one
 
 
 def draw_negatives(
@@ -34,7 +37,7 @@ def draw_negatives(
         hard_negatives: How many of them come from the positive's own group (an article, say), as far as it has them.
         groups: Group of each row; with ``hard_negatives``. *Shape:* ``(pairs,)``
         symmetric: Query and passage are of one kind, as in paraphrase identification: whoever is a paraphrase of a
-            paraphrase, on whichever side, counts as the same.
+            paraphrase, as query or as passage, counts as the same.
         seed: Of the draw.
     Returns:
         Row numbers, in the order of the rows of label 1. *Shape:* ``(positives, negatives_per_positive)``
@@ -43,28 +46,29 @@ def draw_negatives(
     """
     if negatives_per_positive < 0:
         raise ValueError(f"negatives_per_positive must be 0 or more: got {negatives_per_positive}.")
+    if hard_negatives and (groups is None or len(groups) != len(pairs)):
+        raise ValueError(
+            f"hard negatives need the group of each of the {len(pairs)} pairs: got "
+            f"{'none' if groups is None else len(groups)}; pass groups, or hard_negatives=0."
+        )
     positives = np.flatnonzero(np.asarray(pairs.labels, bool))
     queries, passages, forbidden = _classes(pairs, positives, symmetric)
     items, first_rows, numbers = np.unique(passages, return_index=True, return_inverse=True)
     numbers = numbers.reshape(len(pairs))
-    places = np.minimum(np.searchsorted(items, forbidden[:, 1]), max(0, len(items) - 1))
-    known = items[places] == forbidden[:, 1] if len(items) else np.zeros(len(forbidden), bool)
-    of_items = None
-    if hard_negatives:
-        if groups is None or len(groups) != len(pairs):
-            raise ValueError(
-                f"hard negatives need the group of each of the {len(pairs)} pairs: got "
-                f"{'none' if groups is None else len(groups)}; pass groups, or hard_negatives=0."
-            )
-        of_items = group_numbers([groups[row] for row in first_rows.tolist()])
+    places, known = _find(items, forbidden[:, 1])
+    item_groups = None
+    if hard_negatives and groups is not None:
+        seen: dict[Hashable, int] = {}
+        of_items = [groups[row] for row in first_rows.tolist()]
+        item_groups = np.array([seen.setdefault(group, len(seen)) for group in of_items], np.int64)
     drawn = draw_apart(
         queries[positives],
         np.stack([forbidden[known, 0], places[known]], axis=1),
         len(items),
         each=negatives_per_positive,
         hard=hard_negatives,
-        groups=of_items,
-        own_groups=None if of_items is None else of_items[numbers[positives]],
+        groups=item_groups,
+        own_groups=None if item_groups is None else item_groups[numbers[positives]],
         seed=seed,
     )
     return first_rows[drawn]
@@ -76,35 +80,135 @@ def with_negatives(pairs: AlignedPairs, **options: Any) -> AlignedPairs:
     Args, Raises: as :func:`draw_negatives`.
     """
     drawn = draw_negatives(pairs, **options)
-    asked = np.repeat(np.flatnonzero(np.asarray(pairs.labels, bool)), drawn.shape[1]).tolist()
-    shown = drawn.ravel().tolist()
+    of_queries = np.repeat(np.flatnonzero(np.asarray(pairs.labels, bool)), drawn.shape[1]).tolist()
+    of_passages = drawn.ravel().tolist()
     return AlignedPairs(
-        {code: [*texts, *(texts[row] for row in asked)] for code, texts in pairs.queries.items()},
-        {code: [*texts, *(texts[row] for row in shown)] for code, texts in pairs.passages.items()},
-        [*pairs.labels, *[0] * len(shown)],
+        {code: [*texts, *(texts[row] for row in of_queries)] for code, texts in pairs.queries.items()},
+        {code: [*texts, *(texts[row] for row in of_passages)] for code, texts in pairs.passages.items()},
+        [*pairs.labels, *[0] * len(of_passages)],
     )
 
 
 def _classes(pairs: AlignedPairs, positives: np.ndarray, symmetric: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A class for each query and each passage, and which query must not meet which passage, in classes."""
-    hashed: dict[int, np.ndarray] = {}  # by identity: the two sides of parallel text are the same lists
+    hashed: dict[int, np.ndarray] = {}  # by identity: queries and passages of parallel text are the same lists
     for column in (*pairs.queries.values(), *pairs.passages.values()):
         if id(column) not in hashed:
             hashed[id(column)] = text_hashes(column)
-    sides = [(hashed[id(pairs.queries[code])], hashed[id(pairs.passages[code])]) for code in pairs.languages]
+    hashes = [(hashed[id(pairs.queries[code])], hashed[id(pairs.passages[code])]) for code in pairs.languages]
     rows = len(pairs)
     if symmetric:
+        # Queries above passages, and one more column that joins the two of each positive.
         partner = np.arange(2 * rows, dtype=np.uint64)
         partner[rows + positives] = positives
-        both = joined_classes([*(np.concatenate(side) for side in sides), partner])
+        both = joined_classes([*(np.concatenate(columns) for columns in hashes), partner])
         queries, passages = both[:rows], both[rows:]
         return queries, passages, np.stack([queries, queries], axis=1)
-    queries = joined_classes([query for query, _ in sides])
-    passages = joined_classes([passage for _, passage in sides])
+    queries = joined_classes([query for query, _ in hashes])
+    passages = joined_classes([passage for _, passage in hashes])
     forbidden = [np.stack([queries[positives], passages[positives]], axis=1)]
-    for query, passage in sides:
+    for query, passage in hashes:  # passages that repeat the query
         texts, first = np.unique(passage, return_index=True)
-        places = np.minimum(np.searchsorted(texts, query), max(0, len(texts) - 1))
-        echo = np.flatnonzero(texts[places] == query) if rows else np.zeros(0, np.int64)
-        forbidden.append(np.stack([queries[echo], passages[first[places[echo]]]], axis=1))
+        places, known = _find(texts, query)
+        forbidden.append(np.stack([queries[known], passages[first[places[known]]]], axis=1))
     return queries, passages, np.concatenate(forbidden)
+
+
+def draw_apart(
+    askers: np.ndarray,
+    forbidden: np.ndarray,
+    items: int,
+    *,
+    each: int,
+    hard: int = 0,
+    groups: np.ndarray | None = None,
+    own_groups: np.ndarray | None = None,
+    seed: int = 0,
+) -> np.ndarray:
+    """``each`` different items for every row, uniformly among those that its asker does not forbid.
+
+    Work and memory grow with rows x each: faulty draws alone are drawn again.
+
+    Args:
+        askers: Who asks in each row, a number from 0. *Shape:* ``(rows,)``
+        forbidden: Asker and item that must not meet. *Shape:* ``(forbidden, 2)``
+        items: How many there are; they are 0, 1, …
+        each: Items a row.
+        hard: How many of them come from the row's own group, as far as it has so many.
+        groups: Group of each item, numbers from 0; only with ``hard``. *Shape:* ``(items,)``
+        own_groups: Group of each row, one that has items. *Shape:* ``(rows,)``
+        seed: Of the draw.
+    Returns:
+        Items, the hard ones first. *Shape:* ``(rows, each)``
+    Raises:
+        ValueError: Some row has fewer than ``each`` items left.
+    """
+    if not 0 <= hard <= each:
+        raise ValueError(f"hard negatives must be among the {each} of each positive: got {hard}; lower it.")
+    rng = np.random.default_rng(seed)
+    # An asker and an item as one number; sorted, so that pairs can be looked up.
+    met = np.unique(forbidden[:, 0] * items + forbidden[:, 1])
+    allowed = items - np.bincount(met // items if items else met, minlength=int(askers.max(initial=-1)) + 1)[askers]
+    short = np.flatnonzero(allowed < each)
+    if len(short):
+        raise ValueError(
+            f"cannot draw {each} negatives for each positive: {len(short)} of {len(askers)} have fewer passages that "
+            f"are neither relevant nor a translation or duplicate of a relevant one, the fewest {allowed.min()}; "
+            "lower negatives_per_positive, or add pairs."
+        )
+    drawn = np.full((len(askers), each), -1, np.int64)
+
+    def fill(wanted: np.ndarray, order: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+        """Put items of ``order[low:high]``, one slice a row, where they are wanted."""
+        wanted = wanted.copy()
+        rows = np.flatnonzero(wanted.any(1))
+        for _ in range(_ROUNDS):
+            if not len(rows):
+                return
+            blank = wanted[rows]
+            tried = order[rng.integers(low[rows, None], high[rows, None], size=blank.shape)]
+            tried = np.where(blank, tried, drawn[rows])
+            refused = blank & (_find(met, askers[rows, None] * items + tried)[1] | _repeated(tried, blank))
+            drawn[rows] = np.where(refused, -1, tried)
+            wanted[rows] = refused
+            rows = rows[refused.any(1)]
+        # Rows that forbid nearly everything: what is left is listed.
+        for row in rows.tolist():
+            members = order[low[row] : high[row]]
+            free = ~_find(met, askers[row] * items + members)[1] & ~np.isin(members, drawn[row])
+            drawn[row, wanted[row]] = rng.permutation(members[free])[: wanted[row].sum()]
+
+    if hard and groups is not None and own_groups is not None:
+        order, sizes = np.argsort(groups, kind="stable"), np.bincount(groups)
+        high = np.cumsum(sizes)[own_groups]
+        low = high - sizes[own_groups]
+        # Items of the own group that the asker forbids are not near enough to be drawn.
+        codes, counts = np.unique(met // items * len(sizes) + groups[met % items], return_counts=True)
+        places, known = _find(codes, askers * len(sizes) + own_groups)
+        near = high - low
+        near[known] -= counts[places[known]]
+        if (near < hard).any():
+            logger.warning(
+                "%s of %s positives have fewer than %d hard negatives in their group: the rest comes from elsewhere",
+                f"{(near < hard).sum():,}", f"{len(near):,}", hard,
+            )  # fmt: skip
+        fill(np.arange(each) < np.minimum(near, hard)[:, None], order, low, high)
+    fill(drawn < 0, np.arange(items), np.zeros(len(askers), np.int64), np.full(len(askers), items))
+    return drawn
+
+
+def _find(ordered: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each value stands among the ordered ones, and whether it does. *Shape:* as ``values``, both"""
+    if not len(ordered):
+        return np.zeros(values.shape, np.int64), np.zeros(values.shape, bool)
+    places = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    return places, ordered[places] == values
+
+
+def _repeated(values: np.ndarray, blank: np.ndarray) -> np.ndarray:
+    """True where a new value is one that the row has already, or has twice now. *Shape:* ``(rows, each)``"""
+    order = np.argsort(values * 2 + blank, axis=1, kind="stable")  # what was drawn before comes before what is new
+    ordered = np.take_along_axis(values, order, 1)
+    again = np.zeros(values.shape, bool)
+    np.put_along_axis(again, order[:, 1:], ordered[:, 1:] == ordered[:, :-1], 1)
+    return again

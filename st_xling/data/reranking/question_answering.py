@@ -1,27 +1,130 @@
-"""Question answering in several languages as re-ranking: every paragraph a candidate for every question."""
+"""Question answering in several languages as re-ranking: files in SQuAD's form, and the phrasebook's questions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from st_xling.data.reranking.aligned import AlignedPairs, known_languages
-from st_xling.data.reranking.by_article import ByArticle
-from st_xling.data.reranking.candidate_pool import CandidatePools
-from st_xling.data.reranking.candidate_pools import candidate_pools
-from st_xling.data.reranking.draw_apart import draw_apart
-from st_xling.data.reranking.same_text import same_text_classes
+from st_xling.data.leak_key import text_hashes
+from st_xling.data.phrasebook_spec import PASSAGES, parse_phrasebook
+from st_xling.data.reranking.negatives import draw_apart
+from st_xling.data.reranking.pairs import AlignedPairs, same_text_classes
+from st_xling.data.reranking.pools import CandidatePools, candidate_pools
+from st_xling.data.squad_form import SquadFile, read_squad
+
+logger = logging.getLogger(__name__)
+
+SHARES: Mapping[str, float] = MappingProxyType({"train": 0.7, "dev": 0.1, "test": 0.2})
+"""Of the articles, unless others are asked for."""
+
+_PHRASES_PER_ARTICLE = 5  # as many passages as an article of XQuAD has
+
+_Row = tuple[int, ...]  # one number for each file
 
 
 @dataclass(frozen=True)
-class QuestionAnswering(ByArticle):
-    """Questions, each relevant to one paragraph at least, as pairs to train on and as pools to be tested on.
+class QuestionAnswering:
+    """Questions and the paragraphs of articles, each in every language; row ``i`` says the same in each.
 
-    Attributes: as :class:`~st_xling.data.reranking.by_article.ByArticle`, which cuts them by article.
+    As re-ranking, every paragraph is a candidate for every question, which is relevant to one at least: pairs to train
+    on, and pools to be tested on, cut by article.
+
+    Attributes:
+        questions: Language → questions. *Shape:* ``(questions,)`` each
+        passages: Language → paragraphs, no two alike. *Shape:* ``(passages,)`` each
+        question_ids: *Shape:* ``(questions,)``
+        question_passages: Number of the paragraph that holds the answer. *Shape:* ``(questions,)``
+        passage_ids: Article and number in it, ``Super_Bowl_50/0``. *Shape:* ``(passages,)``
+        passage_articles: Number of each paragraph's article. *Shape:* ``(passages,)``
+        articles: Titles; ``article 7`` where there is none.
+        faults: What was left out, and how often, as ``"zh: answer not in its paragraph"``.
     """
+
+    questions: Mapping[str, Sequence[str]]
+    passages: Mapping[str, Sequence[str]]
+    question_ids: Sequence[str]
+    question_passages: Sequence[int]
+    passage_ids: Sequence[str]
+    passage_articles: Sequence[int]
+    articles: Sequence[str]
+    faults: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Codes, in the order of ``questions``."""
+        return tuple(self.questions)
+
+    def split(self, shares: Mapping[str, float] = SHARES, *, seed: int = 0) -> dict[str, QuestionAnswering]:
+        """Cut by article, so that no paragraph, nor its neighbour, is in two parts.
+
+        Args:
+            shares: Name → share of the articles; they sum to 1. Every part gets an article at least. The last parts are
+                dealt first: a test share is the same articles, but for rounding, however the rest is cut.
+            seed: Of the shuffle.
+        Raises:
+            ValueError: Shares that do not sum to 1; fewer articles than parts.
+        """
+        parts = deal(len(self.articles), shares, seed)
+        return {name: self.only_articles(numbers.tolist()) for name, numbers in parts.items()}
+
+    def split_by_title(
+        self, titles: Mapping[str, Iterable[str]], *, rest: str | None = "train"
+    ) -> dict[str, QuestionAnswering]:
+        """Cut by lists of titles; the articles on no list go to ``rest``, or nowhere if it is ``None``.
+
+        Raises:
+            ValueError: A title that is not there, or is on two lists; a part without articles.
+        """
+        places = {title: number for number, title in enumerate(self.articles)}
+        parts = {name: list(dict.fromkeys(listed)) for name, listed in titles.items()}
+        taken = [title for listed in parts.values() for title in listed]
+        unknown = [title for title in taken if title not in places]
+        twice = sorted({title for title in taken if taken.count(title) > 1})
+        if unknown or twice or rest in parts:
+            raise ValueError(
+                f"expected titles of this set, each on one list: got unknown {unknown[:5]}, on two lists {twice[:5]}"
+                + (f", and a list for the rest, {rest!r}" if rest in parts else "")
+            )
+        if rest is not None:
+            parts = {rest: [title for title in self.articles if title not in set(taken)], **parts}
+        return {name: self.only_articles([places[title] for title in listed]) for name, listed in parts.items()}
+
+    def only_questions(self, rows: Iterable[int]) -> QuestionAnswering:
+        """Some of the questions, by number; every paragraph stays, as a candidate."""
+        asked = list(rows)
+        return replace(
+            self,
+            questions={code: [texts[row] for row in asked] for code, texts in self.questions.items()},
+            question_ids=[self.question_ids[row] for row in asked],
+            question_passages=[self.question_passages[row] for row in asked],
+        )
+
+    def only_articles(self, numbers: Iterable[int]) -> QuestionAnswering:
+        """The questions and paragraphs of some articles; a ``ValueError`` if there is no question among them."""
+        chosen = sorted(set(numbers))
+        articles = {article: place for place, article in enumerate(chosen)}
+        shown = [row for row, article in enumerate(self.passage_articles) if article in articles]
+        places = {row: place for place, row in enumerate(shown)}
+        asked = [row for row, passage in enumerate(self.question_passages) if passage in places]
+        if not asked:
+            raise ValueError(f"expected articles with questions: got {len(chosen)} articles without any; take more.")
+        return replace(
+            self,
+            questions={code: [texts[row] for row in asked] for code, texts in self.questions.items()},
+            passages={code: [texts[row] for row in shown] for code, texts in self.passages.items()},
+            question_ids=[self.question_ids[row] for row in asked],
+            question_passages=[places[self.question_passages[row]] for row in asked],
+            passage_ids=[self.passage_ids[row] for row in shown],
+            passage_articles=[articles[self.passage_articles[row]] for row in shown],
+            articles=[self.articles[number] for number in chosen],
+        )
 
     def relevant(self) -> list[list[int]]:
         """The relevant paragraphs of each question: its own, and those of questions that read the same."""
@@ -42,12 +145,12 @@ class QuestionAnswering(ByArticle):
         Raises:
             ValueError: Too few other paragraphs.
         """
-        asked = np.arange(len(self.question_ids))
+        questions = np.arange(len(self.question_ids))
         own = np.asarray(self.question_passages)
         articles = np.asarray(self.passage_articles)
         forbidden = [(query, passage) for query, passages in enumerate(self.relevant()) for passage in passages]
         drawn = draw_apart(
-            asked,
+            questions,
             np.array(forbidden, np.int64).reshape(-1, 2),
             len(self.passage_ids),
             each=negatives_per_positive,
@@ -56,36 +159,226 @@ class QuestionAnswering(ByArticle):
             own_groups=articles[own],
             seed=seed,
         )
-        queries = np.concatenate([asked, np.repeat(asked, negatives_per_positive)]).tolist()
+        queries = np.concatenate([questions, np.repeat(questions, negatives_per_positive)]).tolist()
         passages = np.concatenate([own, drawn.ravel()]).tolist()
         return AlignedPairs(
             {code: [texts[row] for row in queries] for code, texts in self.questions.items()},
             {code: [texts[row] for row in passages] for code, texts in self.passages.items()},
-            [1] * len(asked) + [0] * drawn.size,
+            [1] * len(questions) + [0] * drawn.size,
         )
 
-    def pools(
-        self,
-        *,
-        query_languages: Iterable[str] | None = None,
-        passage_languages: Iterable[str] | None = None,
-        **options: Any,
-    ) -> CandidatePools:
+    def pools(self, **options: Any) -> CandidatePools:
         """Pools to test on: all paragraphs of this set for each question.
 
         Args:
-            query_languages: To toss among; by default all.
-            passage_languages: To share the candidates among; by default all.
-            **options: ``max_candidates``, ``without_relevant`` and ``seed`` of
-                :func:`~st_xling.data.reranking.candidate_pools.candidate_pools`.
+            **options: Languages, ``max_candidates``, ``without_relevant`` and ``seed`` of
+                :func:`~st_xling.data.reranking.pools.candidate_pools`.
         """
-        asked = known_languages(query_languages or self.languages, self.languages)
-        shown = known_languages(passage_languages or self.languages, self.languages)
         return candidate_pools(
-            {code: self.questions[code] for code in asked},
-            {code: self.passages[code] for code in shown},
+            self.questions,
+            self.passages,
             self.relevant(),
             query_ids=self.question_ids,
             passage_ids=self.passage_ids,
             **options,
         )
+
+
+def read_question_answering(paths: Mapping[str, str | Path]) -> QuestionAnswering:
+    """The same questions from one file a language: XQuAD, MLQA, BiPaR, all in SQuAD's form.
+
+    Files that run parallel (the same articles, paragraphs and questions in the same places, and no id that says
+    otherwise) are aligned by place; others by question id, which leaves out what is not in every file. A paragraph that
+    a file repeats is one paragraph. Relevant is the paragraph that the question belongs to, which must hold the answer;
+    another that happens to hold the same words ("three") is not, though the paper's wording would allow it. Questions
+    without an answer, or whose answer is not in their paragraph in some language, are left out and counted.
+
+    Args:
+        paths: Language → ``.json`` or ``.json.gz``.
+    Raises:
+        FileNotFoundError: A file is not there.
+        ValueError: No file; a file that is not of this form; files that cannot be aligned; no question is left.
+    """
+    if not paths:
+        raise ValueError("expected a file for each language: got none; pass e.g. {'en': 'xquad.en.json'}.")
+    files = {language: read_squad(path) for language, path in paths.items()}
+    passages, questions, faults = _aligned(files)
+    if not questions:
+        raise ValueError(
+            f"no question is left of {', '.join(str(path) for path in paths.values())}: "
+            + "; ".join(f"{kind} {count}" for kind, count in faults.items())
+        )
+    # Articles and names as in the first file; a paragraph is named by its article and its number there.
+    first = next(iter(files.values()))
+    titles: dict[str, int] = {}
+    counts: Counter[str] = Counter()
+    articles, ids = [], []
+    for row in passages:
+        number = first.paragraph_articles[row[0]]
+        title = first.titles[number] or f"article {number}"
+        articles.append(titles.setdefault(title, len(titles)))
+        ids.append(f"{title}/{counts[title]}")
+        counts[title] += 1
+    return QuestionAnswering(
+        {
+            code: [file.questions[row[place]].text for row, _ in questions]
+            for place, (code, file) in enumerate(files.items())
+        },
+        {code: [file.paragraphs[row[place]] for row in passages] for place, (code, file) in enumerate(files.items())},
+        [first.questions[row[0]].identity or f"question {row[0]}" for row, _ in questions],
+        [passage for _, passage in questions],
+        ids,
+        articles,
+        list(titles),
+        faults,
+    )
+
+
+def _aligned(files: Mapping[str, SquadFile]) -> tuple[list[_Row], list[tuple[_Row, int]], Counter[str]]:
+    """Paragraphs that say the same, questions that do with the place of the paragraphs that answer them, and faults.
+
+    Questions are aligned by place where the files run parallel, else by id. Where they disagree on which paragraphs
+    belong together, the most questions win, and the others are left out and counted.
+    """
+    first, *others = files.values()
+    faults: Counter[str] = Counter()
+    if all(_runs_parallel(first, other) for other in others):
+        questions = [(number,) * len(files) for number in range(len(first.questions))]
+        paragraphs = [(number,) * len(files) for number in range(len(first.paragraphs))]
+    else:
+        questions, paragraphs = _by_id(files, faults), []
+    # A paragraph that a file repeats goes by the place where it comes first.
+    first_places = []
+    for file in files.values():
+        seen: dict[int, int] = {}
+        hashes = text_hashes(file.paragraphs).tolist()
+        first_places.append([seen.setdefault(key, place) for place, key in enumerate(hashes)])
+    answers = [
+        tuple(own[file.questions[number].paragraph] for own, file, number in zip(first_places, files.values(), row))
+        for row in questions
+    ]
+    votes = Counter({tuple(own[number] for own, number in zip(first_places, row)): 0 for row in paragraphs})
+    votes.update(answers)
+    # The rows of most votes in which no paragraph comes twice; of equal votes the first stays first.
+    taken: list[set[int]] = [set() for _ in files]
+    passages = []
+    for row, _ in votes.most_common():
+        if not any(number in column for number, column in zip(row, taken)):
+            passages.append(row)
+            for number, column in zip(row, taken):
+                column.add(number)
+    passages.sort()
+    places = {row: place for place, row in enumerate(passages)}
+    aligned = []
+    for question, answer in zip(questions, answers):
+        bad = [
+            f"{language}: {file.questions[number].fault}"
+            for (language, file), number in zip(files.items(), question)
+            if file.questions[number].fault
+        ]
+        if answer not in places:
+            bad.append("question whose paragraphs are not each other's translations")
+        faults.update(bad)
+        if not bad:
+            aligned.append((question, places[answer]))
+    if faults:
+        counts = ", ".join(f"{count} x {kind}" for kind, count in faults.items())
+        logger.warning("%d questions kept of these files, left out: %s", len(aligned), counts)
+    return passages, aligned, faults
+
+
+def _runs_parallel(one: SquadFile, other: SquadFile) -> bool:
+    """Whether articles, paragraphs and questions stand in the same places, and no id says otherwise."""
+    ids, other_ids = ([question.identity for question in file.questions] for file in (one, other))
+    return one.shape() == other.shape() and (ids == other_ids or not (set(ids) & set(other_ids)) - {""})
+
+
+def _by_id(files: Mapping[str, SquadFile], faults: Counter[str]) -> list[_Row]:
+    places: list[dict[str, int]] = []
+    for file in files.values():
+        known: dict[str, int] = {}
+        for number, question in enumerate(file.questions):
+            if not question.identity or question.identity in known:
+                what = "comes twice" if question.identity else "is missing"
+                raise ValueError(
+                    f"{file.path}: the files do not run parallel, so each question needs an id of its own: the id "
+                    f"{question.identity!r} of question {number} {what}; give every question one."
+                )
+            known[question.identity] = number
+        places.append(known)
+    shared = [identity for identity in places[0] if all(identity in known for known in places[1:])]
+    if not shared:
+        got = ", ".join(
+            f"{len(file.titles)} articles, {len(file.paragraphs)} paragraphs and {len(file.questions)} questions in "
+            f"{language}"
+            for language, file in files.items()
+        )
+        raise ValueError(f"expected files that run parallel or share question ids: got {got}, and no shared id.")
+    for language, known in zip(files, places):
+        if len(known) > len(shared):
+            faults[f"{language}: question that is not in every file"] = len(known) - len(shared)
+    return [tuple(known[identity] for known in places) for identity in shared]
+
+
+def deal(total: int, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:
+    """Numbers below ``total``, shuffled, by share; the last part is dealt first, so that it stays what it is, but for
+    rounding, however the rest is cut.
+    """
+    names = list(shares)[::-1]
+    counts = share_counts(total, [shares[name] for name in names])
+    order = np.random.default_rng(seed).permutation(total)
+    parts = dict(zip(names, np.split(order, np.cumsum(counts)[:-1])))
+    return {name: parts[name] for name in shares}
+
+
+def share_counts(total: int, shares: Sequence[float]) -> list[int]:
+    """``total`` cut by shares that sum to 1, each part at least 1; largest remainders round up, earlier ones first.
+
+    Raises:
+        ValueError: A share is not above 0, they do not sum to 1, or there are fewer things than parts.
+    """
+    if not shares or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
+        raise ValueError(f"shares must be above 0 and sum to 1: got {', '.join(f'{share:g}' for share in shares)}.")
+    if total < len(shares):
+        raise ValueError(f"cannot cut {total} into {len(shares)} parts of at least one; ask for fewer parts.")
+    counts = [max(1, int(total * share + 1e-9)) for share in shares]
+    while sum(counts) != total:
+        step = 1 if sum(counts) < total else -1
+        gaps = [
+            step * (total * share - count) if step > 0 or count > 1 else -np.inf for share, count in zip(shares, counts)
+        ]
+        counts[int(np.argmax(gaps))] += step
+    return counts
+
+
+def phrase_questions(books: Mapping[str, str], *, split: str) -> QuestionAnswering:
+    """The same questions and passages in every language, each question about one passage.
+
+    Args:
+        books: Language → ``phrasebook``, perhaps with ``?size=600&split=test&seed=0``, the same for each language.
+        split: Where they name none.
+    Raises:
+        ValueError: Languages that do not ask for the same; unknown languages, splits and options.
+    """
+    specs = {}
+    for language, book in books.items():
+        spec = specs[language] = parse_phrasebook(book, spec=f"{language}={book}")
+        if spec.languages:
+            raise ValueError(f"expected {language}=phrasebook, one language a spec; got {language}={book}.")
+    first, *others = specs.values()
+    sample = first.sample(split=split, **PASSAGES)
+    if any(other.sample(split=split, **PASSAGES) != sample for other in others):
+        got = ", ".join(f"{language}={book}" for language, book in books.items())
+        raise ValueError(f"the same questions in every language take the same ?size, split and seed: got {got}.")
+    generated = first.passages(books, split=split)
+    rows = range(len(generated.ids))
+    articles = [row // _PHRASES_PER_ARTICLE for row in rows]
+    return QuestionAnswering(
+        questions=generated.questions,
+        passages=generated.passages,
+        question_ids=generated.ids,
+        question_passages=list(rows),
+        passage_ids=generated.ids,
+        passage_articles=articles,
+        articles=[f"article {number}" for number in range(articles[-1] + 1)],
+    )

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from st_xling.data.reranking.aligned import AlignedPairs, known_languages, require_languages
-from st_xling.data.reranking.labelled import in_languages
-from st_xling.data.reranking.shares import even_counts, spread
+from st_xling.data.reranking.pairs import AlignedPairs, known_languages
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -28,7 +26,7 @@ def merged(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
     codes = np.repeat(np.arange(len(pairs.languages)), len(pairs))
     rows = np.tile(np.arange(len(pairs)), len(pairs.languages))
     order = np.random.default_rng(seed).permutation(len(rows))
-    return [in_languages(pairs, rows[order], codes[order], codes[order])]
+    return [pairs.in_languages(rows[order], codes[order], codes[order])]
 
 
 def cascade(pairs: AlignedPairs, *, order: Sequence[str] | None = None, seed: int = 0) -> list[Dataset]:
@@ -49,7 +47,7 @@ def cascade(pairs: AlignedPairs, *, order: Sequence[str] | None = None, seed: in
     stages = []
     for language in languages:
         code = np.full(len(pairs), pairs.languages.index(language))
-        stages.append(in_languages(pairs, rng.permutation(len(pairs)), code, code))
+        stages.append(pairs.in_languages(rng.permutation(len(pairs)), code, code))
     return stages
 
 
@@ -75,8 +73,52 @@ def mixed(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
     rows = np.tile(np.arange(len(pairs)), count)
     asked = np.repeat(np.arange(count), len(pairs))
     order = rng.permutation(len(rows))
-    return [in_languages(pairs, rows[order], asked[order], shown[rows[order]])]
+    return [pairs.in_languages(rows[order], asked[order], shown[rows[order]])]
 
 
 STRATEGIES: dict[str, Callable[..., list[Dataset]]] = {"merged": merged, "cascade": cascade, "mixed": mixed}
 """By the names that recipes use; all three give L x M rows over their stages."""
+
+
+def require_languages(pairs: AlignedPairs, what: str) -> None:
+    """Refuse pairs in fewer languages than ``what`` mixes, or without rows."""
+    if len(pairs.languages) < 2:
+        raise ValueError(
+            f"{what} needs aligned pairs in at least 2 languages: got {len(pairs.languages)} "
+            f"({', '.join(pairs.languages)}); add a translation of the same pairs."
+        )
+    if not len(pairs):
+        raise ValueError(f"{what} needs aligned pairs: got none; check the files.")
+
+
+def even_counts(total: int, parts: int) -> list[int]:
+    """``total`` over ``parts``, as evenly as whole numbers can be; the first parts take the remainder.
+
+    Example:
+        >>> even_counts(8, 3)
+        [3, 3, 2]
+    """
+    return [total // parts + (part < total % parts) for part in range(parts)]
+
+
+def spread(counts: Sequence[int], labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A form for each row: form ``f`` exactly ``counts[f]`` times, in like proportion for either label.
+
+    Rows are shuffled within their label and meet a sequence in which every form recurs at even distances; so among the
+    rows of one label the share of a form is its share overall, but for a row or two where forms are few.
+
+    Args:
+        counts: Rows of each form; they sum to the number of rows.
+        labels: 0 or 1. *Shape:* ``(rows,)``
+        rng: What shuffles.
+    Returns:
+        Numbers of forms. *Shape:* ``(rows,)``
+    """
+    assert sum(counts) == len(labels), (counts, len(labels))
+    forms = np.repeat(np.arange(len(counts)), counts)
+    due = np.concatenate([np.zeros(0), *((np.arange(count) + 0.5) / count for count in counts if count)])
+    shuffled = rng.permutation(len(labels))
+    rows = shuffled[np.argsort(-np.asarray(labels)[shuffled], kind="stable")]
+    chosen = np.empty(len(labels), np.int64)
+    chosen[rows] = forms[np.argsort(due, kind="stable")]
+    return chosen

@@ -1,18 +1,39 @@
-"""Queries, passages and judgements together, checked against each other."""
+"""Retrieval sets: queries, passages and judgements together, of folders, of XQuAD-R and of the phrasebook."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from st_xling.data.retrieval.held_passages import HeldPassages
-from st_xling.data.retrieval.layouts import find_retrieval_files
+from st_xling.data.faults import FaultLog
+from st_xling.data.phrasebook_spec import PhrasebookSpec, is_phrasebook, parse_phrasebook
+from st_xling.data.retrieval.files import (
+    Qrels,
+    find_retrieval_files,
+    read_qrels,
+    read_queries,
+    read_queries_with_passages,
+)
 from st_xling.data.retrieval.passages import Passages
-from st_xling.data.retrieval.qrels import Qrels, read_qrels
-from st_xling.data.retrieval.queries import read_judged_queries, read_queries
-from st_xling.data.sample import Sample
+from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, SpecOption, read_options
+from st_xling.data.squad_form import read_squad
+from st_xling.utils.text import file_ending
+
+FORM = (
+    "xx=FOLDER, xx the language of the passages, perhaps with ?split=dev&corpus=PATH&queries=en,de&size=500&seed=0, "
+    "xx=FILE.json of XQuAD-R, or xx=phrasebook?split=test&size=300&queries=en,de"
+)
+
+_SPEC = re.compile(r"([a-z]{2,3}(?:[-_][A-Za-z]{2,4})?)=([^?]+)(?:\?(.*))?", re.DOTALL)
+_SENTENCES = (".json", ".json.gz")
+_LISTS = ("queries", "columns")
+_OF_PHRASEBOOK = ("size", "split", "seed", "queries")
+OF_SETS = ("split", "corpus", "queries")
+"""What may follow ``?`` of a folder, beside ``size`` and ``seed``."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +50,7 @@ class RetrievalSet:
     """
 
     language: str
-    passages: Passages | HeldPassages
+    passages: Passages
     queries: dict[str, dict[str, str]]
     relevant: Qrels = field(repr=False)
     n_without_relevant: dict[str, int] = field(default_factory=dict)
@@ -71,19 +92,24 @@ def read_retrieval_set(
         ValueError: A query language that is not there, or whose queries have no relevant passage.
     """
     files = find_retrieval_files(folder, language=language, split=split, corpus=corpus)
-    wanted = list(files.queries) if query_languages is None else list(dict.fromkeys(query_languages))
-    absent = [code for code in wanted if code not in files.queries]
+    codes = list(files.queries) if query_languages is None else list(dict.fromkeys(query_languages))
+    absent = [code for code in codes if code not in files.queries]
     if absent:
         raise ValueError(f"{folder} has queries in {', '.join(files.queries)}: asked for {', '.join(absent)}.")
     passages = Passages(files.corpus, skip_bad_lines=skip_bad_lines)
-    if files.judged is not None:
-        asked, beside = read_judged_queries(files.judged, skip_bad_lines=skip_bad_lines)
-        queries = {language: asked}
-        relevant = {name: {found: 1 for found, _ in rows} for name, rows in beside.items()}
-        _check_known(relevant, passages, files.judged, skip=skip_bad_lines)
+    if files.with_passages is not None:
+        asked, beside = read_queries_with_passages(files.with_passages, skip_bad_lines=skip_bad_lines)
+        queries, relevant = {language: asked}, {}
+        faults = FaultLog(skip_bad_lines=skip_bad_lines, what="qrels")
+        for number, (query, rows) in enumerate(beside.items(), 1):
+            relevant[query] = {name: 1 for name, _ in rows if name in passages.ids}
+            for name in dict.fromkeys(name for name, _ in rows if name not in passages.ids):
+                fact = f"{name}, of query {query}, is not in the corpus"
+                faults.add(files.with_passages, number, "unknown passage", fact)
+        faults.settle()
     else:
         assert files.qrels is not None
-        queries = {code: read_queries(files.queries[code], skip_bad_lines=skip_bad_lines) for code in wanted}
+        queries = {code: read_queries(files.queries[code], skip_bad_lines=skip_bad_lines) for code in codes}
         relevant = read_qrels(files.qrels, passages=passages.ids, skip_bad_lines=skip_bad_lines)
     where = f"{folder}, split {split!r}"
     return checked_set(language, passages, queries, relevant, where=where, keep_unanswered=keep_unanswered)
@@ -91,7 +117,7 @@ def read_retrieval_set(
 
 def checked_set(
     language: str,
-    passages: Passages | HeldPassages,
+    passages: Passages,
     queries: dict[str, dict[str, str]],
     relevant: Qrels,
     *,
@@ -104,54 +130,200 @@ def checked_set(
         ValueError: Languages whose queries have no relevant passage at all, named together.
     """
     answered = {name for name, found in relevant.items() if found}
-    kept = {code: {name: text for name, text in asked.items() if name in answered} for code, asked in queries.items()}
-    if keep_unanswered:
-        kept = queries
-    empty = [f"{code} ({len(queries[code]):,} queries)" for code, asked in kept.items() if not asked]
+    chosen = queries
+    if not keep_unanswered:
+        chosen = {code: {name: asked[name] for name in asked if name in answered} for code, asked in queries.items()}
+    empty = [f"{code} ({len(queries[code]):,} queries)" for code, asked in chosen.items() if not asked]
     if empty:
         raise ValueError(
             f"queries need relevant passages: {where} has none for {', '.join(empty)}; check that the ids of queries "
             "and qrels agree and that the split is right, or leave these languages out."
         )
-    read = set().union(*queries.values())
     return RetrievalSet(
         language=language,
         passages=passages,
-        queries=kept,
+        queries=chosen,
         relevant={name: found for name, found in relevant.items() if found},
-        n_without_relevant={code: len(queries[code]) - len(asked) for code, asked in kept.items()},
-        n_absent=len(answered - read),
+        n_without_relevant={code: len(queries[code]) - len(asked) for code, asked in chosen.items()},
+        n_absent=len(answered.difference(*queries.values())),
     )
 
 
-def sample_queries(found: RetrievalSet, sample: Sample, where: str) -> RetrievalSet:
+def sample_queries(data: RetrievalSet, sample: Sample, where: str) -> RetrievalSet:
     """A seeded sample of a set's queries, each in every language that it is there in; all passages stay.
 
     Args:
-        found: The set.
+        data: The set.
         sample: Its ``size`` counts queries by id: one that is there in three languages is one.
         where: What is sampled, for messages.
     """
     if sample.size is None:
-        return found
-    names = list(dict.fromkeys(name for asked in found.queries.values() for name in asked))
-    kept = {names[place] for place in sample.places(len(names), where)}
+        return data
+    names = list(dict.fromkeys(name for asked in data.queries.values() for name in asked))
+    chosen = {names[place] for place in sample.places(len(names), where)}
     return replace(
-        found,
-        queries={
-            code: {name: text for name, text in asked.items() if name in kept} for code, asked in found.queries.items()
-        },
-        relevant={name: grades for name, grades in found.relevant.items() if name in kept},
+        data,
+        queries={code: {name: asked[name] for name in asked if name in chosen} for code, asked in data.queries.items()},
+        relevant={name: grades for name, grades in data.relevant.items() if name in chosen},
     )
 
 
-def _check_known(relevant: Qrels, passages: Passages, path: Path, *, skip: bool) -> None:
-    """As :func:`read_qrels` treats passages that are not in the corpus."""
-    from st_xling.data.faults import FaultLog
+def read_xquad_r(
+    paths: Mapping[str, str | Path], *, query_languages: Iterable[str] | None = None
+) -> list[RetrievalSet]:
+    """A set for each language: its sentences, and the questions of all languages.
 
-    faults = FaultLog(skip_bad_lines=skip, what="qrels")
-    for number, (query, found) in enumerate(relevant.items(), 1):
-        for name in [name for name in found if name not in passages.ids]:
-            faults.add(path, number, "unknown passage", f"{name}, of query {query}, is not in the corpus")
-            del found[name]
-    faults.settle()
+    Files are SQuAD's form with ``sentence_breaks`` beside each ``context``. Every sentence of every paragraph is a
+    candidate, repeats included; relevant is the one in which the first answer begins. Questions that share an id are
+    translations of each other, so in a mixed pool (:func:`~st_xling.evaluation.retrieval.mixed_pool`) a question has
+    one relevant sentence in each language, and mean average precision there is LAReQA's measure of language-agnostic
+    retrieval. Candidates are the sentences alone; LAReQA's own encoders were also shown the paragraph around them.
+
+    Args:
+        paths: Language → ``.json`` or ``.json.gz``.
+        query_languages: Of the questions; by default all languages of ``paths``.
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: A file without sentences, sentences that do not lie in their paragraph, answers in no sentence, all
+            faults of a file together; an id twice in a file; a language of queries that has no file.
+    Source:
+        Roy et al. 2020 (LAReQA), sections 2 and 3.
+    """
+    files = {language: read_squad(path, sentences=True) for language, path in paths.items()}
+    codes = list(files) if query_languages is None else list(dict.fromkeys(query_languages))
+    absent = [code for code in codes if code not in files]
+    if absent:
+        raise ValueError(f"expected queries in {', '.join(files)}, which have a file: got {', '.join(absent)}.")
+    queries = {code: {question.identity: question.text for question in file.questions} for code, file in files.items()}
+    twice = [file.path for code, file in files.items() if len(queries[code]) < len(file.questions)]
+    if twice:
+        raise ValueError(f"every question needs an id of its own: {', '.join(twice)} has ids twice, or none.")
+    sets = []
+    for language, file in files.items():
+        sentences = [
+            (f"{number}/{place}", context[start:end])
+            for number, (context, breaks) in enumerate(zip(file.paragraphs, file.sentences))
+            for place, (start, end) in enumerate(breaks)
+        ]
+        relevant = {
+            question.identity: {f"{question.paragraph}/{question.sentence}": 1}
+            for question in file.questions
+            if question.sentence is not None
+        }
+        own = {code: queries[code] for code in codes}
+        sets.append(checked_set(language, Passages.in_memory(sentences), own, relevant, where=file.path))
+    return sets
+
+
+def phrase_set(
+    book: PhrasebookSpec, language: str, *, split: str, query_languages: Iterable[str] | None = None
+) -> RetrievalSet:
+    """Passages in one language, with the same questions in one or several; see
+    :func:`~st_xling.data.phrasebook.phrase_passages`.
+
+    Sets of one split, size and seed in several languages say the same under the same ids, so that in a pool of them
+    mixed each question has an equally relevant passage in each language.
+
+    Args:
+        book: Its ``size``, ``split``, ``seed`` and ``queries``.
+        language: Of the passages.
+        split: Where the book names none.
+        query_languages: Where it names no ``queries``; by default that of the passages.
+    Raises:
+        ValueError: An unknown language or split.
+    """
+    codes = list(dict.fromkeys(book.options.get("queries") or query_languages or [language]))
+    generated = book.passages([language, *codes], split=split)
+    return RetrievalSet(
+        language=language,
+        passages=Passages.in_memory(zip(generated.ids, generated.passages[language])),
+        queries={code: dict(zip(generated.ids, generated.questions[code])) for code in codes},
+        relevant={name: {name: 1} for name in generated.ids},
+        n_without_relevant=dict.fromkeys(codes, 0),
+    )
+
+
+def load_retrieval_specs(
+    specs: Iterable[str],
+    *,
+    split: str = "test",
+    query_languages: Iterable[str] | None = None,
+    skip_bad_lines: bool = False,
+) -> list[RetrievalSet]:
+    """The sets that specs name; all are parsed before the first is read.
+
+    Args:
+        specs: ``xx=FOLDER``, with ``?split=``, ``corpus=`` and ``queries=`` behind it where a set needs its own, and
+            ``size=`` and ``seed=`` for a sample of its queries; ``xx=FILE.json``, sentences of XQuAD-R, whose questions
+            are read from all such files together (see :func:`read_xquad_r`); or
+            ``xx=phrasebook``, with ``?split=``, ``size=``, ``seed=`` and ``queries=``.
+        split: Of sets that name none.
+        query_languages: Likewise; by default all that a folder has, and the phrasebook's in the language of the
+            passages.
+        skip_bad_lines: As :func:`read_retrieval_set`.
+    Raises:
+        ValueError: A spec of another form; and as :func:`read_retrieval_set`.
+    Example:
+        >>> parse_retrieval_spec("fi=miracl?split=dev")
+        ('fi', 'miracl', {'split': 'dev'})
+    """
+    codes = None if query_languages is None else list(query_languages)
+    common: dict[str, Any] = {"split": split, "query_languages": codes}
+    specs = list(specs)
+    parsed = [parse_retrieval_spec(spec) for spec in specs]
+    # Files of XQuAD-R are read together, since each holds the questions of one language alone.
+    paths: dict[str, str] = {}
+    shared: dict[str, Any] | None = None
+    for spec, (code, place, options) in zip(specs, parsed):
+        if isinstance(place, str) and file_ending(place) in _SENTENCES:
+            shared = options if shared is None else shared
+            if code in paths or options.keys() - SAMPLE_OPTIONS or options != shared:
+                raise ValueError(
+                    "files of XQuAD-R come once a language, all with the same ?size and seed, and take no other "
+                    f"options: got {spec!r}."
+                )
+            paths[code] = place
+    sentences = {each.language: each for each in read_xquad_r(paths, query_languages=codes)} if paths else {}
+    sets = []
+    for spec, (code, place, options) in zip(specs, parsed):
+        if isinstance(place, PhrasebookSpec):
+            sets.append(phrase_set(place, code, **common))
+            continue
+        own = dict(options)
+        sample = Sample.pop(own, spec)
+        if file_ending(place) in _SENTENCES:
+            data = sentences[code]
+        else:
+            data = read_retrieval_set(place, language=code, **{**common, "skip_bad_lines": skip_bad_lines, **own})
+        sets.append(sample_queries(data, sample, spec))
+    return sets
+
+
+def parse_retrieval_spec(
+    spec: str, *, options: Iterable[str] = OF_SETS, form: str = FORM
+) -> tuple[str, str | PhrasebookSpec, dict[str, Any]]:
+    """Language, folder (or what the spec says of the phrasebook) and options of one spec; looks at no file.
+
+    Args:
+        spec: As :func:`load_retrieval_specs` takes it.
+        options: What may follow ``?`` beside ``size`` and ``seed``; ``queries``, which becomes ``query_languages``, and
+            ``columns`` are lists.
+        form: What is expected, for messages.
+    """
+    match = _SPEC.fullmatch(spec)
+    if match is None:
+        raise ValueError(f"expected {form}; got {spec!r}.")
+    language, folder, query = match.groups()
+    if is_phrasebook(folder):
+        book = parse_phrasebook(spec.partition("=")[2], options=_OF_PHRASEBOOK, spec=spec)
+        if book.languages:
+            raise ValueError(f"expected {FORM}, one language of passages a spec; got {spec!r}.")
+        return language, book, {}
+    known = {name: SpecOption((lambda text: text.split(",")) if name in _LISTS else str, "") for name in options}
+    try:
+        own = read_options(query or "", known | SAMPLE_OPTIONS, spec=spec)
+    except ValueError as error:
+        raise ValueError(f"{error}; the forms are {form}.") from error
+    if "queries" in own:
+        own["query_languages"] = own.pop("queries")
+    return language, folder, own

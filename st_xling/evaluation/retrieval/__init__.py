@@ -1,23 +1,22 @@
-"""Dense retrieval judged: MRR and Recall by language, beside BM25, from one language's passages or a mixed pool.
+"""Retrieval by language: MRR and Recall, beside BM25, from one language's passages or a mixed pool.
 
 ``pool``       queries and the passages they are searched in: a set's own, or those of several languages mixed
-``dense``      the host's ``InformationRetrievalEvaluator`` over a corpus that is read as it is embedded
-``bm25``       the baseline, by bm25s
-``words``      what BM25 counts as words, in scripts without spaces too
-``measures``   rankings → figures of each query, by ir_measures
-``bias``       do equally relevant passages rank alike whatever their language?
-``evaluator``  :class:`RetrievalEvaluator`, for training or on its own; ``report``: its figures and table
-``run_files``  rankings as TREC run files
-``extra``      the packages that this room asks for
+``search``     dense search over a corpus that is read as it is embedded; BM25, in scripts without spaces too
+``measures``   rankings → measures of each query, by ir_measures; rankings as TREC run files
+``evaluator``  :class:`RetrievalEvaluator`, its report and table; do equally relevant passages rank alike whatever
+               their language?
 """
 
-from st_xling.evaluation.retrieval.bias import LanguageBias, language_bias
-from st_xling.evaluation.retrieval.bm25 import Bm25
-from st_xling.evaluation.retrieval.evaluator import RetrievalEvaluator
-from st_xling.evaluation.retrieval.measures import Rankings
+from st_xling.evaluation.retrieval.evaluator import (
+    LanguageBias,
+    RetrievalEvaluator,
+    RetrievalReport,
+    language_bias,
+    retrieval_table,
+)
+from st_xling.evaluation.retrieval.measures import Rankings, write_run
 from st_xling.evaluation.retrieval.pool import PoolQuery, RetrievalPool, mixed_pool, separate_pools
-from st_xling.evaluation.retrieval.report import RetrievalReport, retrieval_table
-from st_xling.evaluation.retrieval.run_files import write_run
+from st_xling.evaluation.retrieval.search import Bm25
 
 __all__ = [
     "Bm25",

@@ -1,24 +1,110 @@
-"""Retrieval by language, as an evaluator of sentence-transformers."""
+"""Retrieval by language, as an evaluator of sentence-transformers; its table, and the language bias of a mixed pool."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from st_xling.data.retrieval import RetrievalSet
-from st_xling.evaluation.retrieval.bias import language_bias
-from st_xling.evaluation.retrieval.bm25 import Bm25
-from st_xling.evaluation.retrieval.dense import DenseSearch
+from st_xling.evaluation.base import Metrics, SignedEvaluator
 from st_xling.evaluation.retrieval.measures import MEASURES, Measures, Rankings
-from st_xling.evaluation.retrieval.pool import RetrievalPool, mixed_pool, separate_pools
-from st_xling.evaluation.retrieval.report import RetrievalReport
-from st_xling.evaluation.signed import Figures, SignedEvaluator
+from st_xling.evaluation.retrieval.pool import PoolQuery, RetrievalPool, mixed_pool, separate_pools
+from st_xling.evaluation.retrieval.search import Bm25, DenseSearch
+from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 POOLS = ("separate", "mixed")
+
+
+@dataclass(frozen=True)
+class LanguageBias:
+    """Means over queries that have equally relevant passages in their own and in other languages.
+
+    Attributes:
+        own_share: Share of hits in the query's language among as many relevant hits as it has relevant passages in its
+            language: 1 where all of these come before any other, whatever lies between. In [0, 1].
+        own_first: Share of queries whose best-ranked relevant passage is in their language.
+        expected: What both would be without bias: the share of the query's language among its relevant passages.
+        n_queries: Queries that count.
+        n_not_found: Those of them without a relevant hit; they are left out of ``own_share`` and ``own_first``.
+    """
+
+    own_share: float
+    own_first: float
+    expected: float
+    n_queries: int
+    n_not_found: int
+
+
+def language_bias(
+    queries: Sequence[PoolQuery], rankings: Rankings, languages: Mapping[str, str]
+) -> LanguageBias | None:
+    """How much rankings from a mixed pool favour the query's language.
+
+    A query with relevant passages of several grades is looked at by its highest grade alone: the others are not equally
+    relevant. Irrelevant passages do not count, so a language whose passages are all ranked high gains nothing.
+
+    Args:
+        queries: Of a mixed pool.
+        rankings: Query id → hits, best first.
+        languages: Passage id → language.
+    Returns:
+        ``None`` where no query has equally relevant passages in its own language and another.
+    """
+    shares: list[float] = []
+    firsts: list[float] = []
+    expected: list[float] = []
+    not_found = 0
+    for query in queries:
+        best = max(query.relevant.values())
+        equal = {name for name, grade in query.relevant.items() if grade == best}
+        own = {name for name in equal if languages[name] == query.language}
+        if not own or len(own) == len(equal):
+            continue
+        hits = [name for name, _ in rankings.get(query.id, ()) if name in equal]
+        if not hits:
+            not_found += 1
+            continue
+        expected.append(len(own) / len(equal))
+        shown = hits[: len(own)]
+        shares.append(sum(name in own for name in shown) / len(shown))
+        firsts.append(float(hits[0] in own))
+    count = len(shares)
+    if not count:
+        return None if not not_found else LanguageBias(0.0, 0.0, 0.0, not_found, not_found)
+    return LanguageBias(sum(shares) / count, sum(firsts) / count, sum(expected) / count, count + not_found, not_found)
+
+
+@dataclass(frozen=True)
+class RetrievalReport:
+    """What a system's rankings are worth.
+
+    Attributes:
+        figures: Label (``fi``, ``en-fi``) → measure → mean over its queries, in [0, 1].
+        n_queries: Label → queries.
+        bias: Of a mixed pool, where queries have equally relevant passages in several languages.
+        rankings: By pool: query id → hits.
+    """
+
+    figures: dict[str, dict[str, float]]
+    n_queries: dict[str, int]
+    bias: LanguageBias | None = None
+    rankings: dict[str, Rankings] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Measure → macro average over labels."""
+        rows = list(self.figures.values())
+        return {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        bias = {} if self.bias is None else {"language_bias": asdict(self.bias)}
+        return {"figures": {**self.figures, "mean": self.means}, "n_queries": self.n_queries, **bias}
 
 
 class RetrievalEvaluator(SignedEvaluator):
@@ -84,30 +170,30 @@ class RetrievalEvaluator(SignedEvaluator):
 
     @property
     def signature(self) -> str:
-        """What a figure depends on besides the model; the eight hex digits identify texts and judgements."""
+        """What a metric depends on besides the model; the eight hex digits identify texts and judgements."""
         digest = hashlib.sha256("\n".join(pool.sha256 for pool in self.pools).encode()).hexdigest()[:8]
         return self.sign(
             "retrieval",
-            f"passages:{','.join(found.language for found in self.sets)}",
-            f"pool:{self.pool}",
-            f"measures:{','.join(self.measures.names)}",
-            f"depth:{self.measures.cutoff}",
-            "ties:id",
+            passages=[part.language for part in self.sets],
+            pool=self.pool,
+            measures=self.measures.names,
+            depth=self.measures.cutoff,
+            ties="id",
             data=f"{self.name}@{digest}",
         )
 
     def report(self, model: SentenceTransformer) -> RetrievalReport:
-        """Figures of an encoder."""
-        options: dict[str, Any] = {
-            "k": self.measures.cutoff,
-            "batch_size": self.batch_size,
-            "show_progress_bar": self.show_progress_bar,
-            "truncate_dim": self.truncate_dim,
-        }
+        """Measures of an encoder."""
         self.joint_mean = False
 
         def search(pool: RetrievalPool) -> Rankings:
-            dense = DenseSearch(pool, **options)
+            dense = DenseSearch(
+                pool,
+                k=self.measures.cutoff,
+                batch_size=self.batch_size,
+                show_progress_bar=self.show_progress_bar,
+                truncate_dim=self.truncate_dim,
+            )
             rankings = dense.search(model)
             self.joint_mean |= dense.joint_mean
             return rankings
@@ -115,19 +201,19 @@ class RetrievalEvaluator(SignedEvaluator):
         return self._report(search)
 
     def bm25_report(self, **options: Any) -> RetrievalReport:
-        """Figures of BM25 over the same queries and passages; ``options`` of :class:`Bm25`."""
+        """Measures of BM25 over the same queries and passages; ``options`` of :class:`Bm25`."""
         cutoff, bar = self.measures.cutoff, self.show_progress_bar
         return self._report(lambda pool: Bm25(pool, show_progress_bar=bar, **options).search(cutoff))
 
-    def figures(self, model: SentenceTransformer) -> Figures:
+    def measure(self, model: SentenceTransformer) -> Metrics:
         """Embed, search and average."""
         report = self.report(model)
         rows = {**report.figures, "mean": report.means}
         metrics = {f"{label}_{measure}": value for label, row in rows.items() for measure, value in row.items()}
         if report.bias is not None:
-            metrics |= {f"bias_{key}": value for key, value in report.bias.as_dict().items()}
+            metrics |= {f"bias_{key}": value for key, value in asdict(report.bias).items()}
         table = [[label, *(row[name] for name in self.measures.names)] for label, row in rows.items()]
-        return Figures(metrics, ("label", *self.measures.names), table)
+        return Metrics(metrics, ("label", *self.measures.names), table)
 
     def _report(self, search: Callable[[RetrievalPool], Rankings]) -> RetrievalReport:
         figures: dict[str, dict[str, float]] = {}
@@ -135,12 +221,44 @@ class RetrievalEvaluator(SignedEvaluator):
         rankings: dict[str, Rankings] = {}
         bias = None
         for pool in self.pools:
-            found = rankings[pool.name] = search(pool)
-            values = self.measures.per_query(pool.queries, found)
+            ranked = rankings[pool.name] = search(pool)
+            values = self.measures.per_query(pool.queries, ranked)
             for label in dict.fromkeys(query.label for query in pool.queries):
                 ids = [query.id for query in pool.queries if query.label == label]
                 figures[label] = {name: sum(row[each] for each in ids) / len(ids) for name, row in values.items()}
                 counts[label] = len(ids)
             if self.pool == "mixed":
-                bias = language_bias(pool.queries, found, pool.languages)
+                bias = language_bias(pool.queries, ranked, pool.languages)
         return RetrievalReport(figures, counts, bias, rankings)
+
+
+def retrieval_table(systems: Mapping[str, RetrievalReport]) -> str:
+    """One row a label, then the macro average; for each system a column a measure, percent with one decimal.
+
+    Args:
+        systems: Name of the system → its report, all over the same queries.
+    Example:
+        >>> report = RetrievalReport({"fi": {"MRR@100": 0.5, "Recall@100": 0.875}}, {"fi": 8})
+        >>> print(retrieval_table({"BM25": report}))
+        language  queries  BM25 MRR@100  BM25 Recall@100
+        fi              8          50.0             87.5
+        ------------------------------------------------
+        mean                       50.0             87.5
+    """
+    first = next(iter(systems.values()))
+    columns = [(name, measure) for name, report in systems.items() for measure in report.means]
+    rows: list[list[Any]] = [
+        [label, count, *(100 * systems[name].figures[label][measure] for name, measure in columns)]
+        for label, count in first.n_queries.items()
+    ]
+    rows.append(["mean", "", *(100 * systems[name].means[measure] for name, measure in columns)])
+    lines = [format_table(["language", "queries", *(" ".join(column) for column in columns)], rows, summary=True)]
+    for name, report in systems.items():
+        if (bias := report.bias) is not None:
+            lines += [
+                "",
+                f"{name}, of equally relevant hits in the query's language: {100 * bias.own_share:.1f} % "
+                f"(first hit {100 * bias.own_first:.1f} %; without bias {100 * bias.expected:.1f} %; "
+                f"{bias.n_queries:,} queries, {bias.n_not_found:,} without a relevant hit)",
+            ]
+    return "\n".join(lines)

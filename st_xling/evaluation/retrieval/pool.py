@@ -98,8 +98,9 @@ def mixed_pool(sets: Sequence[RetrievalSet]) -> RetrievalPool:
             f"{shown}; give them other ids, or keep the sets apart."
         )
     ordered = sorted(texts, key=lambda key: key[0])
-    queries = tuple(PoolQuery(f"{code}:{name}", texts[code, name], code, code, relevant[code, name])
-                    for code, name in ordered)  # fmt: skip
+    queries = tuple(
+        PoolQuery(f"{code}:{name}", texts[code, name], code, code, relevant[code, name]) for code, name in ordered
+    )
     names = [f"{found.language}:{name}" for found in sets for name in found.passages.ids]
     languages = {f"{found.language}:{name}": found.language for found in sets for name in found.passages.ids}
     digest = hashlib.sha256("\n".join(found.sha256 for found in sets).encode()).hexdigest()

@@ -4,8 +4,7 @@ import datasets
 import evaluate
 
 from st_xling import __version__
-from st_xling.evaluation.mining_scores import judge_pairs
-from st_xling.evaluation.mining_thresholds import row_thresholds
+from st_xling.evaluation.mining_scores import judge_pairs, row_thresholds
 from st_xling.utils.signature import sha8
 
 _DESCRIPTION = """\

@@ -5,7 +5,7 @@ import evaluate
 import numpy as np
 
 from st_xling import __version__
-from st_xling.evaluation.weighted_f1 import weighted_f1
+from st_xling.evaluation.matching import weighted_f1
 from st_xling.mining.xsim import xsim
 from st_xling.utils.nearest import nearest
 

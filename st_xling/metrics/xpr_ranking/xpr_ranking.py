@@ -4,8 +4,7 @@ import datasets
 import evaluate
 
 from st_xling import __version__
-from st_xling.evaluation.language_matrix import ranking_matrix
-from st_xling.evaluation.ranking import ranking_scores
+from st_xling.evaluation.ranking import ranking_matrix, ranking_scores
 
 _DESCRIPTION = """\
 Ranking with binary relevance: one row is one query with the scores of its own candidates and their labels. Top-k

@@ -1,10 +1,10 @@
-"""One transfer run: an encoder, fine-tuned on English, judged in every language.
+"""One transfer run: an encoder, fine-tuned on English, evaluated in every language.
 
 =================================  ==============================================================================
 ``model.safetensors``, …           the fine-tuned model, a stock ``CrossEncoder`` or ``AutoModelForTokenClassification``
-``results.json``                   figures with their signature
+``results.json``                   metrics with their signature
 ``predictions/xx.tsv``             true and predicted labels of each language
-``training/``                      what is needed to go on, see :class:`~st_xling.training.run_folder.RunFolder`
+``training/``                      what is needed to resume, see :class:`~st_xling.training.run_folder.RunFolder`
 =================================  ==============================================================================
 """
 
@@ -12,35 +12,74 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import fmean
+from typing import Any
 
-from sentence_transformers import CrossEncoder
+from datasets import concatenate_datasets
 from tqdm.auto import tqdm
 
 from st_xling._version import __version__
-from st_xling.data.classified_pairs import ClassifiedPairs
 from st_xling.data.conllu import TaggedSentences
-from st_xling.models.load import st_model
 from st_xling.training.run import TrainingInterrupted
 from st_xling.training.run_folder import EndReplaced, RunFolder
 from st_xling.training.saving import write_log
-from st_xling.training.transfer.fine_tune import fine_tune
-from st_xling.training.transfer.heads import WordTagger, pair_classifier, word_tagger
-from st_xling.training.transfer.label_sets import label_rows
-from st_xling.training.transfer.predict import cut_pairs, predict_pairs, predict_tags
-from st_xling.training.transfer.prediction_files import read_predictions, write_predictions
-from st_xling.training.transfer.report import TransferReport, transfer_signature
+from st_xling.training.transfer.classifiers import PairClassifier, WordTagger
+from st_xling.training.transfer.data import TransferData, label_rows, rows_sha8
 from st_xling.training.transfer.scores import label_scores
-from st_xling.training.transfer.tagging_rows import tagging_rows
-from st_xling.training.transfer.tasks import FineTuning
-from st_xling.training.transfer.transfer_data import TransferData
-from st_xling.utils.io import write_json
+from st_xling.training.transfer.tasks import FineTuning, Rows, TransferTask
+from st_xling.utils.io import atomic_writer, write_json
+from st_xling.utils.signature import sha8
+from st_xling.utils.tables import format_table
 
-if TYPE_CHECKING:
-    from datasets import Dataset
+Model = PairClassifier | WordTagger
+_MEASURES = {"accuracy": "accuracy", "f1": "F1"}
 
-Model = CrossEncoder | WordTagger
+
+@dataclass(frozen=True)
+class TransferReport:
+    """Metrics of one run.
+
+    Attributes:
+        task: What was evaluated.
+        languages: Language → measures in [0, 1] and counts, in the order of the table.
+        trained: Languages that were trained on.
+        signature: What the metrics depend on besides the encoder.
+        training: Of the fine-tuning: rows, steps, seconds.
+    """
+
+    task: TransferTask
+    languages: dict[str, dict[str, Any]]
+    trained: tuple[str, ...]
+    signature: str
+    training: dict[str, Any]
+
+    def average(self, measure: str, *, zero_shot: bool = False) -> float | None:
+        """Mean over all languages, as in the papers, or over those that were not trained on; ``None`` without any."""
+        languages = [name for name in self.languages if not (zero_shot and name in self.trained)]
+        return fmean(self.languages[name][measure] for name in languages) if languages else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        measures = self.task.measures
+        return {
+            "task": self.task.name,
+            "languages": self.languages,
+            "average": {measure: self.average(measure) for measure in measures},
+            "zero_shot_average": {measure: self.average(measure, zero_shot=True) for measure in measures},
+            "training": self.training,
+            "signature": self.signature,
+        }
+
+    def table(self) -> str:
+        """Languages as columns, then their average and that of the languages never trained on; percent."""
+        rows = []
+        for measure in self.task.measures:
+            values = [metrics[measure] for metrics in self.languages.values()]
+            values += [self.average(measure), self.average(measure, zero_shot=True)]
+            rows.append([_MEASURES[measure], *(None if value is None else 100.0 * value for value in values)])
+        return format_table([self.task.title, *self.languages, "avg", "zero-shot"], rows)
 
 
 def transfer(
@@ -53,7 +92,7 @@ def transfer(
     overwrite: bool = False,
     command: str | None = None,
 ) -> TransferReport:
-    """Fine-tune ``encoder`` on the training rows and judge it by each language's test rows.
+    """Fine-tune ``encoder`` on the training rows and evaluate it on each language's test rows.
 
     Args:
         encoder: Hub id or folder: a ``SentenceTransformer``, of which the transformer is taken, or a bare transformer.
@@ -62,34 +101,38 @@ def transfer(
         options: How to fine-tune; ``None``: as the papers do, see :data:`TASKS`.
         resume: Go on where a run in ``out`` was stopped, in training or among the languages.
         overwrite: Replace an earlier run in ``out``.
-        command: The command line, kept with the run.
+        command: The command line, recorded with the run.
     Raises:
         ValueError: An occupied folder, another run to resume, no such encoder, a length that it does not reach.
         NotFiniteError: A loss that is no longer a number.
         TrainingInterrupted: Ctrl-C.
     """
     options = options or data.task.options
+    kind: type[Model] = PairClassifier if data.task.kind == "pairs" else WordTagger
+    manifest = {
+        "task": data.task.name,
+        "encoder": encoder,
+        "data": data.as_dict(),
+        "hold_out": None if data.hold_out is None else [data.hold_out, data.hold_out_seed],
+        "options": dataclasses.asdict(options),
+        "version": __version__,
+        "command": command,
+    }
     with RunFolder(out, resume=resume, overwrite=overwrite, start=encoder) as folder:
-        make = pair_classifier if data.task.kind == "pairs" else word_tagger
-        model: Model = make(encoder, data.task.labels, max_length=options.max_length, seed=options.seed)
-        signature = transfer_signature(data, options, _max_length(model))
-        manifest = _manifest(encoder, data, options, command)
+        model = kind.build(encoder, data.task.labels, max_length=options.max_length, seed=options.seed)
+        signature = _signature(data, options, model.max_length)
         checkpoint = folder.claim(manifest)
         folder.begin(manifest)
         try:
             trained = folder.read_manifest().get("trained")
             if trained is None:
-                for language in data.test:  # of another model
-                    (folder.path / "predictions" / f"{language}.tsv").unlink(missing_ok=True)
+                for language in data.test:  # predictions of another model
+                    _predictions(folder.path, language).unlink(missing_ok=True)
                 trained = _train(model, data, options, folder, checkpoint)
                 folder.write_manifest({**folder.read_manifest(), "trained": trained})
             else:
-                model = (
-                    st_model(CrossEncoder, str(folder.path))
-                    if data.task.kind == "pairs"
-                    else WordTagger.load(folder.path)
-                )
-            languages = {language: _judge(model, data, language, folder.path) for language in data.test}
+                model = kind.load(folder.path)
+            languages = {language: _evaluate(model, data, language, folder.path) for language in data.test}
         except KeyboardInterrupt as stop:
             raise TrainingInterrupted(folder.path, folder.last_checkpoint(compare=False)) from stop
         report = TransferReport(data.task, languages, tuple(data.train), signature, trained)
@@ -99,90 +142,90 @@ def transfer(
 
 
 def _train(
-    model: Model, data: TransferData, options: FineTuning, folder: RunFolder, checkpoint: Path | None
+    model: Any, data: TransferData, options: FineTuning, folder: RunFolder, checkpoint: Path | None
 ) -> dict[str, Any]:
-    rows, cut = _training_rows(model, data)
-    callbacks = [EndReplaced(folder)]
-    figures = fine_tune(
-        model, rows, options, folder.training, checkpoint=checkpoint, name=data.task.name, callbacks=callbacks
-    )
-    write_log(folder, figures.pop("history"))
-    folder.save_model(model, also=[f"predictions/{language}.tsv" for language in data.test])
-    return {"rows": sum(map(len, data.train.values())), **figures, **cut}
-
-
-def _training_rows(model: Model, data: TransferData) -> tuple[Dataset, dict[str, int]]:
-    """What the trainer reads, and how many rows are longer than the model reads."""
-    from datasets import Dataset, concatenate_datasets
-
-    parts, count = [], 0
-    ids = {label: number for number, label in enumerate(data.task.labels)}
+    label_ids = {label: number for number, label in enumerate(data.task.labels)}
+    parts, long = [], 0
     for rows in data.train.values():
-        if isinstance(rows, ClassifiedPairs):
-            assert isinstance(model, CrossEncoder)
-            labels = [ids[label] for label in rows.labels]
-            parts.append(Dataset.from_dict({"first": rows.first, "second": rows.second, "label": labels}))
-            count += cut_pairs(model, rows)
-        else:
-            assert isinstance(model, WordTagger)
-            tokens = tagging_rows(model.tokenizer, rows.words)
-            parts.append(tokens.dataset(rows.tags, ids))
-            count += tokens.split
-    name = _longer(data)
-    _tell(f"train {','.join(data.train)}", name, count, sum(map(len, data.train.values())), _max_length(model))
-    return concatenate_datasets(parts), {name: count}
+        prepared, count = model.prepare(rows)
+        parts.append(model.dataset(prepared, label_rows(rows), label_ids))
+        long += count
+    total = sum(map(len, data.train.values()))
+    _log_long(f"train {','.join(data.train)}", model, long, total)
+    run = {"checkpoint": checkpoint, "name": data.task.name, "callbacks": [EndReplaced(folder)]}
+    result = model.fine_tune(concatenate_datasets(parts), options, folder.training, **run)
+    write_log(folder, result.pop("history"))
+    folder.save_model(model, also=[f"predictions/{language}.tsv" for language in data.test])
+    return {"rows": total, **result, model.long_rows: long}
 
 
-def _judge(model: Model, data: TransferData, language: str, folder: Path) -> dict[str, Any]:
-    """Figures of one language, from its predictions where they were already made."""
-    rows, path = data.test[language], folder / "predictions" / f"{language}.tsv"
-    gold, name = label_rows(rows), _longer(data)
-    if isinstance(rows, ClassifiedPairs):
-        assert isinstance(model, CrossEncoder)
-        count = cut_pairs(model, rows)
-        predicted = None if path.is_file() else predict_pairs(model, rows, data.task.labels, language)
+def _evaluate(model: Any, data: TransferData, language: str, folder: Path) -> dict[str, Any]:
+    """Metrics of one language, from its predictions where they already exist."""
+    rows, path = data.test[language], _predictions(folder, language)
+    gold = label_rows(rows)
+    prepared, long = model.prepare(rows, language)
+    if path.is_file():
+        predicted = _read_predictions(path, gold)
     else:
-        assert isinstance(model, WordTagger)
-        tokens = tagging_rows(model.tokenizer, rows.words, name=language)
-        count, predicted = tokens.split, None if path.is_file() else predict_tags(model, tokens, language)
-    if predicted is None:
-        predicted = read_predictions(path, rows)
-    else:
-        write_predictions(path, rows, predicted)
-    _tell(language, name, count, len(rows), _max_length(model))
+        predicted = model.predict(prepared, data.task.labels, language)
+        _write_predictions(path, rows, predicted)
+    _log_long(language, model, long, len(rows))
     scores = label_scores(gold, predicted, f1=data.task.f1)
-    figures: dict[str, Any] = {measure: scores[measure] for measure in data.task.measures}
-    figures |= {"rows": len(rows), "labels": sum(map(len, gold)), name: count}
+    metrics: dict[str, Any] = {measure: scores[measure] for measure in data.task.measures}
+    metrics |= {"rows": len(rows), "labels": sum(map(len, gold)), model.long_rows: long}
     if isinstance(rows, TaggedSentences):
-        figures["unseen_tags"] = data.unseen.get(language, {})
-    return {**figures, "in_training": data.in_training[language]}
+        metrics["unseen_tags"] = data.unseen.get(language, {})
+    return {**metrics, "in_training": data.in_training[language]}
 
 
-def _longer(data: TransferData) -> str:
-    return "cut" if data.task.kind == "pairs" else "read_in_pieces"
-
-
-def _tell(side: str, what: str, count: int, rows: int, max_length: int) -> None:
+def _log_long(name: str, model: Model, count: int, rows: int) -> None:
     if count:
-        share = 100 * count / rows
-        done = "cut" if what == "cut" else "read in pieces"
-        tqdm.write(
-            f"{side}: {count:,} of {rows:,} rows ({share:.1f} %) are longer than {max_length} tokens and are {done}.",
-            file=sys.stderr,
-        )
+        longer = f"{count:,} of {rows:,} rows ({100 * count / rows:.1f} %) are longer than {model.max_length} tokens"
+        tqdm.write(f"{name}: {longer} and are {model.long_rows.replace('_', ' ')}.", file=sys.stderr)
 
 
-def _max_length(model: Model) -> int:
-    return int(model.tokenizer.model_max_length) if isinstance(model, WordTagger) else int(model.max_seq_length or 0)
+def _signature(data: TransferData, options: FineTuning, max_length: int) -> str:
+    """What the metrics of a run depend on besides the encoder."""
+    parts = [
+        "transfer",
+        f"task:{data.task.name}",
+        f"train:{','.join(f'{language}@{rows_sha8(rows)}' for language, rows in data.train.items())}",
+        f"n:{sum(map(len, data.train.values()))}",
+        f"steps:{options.max_steps}" if options.max_steps > 0 else f"epochs:{options.epochs:g}",
+        f"batch:{options.batch_size}",
+        f"lr:{options.learning_rate:g}/{options.schedule}",
+        f"max_length:{max_length}",
+        f"seed:{options.seed}",
+        f"languages:{','.join(data.test)}",
+        *(["words:fused"] if data.fused else []),
+        *([f"f1:{data.task.f1}"] if "f1" in data.task.measures else []),
+        *([] if data.hold_out is None else [f"hold_out:{data.hold_out:g}/{data.hold_out_seed}"]),
+        f"data:{sha8([rows_sha8(rows) for rows in data.test.values()])}",
+        f"st-xling:{__version__}",
+    ]
+    return "|".join(parts)
 
 
-def _manifest(encoder: str, data: TransferData, options: FineTuning, command: str | None) -> dict[str, Any]:
-    return {
-        "task": data.task.name,
-        "encoder": encoder,
-        "data": data.as_dict(),
-        "hold_out": None if data.hold_out is None else [data.hold_out, data.hold_out_seed],
-        "options": dataclasses.asdict(options),
-        "version": __version__,
-        "command": command,
-    }
+def _predictions(folder: Path, language: str) -> Path:
+    return folder / "predictions" / f"{language}.tsv"
+
+
+def _write_predictions(path: Path, rows: Rows, predicted: list[list[str]]) -> None:
+    """``row TAB gold TAB predicted`` for each pair; for words, their lines and an empty one after each sentence."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tagged = isinstance(rows, TaggedSentences)
+    names = rows.words if isinstance(rows, TaggedSentences) else [[str(row)] for row in rows.rows]
+    with atomic_writer(path) as file:
+        for place, (own, true, guessed) in enumerate(zip(names, label_rows(rows), predicted)):
+            assert len(true) == len(guessed), f"row {place} has {len(true)} labels, {len(guessed)} predicted"
+            lines = [f"{name}\t{gold}\t{guess}\n" for name, gold, guess in zip(own, true, guessed)]
+            file.write("".join([*lines, "\n" if tagged else ""]).encode("utf-8"))
+
+
+def _read_predictions(path: Path, gold: list[list[str]]) -> list[list[str]]:
+    """Predicted labels; ``ValueError`` when the file is of other rows."""
+    cells = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
+    if [cell[1:2] for cell in cells] != [[label] for row in gold for label in row]:
+        raise ValueError(f"{path} must hold a prediction for each label: it was changed; remove it and --resume.")
+    rest = iter(cells)
+    return [[next(rest)[2] for _ in row] for row in gold]

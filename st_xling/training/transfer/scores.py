@@ -33,10 +33,10 @@ def label_scores(gold: Labels, predicted: Labels, *, f1: str = "runs") -> dict[s
 
 
 def run_f1(gold: Labels, predicted: Labels) -> float:
-    """F1 of runs of equal tags: a run counts as found if its ends and its tag are all right.
+    """F1 of runs of equal tags: a run counts if its ends and its tag are all right.
 
-    This is what ``seqeval`` makes of tags without ``B-`` and ``I-``, by which XTREME judges part-of-speech tags and so
-    AMBER's table 6: it falls below accuracy, since one wrong word breaks a run. A tag that begins with ``S``
+    This is what ``seqeval`` makes of tags without ``B-`` and ``I-``, by which XTREME evaluates part-of-speech tags and
+    so AMBER's table 6: it falls below accuracy, since one wrong word breaks a run. A tag that begins with ``S``
     (``SCONJ``, ``SYM``) is a run of its own each time, because ``seqeval`` takes the letter for "single".
 
     Source:
@@ -51,7 +51,7 @@ def run_f1(gold: Labels, predicted: Labels) -> float:
 
 
 def span_f1(gold: Labels, predicted: Labels) -> float:
-    """F1 of entities: one counts as found if its ends and its kind are all right, over all sentences together.
+    """F1 of entities: one counts if its ends and its kind are all right, over all sentences together.
 
     By ``seqeval``, which reads tags as the CoNLL shared tasks' ``conlleval`` does: an ``I-`` that follows nothing of
     its kind begins an entity.

@@ -1,4 +1,4 @@
-"""The tasks by which encoders are judged after English fine-tuning: how each is read, trained and measured."""
+"""The tasks on which encoders are evaluated after English fine-tuning: how each is read, trained and measured."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from st_xling.data.classified_pairs import ClassifiedPairs
+from st_xling.data.classified_pairs import PAWSX_LABELS, XNLI_LABELS, ClassifiedPairs, read_pawsx, read_xnli
 from st_xling.data.conllu import UPOS, TaggedSentences, read_conllu
 from st_xling.data.panx import PANX_LABELS, read_panx
-from st_xling.data.pawsx import PAWSX_LABELS, read_pawsx
-from st_xling.data.xnli import XNLI_LABELS, read_xnli
 
 SCHEDULES = ("constant", "linear", "cosine")
 
@@ -71,7 +68,7 @@ class TransferTask:
         title: As in tables.
         kind: One label for a pair of sentences, or one for each word of a sentence.
         labels: All that the task has, in the order of the head's outputs.
-        read: Rows of a file, and of a language where the file has several.
+        read: Rows of a file; of pairs, those of ``language`` where the file has several.
         measures: What is reported, the papers' measure first.
         options: The fine-tuning of the paper that reports the task.
         f1: Of what: ``"runs"`` or ``"spans"``, see :func:`~st_xling.training.transfer.label_scores`.
@@ -81,13 +78,14 @@ class TransferTask:
     title: str
     kind: Literal["pairs", "words"]
     labels: tuple[str, ...]
-    read: Callable[[str | Path, str], Rows]
+    read: Callable[..., Rows]
     measures: tuple[str, ...]
     options: FineTuning
     f1: str = "runs"
 
 
 _AMBER = FineTuning(epochs=5, batch_size=32, learning_rate=2e-5)
+_XTREME = FineTuning(epochs=10, batch_size=32, learning_rate=2e-5, schedule="linear")
 
 LIKE: Mapping[str, Mapping[str, FineTuning]] = {
     # Table 9; the length, 128 tokens, is that of all tasks here.
@@ -112,49 +110,14 @@ def fine_tuning(task: str, like: str | None = None) -> FineTuning:
     return LIKE[like][task]
 
 
-TASKS = {
-    task.name: task
-    for task in (
-        TransferTask(
-            "xnli",
-            "XNLI",
-            "pairs",
-            XNLI_LABELS,
-            lambda path, language: read_xnli(path, language=language),
-            ("accuracy",),
-            LIKE["dap"]["xnli"],
-        ),
-        TransferTask(
-            "pawsx",
-            "PAWS-X",
-            "pairs",
-            PAWSX_LABELS,
-            lambda path, language: read_pawsx(path, language=language),
-            ("accuracy",),
-            LIKE["amber"]["pawsx"],
-        ),
-        TransferTask(
-            "pos",
-            "POS",
-            "words",
-            UPOS,
-            lambda path, language: read_conllu(path),
-            ("f1", "accuracy"),
-            LIKE["amber"]["pos"],
-        ),
-        TransferTask(
-            "panx",
-            "PAN-X",
-            "words",
-            PANX_LABELS,
-            lambda path, language: read_panx(path),
-            ("f1",),
-            # XTREME, scripts/train_panx.sh, but for its warm-up: 10 epochs of 8 rows, gradients of 4 batches together.
-            FineTuning(epochs=10, batch_size=32, learning_rate=2e-5, schedule="linear"),
-            "spans",
-        ),
-    )
-}
+_TASKS = (
+    TransferTask("xnli", "XNLI", "pairs", XNLI_LABELS, read_xnli, ("accuracy",), LIKE["dap"]["xnli"]),
+    TransferTask("pawsx", "PAWS-X", "pairs", PAWSX_LABELS, read_pawsx, ("accuracy",), LIKE["amber"]["pawsx"]),
+    TransferTask("pos", "POS", "words", UPOS, read_conllu, ("f1", "accuracy"), LIKE["amber"]["pos"]),
+    # XTREME, scripts/train_panx.sh, but for its warm-up: 10 epochs of 8 rows, gradients of 4 batches together.
+    TransferTask("panx", "PAN-X", "words", PANX_LABELS, read_panx, ("f1",), _XTREME, "spans"),
+)
+TASKS = {task.name: task for task in _TASKS}
 """Name → task.
 
 Source:

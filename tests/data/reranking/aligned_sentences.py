@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.reranking.aligned import AlignedPairs
+from st_xling.data.reranking.pairs import AlignedPairs
 
 QUERIES = {
     "en": ["Where does the cat sit?", "Who bought books?", "When did it rain?", "What is red?"],

@@ -8,7 +8,6 @@ import pytest
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.retrieval import Passages, load_query_passage_specs, load_retrieval_specs, read_others
-from st_xling.data.retrieval.held_passages import HeldPassages
 from st_xling.evaluation.retrieval.pool import mixed_pool
 
 
@@ -16,7 +15,7 @@ def test_held_passages_are_as_those_of_a_file(tmp_path) -> None:
     rows = [("a", "Der Hund 🐕 schläft."), ("b", "狗在睡觉。"), ("c", "con chó đang ngủ")]
     path = tmp_path / "corpus.jsonl"
     path.write_text("".join(json.dumps({"_id": name, "text": text}) + "\n" for name, text in rows), encoding="utf-8")
-    held, read = HeldPassages(rows), Passages(path)
+    held, read = Passages.in_memory(rows), Passages(path)
     assert (held.ids, held.sha256, len(held), list(held)) == (read.ids, read.sha256, len(read), list(read))
     assert held[1:3] == read[1:3] and held[0] == read[0] and list(held.records()) == list(read.records()) == rows
 

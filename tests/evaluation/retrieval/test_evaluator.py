@@ -24,12 +24,10 @@ from st_xling.evaluation.retrieval import (
     separate_pools,
     write_run,
 )
-from st_xling.evaluation.retrieval.dense import DenseSearch
 from st_xling.evaluation.retrieval.measures import Measures
-from st_xling.evaluation.retrieval.words import words
-from st_xling.models.centre import Centring, centred_model
-from st_xling.reranking.candidates import FirstStage
-from st_xling.reranking.text_records import TextRecords
+from st_xling.evaluation.retrieval.search import DenseSearch, words
+from st_xling.models.view import Centring, centred_model
+from st_xling.reranking.records import FirstStage, TextRecords
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, translated
 
 

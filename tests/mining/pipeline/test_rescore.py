@@ -14,7 +14,7 @@ from st_xling.data.phrasebook import mining_phrases
 from st_xling.mining import GuardOptions, mine_texts, tsv_cells
 from st_xling.mining.pipeline import rescore as module
 from st_xling.models.cross_encoder import tiny_cross_encoder
-from st_xling.models.scoring.pair_scorer import PairScorer
+from st_xling.models.pair_scorer import PairScorer
 
 OFF = GuardOptions().with_flags(off=["all"])
 TEXTS = mining_phrases("de", "en", split="test", size=80, gold=40)

@@ -16,7 +16,7 @@ from transformers import AutoModelForTokenClassification, Trainer
 import st_xling.training.transfer.run as run_module
 from st_xling.training import NotFiniteError, TrainingInterrupted
 from st_xling.training.transfer import TASKS, TransferData, load_transfer_data, transfer
-from st_xling.training.transfer.heads import pair_classifier, word_tagger
+from st_xling.training.transfer.classifiers import PairClassifier, WordTagger
 from tests.training.transfer.sets import write_encoder, write_set
 
 
@@ -82,13 +82,13 @@ def test_table_average_and_signature(encoder: str, sets: dict[str, TransferData]
 def test_the_encoder_is_the_start(encoder: str) -> None:
     start = SentenceTransformer(encoder, device="cpu")[0].auto_model.state_dict()
     for model in (
-        pair_classifier(encoder, ("0", "1"), seed=1)[0].auto_model,
-        word_tagger(encoder, ("A", "B"), seed=1).model,
+        PairClassifier.build(encoder, ("0", "1"), seed=1).model[0].auto_model,
+        WordTagger.build(encoder, ("A", "B"), seed=1).model,
     ):
         inner = model.base_model.state_dict()
         common = [name for name in start if name in inner]
         assert len(common) > 10 and all(torch.equal(start[name], inner[name]) for name in common)
-    heads = [word_tagger(encoder, ("A", "B"), seed=seed).model.classifier.weight for seed in (1, 1, 2)]
+    heads = [WordTagger.build(encoder, ("A", "B"), seed=seed).model.classifier.weight for seed in (1, 1, 2)]
     assert torch.equal(heads[0], heads[1]) and not torch.equal(heads[0], heads[2])
 
 
@@ -131,7 +131,7 @@ def test_stopped_in_training_and_resumed(
 def test_stopped_among_the_languages(
     task: str, encoder: str, sets: dict[str, TransferData], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    out, judge = tmp_path / "run", run_module._judge
+    out, judge = tmp_path / "run", run_module._evaluate
 
     def judged(model: Any, data: TransferData, language: str, folder: Path) -> Any:
         if language == "th":
@@ -139,7 +139,7 @@ def test_stopped_among_the_languages(
         return judge(model, data, language, folder)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_module, "_judge", judged)
+        patch.setattr(run_module, "_evaluate", judged)
         with pytest.raises(TrainingInterrupted):
             transfer(encoder, sets[task], out, options=options(task, max_steps=2))
     assert sorted(path.name for path in (out / "predictions").iterdir()) == ["ar.tsv", "en.tsv"]

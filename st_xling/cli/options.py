@@ -1,0 +1,194 @@
+"""Options declared as their help shows them, and what all commands do with results."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: The type of a value by its metavar; all others are text.
+TYPES = {"N": int, "MIB": int, "X": float, "SHARE": float, "P": float, "S": float, "PATH": Path}
+
+
+class Options:
+    """A block of options: for each the flag, the metavar of its value, and its help, as ``--help`` prints them.
+
+    What is not said stays ``None`` (a flag: ``False``, a list: empty) and is not passed on, see :func:`given`, so that
+    the library's defaults hold; a test compares those that a help names with the library's signatures.
+
+    ====================  ============================================================================
+    ``MODEL``             a positional argument
+    ``TEXT...``           one value or more, positional or behind a flag
+    ``--k N``             a number or text: the metavar says which (:data:`TYPES`)
+    ``--x {a,b}``         one of these
+    ``--flag``            on or off
+    ``| --other``         excludes the option above
+    ``words:``            begins a group; what follows is indented text that describes it
+    ``(required)``        at the end of the help: it cannot be left out
+    ``(repeatable)``      at the end of the help: each use adds a value; or ``(required, repeatable)``
+    ====================  ============================================================================
+
+    Args:
+        text: A line an option, two spaces before its help; lines that are indented go on with the help.
+        special: Name of an option → more keywords of ``add_argument``.
+    """
+
+    def __init__(self, text: str, **special: dict[str, Any]) -> None:
+        self.special = special
+        self.entries: list[list[str]] = []
+        for line in text.strip().splitlines():
+            if line.startswith(" "):
+                self.entries[-1][1] = f"{self.entries[-1][1]} {line.strip()}".strip()
+            else:
+                self.entries.append([*re.split(r"\s{2,}", line, maxsplit=1), ""][:2])
+
+    def add_to(self, parser: Any) -> None:
+        """Add the options to a parser, in the groups that the text names."""
+        group: Any = parser
+        following = [declaration for declaration, _ in self.entries[1:]] + [""]
+        exclusive: Any = None
+        for (declaration, help), after in zip(self.entries, following):
+            if declaration.endswith(":"):
+                group = parser.add_argument_group(declaration[:-1], help or None)
+                continue
+            if not declaration.startswith("| "):
+                required = "required" in _marks(help)
+                exclusive = group.add_mutually_exclusive_group(required=required) if after.startswith("| ") else None
+            self._add(exclusive or group, declaration.removeprefix("| "), help, alone=exclusive is None)
+
+    def _add(self, group: Any, declaration: str, help: str, *, alone: bool) -> None:
+        flags = re.findall(r"--[\w-]+", declaration)
+        metavar = declaration.split(" ")[-1]
+        several = metavar.endswith("...")
+        metavar = metavar.removesuffix("...")
+        options: dict[str, Any] = {"help": help.replace("%", "%%")}
+        if metavar.startswith("--"):
+            options["action"] = "store_true"
+        else:
+            if metavar.startswith("{"):
+                options["choices"] = tuple(metavar[1:-1].split(","))
+            else:
+                options |= {"metavar": metavar, "type": TYPES.get(metavar, str)}
+            if "repeatable" in _marks(help):
+                options |= {"action": "extend" if several else "append", "default": []}
+            if several:
+                options["nargs"] = "+"
+        if flags and alone:
+            options["required"] = "required" in _marks(help)
+        name = (flags[0].lstrip("-") if flags else metavar.lower()).replace("-", "_")
+        group.add_argument(*(flags or [name]), **{**options, **self.special.get(name, {})})
+
+
+def _marks(help: str) -> list[str]:
+    last = re.search(r"\(([^()]*)\)$", help)
+    return last[1].split(", ") if last else []
+
+
+@dataclass
+class Command:
+    """A sub-command: what runs it, its help and its options; see :func:`command`."""
+
+    name: str
+    run: Callable[[Namespace], None]
+    help: str
+    shared: tuple[Options, ...]
+    special: dict[str, Any]
+
+    def add_parser(self, commands: Any) -> Any:
+        """Add it to the commands of a parser."""
+        first, description, options, *more = inspect.cleandoc(self.help).split("\n\n")
+        parser = commands.add_parser(
+            self.name,
+            help=first[:1].lower() + first[1:].removesuffix("."),
+            description=" ".join(description.split()),
+            epilog="\n\n".join(more),
+        )
+        for block in (Options(options, **self.special), *self.shared):
+            block.add_to(parser)
+        parser.set_defaults(run=self.run)
+        return parser
+
+
+def command(name: str, *shared: Options, **special: Any) -> Callable[[Callable[[Namespace], None]], Command]:
+    """Make a function that takes the parsed arguments a :class:`Command`, whose help is the function's docstring.
+
+    In paragraphs that is: a line for the list of commands; what the command does; its own options, in the form of
+    :class:`Options`; and what is printed behind all options.
+
+    Args:
+        name: Of the command.
+        shared: Options that other commands have as well.
+        special: Of its own options, as for :class:`Options`.
+    """
+    return lambda run: Command(name, run, run.__doc__ or "", shared, special)
+
+
+def given(arguments: Namespace, *functions: Any) -> dict[str, Any]:
+    """The options that were said and that one of these library functions takes, by name; others keep its defaults."""
+    names = {name for function in functions for name in inspect.signature(function).parameters}
+    return {name: value for name, value in vars(arguments).items() if name in names and is_given(value)}
+
+
+JSON = Options("--json PATH  also write the figures here")
+KEEP = Options("--keep  also keep the figures with the model, which must be a folder")
+
+
+def is_given(value: Any) -> bool:
+    """Whether an option was said on the command line."""
+    return value is not None and value is not False and value != []
+
+
+def write_figures(path: Path | None, content: Any) -> None:
+    """Write ``content`` as JSON to ``path``, whose folder is made where it is missing; nothing for ``None``."""
+    if path is not None:
+        from st_xling.utils.io import write_json
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, content)
+
+
+def print_report(arguments: Namespace, command: str, report: Any, summary: str) -> None:
+    """Lines for a reader, then the signature: on stderr where stdout holds the results; ``--json`` is written."""
+    lines: Iterable[str] = [*report.lines(), f"{summary}: {arguments.out}", report.signature]
+    for line in lines:
+        print(line, file=sys.stderr if arguments.out == "-" else sys.stdout)
+    write_figures(arguments.json, {command: report.as_dict(), "signature": report.signature})
+
+
+@contextmanager
+def output(arguments: Namespace) -> Iterator[Any]:
+    """``--out`` as the library takes it; when the block is interrupted, says what to do if work was saved."""
+    try:
+        yield _Stdout() if arguments.out == "-" else Path(arguments.out)
+    except KeyboardInterrupt:
+        if arguments.out != "-" or arguments.work is not None:
+            print("\nwhat is done stands; the same command goes on from there.", file=sys.stderr)
+        raise
+
+
+class _Stdout:
+    """Bytes to stdout, whose reader may stop when it has enough, as ``head`` does."""
+
+    def write(self, data: bytes) -> int:
+        try:
+            return sys.stdout.buffer.write(data)
+        except BrokenPipeError:
+            return self._to_nobody(len(data))
+
+    def flush(self) -> None:
+        try:
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            self._to_nobody(0)
+
+    def _to_nobody(self, count: int) -> int:
+        # What Python flushes when it ends must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return count

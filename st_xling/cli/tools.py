@@ -1,0 +1,119 @@
+"""``st-xling demo``, ``leak`` and ``slim``: everything once; test text in training data; a smaller vocabulary."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from st_xling.cli.options import JSON, command, given, write_figures
+
+
+@command("demo", JSON, out={"type": Path, "default": Path("xling-demo")}, seed={"default": 0})
+def demo(arguments: argparse.Namespace) -> None:
+    """Train, evaluate and use a tiny encoder, offline, in a few minutes.
+
+    Train a tiny encoder for five languages on the phrasebook, evaluate it before and after, mine with it, and save it
+    with its card and a picture. Needs no network, no files and no GPU.
+
+    --out DIR    folder for the model (default: xling-demo)
+    --seed N     of text, weights and training (default: 0)
+    --overwrite  replace an earlier demo in the folder
+
+    examples:
+      st-xling demo
+      st-xling demo --out my-demo --seed 1 --json figures.json
+    """
+    from st_xling.demo import demo_table, run_demo, usage_lines
+
+    results = run_demo(arguments.out, seed=arguments.seed, overwrite=arguments.overwrite)
+    print(demo_table(results))
+    print(f"\nThe model, results.json and {results['picture']} are in {arguments.out}. Use it:\n")
+    print(usage_lines(arguments.out, results["example"]))
+    write_figures(arguments.json, results)
+
+
+@command("leak", JSON)
+def leak(arguments: argparse.Namespace) -> None:
+    """Look for evaluation text in training data.
+
+    Count the evaluation sentences that training data hold on either side. Texts are compared by their letters, marks
+    and numbers, case folded; near duplicates are not found.
+
+    --train SPEC      as train's --data (required, repeatable)
+    --eval EVAL       a SPEC, a Tatoeba folder, a BUCC folder or prefix, a .txt file of sentences, or phrasebook:… (its
+                      test split) (required, repeatable)
+    --skip-bad-lines  drop unreadable lines and say how many
+    --stream          read --train as needed: for more than memory holds
+    --fail-on-leak    end with status 2 if anything is shared
+
+    examples:
+      st-xling leak --train phrasebook:de --eval phrasebook:de
+      st-xling leak --train de-en=pairs.tsv --eval tatoeba/v1 --eval bucc2018/de-en/de-en.test
+    """
+    from st_xling.data import leaks, load_data_specs, load_evaluation_specs, refuse_leaks
+
+    train = load_data_specs(arguments.train, skip_bad_lines=arguments.skip_bad_lines, stream=arguments.stream)
+    evaluation = load_evaluation_specs(arguments.eval, skip_bad_lines=arguments.skip_bad_lines)
+    report = leaks(train, evaluation, progress=True)
+    print(report.table())
+    write_figures(arguments.json, report.as_dict())
+    if arguments.fail_on_leak:
+        refuse_leaks(report)
+
+
+@command("slim", JSON, hold_out={"type": float})
+def slim(arguments: argparse.Namespace) -> None:
+    """Cut an encoder's vocabulary to some languages: the same embeddings, a smaller model.
+
+    Keep the tokens that text of the given languages uses, drop all others with their rows of the word embeddings, and
+    compare the two models.
+
+    MODEL                Hub id or folder of an encoder; it is not touched
+    --langs LIST         languages that it shall still read: de,en (required)
+    --text SPEC          text of these languages: xx=FILE, xx-yy=PAIRS or phrasebook:xx (required, repeatable)
+    --out DIR            folder of the slim model (required)
+    | --plan, --dry-run  only say what would stay, and its size
+    --keep WORDS|FILE    words, or a file of them, a line each, whose tokens stay (repeatable)
+    --parity SPEC        compare on this text instead (repeatable)
+    --min-count N        drop tokens that come less often (default: 1, none)
+    --hold-out N         share or number of rows of each source that are not counted, but compared (default: 0.05, at
+                         most 1000)
+    --seed N             of the rows held out, and of the sample compared (default: 0)
+    --skip-bad-lines     leave faulty lines out, with a warning
+    --batch-size N       texts encoded at a time (default: 64)
+    --device DEVICE      cpu, cuda, … (default: a GPU if there is one)
+    --overwrite          replace an earlier slim model in --out
+
+    examples:
+      st-xling slim intfloat/multilingual-e5-small --langs de,en --text de-en=pairs.tsv --out small
+      st-xling slim my-encoder --langs de,en --text de=news.de.txt.gz --text en=news.en.txt.gz --min-count 2 --plan
+      st-xling slim my-encoder --langs de,en --text phrasebook:de --keep 'query: ' --keep 'passage: ' --out small
+
+    Text is parallel as train takes it, or a text a line (also .gz), or JSON lines with "text". It should be much and
+    of many kinds: a token that does not come in it is gone, and words that need it are spelled in smaller pieces.
+    """
+    from st_xling.cli.keep import command_to_repeat, renew_card
+    from st_xling.data.faults import FaultLog, read_lines
+    from st_xling.models.slim import slim_model
+
+    # Words to keep: those named, and those in files.
+    keep: list[str] = []
+    for each in arguments.keep:
+        if not Path(each).is_file():
+            keep.append(each)
+            continue
+        faults = FaultLog(can_skip=False, what="words")
+        keep += [line for line in read_lines(each, faults) if line]
+        faults.settle()
+    options = given(arguments, slim_model)
+    options |= {"keep": keep, "texts": arguments.text}
+    figures = slim_model(
+        languages=arguments.langs.split(","),
+        parity_texts=arguments.parity,
+        progress=True,
+        command=command_to_repeat(arguments.command_line),
+        complete=lambda folder: renew_card(folder, made_here=True),
+        **options,
+    )
+    print(figures.table())
+    write_figures(arguments.json, {"slim": figures.as_dict()})

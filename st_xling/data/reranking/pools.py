@@ -1,0 +1,321 @@
+"""Queries with candidate passages in several languages: what re-ranking is tested on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args, overload
+
+import numpy as np
+
+from st_xling.data.reranking.pairs import AlignedPairs, known_languages, listed_rows, same_text_classes
+from st_xling.data.retrieval import read_retrieval_set, sample_queries
+from st_xling.data.spec_options import Sample
+
+logger = logging.getLogger(__name__)
+
+WithoutRelevant = Literal["exclude", "keep", "error"]
+
+
+@dataclass(frozen=True)
+class CandidatePool:
+    """One query and what is to be ranked for it.
+
+    Args:
+        query: The query.
+        query_language: Its code.
+        passages: The candidates. *Shape:* ``(candidates,)``
+        passage_languages: Their codes. *Shape:* ``(candidates,)``
+        labels: 1 where the candidate is relevant, else 0. *Shape:* ``(candidates,)``
+        query_id: Name of the query; the same in every language.
+        passage_ids: Names of the candidates, the same in every language; by default numbers. *Shape:* ``(candidates,)``
+    Raises:
+        ValueError: The lists differ in length; a label is outside {0, 1}.
+    """
+
+    query: str
+    query_language: str
+    passages: Sequence[str]
+    passage_languages: Sequence[str]
+    labels: Sequence[int]
+    query_id: str = ""
+    passage_ids: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not len(self.passage_ids):
+            object.__setattr__(self, "passage_ids", tuple(map(str, range(len(self.passages)))))
+        lengths = [len(x) for x in (self.passages, self.passage_languages, self.labels, self.passage_ids)]
+        if len(set(lengths)) > 1:
+            raise ValueError(
+                f"query {self.query_id!r}: expected one language, label and id for each of {lengths[0]} passages, got "
+                f"{lengths[1]}, {lengths[2]} and {lengths[3]}."
+            )
+        if wrong := set(self.labels) - {0, 1}:
+            raise ValueError(f"query {self.query_id!r}: labels must be 0 or 1: got {sorted(map(repr, wrong))}.")
+
+
+@dataclass(frozen=True)
+class CandidatePools(Sequence[CandidatePool]):
+    """Pools, how many queries had nothing to find, and how the pools were made.
+
+    Args:
+        pools: The pools themselves; this object is a sequence of them.
+        without_candidates: Queries that have no candidate at all.
+        without_relevant: Queries that have candidates, but no relevant one.
+        signature: What figures on these pools depend on, ``key:value|key:value``.
+    """
+
+    pools: tuple[CandidatePool, ...]
+    without_candidates: int = 0
+    without_relevant: int = 0
+    signature: str = ""
+
+    def __len__(self) -> int:
+        return len(self.pools)
+
+    @overload
+    def __getitem__(self, place: int) -> CandidatePool: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[CandidatePool, ...]: ...
+    def __getitem__(self, place: int | slice) -> CandidatePool | tuple[CandidatePool, ...]:
+        return self.pools[place]
+
+    def __iter__(self) -> Iterator[CandidatePool]:
+        return iter(self.pools)
+
+
+def candidate_pools(
+    queries: Mapping[str, Sequence[str]],
+    passages: Mapping[str, Sequence[str]],
+    relevant: Sequence[Collection[int]],
+    *,
+    candidates: Sequence[Sequence[int]] | None = None,
+    query_languages: Iterable[str] | None = None,
+    passage_languages: Iterable[str] | None = None,
+    query_ids: Sequence[str] | None = None,
+    passage_ids: Sequence[str] | None = None,
+    max_candidates: int | None = None,
+    without_relevant: WithoutRelevant = "exclude",
+    seed: int = 0,
+) -> CandidatePools:
+    """The paper's test sets: each query in a language that is tossed, its candidates split evenly over the languages.
+
+    For two languages exactly half of the candidates are in the one and half in the other, drawn for each query anew; of
+    an odd number, or over more languages, every language has floor or ceil of an even share, and a draw says which. The
+    language of a passage has nothing to do with its relevance. Pools share the passages' strings.
+
+    Args:
+        queries: Language → queries, aligned. *Shape:* ``(queries,)`` each
+        passages: Language → passages, aligned; of the same languages or others. *Shape:* ``(passages,)`` each
+        relevant: Of each query, the numbers of the relevant passages. *Shape:* ``(queries,)``
+        candidates: Of each query, the numbers of the passages to rank, once each; by default all are candidates for all
+            queries. A relevant passage that is no candidate cannot be found. *Shape:* ``(queries,)``
+        query_languages: To toss among; by default all of ``queries``.
+        passage_languages: To share the candidates among; by default all of ``passages``.
+        query_ids: Names; by default numbers. *Shape:* ``(queries,)``
+        passage_ids: The same. *Shape:* ``(passages,)``
+        max_candidates: Draw this many candidates for each query where it has more. Relevant ones always stay, so the
+            task gets easier; the signature says so (``candidates:100+relevant``).
+        without_relevant: What becomes of queries without a candidate, or without a relevant one: ``"exclude"``,
+            ``"keep"``, ``"error"``. They are counted, and a warning says how many there are.
+        seed: Of tosses and draws.
+    Raises:
+        ValueError: Sides that are not aligned; a number of no passage; queries that cannot be answered, if so asked.
+    Source:
+        IEEE Access 2020, section V-A-2.
+    """
+    if without_relevant not in get_args(WithoutRelevant):
+        raise ValueError(f"without_relevant must be one of {get_args(WithoutRelevant)}: got {without_relevant!r}.")
+    if max_candidates is not None and max_candidates < 1:
+        raise ValueError(f"max_candidates must be 1 or more: got {max_candidates}; leave it out for all.")
+    n_queries, n_passages = _rows(queries, "queries"), _rows(passages, "passages")
+    sized = {"relevant": relevant, "candidates": candidates, "query_ids": query_ids, "passage_ids": passage_ids}
+    for name, column in sized.items():
+        rows = n_passages if name == "passage_ids" else n_queries
+        if column is not None and len(column) != rows:
+            raise ValueError(f"{name} must have {rows} entries, one for each text: got {len(column)}.")
+    rng = np.random.default_rng(seed)
+    query_codes = known_languages(query_languages or queries, tuple(queries))
+    passage_codes = known_languages(passage_languages or passages, tuple(passages))
+    texts = {code: tuple(passages[code]) for code in passage_codes}
+    ids = tuple(passage_ids if passage_ids is not None else map(str, range(n_passages)))
+    pools: list[CandidatePool] = []
+    empty: list[int] = []
+    unanswered: list[int] = []
+    for query in range(n_queries):
+        pool = np.arange(n_passages) if candidates is None else _numbers(candidates[query], n_passages, query)
+        right = np.intersect1d(_numbers(relevant[query], n_passages, query), pool)
+        language = query_codes[rng.integers(len(query_codes))]
+        if max_candidates is not None and len(pool) > max_candidates:
+            chosen = np.isin(pool, right)
+            others = np.flatnonzero(~chosen)
+            count = min(len(others), max(0, max_candidates - int(chosen.sum())))
+            chosen[rng.choice(others, size=count, replace=False)] = True
+            pool = pool[chosen]  # in the old order, which tells nothing of relevance
+        # Languages by turns from a drawn one on, then shuffled: even shares, and a draw says who has one more.
+        turns = rng.permutation((np.arange(len(pool)) + rng.integers(len(texts))) % len(texts))
+        (empty if not len(pool) else unanswered if not len(right) else []).append(query)
+        if not len(right) and without_relevant == "exclude":
+            continue
+        languages = tuple(passage_codes[place] for place in turns.tolist())
+        whole = candidates is None and len(pool) == n_passages  # the whole set is not copied
+        if whole and len(passage_codes) == 1:
+            shown = texts[passage_codes[0]]
+        else:
+            shown = tuple(texts[code][row] for code, row in zip(languages, pool.tolist()))
+        pools.append(
+            CandidatePool(
+                queries[language][query],
+                language,
+                shown,
+                languages,
+                tuple(np.isin(pool, right).astype(int).tolist()),
+                str(query if query_ids is None else query_ids[query]),
+                ids if whole else tuple(ids[row] for row in pool.tolist()),
+            )
+        )
+    if empty or unanswered:
+        counts = (
+            f"{len(empty)} of {n_queries} queries have no candidates, {len(unanswered)} no relevant one "
+            f"(rows {listed_rows(sorted(empty + unanswered))})"
+        )
+        if without_relevant == "error":
+            raise ValueError(f"{counts}; pass without_relevant='exclude' to leave them out, or 'keep'.")
+        logger.warning("%s: %s", counts, "left out" if without_relevant == "exclude" else "kept")
+    origin = "own" if candidates is not None else "all"
+    origin = origin if max_candidates is None else f"{max_candidates}+relevant"
+    signature = _signature(query_codes, passage_codes, origin, seed, without_relevant)
+    return CandidatePools(tuple(pools), len(empty), len(unanswered), signature)
+
+
+def _rows(columns: Mapping[str, Sequence[str]], name: str) -> int:
+    lengths = {language: len(column) for language, column in columns.items()}
+    if not lengths or len(set(lengths.values())) > 1:
+        got = ", ".join(f"{count} in {language}" for language, count in lengths.items()) or "no language"
+        raise ValueError(f"{name} must be the same in every language, row by row: got {got}; align them first.")
+    return next(iter(lengths.values()))
+
+
+def _numbers(listed: Collection[int], size: int, query: int) -> np.ndarray:
+    numbers = np.asarray(list(listed), np.int64)
+    if len(numbers) and (numbers.min() < 0 or numbers.max() >= size or len(np.unique(numbers)) < len(numbers)):
+        got = listed_rows(numbers.tolist())
+        raise ValueError(f"query {query}: passages must be different numbers from 0 to {size - 1}: got {got}.")
+    return numbers
+
+
+def _signature(
+    queries: Sequence[str],
+    passages: Sequence[str],
+    candidates: str,
+    seed: int,
+    without_relevant: str,
+    *,
+    tossed: bool = True,
+) -> str:
+    query = ",".join(queries) + "-tossed" * (tossed and len(queries) > 1)
+    passage = ",".join(passages) + "-even" * (len(passages) > 1)
+    return f"queries:{query}|passages:{passage}|candidates:{candidates}|seed:{seed}|without_relevant:{without_relevant}"
+
+
+def pools_of_pairs(
+    pairs: AlignedPairs,
+    *,
+    candidates: Literal["own", "all"] = "own",
+    **options: Any,
+) -> CandidatePools:
+    """Pools of labelled pairs, as of InsuranceQA: the rows of one query are its pool.
+
+    Rows belong to one query, and show one passage, if their texts have the same leak key in any language. A passage
+    that a query has twice is one candidate, relevant if either row says so.
+
+    Args:
+        pairs: Query-passage pairs with labels.
+        candidates: Of a query: ``"own"``, the passages of its rows, or ``"all"`` passages of all rows.
+        **options: Languages, ``max_candidates``, ``without_relevant`` and ``seed`` of :func:`candidate_pools`.
+    """
+    if candidates not in ("own", "all"):
+        raise ValueError(f"candidates must be 'own' or 'all': got {candidates!r}.")
+    asked, shown = (same_text_classes(list(columns.values())) for columns in (pairs.queries, pairs.passages))
+    own: list[dict[int, int]] = [{} for _ in range(int(asked.max(initial=-1)) + 1)]
+    for query, passage, label in zip(asked.tolist(), shown.tolist(), pairs.labels):
+        own[query][passage] = max(label, own[query].get(passage, 0))
+    queries, passages = (np.unique(classes, return_index=True)[1].tolist() for classes in (asked, shown))
+    return candidate_pools(
+        {code: [pairs.queries[code][row] for row in queries] for code in pairs.languages},
+        {code: [pairs.passages[code][row] for row in passages] for code in pairs.languages},
+        [[passage for passage, label in pool.items() if label] for pool in own],
+        candidates=[list(pool) for pool in own] if candidates == "own" else None,
+        **options,
+    )
+
+
+def read_retrieval(
+    folder: str | Path,
+    *,
+    language: str,
+    split: str = "test",
+    query_languages: Iterable[str] | None = None,
+    max_candidates: int | None = None,
+    without_relevant: WithoutRelevant = "exclude",
+    sample: Sample = Sample(),  # noqa: B008
+    seed: int = 0,
+) -> CandidatePools:
+    """Every passage a candidate for every query, in every language in which the queries are there.
+
+    Nothing is tossed: a query that is there in three languages makes three pools.
+
+    Args:
+        folder: In a layout of :func:`~st_xling.data.retrieval.read_retrieval_set`: BEIR's, with ``queries.xx.jsonl``
+            for each language of the queries, Mr.TyDi's or MIRACL's. A passage's title is put before its text.
+        language: Of the passages, which the files do not say.
+        split: Of queries and qrels.
+        query_languages: To read; by default all that are there, in the order of their names.
+        max_candidates: Draw so many passages for each query where there are more; the relevant ones always stay. The
+            signature says so: ``candidates:100+relevant``.
+        without_relevant: What becomes of queries without a relevant passage: ``"exclude"``, ``"keep"`` or ``"error"``.
+        sample: Of the queries.
+        seed: Of the candidates' draw.
+    Raises:
+        FileNotFoundError: The folder or one of its files is not there.
+        ValueError: Faulty lines; an id that comes twice; a relevant passage that is not in the corpus.
+    """
+    read = read_retrieval_set(
+        folder, language=language, split=split, query_languages=query_languages, keep_unanswered=True
+    )
+    read = sample_queries(read, sample, str(folder))
+    passages, ids = list(read.passages), list(read.passages.ids)
+    pools: list[CandidatePool] = []
+    empty = unanswered = 0
+    for code, queries in read.queries.items():
+        of_language = candidate_pools(
+            {code: list(queries.values())},
+            {language: passages},
+            [sorted(read.passages.ids[name] for name in read.relevant.get(query, ())) for query in queries],
+            query_ids=list(queries),
+            passage_ids=ids,
+            max_candidates=max_candidates,
+            without_relevant=without_relevant,
+            seed=seed,
+        )
+        pools += of_language
+        empty, unanswered = empty + of_language.without_candidates, unanswered + of_language.without_relevant
+    candidates = "all" if max_candidates is None else f"{max_candidates}+relevant"
+    signature = _signature(list(read.queries), [language], candidates, seed, without_relevant, tossed=False)
+    return CandidatePools(tuple(pools), empty, unanswered, signature)
+
+
+def pool_texts(pools: Iterable[CandidatePool]) -> dict[str, list[str]]:
+    """``queries`` and ``relevant passages`` of pools, each text once; a kind of which there is none is not named.
+
+    Candidates that are not relevant are left out: sets to train and to test on may share them by right.
+    """
+    queries: dict[str, None] = {}
+    passages: dict[str, None] = {}
+    for pool in pools:
+        queries[pool.query] = None
+        passages |= {passage: None for passage, label in zip(pool.passages, pool.labels) if label}
+    texts = {"queries": list(queries), "relevant passages": list(passages)}
+    return {kind: column for kind, column in texts.items() if column}

@@ -1,0 +1,508 @@
+"""Data specs of re-ranking: what the command line's ``--data`` may say for cross-encoders and their test pools.
+
+``xx=QUESTIONS.json``           SQuAD's form, such as XQuAD
+``xx=PAIRS.jsonl``, ``.tsv``    query, passage and label, aligned by row
+``xx=FOLDER``                   InsuranceQA; as test pools also a retrieval set
+``xx=phrasebook?size=600``      generated questions and passages
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from st_xling.data.evaluation_texts import load_evaluation_specs
+from st_xling.data.faults import FaultLog, read_lines
+from st_xling.data.holdout import hold_out
+from st_xling.data.phrasebook_spec import is_phrasebook
+from st_xling.data.records import json_objects
+from st_xling.data.reranking.insurance_qa import PARTS, PooledQuestions, is_insurance_qa, read_insurance_qa
+from st_xling.data.reranking.negatives import with_negatives
+from st_xling.data.reranking.pairs import AlignedPairs, listed_rows, same_text_classes
+from st_xling.data.reranking.pools import (
+    CandidatePools,
+    WithoutRelevant,
+    pool_texts,
+    pools_of_pairs,
+    read_retrieval,
+)
+from st_xling.data.reranking.question_answering import (
+    QuestionAnswering,
+    deal,
+    phrase_questions,
+    read_question_answering,
+)
+from st_xling.data.reranking.xpi import MonoPositives, parallel_pools, xpi_pairs, xpi_pairs_from_parallel
+from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, SpecOption, read_options, split_options, whole_above
+from st_xling.data.specs import load_data_specs
+from st_xling.utils.text import describe_missing, file_ending
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from st_xling.data.leak import Texts
+
+FORMS = (
+    "xx=QUESTIONS.json (SQuAD form) or xx=PAIRS.jsonl or xx=PAIRS.tsv (query, passage, label) or "
+    "xx=phrasebook?size=600 or xx=FOLDER (InsuranceQA), once a language; also with ?size=600&seed=0"
+)
+"""The forms of a spec, for help and messages."""
+
+Pairs = QuestionAnswering | PooledQuestions | AlignedPairs
+"""What files of aligned pairs hold."""
+
+Split = Literal["train", "dev", "test"]
+
+_TABLES = (".jsonl", ".jsonl.gz", ".tsv", ".tsv.gz")
+_COLUMNS = ("query", "passage", "label")
+_LABELS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "False": 0, "True": 1}
+
+
+def _split(value: str) -> str:
+    if value not in PARTS:
+        raise ValueError(value)
+    return value
+
+
+_OPTIONS = {
+    **SAMPLE_OPTIONS,
+    "split": SpecOption(_split, "train, dev or test"),
+    "pool": SpecOption(whole_above(0), "500, a number above 0"),
+}
+
+# "de-en=" names a pair of languages; a region is in capitals, a script begins with one.
+_SPEC = re.compile(r"([a-z]{2,3}(?:[-_](?:[A-Z]{2}|[A-Z][a-z]{3}))?)=(.+)", re.DOTALL)
+
+
+def is_pair_spec(spec: str) -> bool:
+    """Whether ``spec`` names one language, as ``en=xquad.en.json`` does, and ``de-en=pairs.tsv`` does not."""
+    return _SPEC.fullmatch(spec) is not None
+
+
+@dataclass(frozen=True)
+class PairData:
+    """What the specs gave.
+
+    Attributes:
+        train: Pairs to train on, negatives included.
+        dev: Pools to choose the best checkpoint by; ``None`` if none were to be held out.
+    """
+
+    train: AlignedPairs
+    dev: CandidatePools | None
+
+
+def load_pair_specs(
+    specs: Iterable[str],
+    *,
+    dev: Iterable[str] | None = None,
+    dev_share: float = 0.1,
+    test_share: float = 0.0,
+    negatives_per_positive: int | None = None,
+    hard_negatives: int = 0,
+    seed: int = 0,
+) -> PairData:
+    """Reads the aligned pairs that the specs name, and sets pools aside to choose the best checkpoint by.
+
+    Args:
+        specs: ``en=xquad.en.json`` and the like, all of one form, one for each language; ``en=phrasebook`` is its
+            training split.
+        dev: Specs of the development set, then used whole, with nothing held out of ``specs`` for it; of the
+            phrasebook its development split.
+        dev_share: Else the share of the articles (SQuAD form) or queries (labelled files) held out; 0 for none.
+        test_share: A share left out of both, which :func:`load_pool_specs` finds with the same shares and seed.
+        negatives_per_positive: Drawn for each relevant pair, of InsuranceQA from the question's pool; by default 1, or
+            none where the files label negatives.
+        hard_negatives: How many of them come from the same article (SQuAD form).
+        seed: Of shares and negatives.
+    Raises:
+        FileNotFoundError: A file is not there.
+        ValueError: Malformed specs, faulty files, shares that leave nothing; as the readers of each form.
+    """
+    data = read_pair_specs(specs)
+    dev = list(dev or ())
+    parts = cut_pairs(data, 0.0 if dev else dev_share, test_share, seed)
+    train = parts["train"]
+    drawn = 1 if negatives_per_positive is None else negatives_per_positive
+    if not isinstance(train, AlignedPairs):
+        pairs = train.aligned_pairs(negatives_per_positive=drawn, hard_negatives=hard_negatives, seed=seed)
+    else:
+        if negatives_per_positive is None and 0 in train.labels:
+            drawn = 0
+        pairs = with_negatives(train, negatives_per_positive=drawn, hard_negatives=hard_negatives, seed=seed)
+    if dev:
+        return PairData(pairs, load_pool_specs(dev, phrasebook_split="dev", seed=seed))
+    return PairData(pairs, pools_of(parts["dev"], seed=seed) if "dev" in parts else None)
+
+
+def load_pool_specs(
+    specs: Iterable[str],
+    *,
+    split: Split | None = None,
+    phrasebook_split: Split = "test",
+    dev_share: float = 0.1,
+    test_share: float = 0.2,
+    query_languages: Iterable[str] | None = None,
+    passage_languages: Iterable[str] | None = None,
+    max_candidates: int | None = None,
+    without_relevant: WithoutRelevant = "exclude",
+    seed: int = 0,
+) -> CandidatePools:
+    """Test pools of the same specs, or of one ``xx=FOLDER`` with a retrieval set whose passages are in ``xx``.
+
+    Args:
+        specs: As :func:`load_pair_specs`, or one folder, see
+            :func:`~st_xling.data.reranking.pools.read_retrieval`.
+        split: The part to take, cut as :func:`load_pair_specs` cuts with the same shares and seed; by default all. Of
+            the phrasebook and InsuranceQA, whose splits are there already: the split, where the specs name none.
+        phrasebook_split: Of these two, where neither ``split`` nor the specs name one.
+        dev_share, test_share: Of the cut.
+        query_languages: To toss among (folder: to read); by default all.
+        passage_languages: To share the candidates among; by default all.
+        max_candidates: Draw so many for each query; relevant ones stay.
+        without_relevant: What becomes of queries without a relevant candidate.
+        seed: Of the cut, the tosses and the draws.
+    Raises:
+        FileNotFoundError, ValueError: As :func:`load_pair_specs`.
+    """
+    specs = list(specs)
+    places = parse_pair_specs(specs)
+    paths = places.paths
+    if len(paths) == 1 and (folder := next(iter(paths.values()))).is_dir() and not places.has_splits:
+        options = dict(places.options)
+        sample = Sample.pop(options, specs[0])
+        if options.keys() - {"split"}:
+            raise ValueError(f"{specs[0]}: {', '.join(options)} is for folders of InsuranceQA; leave it out.")
+        if split or passage_languages:
+            raise ValueError(f"{folder} is a test set as it stands: it takes no split and no passage languages.")
+        return read_retrieval(
+            folder,
+            language=next(iter(paths)),
+            query_languages=query_languages,
+            max_candidates=max_candidates,
+            without_relevant=without_relevant,
+            sample=sample,
+            seed=seed,
+            **options,
+        )
+    data = read_pair_specs(specs, split=split or phrasebook_split)
+    if split is not None and not places.has_splits:
+        parts = cut_pairs(data, dev_share, test_share, seed)
+        if split not in parts:
+            raise ValueError(f"expected a split out of {', '.join(parts)}: got {split!r}; give it a share above 0.")
+        data = parts[split]
+    return pools_of(
+        data,
+        query_languages=query_languages,
+        passage_languages=passage_languages,
+        max_candidates=max_candidates,
+        without_relevant=without_relevant,
+        seed=seed,
+    )
+
+
+@dataclass(frozen=True)
+class XpiData:
+    """What the specs gave.
+
+    Attributes:
+        train: Labelled pairs of :func:`~st_xling.data.reranking.xpi.xpi_pairs`.
+        dev: Pools to choose the best checkpoint by; ``None`` if none could be held out.
+    """
+
+    train: Dataset
+    dev: CandidatePools | None
+
+
+def load_xpi_specs(
+    specs: Iterable[str],
+    *,
+    dev: Iterable[str] | None = None,
+    dev_share: float = 0.1,
+    size: int | None = None,
+    negatives_per_positive: int | None = None,
+    mono_positives: MonoPositives = "identical",
+    skip_bad_lines: bool = False,
+    seed: int = 0,
+) -> XpiData:
+    """Reads the text that the specs name and makes XPI's mixed-language set of it.
+
+    Args:
+        specs: Parallel text, as :func:`~st_xling.data.specs.load_data_specs` takes it; or labelled pairs of sentences,
+            ``en=PAIRS.tsv``, once a language (query and passage are the two sentences). ``en=phrasebook`` and
+            ``zh=phrasebook`` are parallel text too, ``zh-en=phrasebook``.
+        dev: Specs of the development set, of the same form; else rows are held out, for parallel text as
+            :func:`~st_xling.data.holdout.hold_out` does.
+        dev_share: Share of the first sentences held out of labelled pairs.
+        size: Rows of parallel text to draw.
+        negatives_per_positive: By default 1; of labelled pairs none where the files label negatives.
+        mono_positives: Of parallel text, see :func:`~st_xling.data.reranking.xpi.xpi_pairs_from_parallel`.
+        skip_bad_lines: Drop faulty lines of parallel text, with a warning.
+        seed: Of all draws.
+    Raises:
+        FileNotFoundError, ValueError: As the functions named.
+    """
+    specs, dev = _parallel_phrases(specs), _parallel_phrases(dev or ())
+    of_pairs = {is_pair_spec(spec) for spec in (*specs, *dev)}
+    if len(of_pairs) > 1:
+        raise ValueError(
+            "expected parallel text (xx-yy=PATH) or labelled pairs (xx=PATH), not both: "
+            f"got {', '.join([*specs, *dev])}."
+        )
+    if of_pairs == {True}:
+        paths = [(spec, path) for spec in (*specs, *dev) for path in parse_pair_specs([spec]).paths.values()]
+        other = [spec for spec, path in paths if file_ending(path) not in _TABLES]
+        if other or size is not None:
+            raise ValueError(
+                f"paraphrases come as {', '.join(_TABLES)}, and whole: got {', '.join(other) or f'size={size}'}; "
+                "questions and their paragraphs are no paraphrases, train xpr-mixed on them."
+            )
+        pairs = load_pair_specs(specs, dev=dev, dev_share=dev_share, negatives_per_positive=0, seed=seed)
+        drawn = int(0 not in pairs.train.labels) if negatives_per_positive is None else negatives_per_positive
+        return XpiData(xpi_pairs(pairs.train, negatives_per_positive=drawn, seed=seed), pairs.dev)
+    data = load_data_specs(specs, skip_bad_lines=skip_bad_lines)
+    if dev:
+        held_out = load_data_specs(dev, split="dev", skip_bad_lines=skip_bad_lines)
+    else:
+        data, held_out = hold_out(data)
+    train = xpi_pairs_from_parallel(
+        data,
+        size=size,
+        negatives_per_positive=1 if negatives_per_positive is None else negatives_per_positive,
+        mono_positives=mono_positives,
+        seed=seed,
+    )
+    return XpiData(train, parallel_pools(held_out, seed=seed) if held_out else None)
+
+
+def _parallel_phrases(specs: Iterable[str]) -> list[str]:
+    """The same specs, but the phrasebook in single languages as pairs of each with the first."""
+    specs = list(specs)
+    if len(specs) < 2 or not all(map(is_pair_spec, specs)):
+        return specs
+    places = parse_pair_specs(specs)
+    if not places.generated:
+        return specs
+    if len(set(places.paths.values())) > 1:
+        raise ValueError(
+            f"phrases are the same in every language, so size, split and seed must be, too: got {', '.join(specs)}."
+        )
+    (first, _), *others = places.paths.items()
+    return [f"{language}-{first}={book}" for language, book in others]
+
+
+def load_judging_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) -> dict[str, Texts]:
+    """Queries and relevant passages of test pools, and what an encoder would be tested on.
+
+    Args:
+        specs: ``zh=xquad.zh.json`` and the like, each read for itself (see
+            :func:`load_pool_specs`); or what
+            :func:`~st_xling.data.evaluation_texts.load_evaluation_specs` takes.
+        skip_bad_lines: Drop faulty lines of pair files, with a warning.
+    Returns:
+        Name → sentences or pairs.
+    Raises:
+        FileNotFoundError, ValueError: As the functions named.
+    """
+    texts: dict[str, Texts] = {}
+    others = []
+    for spec in specs:
+        if not is_pair_spec(spec):
+            others.append(spec)
+            continue
+        [(language, path)] = parse_pair_specs([spec]).paths.items()
+        # One candidate at the most: what is relevant stays, and of the rest nothing is looked for.
+        pools = load_pool_specs([spec], max_candidates=1, without_relevant="keep")
+        texts |= {f"{language}={Path(path).name} {kind}": column for kind, column in pool_texts(pools).items()}
+    return {**(load_evaluation_specs(others, skip_bad_lines=skip_bad_lines) if others else {}), **texts}
+
+
+class PairPlaces(NamedTuple):
+    """Where aligned pairs lie.
+
+    Attributes:
+        paths: Language → file or folder; of the phrasebook with what follows ``?``, which it reads itself.
+        options: What follows ``?`` of files and folders, the same for every language.
+    """
+
+    paths: dict[str, Path]
+    options: dict[str, Any]
+
+    @property
+    def generated(self) -> bool:
+        """Whether it is the phrasebook in every language; a ``ValueError`` if only in some."""
+        codes = [language for language, place in self.paths.items() if is_phrasebook(str(place))]
+        if codes and len(codes) < len(self.paths):
+            raise ValueError(
+                f"expected the phrasebook in every language or in none: got it in {', '.join(codes)} out of "
+                f"{', '.join(self.paths)}; its questions are in no file."
+            )
+        return bool(codes)
+
+    @property
+    def has_splits(self) -> bool:
+        """Whether what is there comes in splits of its own: the phrasebook, InsuranceQA."""
+        return self.generated or any(map(is_insurance_qa, self.paths.values()))
+
+
+def parse_pair_specs(specs: Iterable[str]) -> PairPlaces:
+    """Languages, places and options.
+
+    Raises:
+        ValueError: A spec of another form, a language named twice, options that are not known or differ between
+            languages, whose rows would then not be aligned; no spec at all.
+    """
+    paths: dict[str, Path] = {}
+    options: dict[str, dict[str, Any]] = {}
+    for spec in specs:
+        match = _SPEC.fullmatch(spec)
+        if not match or match[1] in paths:
+            fault = "the language a second time in" if match else "none of these in"
+            raise ValueError(f"expected {FORMS}: got {fault} {spec!r}.")
+        place, query = (match[2], "") if is_phrasebook(match[2]) else split_options(match[2])
+        paths[match[1]] = Path(place).expanduser()
+        options[spec] = read_options(query, _OPTIONS, spec=spec)
+    if not paths:
+        raise ValueError(f"expected at least one data spec, got none; pass {FORMS}.")
+    shared = next(iter(options.values()))
+    if any(other != shared for other in options.values()):
+        raise ValueError(f"the same pairs in every language take the same ?size, seed, …: got {', '.join(options)}.")
+    return PairPlaces(paths, shared)
+
+
+def read_pair_specs(specs: Iterable[str], *, split: str = "train") -> Pairs:
+    """What the specs name, in every language; errors as the readers of each form.
+
+    Args:
+        specs: As :func:`parse_pair_specs`; ``?size=N&seed=S`` draws so many questions, each with all its rows.
+        split: Of the phrasebook and InsuranceQA, where the specs name none; files have none.
+    """
+    specs = list(specs)
+    places = parse_pair_specs(specs)
+    paths, options, where = places.paths, dict(places.options), ", ".join(specs)
+    if places.generated:
+        return phrase_questions({language: str(path) for language, path in paths.items()}, split=split)
+    sample = Sample.pop(options, where)
+    if all(map(is_insurance_qa, paths.values())):
+        pooled = read_insurance_qa(paths, **{"split": split, **options})
+        return pooled.select(sample.places(len(pooled), where))
+    if options:
+        raise ValueError(f"{where}: {', '.join(options)} is for folders of InsuranceQA; leave it out.")
+    for path in paths.values():
+        if not path.is_file():
+            raise FileNotFoundError(describe_missing(path))
+    endings = {file_ending(path) for path in paths.values()}
+    if endings <= {".json", ".json.gz"}:
+        questions = read_question_answering(paths)
+        if sample.size is None:
+            return questions
+        return questions.only_questions(sample.places(len(questions.question_ids), where))
+    if not endings <= set(_TABLES):
+        raise ValueError(f"expected {FORMS}, all of one form: got files ending in {', '.join(sorted(endings))}.")
+    pairs = read_labelled(paths)
+    if sample.size is None:
+        return pairs
+    # Whole queries, numbered in the order of the file: half of a query's candidates would be another test.
+    classes = same_text_classes(list(pairs.queries.values()))
+    return pairs.select(np.flatnonzero(np.isin(classes, sample.places(int(classes.max()) + 1, where))))
+
+
+def cut_pairs(data: Pairs, dev_share: float, test_share: float, seed: int) -> Mapping[str, Pairs]:
+    """Training, development and test part, by article or by query; those of a share above 0.
+
+    Args:
+        data: What the files hold.
+        dev_share: Of the articles, or of the queries that read alike in no language.
+        test_share: The same; dealt first, so that it stays what it is however the rest is cut.
+        seed: Of the shuffle.
+    Raises:
+        ValueError: Shares below 0, or that leave nothing to train on; fewer articles or queries than parts.
+    """
+    shares = {"train": 1 - dev_share - test_share, "dev": dev_share, "test": test_share}
+    if min(shares.values()) < 0 or shares["train"] < 1e-9:
+        raise ValueError(
+            f"dev_share and test_share must be 0 or more and leave something: got {dev_share} and {test_share}."
+        )
+    shares = {name: share for name, share in shares.items() if share > 0}
+    if isinstance(data, QuestionAnswering):
+        return data.split(shares, seed=seed)
+    classes = same_text_classes(list(data.queries.values()))
+    parts = deal(len(np.unique(classes)), shares, seed)
+    return {name: data.select(np.flatnonzero(np.isin(classes, numbers))) for name, numbers in parts.items()}
+
+
+def pools_of(data: Pairs, **options: Any) -> CandidatePools:
+    """Pools of all that files of any form hold, or of a part of it; options as of
+    :func:`~st_xling.data.reranking.pools.candidate_pools`.
+    """
+    if not isinstance(data, AlignedPairs):
+        return data.pools(**options)
+    pools = pools_of_pairs(data, candidates="own", **options)
+    # Rows that are no candidate lists (one passage a query) leave nothing to rank: then every passage is a candidate.
+    if 2 * sum(len(pool.passages) > 1 for pool in pools) < len(pools):
+        pools = pools_of_pairs(data, candidates="all", **options)
+    return pools
+
+
+def read_labelled(paths: Mapping[str, str | Path]) -> AlignedPairs:
+    """The same pairs from one file a language; line ``i`` of each says the same.
+
+    JSON lines have the keys ``query``, ``passage`` and ``label``; tab-separated lines these three columns, under a
+    header of these names or none, and quotes are text. A label is 0 or 1.
+
+    Args:
+        paths: Language → file.
+    Raises:
+        FileNotFoundError: A file is not there.
+        ValueError: Faulty lines, those of all files together; files that differ in length (the message names languages
+            and lengths) or in labels; another file ending. No line is skipped: the rest would not be aligned.
+    """
+    faults = FaultLog(can_skip=False)
+    read = {language: list(_rows(Path(path), faults)) for language, path in paths.items()}
+    faults.settle()
+    lengths = {language: len(rows) for language, rows in read.items()}
+    if len(set(lengths.values())) > 1 or not all(lengths.values()):
+        got = ", ".join(f"{count} in {language} ({paths[language]})" for language, count in lengths.items())
+        raise ValueError(f"expected the same pairs in every language, row by row: got {got}; align the files first.")
+    columns = {language: list(zip(*rows)) for language, rows in read.items()}
+    first, *others = columns
+    labels = columns[first][2]
+    for language in others:
+        apart = [row for row, (one, two) in enumerate(zip(labels, columns[language][2])) if one != two]
+        if apart:
+            raise ValueError(
+                f"{paths[first]} and {paths[language]} differ in the labels of rows {listed_rows(apart)}, counted "
+                "from 0: a pair and its translation have one label; are the rows aligned?"
+            )
+    queries, passages = ({language: column[side] for language, column in columns.items()} for side in (0, 1))
+    return AlignedPairs(queries, passages, labels)
+
+
+def _rows(path: Path, faults: FaultLog) -> Iterator[tuple[str, str, int]]:
+    if file_ending(path) not in _TABLES:
+        raise ValueError(f"expected a file ending in {', '.join(_TABLES)}, got {path}; rename it.")
+    lines = read_lines(path, faults)
+    cells: Iterable[tuple[int, Sequence[object]]]
+    if file_ending(path).startswith(".jsonl"):
+        cells = ((number, [row.get(key) for key in _COLUMNS]) for number, row in json_objects(path, lines, faults, 1))
+    else:
+        cells = ((number, line.split("\t")) for number, line in enumerate(lines, 1) if line is not None)
+    for number, row in cells:
+        if number == 1 and tuple(row) == _COLUMNS:
+            continue
+        if len(row) != 3:
+            faults.add(path, number, "wrong column count", f"expected {', '.join(_COLUMNS)}, got {len(row)} columns")
+            continue
+        query, passage, label = row
+        bad = [key for key, text in zip(_COLUMNS, row[:2]) if not isinstance(text, str) or not text.strip()]
+        for key in bad:
+            faults.add(path, number, "empty side", f"{key} is no text, or blank")
+        if str(label) not in _LABELS:
+            faults.add(path, number, "label outside {0, 1}", f"got {label!r}")
+        elif not bad:
+            yield str(query), str(passage), _LABELS[str(label)]

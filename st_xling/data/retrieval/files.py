@@ -1,0 +1,259 @@
+"""Files of retrieval sets: queries, qrels, and where the layouts of BEIR, Mr.TyDi and MIRACL keep them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from st_xling.data.faults import FaultLog, iter_lines
+from st_xling.data.retrieval.passages import iter_objects, parse_passage
+
+Qrels = dict[str, dict[str, int]]
+"""Query id → passage id → grade above 0."""
+
+#: What is looked for, first come first served; ``{split}`` and ``{language}`` are filled in, each also as ``.gz``.
+CORPORA = (
+    "corpus.jsonl",
+    "collection/docs*.jsonl",
+    "docs*.jsonl",
+    "corpus/*.jsonl",
+    "miracl-corpus-v*-{language}/docs*.jsonl",
+)
+QUERIES = (
+    "queries.jsonl",
+    "topic.{split}.tsv",
+    "topics/topics.*-{language}-{split}.tsv",
+    "miracl-v*-{language}/topics/topics.*-{language}-{split}.tsv",
+)
+QRELS = (
+    "qrels/{split}.tsv",
+    "qrels.tsv",
+    "qrels.{split}.tsv",
+    "qrels.{split}.txt",
+    "qrels/qrels.*-{language}-{split}.tsv",
+    "miracl-v*-{language}/qrels/qrels.*-{language}-{split}.tsv",
+)
+WITH_PASSAGES = ("{split}.jsonl",)
+
+_BY_LANGUAGE = re.compile(r"queries\.([A-Za-z]{2,3}(?:[-_][A-Za-z]{2,4})?)\.jsonl(?:\.gz)?")
+_NUMBERS = re.compile(r"(\d+)")
+_QUERY_IDS = ("_id", "query_id", "id")
+_QUERY_TEXTS = ("text", "query")
+
+
+@dataclass(frozen=True)
+class RetrievalFiles:
+    """The files of one retrieval set.
+
+    Attributes:
+        corpus: Passages, in one file or several.
+        queries: Language → queries.
+        qrels: Judgements; ``None`` where ``with_passages`` has them.
+        with_passages: Queries with their passages beside them, in Mr.TyDi's form.
+    """
+
+    corpus: list[Path]
+    queries: dict[str, Path]
+    qrels: Path | None
+    with_passages: Path | None = None
+
+
+def find_retrieval_files(
+    folder: str | Path, *, language: str, split: str = "test", corpus: str | Path | None = None
+) -> RetrievalFiles:
+    """The files of a folder.
+
+    Args:
+        folder: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/test.tsv`` (BEIR); the same with ``queries.xx.jsonl``
+            for each language of the queries; ``collection/docs.jsonl``, ``topic.test.tsv`` and ``qrels.test.txt``, or
+            ``corpus.jsonl`` and ``test.jsonl`` (Mr.TyDi); ``topics/`` and ``qrels/`` (MIRACL), its corpus beside it.
+            Any file may be gzipped.
+        language: Of the passages, and of queries whose file names none.
+        split: Of queries and qrels.
+        corpus: Another folder, or the file itself, that holds the passages.
+    Raises:
+        FileNotFoundError: The folder, or one of the three, is not there; the message says what was looked for.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"expected a folder with passages, queries and qrels: {folder} is none.")
+    place = folder if corpus is None else Path(corpus)
+    names = {"split": split, "language": language}
+    passages = [place] if place.is_file() else _first(place, CORPORA, names)
+    if not passages:
+        raise _missing("passages", place, CORPORA, names)
+    by_language = {match[1]: path for path in sorted(folder.iterdir()) if (match := _BY_LANGUAGE.fullmatch(path.name))}
+    queries = _first(folder, QUERIES, names)
+    qrels = _first(folder, QRELS, names)
+    beside = [] if by_language or queries else _first(folder, WITH_PASSAGES, names)
+    if not by_language and not queries and not beside:
+        raise _missing(f"queries of split {split!r}", folder, ("queries.xx.jsonl", *QUERIES, *WITH_PASSAGES), names)
+    if not qrels and not beside:
+        raise _missing(f"qrels of split {split!r}", folder, QRELS, names)
+    return RetrievalFiles(
+        corpus=passages,
+        queries=by_language or {language: (queries or beside)[0]},
+        qrels=qrels[0] if qrels else None,
+        with_passages=beside[0] if beside else None,
+    )
+
+
+def _first(folder: Path, patterns: Iterable[str], names: dict[str, str]) -> list[Path]:
+    """The files of the first pattern that has any, in the order of the numbers in their names."""
+    for pattern in patterns:
+        filled = pattern.format(**names)
+        plain = sorted(folder.glob(filled), key=_in_order)
+        gzipped = sorted(folder.glob(f"{filled}.gz"), key=_in_order)
+        if plain or gzipped:
+            return plain or gzipped
+    return []
+
+
+def _in_order(path: Path) -> list[str | int]:
+    return [int(part) if part.isdecimal() else part for part in _NUMBERS.split(path.name)]
+
+
+def _missing(what: str, folder: Path, patterns: Iterable[str], names: dict[str, str]) -> FileNotFoundError:
+    looked = ", ".join(pattern.format(**names) for pattern in patterns)
+    return FileNotFoundError(f"expected {what} in {folder}; looked for {looked} (each also .gz) and found none.")
+
+
+def read_queries(path: str | Path, *, skip_bad_lines: bool = False) -> dict[str, str]:
+    """Queries in the order of their file, by id.
+
+    Args:
+        path: ``id TAB text`` lines where the name holds ``.tsv``, else JSON lines with an id (``_id``, ``query_id`` or
+            ``id``) and a text (``text`` or ``query``); either may be gzipped.
+        skip_bad_lines: Leave faulty lines out, with a warning, instead of raising.
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ParallelTextError: For all faulty lines together: no id, no text, an id twice with another text.
+    """
+    faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries")
+    queries: dict[str, str] = {}
+    is_tsv = ".tsv" in Path(path).suffixes
+    for number, identity, text in _tab_separated(path, faults) if is_tsv else _json_queries(path, faults):
+        _add(queries, identity, text, path, number, faults)
+    faults.settle()
+    return queries
+
+
+def read_queries_with_passages(
+    path: str | Path, *, key: str = "positive_passages", skip_bad_lines: bool = False
+) -> tuple[dict[str, str], dict[str, list[tuple[str, str]]]]:
+    """Queries with their passages beside them: Mr.TyDi's form for training.
+
+    A line is ``{"query_id": …, "query": …, "positive_passages": [{"docid": …, "title": …, "text": …}], …}``.
+
+    Args:
+        path: JSON lines, plain or gzipped.
+        key: Of the passages: ``positive_passages``, or ``negative_passages``.
+        skip_bad_lines: As :func:`read_queries`.
+    Returns:
+        Queries by id; and by query id the ids and texts of its passages.
+    Raises:
+        FileNotFoundError, ParallelTextError: As :func:`read_queries`.
+    """
+    faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries with passages")
+    queries: dict[str, str] = {}
+    passages: dict[str, list[tuple[str, str]]] = {}
+    for number, row in iter_objects(path, faults):
+        listed = row.get(key)
+        each_one = listed if isinstance(listed, list) else [None]
+        parsed = [parse_passage(each) if isinstance(each, dict) else None for each in each_one]
+        identity, text = _query(row)
+        if None in parsed:
+            faults.add(path, number, "no passages", f"expected {key}, each with a docid and a text")
+        elif _add(queries, identity, text, path, number, faults):
+            passages[identity] = [each for each in parsed if each is not None]
+    faults.settle()
+    return queries, passages
+
+
+def _query(row: Mapping[str, Any]) -> tuple[str, str]:
+    identity = next((row[key] for key in _QUERY_IDS if isinstance(row.get(key), (str, int))), "")
+    text = next((row[key] for key in _QUERY_TEXTS if isinstance(row.get(key), str)), "")
+    return str(identity), text
+
+
+def _json_queries(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, str, str]]:
+    return ((number, *_query(row)) for number, row in iter_objects(path, faults))
+
+
+def _tab_separated(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, str, str]]:
+    for number, line in enumerate(iter_lines(path, faults), 1):
+        if line is not None:
+            identity, tab, text = line.partition("\t")
+            if tab and "\t" not in text:
+                yield number, identity, text
+            else:
+                faults.add(path, number, "wrong columns", f"expected id TAB text, got {line!r:.80}")
+
+
+def _add(queries: dict[str, str], identity: str, text: str, path: str | Path, number: int, faults: FaultLog) -> bool:
+    if not identity.strip() or not text.strip():
+        faults.add(path, number, "no id or text", "expected an id and a text that are not blank")
+    elif queries.get(identity, text) != text:
+        faults.add(path, number, "id twice", f"{identity}, with another text")
+    else:
+        queries[identity] = text
+        return True
+    return False
+
+
+def read_qrels(path: str | Path, *, passages: Container[str] | None = None, skip_bad_lines: bool = False) -> Qrels:
+    """Relevant passages of each query.
+
+    Args:
+        path: Four columns as TREC has them (query, iteration, passage, grade), divided by spaces or tabs; or three
+            (query, passage, grade), divided by tabs, under BEIR's header or none. Perhaps gzipped.
+        passages: Ids of the corpus, which the file may name; ``None``: any.
+        skip_bad_lines: Leave faulty lines out, with a warning that counts them, instead of raising.
+    Returns:
+        Query id → passage id → grade, of the grades above 0 alone; a query that is judged and has no relevant passage
+        is there with none.
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ParallelTextError: For all faulty lines together: wrong columns, two grades of one pair, and relevant passages
+            that are not in the corpus, which are counted and listed.
+    """
+    faults = FaultLog(skip_bad_lines=skip_bad_lines, what="qrels")
+    relevant: Qrels = {}
+    for number, line in enumerate(iter_lines(path, faults), 1):
+        if line is None or not line.strip() or (number == 1 and _is_header(line)):
+            continue
+        judgement = _judgement(line)
+        if judgement is None:
+            faults.add(path, number, "wrong columns", f"expected query, 0, passage, whole number; got {line!r:.80}")
+            continue
+        query, name, grade = judgement
+        grades = relevant.setdefault(query, {})
+        if grade > 0 and passages is not None and name not in passages:
+            faults.add(path, number, "unknown passage", f"{name} is not in the corpus")
+        elif grades.get(name, grade) != grade:
+            faults.add(path, number, "two grades", f"query {query}, passage {name}: {grades[name]} and {grade}")
+        elif grade > 0:
+            grades[name] = grade
+    faults.settle()
+    return relevant
+
+
+def _is_header(line: str) -> bool:
+    return line.split("\t")[-1].strip().lower() in ("score", "grade", "rel", "relevance")
+
+
+def _judgement(line: str) -> tuple[str, str, int] | None:
+    cells = line.strip().split("\t")
+    if len(cells) != 3:  # BEIR's ids may hold spaces, TREC's columns are divided by any
+        cells = line.split()
+        if len(cells) != 4:
+            return None
+        cells = [cells[0], *cells[2:]]
+    try:
+        grade = float(cells[2])
+    except ValueError:
+        return None
+    return (cells[0].strip(), cells[1].strip(), int(grade)) if grade.is_integer() else None

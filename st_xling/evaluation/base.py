@@ -1,0 +1,143 @@
+"""What the evaluators share: how they are called, how text is encoded, what metrics are signed with."""
+
+from __future__ import annotations
+
+import csv
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sentence_transformers.base.evaluation import BaseEvaluator
+
+from st_xling.models.view import encode_once, language_tasks
+from st_xling.utils.signature import sign
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+logger = logging.getLogger(__name__)
+
+
+class Metrics(NamedTuple):
+    """What an evaluator measured.
+
+    Attributes:
+        metrics: By key, without the evaluator's name before it.
+        head: Of the CSV file, after epoch and steps.
+        rows: Of the CSV file; one a label rather than one column each, so that the head fits any set of languages.
+    """
+
+    metrics: dict[str, float]
+    head: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
+class SignedEvaluator(BaseEvaluator):
+    """An evaluator whose metrics carry a signature; subclasses define it, and what is measured: :meth:`measure`.
+
+    Args:
+        name: Prefix of the metrics and, where nothing else is said, name of the data in the signature.
+        data_name: Of the data in the signature.
+        default_name: Stands for an empty name in the CSV file's.
+        primary: The metric to choose checkpoints by, without the prefix.
+        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
+        show_progress_bar: Whether to show one while encoding or scoring.
+        batch_size: Texts encoded at a time.
+        truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        default_name: str,
+        primary: str,
+        write_csv: bool,
+        show_progress_bar: bool,
+        batch_size: int = 64,
+        truncate_dim: int | None = None,
+        data_name: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.batch_size = batch_size
+        self.name = name
+        self.data_name = name if data_name is None else data_name
+        self.show_progress_bar = show_progress_bar
+        self.truncate_dim = truncate_dim
+        self.write_csv = write_csv
+        self.csv_file = f"{name or default_name}_results.csv"
+        self.primary_metric = f"{name}_{primary}" if name else primary
+        #: For the signature: what of the encoder is not its own, as ``st_xling.models.view.view`` says it.
+        self.view: tuple[str, ...] = ()
+        #: For the signature: the model is centred by language, and some text was centred by the joint mean.
+        self.joint_mean = False
+
+    def __call__(
+        self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
+    ) -> dict[str, float]:
+        """Evaluate a model; see the class for the keys.
+
+        Args:
+            model: Anything with sentence-transformers' ``model_card_data``, and ``encode`` or what a cross-encoder has.
+            output_path: Folder for the CSV; none is written without it.
+            epoch: Epoch for the CSV and the card; -1 outside training.
+            steps: Steps within the epoch; -1 at its end.
+        """
+        self.joint_mean = False
+        metrics, head, rows = self.measure(model)
+        if output_path is not None and self.write_csv:
+            path = Path(output_path) / self.csv_file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            is_new = not path.is_file()
+            with path.open("a", newline="", encoding="utf-8") as file:
+                lines = [["epoch", "steps", *head]] if is_new else []
+                csv.writer(file).writerows([*lines, *([epoch, steps, *row] for row in rows)])
+        metrics = self.prefix_name_to_metrics(metrics, self.name)
+        logger.info("%s %.4f (%s)", self.primary_metric, metrics[str(self.primary_metric)], self.signature)
+        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
+        return metrics
+
+    def measure(self, model: Any) -> Metrics:
+        """What is measured of ``model``, without storing it anywhere."""
+        raise NotImplementedError
+
+    @property
+    def signature(self) -> str:
+        """What a metric depends on besides the model."""
+        raise NotImplementedError
+
+    def sign(self, *names: str, data: str, **parts: Any) -> str:
+        """A signature, see :func:`~st_xling.utils.signature.sign`, with the dimensions that are looked at and
+        :attr:`view`."""
+        centre = "joint" if self.joint_mean else None
+        return sign(*names, **parts, centre=centre, dim=self.truncate_dim, data=data, view=self.view)
+
+    def encode_columns(
+        self, model: SentenceTransformer, columns: Sequence[Sequence[str]], languages: Sequence[str | None]
+    ) -> list[np.ndarray]:
+        """Embeddings of each column, each distinct text encoded once. *Shape:* ``(texts, dim)`` each
+
+        Args:
+            model: Encodes; one that is centred by language, each column by its language's mean.
+            columns: Texts.
+            languages: Of each column; ``None``: not known.
+        """
+        tasks, joint = language_tasks(model, languages)
+        self.joint_mean |= joint
+        return encode_once(
+            model,
+            columns,
+            tasks=tasks,
+            batch_size=self.batch_size,
+            show_progress_bar=self.show_progress_bar,
+            truncate_dim=self.truncate_dim,
+        )
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """Settings for the model card."""
+        config: dict[str, Any] = {"signature": self.signature}
+        if self.truncate_dim is not None:
+            config["truncate_dim"] = self.truncate_dim
+        return config

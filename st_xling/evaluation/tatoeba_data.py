@@ -1,0 +1,240 @@
+"""Aligned text with English on one side: Tatoeba's languages and groups, what evaluators take, what specs name.
+
+Source:
+    File list of facebookresearch/LASER, ``data/tatoeba/v1``; XTREME (Hu et al. 2020) for the 36; DAP (Li et al. 2023,
+    section 4.4) for the 14 of XNLI and the 28 of the 36 that have 1000 pairs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from st_xling.data.phrasebook_spec import phrasebook_name
+from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, read_options, sample_rows, split_options
+from st_xling.utils.languages import ALIASES, UNKNOWN, canonical_language
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+logger = logging.getLogger(__name__)
+
+Pairs: TypeAlias = "Mapping[str, tuple[Sequence[str], Sequence[str]] | Dataset]"
+ENGLISH = ("en", "eng")
+
+_LASER112 = (
+    "afr amh ang ara arq arz ast awa aze bel ben ber bos bre bul cat cbk ceb ces cha cmn cor csb cym dan deu dsb dtp "
+    "ell epo est eus fao fin fra fry gla gle glg gsw heb hin hrv hsb hun hye ido ile ina ind isl ita jav jpn kab kat "
+    "kaz khm kor kur kzj lat lfn lit lvs mal mar max mhr mkd mon nds nld nno nob nov oci orv pam pes pms pol por ron "
+    "rus slk slv spa sqi srp swe swg swh tam tat tel tgl tha tuk tur tzl uig ukr urd uzb vie war wuu xho yid yue zsm"
+)
+_FULL28 = (
+    "afr ara ben bul cmn deu ell est eus fin fra heb hin hun ind ita jpn kor mar nld pes por rus spa tgl tur urd vie"
+)
+_XNLI14 = "ara bul cmn deu ell fra hin rus spa swh tha tur urd vie"
+
+#: Group name to its languages, in alphabetical order: three-letter codes, as in the files' names.
+TATOEBA_GROUPS: dict[str, tuple[str, ...]] = {
+    "xnli14": tuple(_XNLI14.split()),
+    "full28": tuple(_FULL28.split()),
+    "xtreme36": tuple(sorted(f"{_FULL28} jav kat kaz mal swh tam tel tha".split())),
+    "laser112": tuple(_LASER112.split()),
+}
+
+
+def resolve_languages(names_or_group: str | Iterable[str]) -> tuple[str, ...]:
+    """Three-letter codes for a group, a language, a comma-separated list of them, or an iterable of them.
+
+    Args:
+        names_or_group: ``"xtreme36"``, ``"de"``, ``"de,fra"``, ``["xnli14", "et"]``.
+    Returns:
+        Codes in the order given, each once.
+    Raises:
+        ValueError: On an empty list, English (the other side of every pair) or unknown names; all of them at once, each
+            with the nearest known names.
+    Example:
+        >>> resolve_languages("de,sw,deu")
+        ('deu', 'swh')
+    """
+    parts = names_or_group.split(",") if isinstance(names_or_group, str) else list(names_or_group)
+    names = [part.strip() for part in parts if part.strip()]
+    if not names:
+        raise ValueError("languages must name at least one language or group: got none; pass e.g. 'de' or 'xtreme36'.")
+    known = [*TATOEBA_GROUPS, *TATOEBA_GROUPS["laser112"], *ALIASES]
+    codes: dict[str, None] = {}
+    faults = []
+    for name in names:
+        members = TATOEBA_GROUPS.get(name.lower(), (canonical_language(name.lower()),))
+        if set(members) <= set(TATOEBA_GROUPS["laser112"]):
+            codes.update(dict.fromkeys(members))
+        else:
+            close = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+            advice = f"did you mean {' or '.join(map(repr, close))}?" if close else "see TATOEBA_GROUPS['laser112']."
+            if name.lower() in ENGLISH:
+                advice = "English is the other side of every pair: leave it out."
+            faults.append(f"got {name!r}; {advice}")
+    if faults:
+        raise ValueError(
+            "languages must be Tatoeba codes such as 'deu' or 'de', or groups (" + ", ".join(TATOEBA_GROUPS) + "): "
+            f"{' '.join(faults)}"
+        )
+    return tuple(codes)
+
+
+def aligned_pairs(pairs: Pairs) -> dict[str, tuple[list[str], list[str]]]:
+    """Canonical code to two lists of equal length, in alphabetical order; all faults in one error."""
+    aligned: dict[str, tuple[list[str], list[str]]] = {}
+    faults = []
+    for code, sides in pairs.items():
+        language = canonical_language(code)
+        if language in aligned:
+            faults.append(f"{code} and another code both mean {language}; keep one.")
+        columns = getattr(sides, "column_names", None)
+        if columns is not None and not {"source", "target"} <= set(columns):
+            faults.append(f"{code} has columns {', '.join(columns)}; name them source and target.")
+            continue
+        source, target = (sides["source"], sides["target"]) if columns is not None else sides  # type: ignore[call-overload]
+        aligned[language] = (list(source), list(target))
+        if len(source) != len(target):
+            faults.append(f"{code} has {len(source)} and {len(target)} texts; align them line by line.")
+        elif not len(source):
+            faults.append(f"{code} has no texts; leave it out.")
+    if not pairs:
+        faults.append("got none; pass e.g. {'deu': (german, english)}.")
+    if faults:
+        raise ValueError(f"pairs must hold aligned texts for at least one language: {' '.join(faults)}")
+    return dict(sorted(aligned.items()))
+
+
+def english_columns(pairs: Mapping[str, tuple[list[str], list[str]]]) -> tuple[list[list[str]], list[str | None]]:
+    """The texts of each language and their English, one after the other, and the language of each of these columns."""
+    texts = [column for columns in pairs.values() for column in columns]
+    return texts, [code for language in pairs for code in (language, "eng")]
+
+
+def whole_groups(
+    groups: Iterable[str] | Mapping[str, Sequence[str]] | None, pairs: Mapping[str, Any]
+) -> dict[str, tuple[str, ...]]:
+    """Groups of which every language is there; a log line names those that lack some."""
+    if groups is None or isinstance(groups, Mapping):
+        named = {
+            group: tuple(map(canonical_language, members)) for group, members in (groups or TATOEBA_GROUPS).items()
+        }
+    else:
+        names = [groups] if isinstance(groups, str) else list(groups)
+        if unknown := [group for group in names if group not in TATOEBA_GROUPS]:
+            raise ValueError(
+                f"groups must be among {', '.join(TATOEBA_GROUPS)}: got {', '.join(unknown)}; pass a mapping of name "
+                "to languages for your own."
+            )
+        named = {group: TATOEBA_GROUPS[group] for group in names}
+    if clashes := [group for group, members in named.items() if not group or group in pairs or not members]:
+        raise ValueError(
+            f"groups must have languages and a name that is no language's: got {', '.join(map(repr, clashes))}; "
+            "rename or drop them."
+        )
+    absent = {group: [member for member in members if member not in pairs] for group, members in named.items()}
+    for group, missing in absent.items():
+        if missing and (groups is not None or len(missing) < len(named[group])):
+            logger.log(
+                logging.INFO if groups is None else logging.WARNING,
+                "no average for %s: %d of %d languages missing (%s)",
+                group,
+                len(missing),
+                len(named[group]),
+                ", ".join(missing[:5]) + (", …" if len(missing) > 5 else ""),
+            )
+    return {group: members for group, members in named.items() if not absent[group]}
+
+
+class EnglishPairs(NamedTuple):
+    """What specs name.
+
+    Attributes:
+        pairs: Three-letter code → texts in that language, and their English.
+        name: Of the data, for a signature: ``tatoeba``, ``phrasebook-test``, or the files' names.
+    """
+
+    pairs: dict[str, tuple[list[str], list[str]]]
+    name: str
+
+
+def load_english_pairs(
+    specs: Iterable[str | Path], languages: str | Iterable[str] | None = None, *, skip_bad_lines: bool = False
+) -> EnglishPairs:
+    """Reads test text.
+
+    Args:
+        specs: Each a folder of ``tatoeba.xxx-eng.xxx`` files (``?size=500&seed=0`` behind it: a seeded sample of each
+            language's pairs), or what :func:`~st_xling.data.load_data_specs` takes,
+            such as ``de-en=test.tsv`` or ``phrasebook:de,fr``, of which the test split is read where it names none.
+        languages: Group, code or several, as :func:`~st_xling.evaluation.resolve_languages`; all by default.
+        skip_bad_lines: Drop faulty lines of pair files, with a warning; never those of a Tatoeba set.
+    Raises:
+        ValueError: Text of two languages of which neither is English, or without known languages; a language that
+            comes twice or is asked for and not there.
+        FileNotFoundError, ValueError: As ``read_tatoeba`` and ``load_data_specs``.
+    """
+    from st_xling.data import load_data_specs
+
+    given = [str(spec) for spec in specs]
+    wanted = None if languages is None else resolve_languages(languages)
+    if len(given) == 1 and _is_tatoeba(given[0]):
+        return EnglishPairs(_read_tatoeba(given[0], wanted), "tatoeba")
+    pairs: dict[str, tuple[list[str], list[str]]] = {}
+    for spec in given:
+        if _is_tatoeba(spec):
+            more = _read_tatoeba(spec, None)
+        else:
+            read = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
+            more = dict(_with_english(name, rows) for name, rows in read.items())
+        if twice := [code for code in more if code in pairs]:
+            raise ValueError(f"expected one test set a language: got another for {', '.join(twice)} in {spec!r}.")
+        pairs |= more
+    if absent := [code for code in wanted or () if code not in pairs]:
+        raise ValueError(f"expected languages out of {', '.join(pairs)}: got {', '.join(absent)}; leave these out.")
+    if all(map(_is_tatoeba, given)):
+        name = "tatoeba"
+    else:
+        files = [Path((spec.partition("=")[2] or spec).partition("?")[0]).name for spec in given]
+        name = phrasebook_name(given, split="test") or "+".join(files)
+    return EnglishPairs({code: pairs[code] for code in wanted or pairs}, name)
+
+
+def _is_tatoeba(spec: str) -> bool:
+    path = Path(split_options(spec)[0]).expanduser()
+    return path.is_dir() and any(path.glob("tatoeba.*-eng.*"))
+
+
+def _read_tatoeba(spec: str, languages: Sequence[str] | None) -> dict[str, tuple[list[str], list[str]]]:
+    """A folder's test sets; ``?size=500&seed=0`` behind it: a seeded sample of each language's pairs."""
+    from st_xling.data import read_tatoeba
+
+    folder, query = split_options(spec)
+    sample = Sample.pop(read_options(query, SAMPLE_OPTIONS, spec=spec), spec)
+    read = read_tatoeba(Path(folder).expanduser(), languages)
+    return {
+        code: _texts(sample_rows(rows, sample.size, seed=sample.seed, where=f"{folder} ({code})"))
+        for code, rows in read.items()
+    }
+
+
+def _texts(rows: Dataset) -> tuple[list[str], list[str]]:
+    return list(rows["source"]), list(rows["target"])
+
+
+def _with_english(name: str, rows: Dataset) -> tuple[str, tuple[list[str], list[str]]]:
+    """The other language's code, its texts and the English ones."""
+    sides = [rows.unique(f"{side}_language") for side in ("source", "target")]
+    shown = "-".join("/".join(codes) for codes in sides)
+    codes = [canonical_language(codes[0]) for codes in sides if len(codes) == 1]
+    if len(codes) != 2 or UNKNOWN in codes or sum(code in ENGLISH for code in codes) != 1:
+        raise ValueError(
+            f"expected one language with English, named as in de-en=PATH: {name} is {shown}; other pairs are for "
+            "st-xling evaluate precision."
+        )
+    first, second = _texts(rows)
+    return (codes[1], (second, first)) if codes[0] in ENGLISH else (codes[0], (first, second))

@@ -1,0 +1,174 @@
+"""What token-level objectives feed the encoder: a pair as one sequence, and text with hidden tokens."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from st_xling.models.backbone import Backbone, cls_mask
+
+Positions = Literal["restarting", "running"]
+
+
+@dataclass(frozen=True)
+class JoinedPairs:
+    """``[CLS] x [SEP] y [SEP]``, row by row; padding may stand between the sentences and is masked.
+
+    Attributes:
+        input_ids: *Shape:* ``(batch, tokens)``
+        attention_mask: True for tokens. *Shape:* ``(batch, tokens)``
+        position_ids: As the encoder counts them. *Shape:* ``(batch, tokens)``
+        segment_ids: 0 for the source, 1 for the target; all 0 without segments. *Shape:* ``(batch, tokens)``
+        source: True for the source's words, special tokens left out. *Shape:* ``(batch, tokens)``
+        target: The same for the target.
+        source_length: Columns of the source; the target's begin there.
+    """
+
+    input_ids: Tensor
+    attention_mask: Tensor
+    position_ids: Tensor
+    segment_ids: Tensor
+    source: Tensor
+    target: Tensor
+    source_length: int
+
+
+def join_pairs(
+    parts: Backbone, source: dict[str, Tensor], target: dict[str, Tensor], *, positions: Positions, segments: bool
+) -> JoinedPairs:
+    """Put the target, without its CLS, behind the source.
+
+    Args:
+        parts: The encoder that will read the result.
+        source: Column with ``input_ids`` and ``attention_mask``. *Shape:* ``(batch, tokens)``
+        target: The same for the target.
+        positions: ``"restarting"`` counts the target's from the beginning again, as XLM does; ``"running"`` goes on
+            after the source's, as BERT does.
+        segments: Give the target segment 1, as BERT does, where the encoder has two.
+
+    Raises:
+        ValueError: Positions run on and the pair is longer than the encoder's.
+    """
+    first_mask = source["attention_mask"].bool()
+    second_mask = target["attention_mask"].bool() & ~cls_mask(target["input_ids"], parts.tokenizer)
+    kept = second_mask.any(dim=0)
+    second_ids, second_mask = target["input_ids"][:, kept], second_mask[:, kept]
+    attention_mask = torch.cat([first_mask, second_mask], dim=1)
+    if positions == "restarting":
+        own = parts.position_ids(target["attention_mask"])[:, kept]
+        position_ids = torch.cat([parts.position_ids(first_mask), own], dim=1)
+    else:
+        position_ids = parts.position_ids(attention_mask)
+        reach = parts.embeddings.position_embeddings.num_embeddings  # type: ignore[union-attr]
+        longest = int(position_ids.max()) + 1
+        if longest > reach:  # type: ignore[operator]
+            raise ValueError(
+                f"a pair must fit the encoder's {reach} positions: the longest needs {longest}; shorten "
+                "model.max_length, or use positions='restarting'."
+            )
+    input_ids = torch.cat([source["input_ids"], second_ids], dim=1)
+    # The unknown token is a special one to tokenizers, but a word of the text.
+    special = torch.tensor(sorted(parts.tokenizer.all_special_ids), device=input_ids.device)
+    unknown = parts.tokenizer.unk_token_id
+    words = attention_mask & ~torch.isin(input_ids, special[special != (-1 if unknown is None else unknown)])
+    cut = first_mask.shape[1]
+    in_target = torch.zeros_like(words)
+    in_target[:, cut:] = True
+    table = getattr(parts.embeddings, "token_type_embeddings", None)
+    two = segments and table is not None and table.num_embeddings > 1
+    segment_ids = in_target.long() if two else torch.zeros_like(input_ids)
+    return JoinedPairs(input_ids, attention_mask, position_ids, segment_ids, words & ~in_target, words & in_target, cut)
+
+
+def check_positions(positions: str) -> None:
+    """Raise ``ValueError`` for positions that :func:`join_pairs` does not know."""
+    if positions not in get_args(Positions):
+        raise ValueError(f"positions must be one of {get_args(Positions)}: got {positions!r}.")
+
+
+def mask_tokens(
+    input_ids: Tensor,
+    maskable: Tensor,
+    *,
+    mask_id: int,
+    vocabulary: int,
+    probability: float = 0.15,
+    continues_word: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Hide a share of the tokens: 80 % behind the mask token, 10 % behind a random one, 10 % behind themselves.
+
+    Args:
+        input_ids: *Shape:* ``(batch, tokens)``
+        maskable: True for the tokens that may be hidden. *Shape:* ``(batch, tokens)``
+        mask_id: Id of the mask token.
+        vocabulary: Random tokens are drawn from ``0 … vocabulary - 1``.
+        probability: Share of the maskable tokens to hide, or of the words with ``continues_word``.
+        continues_word: True for ids that continue a word; whole words are then hidden together, each of their pieces
+            replaced on its own. *Shape:* ``(vocabulary,)``
+
+    Returns:
+        The corrupted ids, and True where a token was hidden. *Shape:* ``(batch, tokens)`` both. Draws come from torch's
+        global generator.
+
+    Source:
+        Devlin et al. 2019, section 3.1; Hu et al. 2021 (AMBER), equation 2.
+    """
+    # Three draws of the whole shape each, whatever is hidden: the same seed hides the same tokens.
+    draw = torch.rand(input_ids.shape, device=input_ids.device)
+    if continues_word is not None:
+        draw = draw.gather(1, _word_starts(input_ids, maskable, continues_word))
+    hidden = maskable & (draw < probability)
+    kind = torch.rand(input_ids.shape, device=input_ids.device)
+    random_ids = torch.randint(vocabulary, input_ids.shape, device=input_ids.device)
+    corrupted = torch.where(hidden & (kind < 0.8), torch.full_like(input_ids, mask_id), input_ids)
+    corrupted = torch.where(hidden & (kind >= 0.8) & (kind < 0.9), random_ids, corrupted)
+    return corrupted, hidden
+
+
+def word_continuations(tokenizer: Any, vocabulary: int) -> Tensor:
+    """Which ids continue a word: ``##x`` in WordPiece vocabularies, anything without ``▁`` where words begin with it.
+
+    Args:
+        tokenizer: A transformers tokenizer.
+        vocabulary: Ids of the encoder, padding rows included.
+
+    Returns:
+        *Shape:* ``(vocabulary,)``, bool
+
+    Raises:
+        ValueError: The vocabulary marks neither beginnings nor continuations.
+    """
+    tokens = tokenizer.convert_ids_to_tokens(list(range(min(len(tokenizer), vocabulary))))
+    special = set(tokenizer.all_special_tokens)
+    if any(token.startswith("##") for token in tokens):
+        marks = [token.startswith("##") for token in tokens]
+    elif any(token.startswith("▁") for token in tokens):
+        marks = [not token.startswith("▁") and token not in special and _in_a_word(token) for token in tokens]
+    else:
+        raise ValueError(
+            "whole-word masking needs a vocabulary that marks words by '##' or '▁': "
+            f"{type(tokenizer).__name__} does neither; use whole_words=False."
+        )
+    return torch.tensor(marks + [False] * (vocabulary - len(marks)))
+
+
+def _in_a_word(token: str) -> bool:
+    """Letters, numbers and marks: vowel signs and accents of their own are part of a word, too."""
+    return bool(token) and all(unicodedata.category(character)[0] in "LMN" for character in token)
+
+
+def _word_starts(input_ids: Tensor, maskable: Tensor, continues_word: Tensor) -> Tensor:
+    """Column of the first piece of each token's word. *Shape:* ``(batch, tokens)``
+
+    A token that begins a word is numbered by its own column, one that continues by 0: the running maximum is then the
+    column where the current word began.
+    """
+    place = torch.arange(input_ids.shape[1], device=input_ids.device).expand_as(input_ids)
+    continues = continues_word.to(input_ids.device)[input_ids] & maskable
+    continues = continues & maskable.roll(1, dims=1)  # what follows a special token begins a word
+    continues[:, 0] = False
+    return torch.where(continues, torch.zeros_like(place), place).cummax(dim=1).values

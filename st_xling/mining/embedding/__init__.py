@@ -1,1 +1,0 @@
-"""Sentences to vectors: in this process, in several, and into a store."""

@@ -1,0 +1,314 @@
+"""Text files in, an embedding store out: in constant memory, and killed at any moment it goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import signal
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import islice
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tqdm.auto import tqdm
+
+from st_xling.mining.search.find import check_engine
+from st_xling.mining.store import EmbeddingStore, Header, check_format
+from st_xling.mining.store_writer import StoreWriter
+from st_xling.mining.text import (
+    Files,
+    Row,
+    TextSummary,
+    file_list,
+    hash_sentence,
+    hash_sentences,
+    read_rows,
+    validate_text,
+)
+from st_xling.mining.vectors import model_identity
+from st_xling.models import load_encoder
+from st_xling.utils.paths import check_outputs
+
+#: Makes an encoder on a device.
+Load = Callable[[str | None], Any]
+
+_PATIENCE_S = 5
+
+
+def encode(
+    model: Any,
+    text_files: Files,
+    out: str | Path,
+    *,
+    format: str = "lines",
+    errors: str = "strict",
+    blank: str = "error",
+    dtype: str = "float32",
+    file_format: str = "safetensors",
+    normalise: bool = True,
+    prompt: str | None = None,
+    batch_size: int = 128,
+    shard_rows: int = 16384,
+    processes: int = 1,
+    engine: str = "local",
+    device: str | None = None,
+    append: bool = False,
+    overwrite: bool = False,
+    place: Callable[[int], str] | None = None,
+    progress: bool = False,
+) -> EmbeddingStore:
+    """Embed every sentence of some text files and write the vectors to a store.
+
+    The text is read twice: once to find all its faults before anything is computed, once to embed it, ``shard_rows``
+    sentences at a time; within these, sentences of similar length share a batch. Each shard is on the disk before the
+    next is begun. Called again after it was killed, it goes on with the first shard that is not whole, and ends with
+    the bytes of a run that was never killed, on the same kind of machine with the same number of threads: another
+    number of threads, or a GPU in place of a CPU, may change last bits.
+
+    Args:
+        model: A :class:`~sentence_transformers.SentenceTransformer`, or the Hub id or folder of one.
+        text_files: One file or several, which count as one text; plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
+        out: Folder of the store.
+        format: ``"lines"``, ``"bucc"`` (``id TAB sentence``) or ``"jsonl"``; see :mod:`st_xling.mining.text`.
+        errors: ``"strict"``, or ``"replace"`` for U+FFFD in place of bytes that are not UTF-8; such lines are counted.
+        blank: ``"error"``, or ``"keep"`` to give lines without a sentence a vector and note them in the manifest.
+        dtype: Type that is stored: ``"float32"``, ``"float16"`` or ``"bfloat16"``.
+        file_format: ``"safetensors"`` or ``"npy"``.
+        normalise: Scale each vector to length 1 before it is rounded to ``dtype``.
+        prompt: Put before every sentence, such as ``"query: "``; else the model's default prompt, if it has one.
+        batch_size: Sentences of a batch.
+        shard_rows: Sentences of a shard.
+        processes: Processes that embed, each a shard at a time; on the GPUs in turn, else on the CPU, where they
+            share this process's threads.
+        engine: ``"local"``, or ``"ray"`` for the workers of a ray cluster in place of processes: the same bytes.
+        device: Where to embed; by default where ``model`` is, or GPUs where there are any.
+        append: Add the text to a finished store, which the same model and settings have written.
+        overwrite: Replace another store.
+        place: Says where a sentence comes from, by its row, in errors; by default its file and line.
+        progress: Show bars on stderr.
+    Returns:
+        The store.
+    Raises:
+        ValueError: For a text with faults, a model that cannot be loaded, vectors that are NaN, infinite or zero (by
+            file and line), a store that holds something else, or a text that is edited meanwhile.
+        OSError: For a full disk; what is whole stays.
+    """
+    for name, value in (("batch_size", batch_size), ("shard_rows", shard_rows), ("processes", processes)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1: got {value}.")
+    check_engine(engine)
+    check_format(dtype, file_format)
+    check_outputs({}, [*file_list(text_files), model], folders={"out": out})
+    summary = validate_text(text_files, format=format, errors=errors, blank=blank, progress=progress)
+    encoder = model
+    if isinstance(model, str):  # with several processes, only to see which it is
+        encoder = load_encoder(model, device=device if processes == 1 else "cpu")
+    identity = model_identity(encoder, model if isinstance(model, str) else None)
+    settings = {"batch_size": batch_size, "shard_rows": shard_rows, "prompt": prompt}
+    options = {"batch_size": batch_size, "normalize_embeddings": normalise, "prompt": prompt}
+    header = Header(dtype, file_format, normalise, identity, settings)
+    with StoreWriter(out, header, summary, append=append, overwrite=overwrite) as writer:
+        if writer.finished is not None:
+            return EmbeddingStore.open(out)
+        todo = _unwritten(_windows(read_rows(text_files, format=format, errors=errors), shard_rows, summary), writer)
+        if engine == "local" and processes == 1:
+            pairs = ((window, embed(encoder, window.sentences, options, device)) for window in todo)
+        else:
+            load = partial(_load, model) if isinstance(model, str) else _share(encoder)
+            if engine == "ray":
+                from st_xling.mining.ray import embed_on_ray
+
+                pairs = embed_on_ray(load, todo, options)
+            else:
+                pairs = embed_in_processes(load, todo, options, processes=processes, device=device)
+        first = sum(shard.rows for shard in writer.shards)
+        with tqdm(total=summary.rows, initial=first, desc="encoding", unit=" sentences", disable=not progress) as bar:
+            with closing(pairs):  # ends the processes, also when a shard cannot be written
+                for window, vectors in pairs:
+                    start = sum(shard.rows for shard in writer.shards)
+                    where = window.place if place is None else lambda row, start=start: place(start + row)
+                    writer.write(vectors, text_sha256=window.sha256, place=where)
+                    bar.update(len(vectors))
+        writer.finish()
+    return EmbeddingStore.open(out)
+
+
+@dataclass(frozen=True)
+class Window:
+    """Sentences that are embedded together: what is in a batch depends on them and on nothing else.
+
+    Attributes:
+        number: Of the shard, counted from 0 in this text.
+        rows: Lines with their sentences.
+    """
+
+    number: int
+    rows: Sequence[Row]
+
+    @cached_property
+    def sentences(self) -> list[str]:
+        return [row.sentence for row in self.rows]
+
+    @cached_property
+    def sha256(self) -> str:
+        return hash_sentences(self.sentences)
+
+    def place(self, row: int) -> str:
+        """File and line of a row of this window."""
+        return f"{self.rows[row].path}:{self.rows[row].line}"
+
+
+def _windows(rows: Iterator[Row], size: int, summary: TextSummary) -> Iterator[Window]:
+    """Windows of ``size`` rows; the last may be smaller.
+
+    Raises:
+        ValueError: After the last one, when the text is not the one that was validated.
+    """
+    digest, number = hashlib.sha256(), 0
+    while part := list(islice(rows, size)):
+        for row in part:
+            hash_sentence(digest, row.sentence)
+        yield Window(number, part)
+        number += 1
+    if digest.hexdigest() != summary.sha256:
+        raise ValueError(
+            f"{', '.join(summary.files)}: the text was edited while it was embedded; once it stands still, run the "
+            "same command again."
+        )
+
+
+def _unwritten(windows: Iterable[Window], writer: StoreWriter) -> Iterator[Window]:
+    """The windows from the first that the store does not hold whole, from this very text."""
+    done = list(writer.shards)
+    for window in windows:
+        if window.number < len(done):
+            if done[window.number].text_sha256 == window.sha256:
+                continue
+            del done[window.number :]
+            writer.truncate(window.number)  # the text was edited under an earlier writer, and back
+        yield window
+
+
+def embed(encoder: Any, sentences: list[str], options: dict[str, Any], device: str | None = None) -> np.ndarray:
+    """Vectors of some sentences, float32. *Shape:* ``(sentences, dim)``"""
+    vectors = encoder.encode(sentences, convert_to_tensor=True, show_progress_bar=False, device=device, **options)
+    return vectors.float().cpu().numpy()
+
+
+def embed_in_processes(
+    load: Load, windows: Iterable[Window], options: dict[str, Any], *, processes: int, device: str | None = None
+) -> Generator[tuple[Window, np.ndarray]]:
+    """As :func:`embed`, each window in one of several processes, in the order of the windows.
+
+    Not by sentence-transformers' own pool, which waits for ever where one of its processes was killed. These hold
+    nothing but the encoder: they receive sentences and send vectors, so that one that is killed leaves nothing behind,
+    and all end when this process does, however it ends.
+
+    Args:
+        load: Called in each process with its device.
+        windows: Read ahead by one a process.
+        options: For the encoder.
+        processes: How many.
+        device: For all of them; by default the GPUs in turn, else the CPU, whose threads they share.
+    Raises:
+        ValueError: When a process cannot load or run the encoder for a reason that the user can mend.
+        ChildProcessError: When a process was killed.
+        RuntimeError: For any other error of a process.
+    """
+    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+    context: Any = multiprocessing.get_context(method)
+    context.set_forkserver_preload([__name__])  # imported once, not by each process
+    threads = max(1, torch.get_num_threads() // processes)
+    workers: list[tuple[Connection, Any]] = []
+    busy = deque[tuple[Window, Connection, Any]]()
+    try:
+        for number in range(processes):
+            ours, theirs = context.Pipe()
+            place = device or (f"cuda:{number % torch.cuda.device_count()}" if torch.cuda.is_available() else "cpu")
+            process = context.Process(target=_work, args=(theirs, load, place, threads, options), daemon=True)
+            process.start()
+            theirs.close()
+            workers.append((ours, process))
+        # Each process has one window at a time, and they answer in turn: a send never waits for one that is at work.
+        idle = list(workers)
+        for window in windows:
+            done = []
+            if not idle:
+                previous, *worker = busy.popleft()
+                done, idle = [(previous, _receive(*worker))], [(worker[0], worker[1])]
+            connection, process = idle.pop()
+            try:
+                connection.send(window.sentences)
+            except OSError:
+                raise _killed(process) from None
+            busy.append((window, connection, process))
+            yield from done
+        while busy:
+            window, connection, process = busy.popleft()
+            yield window, _receive(connection, process)
+    finally:
+        for connection, _ in workers:
+            connection.close()  # an idle process then ends by itself, and tidily
+        for _, process in workers:
+            process.join(_PATIENCE_S)
+            process.terminate()
+            process.join()
+
+
+def _receive(connection: Connection, process: Any) -> np.ndarray:
+    try:
+        answer = connection.recv()
+    except (EOFError, OSError):
+        raise _killed(process) from None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _killed(process: Any) -> ChildProcessError:
+    process.join(_PATIENCE_S)
+    return ChildProcessError(
+        f"a process that embeds was killed (exit status {process.exitcode}), for want of memory perhaps; run the same "
+        "command again, with fewer processes or a smaller batch."
+    )
+
+
+def _work(connection: Connection, load: Load, device: str, threads: int, options: dict[str, Any]) -> None:
+    """A process that embeds, until the other end of its pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent ends this process
+    torch.set_num_threads(threads)
+    encoder = None
+    try:
+        while True:
+            sentences = connection.recv()
+            try:
+                encoder = encoder or load(device)
+                answer: Any = embed(encoder, sentences, options, device)
+            except Exception as error:
+                kind = ValueError if isinstance(error, (ValueError, OSError)) else RuntimeError
+                answer = kind(f"{type(error).__name__} in a process that embeds: {error}")
+            connection.send(answer)
+    except (EOFError, ConnectionError):
+        return
+
+
+def _load(name: str, device: str | None) -> Any:
+    return load_encoder(name, device=device)
+
+
+def _share(encoder: Any) -> Load:
+    """An encoder that is loaded already, its weights shared between the processes."""
+    encoder.to("cpu")
+    encoder.share_memory()
+    return partial(_move, encoder)
+
+
+def _move(encoder: Any, device: str | None) -> Any:
+    return encoder.to(device)

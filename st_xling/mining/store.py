@@ -1,0 +1,470 @@
+"""Embeddings on disk that read like one array: an embedding store, or one of LASER's raw files.
+
+==========================  ==========================================================================
+``manifest.json``           written last: what the store holds, and every shard with rows and checksum
+``shard-000000.safetensors``…  one tensor ``embeddings`` *(rows, dim)*; or ``.npy``, an array of that shape
+``writing.json``            while it is being written: what it is to hold
+``journal.jsonl``           while it is being written: a line for every shard that is whole
+==========================  ==========================================================================
+
+:mod:`st_xling.mining.store_writer` writes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, is_dataclass
+from itertools import accumulate, islice
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+
+from st_xling._version import __version__
+from st_xling.mining.text import TextSummary, hash_sentence
+from st_xling.utils.io import file_sha256, read_journal, read_json_object
+from st_xling.utils.text import describe_missing
+
+MANIFEST, WRITING, JOURNAL = "manifest.json", "writing.json", "journal.jsonl"
+FORMAT, FORMAT_VERSION = "st-xling embedding store", 1
+
+#: Names that ``dtype`` and ``file_format`` may take.
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+FILE_FORMATS = ("safetensors", "npy")
+
+#: Name of the tensor in a safetensors shard.
+TENSOR = "embeddings"
+
+# Shards of a store that are mapped into memory at a time: each map of a .npy file keeps the file open.
+_MAPPED = 256
+
+_WRITE_AGAIN = "write the store again, or fetch this file again."
+
+
+@dataclass(frozen=True)
+class ModelIdentity:
+    """Which encoder made the embeddings.
+
+    Attributes:
+        name: As it was requested; says where to look, is not compared.
+        revision: Commit on the Hub, where known; not compared.
+        fingerprint: Hash of weights, vocabulary and settings; embeddings agree only where this does.
+    """
+
+    name: str = ""
+    revision: str = ""
+    fingerprint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name or 'a model without a name'}@{self.fingerprint[:8] or '?'}"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One file of the store.
+
+    Attributes:
+        file: Its name in the folder.
+        rows: Vectors in it.
+        bytes: Its size.
+        sha256: Of its bytes.
+        text_sha256: Of the sentences of its rows; empty if unknown.
+    """
+
+    file: str
+    rows: int
+    bytes: int
+    sha256: str
+    text_sha256: str = ""
+
+
+@dataclass(frozen=True)
+class Header:
+    """What all shards of a store share; two writers must agree on it.
+
+    Attributes:
+        dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``.
+        file_format: ``"safetensors"`` or ``"npy"``.
+        normalised: Whether each vector was scaled to length 1 before it was rounded to ``dtype``.
+        model: The encoder.
+        settings: What else the numbers depend on, such as the batch size.
+    """
+
+    dtype: str = "float32"
+    file_format: str = "safetensors"
+    normalised: bool = False
+    model: ModelIdentity = ModelIdentity()
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A whole store.
+
+    Attributes:
+        header: What all shards share.
+        dim: Width of the vectors.
+        shards: In the order of their rows.
+        texts: Those whose rows were written, in order.
+    """
+
+    header: Header
+    dim: int
+    shards: tuple[Shard, ...]
+    texts: tuple[TextSummary, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        return sum(shard.rows for shard in self.shards)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "rows": self.rows,
+            "dim": self.dim,
+            **asdict(self.header),
+            "texts": [asdict(text) for text in self.texts],
+            "shards": [asdict(shard) for shard in self.shards],
+        }
+
+
+def check_format(dtype: str, file_format: str) -> None:
+    """Raise unless vectors of this type can be stored in such files."""
+    for name, value, allowed in (("dtype", dtype, tuple(DTYPES)), ("file_format", file_format, FILE_FORMATS)):
+        if value not in allowed:
+            raise ValueError(f"{name} must be one of {', '.join(allowed)}: got {value!r}.")
+    if dtype == "bfloat16" and file_format == "npy":
+        raise ValueError(".npy files have no bfloat16: use file_format='safetensors', or dtype='float16'.")
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a store.
+
+    Raises:
+        ValueError: If it is no manifest, damaged, or of a later format.
+    """
+    path = folder / MANIFEST
+    content = read_json_object(path, missing_ok=False, remedy="write the store again")
+    known, version = content.get("format"), content.get("version")
+    if known != FORMAT or version != FORMAT_VERSION:
+        raise ValueError(
+            f"{path}: expected {FORMAT!r} of version {FORMAT_VERSION}, got {known!r} of version {version!r}; read it "
+            "with the st-xling that wrote it."
+        )
+    try:
+        shards = parse(tuple[Shard, ...], content, "shards")
+        texts = parse(tuple[TextSummary, ...], content, "texts")
+        manifest = Manifest(parse(Header, content), parse(int, content, "dim"), shards, texts)
+        of_texts = sum(text.rows for text in texts)
+        if not manifest.rows == of_texts == content["rows"]:
+            raise ValueError(f"{content['rows']} rows, its shards have {manifest.rows} and its texts {of_texts}")
+        for shard in shards:
+            if Path(shard.file).name != shard.file or not shard.file.startswith("shard-"):
+                raise ValueError(f"a shard may not lie at {shard.file!r}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path}: the manifest is damaged: {error!r}; write the store again.") from error
+    return manifest
+
+
+def parse(kind: Any, content: Any, name: str = "") -> Any:
+    """A value of a type from JSON; a dataclass from an object that has a value of the right type for each field.
+
+    Args:
+        kind: ``str``, ``int``, ``bool``, ``dict``, a dataclass, or ``tuple[kind, ...]`` for a list.
+        content: Read from JSON.
+        name: Key of ``content`` to parse; all of it by default.
+    Raises:
+        ValueError, KeyError, TypeError: If it is another.
+    """
+    value = content[name] if name else content
+    if isinstance(kind, type) and is_dataclass(kind):
+        return kind(**{field: parse(hint, value, field) for field, hint in get_type_hints(kind).items()})
+    expected = {tuple: list}.get(get_origin(kind), get_origin(kind)) or kind
+    if type(value) is not expected:
+        raise ValueError(f"{name} must be of type {expected.__name__}: got {value!r}")
+    return tuple(parse(get_args(kind)[0], part) for part in value) if expected is list else value
+
+
+def map_shard(path: Path) -> np.ndarray:
+    """A shard mapped into memory, read-only: only what is looked at is read.
+
+    Returns:
+        The numbers as they are on the disk; bfloat16, which numpy lacks, as its bits, int16. *Shape:* ``(rows, dim)``
+    Raises:
+        ValueError: If it is no shard.
+    """
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        with safe_open(path, framework="pt") as file:
+            rows = file.get_tensor(TENSOR)
+    except (SafetensorError, ValueError, EOFError) as error:
+        raise ValueError(f"{path}: expected a shard of embeddings, got: {error}; write the store again.") from error
+    array = (rows.view(torch.int16) if rows.dtype == torch.bfloat16 else rows).numpy()
+    array.flags.writeable = False
+    return array
+
+
+class EmbeddingStore:
+    """A folder of embeddings that reads like one read-only array of shape ``(rows, dim)``; see :meth:`open`.
+
+    ``store[a:b]`` reads no other rows, and copies none where they lie in one file; ``store[i]`` is one vector;
+    ``store[indices]`` and ``store[mask]`` gather. All are numpy arrays of ``dtype``; bfloat16, which numpy lacks, is
+    read as float32, which holds it exactly. ``numpy.asarray(store)`` reads everything. It can be pickled and read in
+    several processes.
+
+    Attributes:
+        path: The folder.
+        manifest: What the folder says of itself.
+    """
+
+    ndim = 2
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path, self.manifest = path, manifest
+        self._ends = list(accumulate(shard.rows for shard in manifest.shards))
+        self._maps: dict[int, np.ndarray] = {}
+
+    @classmethod
+    def open(cls, path: str | Path, *, verify: bool = False) -> EmbeddingStore:
+        """Open a store and look at every shard's size and header.
+
+        Args:
+            path: The folder.
+            verify: Also compare every shard's checksum, which reads all of it.
+        Raises:
+            FileNotFoundError: If there is no such folder, or a shard is missing.
+            ValueError: If it is no store, half-written or damaged; names the file and says what to do.
+        """
+        folder = Path(path)
+        if not folder.is_dir():
+            raise FileNotFoundError(f"expected the folder of an embedding store, but there is no folder {folder}.")
+        if not (folder / MANIFEST).is_file():
+            if (folder / WRITING).is_file():
+                raise ValueError(
+                    f"{folder}: the store is half-written: {len(read_journal(folder / JOURNAL))} shards are whole; run "
+                    "the command that writes it again, it goes on from there."
+                )
+            raise ValueError(f"{folder}: expected an embedding store, got a folder without {MANIFEST}.")
+        store = cls(folder, read_manifest(folder))
+        dtype = store.manifest.header.dtype
+        for shard in store.manifest.shards:
+            file = folder / shard.file
+            if not file.is_file():
+                raise FileNotFoundError(f"{file}: this shard of {shard.rows} rows is missing; {_WRITE_AGAIN}")
+            if (size := file.stat().st_size) != shard.bytes:
+                raise ValueError(f"{file}: expected {shard.bytes:,} bytes, got {size:,}; {_WRITE_AGAIN}")
+            array = map_shard(file)
+            stored = "bfloat16" if array.dtype == np.int16 else str(array.dtype)
+            if (array.shape, stored) != ((shard.rows, store.dim), dtype):
+                raise ValueError(
+                    f"{file}: expected {dtype} of shape {(shard.rows, store.dim)}, got {stored} of shape "
+                    f"{array.shape}; {_WRITE_AGAIN}"
+                )
+        if verify:
+            store.verify()
+        return store
+
+    @property
+    def rows(self) -> int:
+        return len(self)
+
+    @property
+    def dim(self) -> int:
+        return self.manifest.dim
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self), self.dim
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of what indexing returns; what is on the disk is ``manifest.header.dtype``."""
+        return np.dtype("float16" if self.manifest.header.dtype == "float16" else "float32")
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __repr__(self) -> str:
+        header = self.manifest.header
+        return f"EmbeddingStore({str(self.path)!r}, shape={self.shape}, dtype={header.dtype}, model={header.model})"
+
+    def __getitem__(self, key: int | slice | np.ndarray | list[int]) -> np.ndarray:
+        """Rows; see the class.
+
+        Raises:
+            IndexError: For a row that is not there.
+        """
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            if step == 1:
+                return self._contiguous(start, stop)
+            key = np.arange(start, stop, step)
+        indices = np.asarray(key)
+        if indices.dtype == bool and indices.shape == (len(self),):
+            indices = np.flatnonzero(indices)
+        if indices.ndim > 1 or (indices.size and indices.dtype.kind not in "iu"):
+            raise IndexError(f"a store takes a slice, a row, a list of rows or a mask of {len(self)}: got {key!r}")
+        rows = indices.reshape(-1).astype(np.int64)
+        if rows.size and not (-len(self) <= rows.min() and rows.max() < len(self)):
+            raise IndexError(f"{self.path} has {len(self)} rows: got rows from {rows.min()} to {rows.max()}")
+        rows = rows % max(len(self), 1)
+        result = np.empty((len(rows), self.dim), dtype=self.dtype)
+        shards = np.searchsorted(self._ends, rows, side="right")
+        for shard in np.unique(shards).tolist():
+            places = np.flatnonzero(shards == shard)
+            result[places] = self._read(shard, rows[places] - self._start(shard))
+        return result.reshape(*indices.shape, self.dim)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("a store lies in files: it becomes an array only by copying.")
+        return np.array(self[:], dtype=dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_maps": {}}
+
+    def _contiguous(self, start: int, stop: int) -> np.ndarray:
+        if start >= stop:
+            return np.empty((0, self.dim), dtype=self.dtype)
+        first, last = np.searchsorted(self._ends, [start, stop - 1], side="right").tolist()
+        parts = [
+            self._read(shard, slice(max(start - self._start(shard), 0), stop - self._start(shard)))
+            for shard in range(first, last + 1)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _start(self, shard: int) -> int:
+        return self._ends[shard] - self.manifest.shards[shard].rows
+
+    def _read(self, shard: int, rows: slice | np.ndarray) -> np.ndarray:
+        """Some rows of a shard as numbers; a slice is no copy."""
+        if shard not in self._maps:
+            if len(self._maps) >= _MAPPED:
+                del self._maps[next(iter(self._maps))]
+            self._maps[shard] = map_shard(self.path / self.manifest.shards[shard].file)
+        values = self._maps[shard][rows]
+        # bfloat16 is the upper half of a float32.
+        return (values.view(np.uint16).astype(np.uint32) << 16).view(np.float32) if values.dtype == np.int16 else values
+
+    @property
+    def blank_rows(self) -> np.ndarray:
+        """Rows that stand for an empty sentence, int64: not to be mined. *Shape:* ``(blank rows,)``"""
+        rows, first = [], 0
+        for text in self.manifest.texts:
+            rows += [first + row for row in text.blank_rows]
+            first += text.rows
+        return np.array(rows, dtype=np.int64)
+
+    @property
+    def signature(self) -> str:
+        """One line that says what the vectors are."""
+        header, texts = self.manifest.header, self.manifest.texts
+        data = "+".join(f"{','.join(text.files) or 'unnamed'}@{text.sha256[:8] or '?'}" for text in texts)
+        settings = "".join(f"{key}:{value}|" for key, value in header.settings.items() if value is not None)
+        return (
+            f"encode|model:{header.model}|rows:{self.rows}|dim:{self.dim}|dtype:{header.dtype}|"
+            f"normalised:{'yes' if header.normalised else 'no'}|{settings}data:{data}|st-xling:{__version__}"
+        )
+
+    def check_same_model(self, other: EmbeddingStore) -> None:
+        """Raise unless both stores were encoded by the same model: cosines between models mean nothing.
+
+        Raises:
+            ValueError: If dims or models differ.
+        """
+        own, theirs = self.manifest.header.model, other.manifest.header.model
+        if self.dim != other.dim or own.fingerprint != theirs.fingerprint:
+            raise ValueError(
+                f"both sides must be encoded by the same model: got {own} of dim {self.dim} in {self.path} and "
+                f"{theirs} of dim {other.dim} in {other.path}; encode one of them again."
+            )
+
+    def check_text(self, sentences: Iterable[str]) -> None:
+        """Raise unless row ``i`` was encoded from sentence ``i``, for all rows.
+
+        Args:
+            sentences: A :class:`~st_xling.mining.MiningText`, or any sentences in the order of the rows.
+        Raises:
+            ValueError: If there are more or fewer sentences than rows, or others than were encoded; names the rows.
+        """
+        stream, count = iter(sentences), 0
+        for shard in self.manifest.shards:
+            digest, first = hashlib.sha256(), count
+            for sentence in islice(stream, shard.rows):
+                hash_sentence(digest, sentence)
+                count += 1
+            if count - first < shard.rows:
+                break
+            if shard.text_sha256 and digest.hexdigest() != shard.text_sha256:
+                raise ValueError(
+                    f"{self.path}: the text is not the one that was encoded: it differs in rows {first} to {count - 1} "
+                    f"({shard.file}); give the same text, or encode this one."
+                )
+        count += sum(1 for _ in stream)
+        if count != self.rows:
+            raise ValueError(
+                f"{self.path}: the text must have a sentence for each of {self.rows} rows: got {count} sentences; give "
+                "the text that was encoded, or encode this one."
+            )
+
+    def verify(self) -> None:
+        """Raise unless every shard's bytes have the checksum of the manifest."""
+        for shard in self.manifest.shards:
+            if file_sha256(self.path / shard.file) != shard.sha256:
+                raise ValueError(f"{self.path / shard.file}: the checksum is wrong; {_WRITE_AGAIN}")
+
+
+def open_laser(path: str | Path, *, dim: int = 1024, dtype: str = "float32", rows: int | None = None) -> np.memmap:
+    """Map one of LASER's embedding files into memory: bare numbers, row after row, without a header.
+
+    The file says nothing of itself, so that a wrong ``dim`` or ``dtype`` gives noise. What can be checked is: the size
+    must be a whole number of rows, the number of rows that of the text where it is known, and the first and last rows
+    finite and not zero, which halves or pairs of numbers rarely are.
+
+    Args:
+        path: ``.raw``, ``.emb``, ``.enc``: any name will do.
+        dim: Width of the vectors: 1024 for LASER 1 to 3.
+        dtype: ``"float32"``, or ``"float16"`` for files written with ``--fp16``; little-endian.
+        rows: Sentences of the text, if known.
+    Returns:
+        Read-only. *Shape:* ``(rows, dim)``
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file cannot hold such rows.
+    """
+    dtypes = ("float32", "float16")
+    if dtype not in dtypes:
+        raise ValueError(f"dtype must be one of {', '.join(dtypes)}: got {dtype!r}.")
+    if dim < 1:
+        raise ValueError(f"dim must be at least 1: got {dim}; LASER's is 1024.")
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(describe_missing(path))
+    size, row_bytes = path.stat().st_size, dim * np.dtype(dtype).itemsize
+    if not size or size % row_bytes:
+        raise ValueError(
+            f"{path}: expected a whole number of rows of {row_bytes:,} bytes ({dim} x {dtype}), got {size:,} bytes; "
+            "the file is cut off, or dim or dtype is another."
+        )
+    if rows is not None and rows * row_bytes != size:
+        widths = {name: rows * np.dtype(name).itemsize for name in dtypes}
+        fits = [f"dim={size // width}, dtype={name!r}" for name, width in widths.items() if width and not size % width]
+        raise ValueError(
+            f"{path}: expected {rows:,} rows of {dim} x {dtype}, got {size // row_bytes:,}; "
+            + (f"{' or '.join(fits)} would fit." if fits else "this is not the text that was encoded.")
+        )
+    array = np.memmap(path, dtype=np.dtype(dtype).newbyteorder("<"), mode="r", shape=(size // row_bytes, dim))
+    for first in {0, max(0, len(array) - 1024)}:
+        block = np.asarray(array[first : first + 1024], dtype=np.float32)
+        bad = np.flatnonzero(~np.isfinite(block).all(axis=1) | ~block.any(axis=1))
+        if bad.size:
+            raise ValueError(
+                f"{path}: row {first + int(bad[0])} is not finite or only zeros when read as {dim} x {dtype}; check "
+                "dim and dtype, or encode the text again."
+            )
+    return array

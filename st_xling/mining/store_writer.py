@@ -1,0 +1,390 @@
+"""Writing an embedding store shard by shard, so that a writer killed at any moment can be followed by another."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save
+from torch import Tensor
+
+from st_xling.mining.store import (
+    DTYPES,
+    JOURNAL,
+    MANIFEST,
+    TENSOR,
+    WRITING,
+    EmbeddingStore,
+    Header,
+    Manifest,
+    ModelIdentity,
+    Shard,
+    check_format,
+    parse,
+    read_manifest,
+)
+from st_xling.mining.text import TextSummary, hash_sentences
+from st_xling.utils.cosines import Embeddings
+from st_xling.utils.io import (
+    TEMPORARY,
+    append_line,
+    file_sha256,
+    read_journal,
+    read_json_object,
+    write_atomic,
+    write_json,
+)
+from st_xling.utils.lock import LockedFolder
+
+_SHOWN = 5
+_REMEDY = "replace the store with overwrite (--overwrite), or delete its folder"
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What ``writing.json`` says; ``refused``: the vectors of the text were, NaN for example."""
+
+    header: Header
+    text: TextSummary
+    refused: bool = False
+
+
+class StoreWriter(LockedFolder):
+    """The one writer of a store; use it as a context manager, which keeps other writers out.
+
+    On entering, the folder is made, or what an earlier writer left is resumed: ``shards`` are whole then, and
+    :meth:`write` goes on with the next. If the store is ``finished`` with the same content, there is nothing to do.
+
+    Args:
+        folder: Where the store is to be: a new or empty folder, or a store.
+        header: What all shards share.
+        text: What the rows are of; a resumed writer must agree on it.
+        append: Add to the rows of a finished store, whose header must be the same.
+        resume: Go on with what was left half-written; ``False`` for content that cannot be told apart.
+        overwrite: Replace another store. The same half-written store is resumed all the same.
+    Raises:
+        ValueError: On entering: the folder holds something else, or another store; says in what it differs.
+        OSError: For a full disk. What was whole remains, and the same writer can go on.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        header: Header,
+        text: TextSummary,
+        *,
+        append: bool = False,
+        resume: bool = True,
+        overwrite: bool = False,
+    ) -> None:
+        check_format(header.dtype, header.file_format)
+        if append and overwrite:
+            raise ValueError("append adds to a store, overwrite replaces it: choose one of them.")
+        super().__init__(Path(folder), what="the store", instead="choose another name")
+        self.header = header
+        self.text = text
+        self.append, self.resume, self.overwrite = append, resume, overwrite
+        self.finished: Manifest | None = None
+        self._base: Manifest | None = None  # the store that is appended to
+        self._shards: list[Shard] = []
+        self._dim: int | None = None
+        self._refused = self._is_new = False
+
+    def __enter__(self) -> StoreWriter:
+        self._is_new = not self.path.exists()
+        return super().__enter__()
+
+    def __exit__(self, *exception: object) -> None:
+        failed = self._lock is not None and bool(exception) and isinstance(exception[1], Exception)
+        if failed and self.finished is None:
+            with contextlib.suppress(OSError):
+                self._clean_up()
+        super().__exit__()
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        """Those of this text that are whole."""
+        return tuple(self._shards)
+
+    def truncate(self, shards: int) -> None:
+        """Go on after the first ``shards`` of those that are whole."""
+        del self._shards[shards:]
+        lines = [json.dumps({"dim": self._dim, **asdict(shard)}) + "\n" for shard in self._shards]
+        write_atomic(self.path / JOURNAL, "".join(lines).encode("utf-8"))
+
+    def write(self, rows: Embeddings, *, text_sha256: str = "", place: Callable[[int], str] | None = None) -> Shard:
+        """Write the next shard.
+
+        Args:
+            rows: *Shape:* ``(rows, dim)``
+            text_sha256: Hash of their sentences.
+            place: Says where row ``i`` of this block comes from, for errors.
+        Raises:
+            ValueError: For vectors that are NaN, infinite, zero, or of another dim.
+            OSError: For a full disk.
+        """
+        assert self._lock is not None and self.finished is None, "write inside the with block, before finish"
+        file = self._file_name(len(self._shards))
+        try:
+            tensor = _rounded(rows, self.header.dtype, place or (lambda row: f"row {row} of {file}"))
+        except ValueError:
+            self._refused = True
+            raise
+        dim = tensor.shape[1]
+        if self._dim not in (None, dim):
+            raise ValueError(f"{self.path}: expected vectors of dim {self._dim}, got {dim}; one store, one model.")
+        if self.header.file_format == "safetensors":
+            data = save({TENSOR: tensor})
+        else:
+            buffer = io.BytesIO()
+            np.save(buffer, tensor.numpy(), allow_pickle=False)
+            data = buffer.getvalue()
+        shard = Shard(file, len(tensor), len(data), hashlib.sha256(data).hexdigest(), text_sha256)
+        # The journal speaks of a shard only when the shard has its name.
+        write_atomic(self.path / file, data)
+        append_line(self.path / JOURNAL, json.dumps({"dim": dim, **asdict(shard)}))
+        self._dim = dim
+        self._shards.append(shard)
+        return shard
+
+    def finish(self) -> Manifest:
+        """Write the manifest: from now on this is a store."""
+        assert self._dim is not None, "a store holds at least one shard"
+        before = self._base or Manifest(self.header, self._dim, ())
+        manifest = Manifest(before.header, self._dim, (*before.shards, *self._shards), (*before.texts, self.text))
+        write_json(self.path / MANIFEST, manifest.as_json(), indent=1)
+        self._remove_unfinished(manifest)
+        self.finished = manifest
+        return manifest
+
+    def _claim(self) -> None:
+        """Resume, start anew, or raise; dying between any two steps leaves what the next writer understands."""
+        ours = any((self.path / name).is_file() for name in (MANIFEST, WRITING))
+        temporary = [path for path in self.path.iterdir() if _is_temporary(path)]
+        if not ours and len(temporary) < len(list(self.path.iterdir())):
+            raise ValueError(f"{self.path} holds something that is no store; choose another folder.")
+        for path in temporary:
+            path.unlink()
+        task = self._read_task()
+        if task is not None and task.refused:
+            # Nothing can become of a text whose vectors were refused. For the same model and settings, those of its
+            # shards stay whose sentences are also in the corrected text: each shard says of which it is.
+            if self.resume and not _differences(task.header, self.header):
+                task = self._write_task()
+            else:
+                self._remove_unfinished(self._read_base())
+                task = None
+        unlike = [] if task is None else _differences(task.header, self.header) + _differences(task.text, self.text)
+        can_resume = task is not None and self.resume and not unlike
+        if not self.overwrite and (manifest := self._read_base()) is not None:
+            if self._is_the_same(manifest):
+                if can_resume:
+                    self._remove_unfinished(manifest)
+                self.finished = manifest
+                return
+            self._base, self._dim = manifest, manifest.dim
+        if can_resume and not (self.overwrite and (self.path / MANIFEST).exists()):
+            self._read_journal()
+        elif task is None or self.overwrite:
+            (self.path / JOURNAL).unlink(missing_ok=True)
+            self._write_task()
+            if self.overwrite:
+                for path in (self.path / MANIFEST, *self.path.glob("shard-*")):
+                    path.unlink(missing_ok=True)
+        else:
+            raise self._refusal("a half-written store", unlike)
+
+    def _is_the_same(self, manifest: Manifest) -> bool:
+        """Whether a finished store is what this writer was to write, so that there is nothing to do.
+
+        Raises:
+            ValueError: If it is another, unless this writer appends to it.
+        """
+        unlike = _differences(manifest.header, self.header)
+        of_text = _differences(manifest.texts[-1], self.text)
+        if len(manifest.texts) > 1 and not self.append:
+            of_text.append(f"it was of {len(manifest.texts)} texts")
+        if self.resume and not unlike and not of_text:
+            return True
+        if unlike or not self.append:
+            raise self._refusal("a finished store", unlike + of_text, can_append=not unlike)
+        return False
+
+    def _refusal(self, what: str, unlike: list[str], can_append: bool = False) -> ValueError:
+        hint = "add to it with append (--append), " if can_append else ""
+        why = f" of something else ({'; '.join(unlike)})" if unlike else ""
+        return ValueError(
+            f"{self.path} holds {what}{why}; {hint}replace it with overwrite (--overwrite), or choose another folder."
+        )
+
+    def _read_base(self) -> Manifest | None:
+        return read_manifest(self.path) if (self.path / MANIFEST).is_file() else None
+
+    def _read_task(self) -> _Task | None:
+        """What an earlier writer was to write, if it did not finish."""
+        path = self.path / WRITING
+        if not path.is_file():
+            return None
+        try:
+            content = read_json_object(path, remedy=_REMEDY)
+            return _Task(parse(Header, content), parse(TextSummary, content, "text"), bool(content.get("refused")))
+        except (KeyError, TypeError, ValueError) as error:
+            if self.overwrite:
+                return None
+            if str(path) in str(error):
+                raise
+            raise ValueError(f"{path}: expected what a writer was to write, got {error!r}; {_REMEDY}.") from error
+
+    def _write_task(self, *, refused: bool = False) -> _Task:
+        content = {**asdict(self.header), "text": asdict(self.text)} | ({"refused": True} if refused else {})
+        write_json(self.path / WRITING, content, indent=1)
+        return _Task(self.header, self.text, refused)
+
+    def _read_journal(self) -> None:
+        """Go on after the last shard that is in the journal and, as it was written, in the folder."""
+        for entry in read_journal(self.path / JOURNAL):
+            try:
+                dim, shard = entry["dim"], parse(Shard, entry)
+            except (KeyError, TypeError, ValueError):
+                break  # no line of ours
+            path = self.path / shard.file
+            if shard.file != self._file_name(len(self._shards)) or self._dim not in (None, dim):
+                break
+            if not path.is_file() or path.stat().st_size != shard.bytes or file_sha256(path) != shard.sha256:
+                break
+            self._dim = dim
+            self._shards.append(shard)
+        self.truncate(len(self._shards))  # without what was cut off
+
+    def _file_name(self, number: int) -> str:
+        return f"shard-{number + (len(self._base.shards) if self._base else 0):06d}.{self.header.file_format}"
+
+    def _clean_up(self) -> None:
+        """After an error: leave nothing that would be in the way of a corrected call, unless it can be resumed."""
+        if self._shards and self.resume:
+            if self._refused:
+                self._write_task(refused=True)
+            return
+        self._remove_unfinished(self._read_base())
+        if self._is_new:
+            self.path.rmdir()
+
+    def _remove_unfinished(self, manifest: Manifest | None) -> None:
+        """Leave the store and nothing else; ``writing.json`` goes last, since it says whose the rest is."""
+        finished = {shard.file for shard in manifest.shards} if manifest else set()
+        for path in self.path.glob("shard-*"):
+            if path.name not in finished:
+                path.unlink()
+        for name in (JOURNAL, WRITING):
+            (self.path / name).unlink(missing_ok=True)
+
+
+def write_store(
+    folder: str | Path,
+    embeddings: Embeddings,
+    *,
+    sentences: Sequence[str] | None = None,
+    model: ModelIdentity | None = None,
+    normalised: bool = False,
+    dtype: str = "float32",
+    file_format: str = "safetensors",
+    shard_rows: int = 16384,
+    append: bool = False,
+    overwrite: bool = False,
+) -> EmbeddingStore:
+    """Write vectors, from another tool or a memory map, as a store.
+
+    Args:
+        folder: A new or empty folder.
+        embeddings: numpy, a memory map (:func:`~st_xling.mining.open_laser`) or torch. *Shape:* ``(rows, dim)``
+        sentences: What they are of, so that a miner can check its text; not stored.
+        model: What made them.
+        normalised: Whether they have length 1; they are written as they are.
+        dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``.
+        file_format: ``"safetensors"`` or ``"npy"``.
+        shard_rows: Rows of a file.
+        append: Add to a finished store of the same model and types.
+        overwrite: Replace another store.
+    Raises:
+        ValueError: For vectors that are NaN, infinite or zero, by row; for other numbers of sentences and rows; as
+            :class:`StoreWriter`.
+        OSError: For a full disk.
+    """
+    rows = embeddings.shape[0]
+    if sentences is not None and len(sentences) != rows:
+        raise ValueError(f"expected a sentence a vector: got {len(sentences)} sentences and {rows} vectors.")
+    if rows == 0:
+        raise ValueError("expected at least one vector: got none.")
+    if shard_rows < 1:
+        raise ValueError(f"shard_rows must be at least 1: got {shard_rows}; leave it out for the default.")
+    text = TextSummary((), "", "", rows, "" if sentences is None else hash_sentences(sentences))
+    header = Header(dtype, file_format, normalised, model or ModelIdentity())
+    with StoreWriter(folder, header, text, append=append, overwrite=overwrite, resume=False) as writer:
+        for start in range(0, rows, shard_rows):
+            some = slice(start, start + shard_rows)
+            writer.write(
+                embeddings[some],
+                text_sha256="" if sentences is None else hash_sentences(sentences[some]),
+                place=lambda row, start=start: f"row {start + row}",  # type: ignore[misc]
+            )
+        writer.finish()
+    return EmbeddingStore.open(folder)
+
+
+def _rounded(rows: Embeddings, dtype: str, place: Callable[[int], str]) -> Tensor:
+    """Vectors in ``dtype``.
+
+    Raises:
+        ValueError: Naming the first rows that are NaN, infinite or zero, or become so in ``dtype``.
+    """
+    # A copy: torch does not like memory that cannot be written to, such as a read-only map.
+    vectors = rows.detach().cpu() if isinstance(rows, Tensor) else torch.from_numpy(np.array(rows))
+    if vectors.ndim != 2 or 0 in vectors.shape:
+        raise ValueError(f"expected vectors of shape (rows, dim), none of them 0: got {tuple(vectors.shape)}.")
+    if not vectors.is_floating_point():
+        raise ValueError(f"expected vectors of floating-point numbers: got {vectors.dtype}; convert them to float32.")
+    result = vectors.to(DTYPES[dtype]).contiguous()
+    for tensor, remedy in (
+        (vectors, "mend or drop these sentences, or check the model and the precision it runs in"),
+        (result, f"{dtype} cannot hold them: normalise the vectors, or write float32"),
+    ):
+        bad = ~torch.isfinite(tensor).all(dim=1)
+        faults = []
+        for name, mask in {"NaN or infinite": bad, "only zeros": ~bad & ~tensor.any(dim=1)}.items():
+            if numbers := torch.nonzero(mask).flatten().tolist():
+                more = f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else ""
+                faults.append(f"{name} in {', '.join(map(place, numbers[:_SHOWN]))}{more}")
+        if faults:
+            raise ValueError(f"expected finite vectors of non-zero length: got {' and '.join(faults)}; {remedy}.")
+    return result
+
+
+def _differences(stored: Header | TextSummary, requested: Header | TextSummary) -> list[str]:
+    """In what two headers or two texts do not agree; names are left out, contents count."""
+    differences = []
+    for name, new in vars(requested).items():
+        old = getattr(stored, name)
+        # A model may be moved or renamed: its fingerprint counts.
+        if name != "files" and getattr(old, "fingerprint", old) != getattr(new, "fingerprint", new):
+            differences.append(f"{name.replace('_', ' ')} was {_short(old)}, is now {_short(new)}")
+    return differences
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, tuple) and len(value) > _SHOWN:
+        return f"{len(value)} of them"
+    return value[:8] if isinstance(value, str) and len(value) == 64 else str(value)
+
+
+def _is_temporary(path: Path) -> bool:
+    """Whether it is a file of a store that a killed process left while it was written."""
+    name = path.name.removesuffix(TEMPORARY)
+    return path.name != name and (name in (MANIFEST, WRITING, JOURNAL) or name.startswith("shard-"))

@@ -1,1 +1,0 @@
-"""Embeddings on disk that read like one array."""

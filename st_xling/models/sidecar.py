@@ -1,0 +1,141 @@
+"""Sidecar files: card, results, thresholds and pictures that go along wherever a model is saved or pushed."""
+
+from __future__ import annotations
+
+import html
+import json
+import logging
+import re
+import shutil
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sentence_transformers
+import torch
+from safetensors import safe_open
+from sentence_transformers.base.model import BaseModel
+
+logger = logging.getLogger(__name__)
+
+_CARD = "README.md"
+_WORK = re.compile(r"training/(?!run\.json$|log\.jsonl$)|\.")
+# Settings that change embeddings or scores; others, and the files as a whole, differ by version of ST.
+_SETTINGS = {
+    "config_sentence_transformers.json": ("prompts", "default_prompt_name", "similarity_fn_name"),
+    "sentence_bert_config.json": ("max_seq_length", "do_lower_case"),
+    "tokenizer_config.json": ("model_max_length",),
+}
+M = TypeVar("M", bound=BaseModel)
+
+
+class _Sidecar:
+    """``save`` that also copies the sidecar files; ST's ``save_pretrained`` and ``push_to_hub`` go through it."""
+
+    _sidecar_folder: Path | None = None
+
+    def save(self, path: str, *args: Any, **kwargs: Any) -> None:
+        folder, card = self._sidecar_folder, None
+        if folder is not None and path is not None and (folder / _CARD).is_file():
+            card = (folder / _CARD).read_text(encoding="utf-8")  # before it is overwritten, where path is folder
+        super().save(path, *args, **kwargs)  # type: ignore[misc]
+        if folder is not None and card is not None:
+            _copy_files(folder, card, Path(path))
+
+
+# Named as ST's own classes, since ST writes the class's name into commit messages and cards.
+class SentenceTransformer(_Sidecar, sentence_transformers.SentenceTransformer):
+    """ST's, with sidecar files."""
+
+
+class CrossEncoder(_Sidecar, sentence_transformers.CrossEncoder):
+    """ST's, with sidecar files."""
+
+
+_CLASSES: dict[type, Any] = {
+    SentenceTransformer: SentenceTransformer,
+    CrossEncoder: CrossEncoder,
+    sentence_transformers.SentenceTransformer: SentenceTransformer,
+    sentence_transformers.CrossEncoder: CrossEncoder,
+}
+
+
+def keep_sidecar_files(model: M, folder: str | Path) -> M:
+    """Let ``model`` take along what ``folder`` holds besides it, wherever it is saved or pushed.
+
+    These are the card and the files that the card names: ``results.json``, ``mining.json``, pictures and so on. They
+    stay behind when the model is no longer the one in ``folder``, since results are true of these weights alone.
+
+    Args:
+        model: A ``SentenceTransformer`` or ``CrossEncoder``; its class is changed in place. Other subclasses of ST's,
+            which may save in ways of their own, are left alone.
+        folder: Where it was loaded from or saved to.
+
+    Returns:
+        ``model``.
+    """
+    kind = _CLASSES.get(type(model))
+    if kind is not None:
+        model.__class__ = kind
+        model._sidecar_folder = Path(folder).resolve()  # type: ignore[assignment]
+    return model
+
+
+def names(card: str, path: str) -> bool:
+    """Whether the text of a card names ``path``, whole; Markdown's backslashes and entities do not count."""
+    text = html.unescape(re.sub(r"\\([^\w\s]|_)", r"\1", card))
+    return re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-]|\.\w)", text) is not None
+
+
+def _copy_files(folder: Path, card: str, goal: Path) -> None:
+    difference = _first_difference(goal, folder)
+    if difference is not None:
+        logger.warning(
+            "the model is another than that of %s (%s): its card, results and pictures are left behind.",
+            folder,
+            difference,
+        )
+        return
+    for source in sorted(folder.rglob("*")):
+        path = source.relative_to(folder).as_posix()
+        copy = goal / path
+        if _WORK.match(path) or not source.is_file() or copy.exists() or not names(card, path):
+            continue
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, copy)
+    (goal / _CARD).write_text(card, encoding="utf-8")
+
+
+def _first_difference(saved: Path, folder: Path) -> str | None:
+    """The first file in which the model in ``saved`` differs from that in ``folder``."""
+    if saved.resolve() == folder:
+        return None
+    for path in sorted(saved.rglob("*")):
+        name = path.relative_to(saved).as_posix()
+        if path.suffix == ".safetensors":
+            equal = (folder / name).is_file() and _same_tensors(path, folder / name)
+        elif name == "modules.json" or (path.name == "config.json" and "_Transformer" not in name and "/" in name):
+            equal = _read_json(path) == _read_json(folder / name)
+        elif keys := _SETTINGS.get(path.name):
+            new, old = _read_json(path) or {}, _read_json(folder / name) or {}
+            equal = all(new.get(key) == old.get(key) for key in keys)
+        else:
+            continue
+        if not equal:
+            return name
+    return None
+
+
+def _same_tensors(left: Path, right: Path) -> bool:
+    # Versions of safetensors and transformers may order and label equal tensors differently.
+    with safe_open(str(left), framework="pt") as new, safe_open(str(right), framework="pt") as old:
+        if set(new.keys()) != set(old.keys()):
+            return False
+        for key in new.keys():  # noqa: SIM118
+            one, other = new.get_tensor(key), old.get_tensor(key)
+            if one.dtype != other.dtype or not torch.equal(one, other):
+                return False
+    return True
+
+
+def _read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None

@@ -1,0 +1,217 @@
+r"""Text files, plain or packed: a line ends at ``\n`` or ``\r\n`` and nowhere else.
+
+Other characters that Unicode calls line breaks (U+2028, U+0085, ``\v``, a lone ``\r``) are text, as in every aligned
+corpus that counts lines with ``wc -l``.
+"""
+
+from __future__ import annotations
+
+import bz2
+import difflib
+import gzip
+import io
+import lzma
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+LONGEST_LINE_BYTES = 1 << 24
+"""A longer line is no sentence; the file is probably not text."""
+
+PACKED = (".gz", ".xz", ".bz2", ".zst")
+"""Endings of the compressions that are read; what a file is packed with is recognised by its first bytes."""
+
+_MAGIC = {
+    ".gz": re.compile(rb"\x1f\x8b"),
+    ".xz": re.compile(rb"\xfd7zXZ\x00"),
+    ".bz2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"),
+    ".zst": re.compile(rb"\x28\xb5\x2f\xfd"),
+}
+UTF8_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_HEAD_BYTES = 1 << 20
+
+
+class ParallelTextError(ValueError):
+    """Text that cannot be read; the message lists the first 20 faults and their number.
+
+    Attributes:
+        faults: All faults, in the order of the file; empty where the file as a whole cannot be read.
+    """
+
+    def __init__(self, message: str, faults: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.faults = tuple(faults)
+
+
+@contextmanager
+def open_bytes(path: str | Path) -> Iterator[io.BufferedReader]:
+    """The bytes of a file, unpacked if it is packed with gzip, xz, bzip2 or Zstandard.
+
+    Of a plain file, ``stream.raw`` is an ``io.FileIO``.
+
+    Raises:
+        FileNotFoundError: If there is no such file; the message names the nearest one.
+        ValueError: If it is a folder, a pipe or a device.
+        ParallelTextError: For a packed file that is broken or cut off (also while it is read), a name that promises a
+            compression that is not there, or UTF-16.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"expected a file of text: {path} is a folder; name a file in it.")
+    if path.exists() and not path.is_file():
+        raise ValueError(
+            f"expected a file, which is read more than once: {path} is a pipe or a device; write its content to a file "
+            "first, and name that."
+        )
+    if path.is_symlink() and not path.exists():
+        raise FileNotFoundError(f"expected a file: {path} is a link to {path.readlink()}, which is not there.")
+    if not path.is_file():
+        raise FileNotFoundError(describe_missing(path))
+    with path.open("rb") as file:
+        packing = _packing(path, file)
+        stream: Any = io.BufferedReader(_Unpacked(path, _unpacker(packing, file), file), 1 << 16) if packing else file
+        if stream.peek(2).startswith(_UTF16_MARKS):
+            raise ParallelTextError(
+                f"{path}: expected UTF-8, got invalid UTF-8: the file begins with the byte order mark of UTF-16; "
+                "convert it: iconv -f utf-16 -t utf-8"
+            )
+        yield stream
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """All bytes of a file, unpacked; raises as :func:`open_bytes`."""
+    with open_bytes(path) as stream:
+        return stream.read()
+
+
+def raw_lines(path: str | Path) -> Iterator[bytes]:
+    """Every line without its end, one after another; a UTF-8 byte order mark at the start is dropped.
+
+    Raises:
+        ParallelTextError: As :func:`open_bytes`, and for a line of more than 16 MiB.
+    """
+    with open_bytes(path) as stream:
+        if stream.peek(len(UTF8_MARK)).startswith(UTF8_MARK):
+            stream.read(len(UTF8_MARK))
+        for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE_BYTES + 1), b""), 1):
+            if len(line) > LONGEST_LINE_BYTES:
+                raise ParallelTextError(
+                    f"{path}:{number}: expected a sentence a line, got a line of more than {LONGEST_LINE_BYTES:,} "
+                    "bytes; is this text?"
+                )
+            yield line[:-1].removesuffix(b"\r") if line.endswith(b"\n") else line
+
+
+def decode_line(line: bytes, *, errors: str = "strict") -> tuple[str | None, str]:
+    """The text of a line and what is wrong with its bytes, ``""`` where nothing is.
+
+    Args:
+        line: As :func:`raw_lines` yields it.
+        errors: Of bytes that are not UTF-8, ``"strict"`` makes no text but ``None``, ``"replace"`` U+FFFD.
+
+    Example:
+        >>> decode_line(b"caf\\xe9", errors="replace")
+        ('caf\ufffd', 'byte 0xe9 at byte 4')
+    """
+    try:
+        return line.decode("utf-8"), ""
+    except UnicodeDecodeError as error:
+        fault = f"byte 0x{line[error.start]:02x} at byte {error.start + 1}"
+        return (line.decode("utf-8", "replace") if errors == "replace" else None), fault
+
+
+def estimate_lines(path: str | Path) -> int:
+    """Lines of a file, as its first megabyte suggests; exact if it is no longer than that."""
+    with open_bytes(path) as stream:
+        head = stream.read(_HEAD_BYTES)
+        read = stream.raw.consumed if isinstance(stream.raw, _Unpacked) else len(head)
+    lines = head.count(b"\n") + (not head.endswith(b"\n"))
+    return lines if len(head) < _HEAD_BYTES else max(1, lines * Path(path).stat().st_size // max(1, read))
+
+
+def file_ending(path: str | Path) -> str:
+    """The last suffix, with the one before it where the last says how a file is packed; in lower case.
+
+    Example:
+        >>> file_ending("corpus.v2.TSV.gz"), file_ending("corpus.de")
+        ('.tsv.gz', '.de')
+    """
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    return "".join(suffixes[-2:] if suffixes and suffixes[-1] in PACKED else suffixes[-1:])
+
+
+def unpacked_name(path: str | Path) -> str:
+    """The name of a file without the ending that says how it is packed."""
+    path = Path(path)
+    return path.stem if path.suffix.lower() in PACKED else path.name
+
+
+def plain_or_packed(path: Path) -> Path:
+    """``path`` itself, or where there is no such file, the packed one beside it, such as ``path.gz``."""
+    packed = (path.with_name(path.name + ending) for ending in PACKED)
+    return path if path.is_file() else next(filter(Path.is_file, packed), path)
+
+
+def describe_missing(path: str | Path) -> str:
+    """Says that ``path`` is missing, and which name beside it is nearest to it."""
+    path = Path(path)
+    folder = path.parent
+    if not folder.is_dir():
+        return f"expected a file {path}, but there is no folder {folder}; check the path"
+    names = sorted(entry.name for entry in folder.iterdir())
+    nearest = difflib.get_close_matches(path.name, names, n=1, cutoff=0.5)
+    hint = f"the nearest name there is {nearest[0]}" if nearest else f"the folder holds {len(names)} other entries"
+    return f"expected a file {path}, but {folder} has none of that name; {hint}"
+
+
+class _Unpacked(io.RawIOBase):
+    """The unpacked bytes of an open file, whose faults come as errors that name it."""
+
+    def __init__(self, path: Path, stream: Any, file: IO[bytes]) -> None:
+        self.path, self.stream, self.file = path, stream, file
+
+    @property
+    def consumed(self) -> int:
+        """Bytes of the packed file that have been read."""
+        return self.file.tell()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self.stream.read(len(buffer))
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            if getattr(error, "errno", None) is not None:  # the disk's fault, not that of the bytes
+                raise
+            raise ParallelTextError(
+                f"{self.path}: expected a whole packed file, got after {self.consumed:,} bytes: {error}; fetch it again"
+            ) from error
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _packing(path: Path, file: io.BufferedReader) -> str | None:
+    """Which of :data:`PACKED` a file is by its first bytes."""
+    head = file.peek(10)[:10]
+    found = next((ending for ending, magic in _MAGIC.items() if magic.match(head)), None)
+    if found is None and path.suffix in PACKED and head:
+        raise ParallelTextError(
+            f"{path}: expected {path.suffix[1:]}, got a file that begins with {head[:2]!r}; drop the {path.suffix}"
+        )
+    return found
+
+
+def _unpacker(packing: str, file: IO[bytes]) -> Any:
+    if packing == ".zst":
+        import pyarrow  # Python has Zstandard of its own from 3.14 on
+
+        return pyarrow.CompressedInputStream(file, "zstd")
+    if packing == ".gz":
+        return gzip.GzipFile(fileobj=file)
+    return lzma.LZMAFile(file) if packing == ".xz" else bz2.BZ2File(file)

@@ -1,0 +1,263 @@
+"""The one command: helps at once, says in a line what is wrong, keeps stdout for figures."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from st_xling import __version__
+from st_xling.cli import PIPELINE, build_parser, main
+from tests.training.children import st_xling
+
+COMMANDS = [[], ["demo"], ["train"], ["evaluate"], ["evaluate", "tatoeba"], ["leak"], ["encode"]]
+SMALL = ["--tiny", "hidden_size=32", "--tiny", "layers=1", "--tiny", "vocabulary=300", "--batch-size", "8"]
+TATOEBA = {
+    "deu": [("Der Hund schläft.", "The dog sleeps."), ("Ich lese.", "I read."), ("Es regnet.", "It is raining.")],
+    "tha": [("แมวดำ", "A black cat."), ("ฝนตก", "It is raining."), ("ฉันอ่านหนังสือ", "I read.")],
+    "ara": [("لا أعرف.", "I do not know."), ("أين المفتاح؟", "Where is the key? 🙂")],
+}
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the command sets for its own process ends with the test."""
+    for name in ("TOKENIZERS_PARALLELISM", "TRANSFORMERS_VERBOSITY", "TRANSFORMERS_NO_ADVISORY_WARNINGS"):
+        monkeypatch.setenv(name, os.environ.get(name, "true" if name == "TOKENIZERS_PARALLELISM" else "error"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder in the published layout, with three languages."""
+    made = tmp_path / "tatoeba"
+    made.mkdir()
+    for code, rows in TATOEBA.items():
+        for side, lines in zip((code, "eng"), zip(*rows)):
+            (made / f"tatoeba.{code}-eng.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return made
+
+
+@pytest.fixture
+def encoder(make_model: Callable[..., Any], tmp_path: Path) -> Path:
+    path = tmp_path / "encoder"
+    make_model().save_pretrained(str(path))
+    return path
+
+
+@pytest.fixture
+def tsv(tmp_path: Path) -> Path:
+    path = tmp_path / "pairs.tsv"
+    rows = [f"{source}\t{target}" for pairs in TATOEBA.values() for source, target in pairs]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def test_help_opens_with_commands_that_parse() -> None:
+    lines = [line.strip() for line in PIPELINE.splitlines() if line.startswith("  st-xling")]
+    assert len(lines) >= 3
+    for line in lines:
+        assert callable(build_parser().parse_args(shlex.split(line)[1:]).run)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"st-xling {__version__}\n"
+
+
+TRAIN = ["train", "tr", "--data", "phrasebook:vi?size=8"]
+ERRORS = {
+    "recipe": (["train", "dpa", "--data", "phrasebook:vi"], "no recipe is called 'dpa'; did you mean 'dap'"),
+    "set": ([*TRAIN, "--set", "training.epoch=2"], "training has no key 'epoch'; did you mean 'epochs'"),
+    "set a loss": ([*TRAIN, "--set", "losses.translation_ranking.margn=1"], "did you mean 'margin'"),
+    "set no value": (
+        [*TRAIN, "--set", "training.num_train_epochs"],
+        "--set takes KEY=VALUE: got 'training.num_train_epochs'",
+    ),
+    "set no YAML": ([*TRAIN, "--set", "name=[a"], "--set name= takes a YAML value: got '[a'"),
+    "set a type": ([*TRAIN, "--set", "losses.translation_ranking.margin=big"], "margin must be a number: got 'big'"),
+    "file": (["train", "tr", "--data", "de-en=absent.tsv"], "absent.tsv"),
+    "empty": (["train", "tr", "--data", "de-en=empty.tsv"], "empty.tsv"),
+    "spec": (["train", "tr", "--data", "phrasebook:x1"], "phrasebook:x1"),
+    "batch": ([*TRAIN, "--batch-size", "0"], "training.per_device_train_batch_size is out of range: got 0"),
+    "no dev and one": (
+        [*TRAIN, "--dev", "none", "--dev", "phrasebook:de"],
+        "--dev none means no development pairs: got none, phrasebook:de",
+    ),
+    "epochs": ([*TRAIN, "--epochs", "inf"], "training.num_train_epochs is out of range: got inf"),
+    "weight": (
+        [*TRAIN, "--set", "losses.translation_ranking.weight=-1"],
+        "losses.translation_ranking.weight must be a finite number",
+    ),
+    "tiny": ([*TRAIN, "--tiny", "hiden_size=32"], "tiny has no key 'hiden_size'; did you mean 'hidden_size'"),
+    "tiny type": ([*TRAIN, "--tiny", "layers=two"], "tiny.layers must be a whole number: got 'two'"),
+    "tiny size": ([*TRAIN, "--tiny", "heads=0"], "heads must be 1 or more: got 0"),
+    "tiny for another": ([*TRAIN, "--model", "encoder", "--tiny", "layers=1"], "the model 'tiny' only"),
+    "model": (
+        [*TRAIN, "--model", "absent/model"],
+        "no encoder could be loaded from the Hub id or folder 'absent/model'",
+    ),
+    "length": ([*TRAIN, "--max-length", "0"], "max_length must leave room for CLS, SEP and a word: got 0"),
+    "judge": (["evaluate", "tatoeba", "absent-model", "--data", "tatoeba"], "no encoder could be loaded"),
+    "languages": (["evaluate", "tatoeba", "encoder", "--data", "tatoeba", "--languages", "deu,xx"], "xx"),
+    "no tatoeba": (["evaluate", "tatoeba", "encoder", "--data", "absent"], "absent"),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_an_error_is_one_line(
+    case: str, tmp_path: Path, folder: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.tsv").touch()
+    words, message = ERRORS[case]
+    words = [*words, "--out", "run"] if words[0] == "train" else words
+    assert main(words) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    errors = [line for line in err.splitlines() if line.startswith("st-xling: error: ")]
+    assert len(errors) == 1 and err.rstrip().endswith(errors[0])
+    assert message in errors[0]
+    assert "Traceback" not in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_occupied_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    assert main([*TRAIN, *SMALL, "--out", str(tmp_path), "--overwrite"]) == 2
+    assert "st-xling: error: --out must be empty or a run of ours" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_an_occupied_folder_is_told_before_the_data_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    assert main(["train", "tr", "--data", "de-en=absent.tsv", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("st-xling: error: --out must be empty or a run of ours")
+
+
+@pytest.mark.parametrize("flag", ["--batch-size", "--mini-batch-size"])
+def test_rows_are_a_number_or_auto(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([*TRAIN, "--out", "run", flag, "many"])
+    assert f"argument {flag}: expected a number of rows, or 'auto': got 'many'" in capsys.readouterr().err
+
+
+def test_debug_shows_the_traceback() -> None:
+    with pytest.raises(ValueError, match="did you mean 'dap'"):
+        main(["--debug", "train", "dpa", "--data", "phrasebook:vi", "--out", "run"])
+
+
+@pytest.mark.parametrize("words", [[], ["judge"], ["train", "tr"], [*TRAIN, "--out", "x", "--precision", "fp8"]])
+def test_words_that_do_not_parse(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    out, err = capsys.readouterr()
+    assert out == "" and "error:" in err
+
+
+def test_train_prints_figures_and_nothing_else(tsv: Path, tmp_path: Path) -> None:
+    """In a process of its own, whose two streams are files."""
+    out, figures = tmp_path / "run", tmp_path / "deep" / "figures.json"
+    words = ["train", "dap", "--data", str(tsv), "--dev", str(tsv), "--out", str(out), "--json", str(figures), *SMALL]
+    words += ["--max-steps", "2", "--batch-size", "4", "--max-length", "16"]
+    ran = st_xling([*words, "--set", "losses.representation_translation.layers=1"], tmp_path)
+    assert ran.status == 0, ran.stderr
+    lines = ran.stdout.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("2 steps in ")
+    assert lines[0].endswith(f"the model is in {out}") and "best development accuracy" in lines[0]
+    assert "pairs: 8 pairs" in ran.stderr and "2/2" in ran.stderr and "translation_ranking=" in ran.stderr
+    assert json.loads(figures.read_text()) == json.loads((out / "results.json").read_text())
+    assert json.loads(figures.read_text())["training"]["steps"] == 2
+    assert SentenceTransformer(str(out), device="cpu").encode(["Hallo"]).shape == (1, 32)
+
+
+def test_flags_win_over_the_recipe_and_set_over_flags(tsv: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = ["train", "tr", "--data", str(tsv), "--dev", "none", "--out", str(out), *SMALL, "--max-steps", "1"]
+    assert main([*words, "--learning-rate", "0.5", "--warmup", "0.5", "--set", "training.learning_rate=5e-5"]) == 0
+    recipe = json.loads((out / "training" / "run.json").read_text())["recipe"]
+    assert recipe["training"]["learning_rate"] == 5e-5
+    assert recipe["training"]["warmup_steps"] == 0.5
+    assert recipe["model"]["pooling"] == "mean"  # from the recipe's tiny section
+
+
+def test_training_goes_on_from_a_saved_encoder(tsv: Path, encoder: Path, tmp_path: Path) -> None:
+    """``--model FOLDER`` with the pooling and length of our choice."""
+    out = tmp_path / "run"
+    words = ["train", "tr", "--model", str(encoder), "--data", str(tsv), "--dev", "none", "--out", str(out)]
+    assert main([*words, "--max-steps", "1", "--pooling", "max", "--max-length", "12"]) == 0
+    saved = SentenceTransformer(str(out), device="cpu")
+    assert saved.max_seq_length == 12 and "max" in (out / "1_Pooling" / "config.json").read_text()
+
+
+def test_evaluate_tatoeba(folder: Path, encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = tmp_path / "figures.json"
+    words = ["evaluate", "tatoeba", str(encoder), "--data", str(folder), "--json", str(figures)]
+    assert main([*words, "--languages", "deu,tha", "--batch-size", "2"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    written = json.loads(figures.read_text(encoding="utf-8"))
+    assert out[-1] == written["signature"]
+    assert written["signature"].startswith("tatoeba|languages:deu,tha|direction:both|")
+    assert written["signature"].endswith(f"st-xling:{__version__}")
+
+    model = SentenceTransformer(str(encoder), device="cpu")
+    for code in ("deu", "tha"):
+        source, target = (model.encode(list(side), normalize_embeddings=True) for side in zip(*TATOEBA[code]))
+        cosines = source @ target.T
+        for way, scores in (("to_en", cosines), ("from_en", cosines.T)):
+            hits = sum(int(row.argmax()) == index for index, row in enumerate(scores))
+            assert written["tatoeba"][f"tatoeba_{code}_{way}_accuracy"] == pytest.approx(hits / len(scores))
+    assert not any("ara" in key for key in written["tatoeba"])
+    assert any("deu" in line for line in out) and any("tha" in line for line in out)
+
+
+def test_evaluate_all_languages_that_are_there(folder: Path, encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", "tatoeba", str(encoder), "--data", str(folder)]) == 0
+    assert "languages:ara,deu,tha" in capsys.readouterr().out
+
+
+INTERRUPTS = {
+    "import": """
+def watch(event, words):
+    if event == "import" and words[0] == "difflib":
+        interrupt()
+sys.addaudithook(watch)
+""",
+    "deleted": """
+import st_xling.cli.tools as tools
+class Bar:
+    def __del__(self):
+        interrupt()
+def run(arguments):
+    Bar()
+    for _ in range(300):
+        time.sleep(0.01)
+tools.demo.run = run
+""",
+}
+
+
+@pytest.mark.parametrize("moment", INTERRUPTS)
+def test_ctrl_c_at_any_moment(moment: str) -> None:
+    """While our modules are imported; and in a destructor, where Python drops it."""
+    script = f"""
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def interrupt():
+    signal.raise_signal(signal.SIGINT)
+import st_xling.cli
+{INTERRUPTS[moment]}
+sys.exit(st_xling.cli.main(["demo"]))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
+    assert (ran.returncode, ran.stderr.strip(), ran.stdout) == (130, "interrupted.", "")

@@ -1,0 +1,127 @@
+"""Languages, groups and text with English: from folders, files and the phrasebook."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from st_xling import evaluation
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.evaluation import TATOEBA_GROUPS, resolve_languages
+from st_xling.evaluation.tatoeba_data import load_english_pairs
+from st_xling.utils.languages import canonical_language
+
+XTREME = "af ar bg bn de el es et eu fa fi fr he hi hu id it ja jv ka kk ko ml mr nl pt ru sw ta te th tl tr ur vi zh"
+
+
+def test_group_sizes_and_nesting():
+    sizes = {group: len(set(members)) for group, members in TATOEBA_GROUPS.items()}
+    assert sizes == {"xnli14": 14, "full28": 28, "xtreme36": 36, "laser112": 112}
+    for smaller in ("xnli14", "full28"):
+        assert set(TATOEBA_GROUPS[smaller]) < set(TATOEBA_GROUPS["xtreme36"]) < set(TATOEBA_GROUPS["laser112"])
+    for members in TATOEBA_GROUPS.values():
+        assert list(members) == sorted(set(members))
+
+
+def test_two_letter_codes_of_the_papers_are_the_36():
+    """Column heads of DAP, table 7."""
+    assert sorted(resolve_languages(XTREME.split())) == list(TATOEBA_GROUPS["xtreme36"])
+
+
+def test_full28_are_those_with_1000_pairs():
+    folder = Path(os.environ.get("ST_XLING_DATA", Path(__file__).parents[2] / ".." / "shared" / "data")) / "tatoeba"
+    if not folder.is_dir():
+        pytest.skip("no tatoeba under ST_XLING_DATA or ../shared/data")
+    full = []
+    for language in TATOEBA_GROUPS["xtreme36"]:
+        lines = (folder / f"tatoeba.{language}-eng.{language}").read_bytes().count(b"\n")
+        full += [language] if lines == 1000 else []
+    assert tuple(full) == TATOEBA_GROUPS["full28"]
+
+
+@pytest.mark.parametrize(
+    "names, expected",
+    [
+        ("de", ("deu",)),
+        ("zh, et,fa", ("cmn", "est", "pes")),
+        (["sw", "deu", "de"], ("swh", "deu")),
+        ("XNLI14", TATOEBA_GROUPS["xnli14"]),
+        (["jv", "xnli14"], ("jav", *TATOEBA_GROUPS["xnli14"])),
+        (("zho", "DEU"), ("cmn", "deu")),
+    ],
+)
+def test_resolve(names, expected):
+    assert resolve_languages(names) == expected
+
+
+@pytest.mark.parametrize(
+    "names, message",
+    [
+        ("xtreme63", "groups .*xnli14, full28.*got 'xtreme63'; did you mean 'xtreme36'"),
+        (["deu", "cnm", "???"], r"got 'cnm'; did you mean .*'cmn'.*got '\?\?\?'; see"),
+        ("en", "got 'en'; English is the other side"),
+        ("", "at least one language or group: got none"),
+        ([], "at least one language or group: got none"),
+    ],
+)
+def test_errors_name_the_nearest(names, message):
+    with pytest.raises(ValueError, match=message):
+        resolve_languages(names)
+
+
+def test_unknown_codes_of_own_data_stay():
+    assert canonical_language("quz") == "quz"
+    assert canonical_language("DE") == "deu"
+
+
+def test_everything_in_the_table_of_contents_exists():
+    assert all(hasattr(evaluation, name) for name in evaluation.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Tatoeba'"):
+        evaluation.Tatoeba  # noqa: B018
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in {"deu": "Hallo!", "fra": "Salut !"}.items():
+        (tmp_path / f"tatoeba.{name}-eng.{name}").write_text(f"{text}\n", encoding="utf-8")
+        (tmp_path / f"tatoeba.{name}-eng.eng").write_text("Hello!\n", encoding="utf-8")
+    (tmp_path / "test.tsv").write_text("你好！\tHello!\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_a_folder(folder: Path) -> None:
+    found = load_english_pairs([folder])
+    assert found.name == "tatoeba" and found.pairs["fra"] == (["Salut !"], ["Hello!"])
+    assert list(load_english_pairs([folder], "fr").pairs) == ["fra"]
+    with pytest.raises(ValueError, match="expected three-letter codes out of deu, fra, got spa"):
+        load_english_pairs([folder], "es")
+
+
+def test_the_phrasebooks_test_split() -> None:
+    found = load_english_pairs(["phrasebook:de,fr?size=3"], "fr,de")
+    test = parallel_phrases("fr", "en", split="test", size=3)
+    assert list(found.pairs) == ["fra", "deu"] and found.name == "phrasebook-test"
+    assert found.pairs["fra"] == (test["source"][:], test["target"][:])
+    assert load_english_pairs(["phrasebook:de?size=3&split=dev"]).name == "phrasebook-dev"
+    with pytest.raises(ValueError, match="expected languages out of deu, fra: got rus; leave these out"):
+        load_english_pairs(["phrasebook:de,fr?size=3"], "de,ru")
+
+
+def test_files_whichever_side_is_english(folder: Path) -> None:
+    found = load_english_pairs([f"zh-en={folder}/test.tsv", folder])
+    assert list(found.pairs) == ["cmn", "deu", "fra"] and found.name == f"test.tsv+{folder.name}"
+    (folder / "back.tsv").write_text("Hello!\t¡Hola!\n", encoding="utf-8")
+    assert load_english_pairs([f"en-es={folder}/back.tsv"]).pairs == {"spa": (["¡Hola!"], ["Hello!"])}
+
+
+@pytest.mark.parametrize("label", ["", "zh-vi=", "en-eng="])
+def test_text_without_english(folder: Path, label: str) -> None:
+    with pytest.raises(ValueError, match="as in de-en=PATH"):
+        load_english_pairs([f"{label}{folder}/test.tsv"])
+
+
+def test_a_language_twice(folder: Path) -> None:
+    with pytest.raises(ValueError, match="expected one test set a language: got another for deu in 'phrasebook:de'"):
+        load_english_pairs([folder, "phrasebook:de"])

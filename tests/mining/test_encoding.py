@@ -1,0 +1,307 @@
+"""Encoding: the model's own vectors, in the rows' order; whatever happens on the way, the same bytes at the end."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from st_xling.mining import EmbeddingStore, encode, encoding
+from st_xling.mining.encoding import Window, embed, embed_in_processes
+from st_xling.mining.text import Row
+from tests.conftest import PAIRS
+from tests.mining.nursery import Attempt, Nursery
+from tests.training.children import CONTEXT
+
+#: 480 sentences of different lengths, with tabs.
+SENTENCES = [
+    f"{row % 7}\t" + " ".join(PAIRS[(row * 5 + part) % 8][row % 2] for part in range(row % 4 + 1)) for row in range(480)
+]
+
+
+@pytest.fixture(scope="module")
+def model(make_model: Callable[..., Any]) -> Any:
+    return make_model()
+
+
+@pytest.fixture(scope="module")
+def folder(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("encoder") / "encoder"
+    model.save_pretrained(str(path))
+    return path
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "news.txt"
+    path.write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
+    return path
+
+
+def contents(store: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(store.iterdir())}
+
+
+def shards(store: EmbeddingStore) -> dict[str, bytes]:
+    return {name: data for name, data in contents(store.path).items() if name != "manifest.json"}
+
+
+@pytest.mark.parametrize(("dtype", "normalise"), [("float32", True), ("float16", True), ("float32", False)])
+def test_rows_are_the_model_s_vectors(dtype: str, normalise: bool, model: Any, text: Path, tmp_path: Path) -> None:
+    store = encode(model, text, tmp_path / "s", dtype=dtype, normalise=normalise, batch_size=16, shard_rows=100)
+    assert [shard.rows for shard in store.manifest.shards] == [100, 100, 100, 100, 80]
+    expected = model.encode(SENTENCES, normalize_embeddings=normalise)
+    np.testing.assert_allclose(store[:], expected, atol=1e-5 if dtype == "float32" else 1e-3)
+    exact = model.encode(SENTENCES[100:200], normalize_embeddings=normalise, batch_size=16).astype(dtype)
+    np.testing.assert_array_equal(store[100:200], exact)
+    store.check_text(SENTENCES)
+    header = store.manifest.header
+    assert header.normalised == normalise and header.settings["batch_size"] == 16
+    assert store.signature.startswith("encode|model:") and f"|rows:480|dim:16|dtype:{dtype}|" in store.signature
+
+
+def test_several_files_and_forms_of_one_text(model: Any, text: Path, tmp_path: Path) -> None:
+    """In two files, gzipped, and with ids: the same shards."""
+    expected = shards(encode(model, text, tmp_path / "plain", shard_rows=200))
+    lines = text.read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "a.gz").write_bytes(gzip.compress("".join(lines[:130]).encode()))
+    (tmp_path / "b").write_text("".join(lines[130:]), encoding="utf-8")
+    (tmp_path / "ids").write_text("".join(f"x{row}\t{line}" for row, line in enumerate(lines)), encoding="utf-8")
+    two = encode(model, [tmp_path / "a.gz", tmp_path / "b"], tmp_path / "two.store", shard_rows=200)
+    assert shards(two) == shards(encode(model, tmp_path / "ids", tmp_path / "s", shard_rows=200, format="bucc"))
+    assert shards(two) == expected
+
+
+def test_a_prompt_is_put_before(model: Any, text: Path, tmp_path: Path) -> None:
+    store = encode(model, text, tmp_path / "s", prompt="query: ", batch_size=32, shard_rows=480)
+    expected = model.encode(SENTENCES, prompt="query: ", batch_size=32, normalize_embeddings=True)
+    np.testing.assert_array_equal(store[:], expected)
+    with pytest.raises(ValueError, match="settings was"):
+        encode(model, text, tmp_path / "s", batch_size=32, shard_rows=480)
+
+
+@pytest.mark.parametrize("by_name", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_two_processes_write_what_one_does(by_name: bool, model: Any, folder: Path, text: Path, tmp_path: Path) -> None:
+    """A model by name, and one that is loaded already."""
+    encoder = str(folder) if by_name else model
+    one = encode(encoder, text, tmp_path / "one", shard_rows=50)
+    two = encode(encoder, text, tmp_path / "two", shard_rows=50, processes=2)
+    assert contents(two.path) == contents(one.path)
+
+
+def test_a_full_disk(folder: Path, text: Path, tmp_path: Path) -> None:
+    """The kernel refuses bytes of the task, of a shard, of the journal, of the manifest; then it has room."""
+    options = {"text_files": str(text), "shard_rows": 20, "batch_size": 16}
+    with Nursery(folder) as nursery:
+        assert nursery.encode(Attempt(), {**options, "out": str(tmp_path / "whole")})[0] == 0
+        whole = contents(tmp_path / "whole")
+        assert len(whole) == 25
+        shard, manifest = len(whole["shard-000000.safetensors"]), len(whole["manifest.json"])
+        limits = {"writing.json": 99, "shard-": shard - 1, "journal.jsonl": shard, "manifest.json": manifest - 1}
+        for refused, largest in limits.items():
+            out = tmp_path / refused
+            status, message = nursery.encode(Attempt(largest_file=largest), {**options, "out": str(out)})
+            assert status == 1 and message.startswith(f"OSError: [Errno 27] File too large: {out}/{refused}")
+            assert "what was written before stands" in message and "run the same command again" in message
+            names = {path.name for path in out.glob("*")}
+            assert not any(name.endswith(".tmp") for name in names) and "manifest.json" not in names
+            assert bool(names) == (refused in ("journal.jsonl", "manifest.json"))  # else nothing was whole
+            if names:
+                with pytest.raises(ValueError, match="the store is half-written"):
+                    EmbeddingStore.open(out)
+            assert nursery.encode(Attempt(), {**options, "out": str(out)})[0] == 0
+            assert contents(out) == whole
+
+
+def test_a_finished_store_is_left_alone(model: Any, text: Path, tmp_path: Path) -> None:
+    out = encode(model, text, tmp_path / "s", shard_rows=100).path
+    before = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
+    text = text.rename(text.with_name("renamed.txt"))
+    assert encode(model, text, out, shard_rows=100).rows == len(SENTENCES)
+    assert {path.name: path.stat().st_mtime_ns for path in out.iterdir()} == before
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.fixture
+def after_shards(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Does something before the vectors of shard ``number`` are made; by default stops."""
+
+    def install(number: int, act: Callable[[], Any] | None = None) -> None:
+        calls = count()
+
+        def acting(*arguments: Any) -> np.ndarray:
+            if next(calls) == number:
+                if act is None:
+                    raise Stop
+                act()
+            return embed(*arguments)
+
+        monkeypatch.setattr(encoding, "embed", acting)
+
+    return install
+
+
+@pytest.mark.parametrize("half", [False, True], ids=["finished", "half-written"])
+def test_another_command_is_refused(
+    half: bool, model: Any, make_model: Callable[..., Any], text: Path, tmp_path: Path, after_shards: Any
+) -> None:
+    """Of another text, settings or model; with overwrite, a model of the same shape replaces what is there."""
+    out, as_it_was = tmp_path / "s", text.read_text(encoding="utf-8")
+    if half:
+        after_shards(2)
+        with pytest.raises(Stop):
+            encode(model, text, out, shard_rows=100)
+    else:
+        encode(model, text, out, shard_rows=100)
+    before = contents(out)
+    changed, shorter = make_model(), make_model()
+    next(changed.parameters()).data[0, 0] += 1
+    shorter.max_seq_length = 8
+    others: list[tuple[Any, str, dict[str, Any], str]] = [
+        (model, as_it_was[:-9] + "other\n", {}, "sha256 was"),
+        (model, as_it_was + "Noch einer.\n", {}, "rows was 480, is now 481"),
+        (model, as_it_was, {"dtype": "float16"}, "dtype was float32, is now float16"),
+        (model, as_it_was, {"normalise": False}, "normalised was True, is now False"),
+        (model, as_it_was, {"batch_size": 8}, "settings was"),
+        (model, as_it_was, {"file_format": "npy"}, "file format was safetensors, is now npy"),
+        (changed, as_it_was, {}, "model was .*@.*, is now .*@"),
+        (shorter, as_it_was, {}, "model was .*@.*, is now .*@"),
+    ]
+    for other, content, options, message in others:
+        text.write_text(content, encoding="utf-8")
+        with pytest.raises(ValueError, match=f"holds a {'half-written' if half else 'finished'} store .*{message}"):
+            encode(other, text, out, shard_rows=100, **options)
+        assert contents(out) == before
+    assert encode(changed, text, out, shard_rows=100, overwrite=True).rows == len(SENTENCES)
+
+
+def test_a_text_edited_meanwhile(model: Any, text: Path, tmp_path: Path, after_shards: Any) -> None:
+    """It is noticed at the end; when the old text is back, only what was made of the other is made again."""
+    whole = contents(encode(model, text, tmp_path / "whole", shard_rows=100).path)
+    as_it_was = text.read_bytes()
+
+    def edit() -> None:  # in place, beyond what is read ahead
+        with text.open("r+b") as file:
+            file.seek(len(as_it_was) - 8)
+            file.write(b"#")
+
+    after_shards(1, edit)
+    with pytest.raises(ValueError, match=r"news\.txt: the text was edited while it was embedded"):
+        encode(model, text, tmp_path / "s", shard_rows=100)
+    with pytest.raises(ValueError, match="half-written store of something else"):
+        encode(model, text, tmp_path / "s", shard_rows=100)
+    text.write_bytes(as_it_was)
+    encode(model, text, tmp_path / "s", shard_rows=100)
+    assert contents(tmp_path / "s") == whole
+
+
+def test_blank_lines(model: Any, tmp_path: Path) -> None:
+    """An error, or rows that keep their place and are noted, also behind other rows."""
+    text, more = tmp_path / "text.txt", tmp_path / "more.txt"
+    text.write_text("eins\n\nzwei\n \n", encoding="utf-8")
+    more.write_text("\ndrei\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"text\.txt:2: blank line(.|\n)*text\.txt:4: blank line"):
+        encode(model, text, tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+    store = encode(model, text, tmp_path / "s", blank="keep")
+    np.testing.assert_allclose(store[0], model.encode("eins", normalize_embeddings=True), atol=1e-6)
+    assert store.rows == 4 and store.blank_rows.tolist() == [1, 3]
+    for _ in range(2):  # the second time, it is there already
+        store = encode(model, more, tmp_path / "s", blank="keep", append=True)
+        assert store.rows == 6 and store.blank_rows.tolist() == [1, 3, 4]
+    store.check_text(["eins", "", "zwei", " ", "", "drei"])
+
+
+def test_refused_vectors(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the first shard, or in the third, named by their line; then the text or the dtype is another."""
+    path, lines, made = tmp_path / "text.txt", SENTENCES[:50], []
+
+    def broken(encoder: Any, sentences: list[str], *options: Any) -> np.ndarray:
+        vectors = embed(encoder, sentences, *options)
+        made.append(len(sentences))
+        vectors[[text == "bad" for text in sentences]] = np.nan
+        return vectors
+
+    monkeypatch.setattr(encoding, "embed", broken)
+    for row in (3, 43):
+        out = tmp_path / f"store{row}"
+        for dtype in ("float32", "float16"):
+            path.write_text("\n".join([*lines[:row], "bad", *lines[row:]]), encoding="utf-8")
+            with pytest.raises(ValueError, match=rf"NaN or infinite in .*text\.txt:{row + 1}; mend"):
+                encode(model, path, out, shard_rows=20, dtype=dtype)
+            assert out.exists() == (row > 20)
+        path.write_text("\n".join(lines), encoding="utf-8")
+        made.clear()
+        encode(model, path, out, shard_rows=20, dtype="float16")
+        assert made == ([20, 20, 10] if row == 3 else [10])  # what was whole before is not made again
+        encode(model, path, tmp_path / f"whole{row}", shard_rows=20, dtype="float16")
+        assert contents(out) == contents(tmp_path / f"whole{row}")
+
+
+@pytest.mark.parametrize("name", ["batch_size", "shard_rows", "processes"])
+def test_numbers_below_one(name: str, model: Any, text: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be at least 1: got 0"):
+        encode(model, text, tmp_path / "s", **{name: 0})
+
+
+class Echo:
+    """As slow as each sentence says, with a number a sentence."""
+
+    def encode(self, sentences: list[str], **options: Any) -> Any:
+        time.sleep(float(sentences[0]))
+        return torch.tensor([[float(sentence)] for sentence in sentences])
+
+
+def load_echo(device: str | None) -> Any:
+    return Echo()
+
+
+def die(device: str | None) -> Any:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail(message: str, device: str | None) -> Any:
+    raise ValueError(message)
+
+
+def windows(*naps: float) -> Iterator[Window]:
+    return (Window(number, [Row("a", 1, None, str(nap))]) for number, nap in enumerate(naps))
+
+
+def test_results_come_in_order_however_long_they_take() -> None:
+    naps = [0.3, 0.0, 0.01, 0.0, 0.2, 0.0, 0.0]
+    found = list(embed_in_processes(load_echo, windows(*naps), {}, processes=3))
+    assert [window.number for window, _ in found] == list(range(7))
+    assert [float(vectors[0, 0]) for _, vectors in found] == pytest.approx(naps)
+
+
+def test_a_process_that_is_killed_or_fails() -> None:
+    with pytest.raises(ChildProcessError, match=r"was killed \(exit status -9\).* run the same command again"):
+        list(embed_in_processes(die, windows(0, 0, 0), {}, processes=2))
+    with pytest.raises(ValueError, match="ValueError in a process that embeds: no such model"):
+        list(embed_in_processes(partial(fail, "no such model"), windows(0, 0, 0), {}, processes=2))
+
+
+def test_processes_end_with_their_parent() -> None:
+    """However it ends: all that they see is that the other end of their pipe is gone."""
+    ours, theirs = CONTEXT.Pipe()
+    process = CONTEXT.Process(target=encoding._work, args=(theirs, load_echo, "cpu", 1, {}), daemon=True)
+    process.start()
+    theirs.close()
+    ours.send(["0.5"])  # it is at work when
+    ours.close()
+    process.join(30)
+    assert process.exitcode == 0

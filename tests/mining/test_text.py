@@ -1,0 +1,224 @@
+"""Mining text: tabs and line ends kept, faults told together, rows found again without the text in memory."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import lzma
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from st_xling.data.faults import ParallelTextError
+from st_xling.mining import MiningText, escape, tsv_cells, tsv_line, unescape
+from st_xling.mining.text import read_rows, validate_text
+
+#: No half surrogate pairs, which UTF-8 cannot hold.
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+SENTENCES = [
+    "Der Hund\tschläft.",
+    "cafe\u0301 🙂",
+    "แมวดำ\u2028x",
+    r"C:\new\table",
+    "لا أعرف",
+    " a\rb \x0b\x85",
+    '"quoted',
+]
+
+
+def sha256_of(sentences: list[str]) -> str:
+    """By definition: 8 bytes of length, little-endian, then the bytes."""
+    joined = b"".join(len(s.encode()).to_bytes(8, "little") + s.encode() for s in sentences)
+    return hashlib.sha256(joined).hexdigest()
+
+
+@given(st.lists(TEXT, min_size=1))
+def test_cells_come_back_from_a_line(cells: list[str]) -> None:
+    line = tsv_line(cells)
+    assert not {"\n", "\r"} & set(line) and line.count("\t") == len(cells) - 1
+    assert tsv_cells(line) == cells
+
+
+@given(TEXT, TEXT)
+def test_escape_is_one_to_one_and_per_character(first: str, second: str) -> None:
+    assert escape(first) + escape(second) == escape(first + second)
+    assert (escape(first) == escape(second)) == (first == second)
+    plain = first.replace("\\", "").replace("\t", "").replace("\n", "").replace("\r", "")
+    assert escape(plain) == plain
+
+
+def test_the_four_escapes() -> None:
+    assert escape("a\tb\nc\rd\\e") == r"a\tb\nc\rd\\e"
+    assert unescape(r"C:\\new\\table") == r"C:\new\table"
+
+
+@pytest.mark.parametrize("cell", [r"a\x", "a\\", r"\N", "\\\u00e9"])
+def test_a_cell_that_was_not_escaped(cell: str) -> None:
+    with pytest.raises(ValueError, match=r"one of \\\\ \\t \\n \\r: got '\\.*at character"):
+        unescape(cell)
+
+
+@pytest.mark.parametrize("packed", ["", ".gz", ".xz"])
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_lines_as_they_are(packed: str, ends: str, tmp_path: Path) -> None:
+    """Tabs and all that Unicode calls a line break are text; with and without a last line end and a byte order mark."""
+    data = b"\xef\xbb\xbf" + ends.join(SENTENCES).encode()
+    path = tmp_path / f"text.txt{packed}"
+    path.write_bytes({"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[packed](data))
+    survey = validate_text(path)
+    assert (survey.rows, survey.sha256) == (len(SENTENCES), sha256_of(SENTENCES))
+    text = MiningText(path)
+    assert list(text) == SENTENCES and text[-1] == SENTENCES[-1] and text[2:4] == SENTENCES[2:4]
+    assert [text.id(row) for row in (0, 6, -1)] == ["1", "7", "7"]
+    text.close()
+
+
+LINES = st.lists(TEXT.map(lambda text: text.replace("\n", "")).filter(lambda text: not text.endswith("\r")), max_size=8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(LINES, min_size=1, max_size=3), st.booleans(), st.booleans())
+def test_rows_by_number_and_in_turn_agree(
+    tmp_path_factory: pytest.TempPathFactory, files: list[list[str]], last_end: bool, packed: bool
+) -> None:
+    """Several files read as one; the lines are what a split at line feeds gives."""
+    folder, paths, expected = tmp_path_factory.mktemp("text"), [], []
+    for number, lines in enumerate(files):
+        data = "\n".join(lines).encode() + b"\n" * (last_end and bool(lines))
+        expected += data.removeprefix(b"\xef\xbb\xbf").decode().removesuffix("\n").split("\n") if data else []
+        paths.append(folder / f"{number}.txt")
+        paths[-1].write_bytes(gzip.compress(data) if packed else data)
+    text = MiningText(paths)
+    assert list(text) == expected and len(text) == len(expected)
+    assert [row.sentence for row in read_rows(paths)] == expected
+    places = [f"{row.path}:{row.line}" for row in read_rows(paths)]
+    assert [text.place(row) for row in range(len(text))] == places
+    with pytest.raises(IndexError):
+        text[len(expected)]
+    text.close()
+
+
+def test_bucc_and_jsonl_hold_the_same_sentences(tmp_path: Path) -> None:
+    r"""A tab is kept by both; a line feed only fits JSON."""
+    bucc, jsonl = tmp_path / "de", tmp_path / "de.jsonl"
+    bucc.write_text("".join(f"de-{row}\t{text}\n" for row, text in enumerate(SENTENCES)), encoding="utf-8", newline="")
+    jsonl.write_text(
+        "".join(json.dumps({"id": f"de-{row}", "text": text}) + "\n" for row, text in enumerate(SENTENCES))
+    )
+    first, second = validate_text(bucc, format="bucc"), validate_text(jsonl, format="jsonl")
+    assert first.sha256 == second.sha256 == sha256_of(SENTENCES)
+    text = MiningText(jsonl, format="jsonl")
+    assert [text.id(row) for row in range(len(text))] == [f"de-{row}" for row in range(len(SENTENCES))]
+    jsonl.write_text('{"text": "one\\ntwo"}\n{"text": "three", "id": 17}\n')
+    text = MiningText(jsonl, format="jsonl")
+    assert [(text.id(row), text[row]) for row in range(2)] == [("1", "one\ntwo"), ("17", "three")]
+
+
+def test_real_text(real_data: Path) -> None:
+    path = real_data / "bucc2018" / "zh-en.sample.zh"
+    plain = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    text = MiningText(path, format="bucc")
+    assert len(text) == len(plain) == 8624
+    for row in range(0, len(text), 331):
+        assert f"{text.id(row)}\t{text[row]}" == plain[row]
+
+
+FAULTS: dict[str, tuple[bytes, dict[str, Any], list[str]]] = {
+    "not UTF-8": (b"gut\n\xff\xfe\nja\nca\xe9\n", {}, [":2: invalid UTF-8 (byte 0xff at byte 1)", ":4: invalid UTF-8"]),
+    "blank": (
+        "a\n\n \u3000\t\nb\n".encode(),
+        {},
+        ["got 2 faults", ":2: blank line", ":3: blank line", "--blank-lines keep"],
+    ),
+    "no tab": (b"a\tb\nc\n", {"format": "bucc"}, [":2: no tab (expected id TAB sentence)", "--format lines"]),
+    "no id": (b" \tb\n", {"format": "bucc"}, [":1: empty id"]),
+    "id twice": (b"a\tx\nb\ty\na\tz\n", {"format": "bucc"}, [":3: duplicate id (a, as in ", ":1)"]),
+    "id and row": (b'{"text": "x", "id": "2"}\n{"text": "y"}', {"format": "jsonl"}, [":2: duplicate id (2, as in "]),
+    "no JSON": (
+        b'{"text": "x"\n\n[1]\n{"text": 1}\n',
+        {"format": "jsonl"},
+        ["4 faults", ":2: bad JSON (an empty line)"],
+    ),
+    "id no name": (b'{"text": "x", "id": [1]}', {"format": "jsonl"}, ['"id" must be a string or a whole number']),
+    "half a pair": (b'{"text": "\\ud83d"}', {"format": "jsonl"}, [":1: invalid UTF-8 (half of a surrogate pair)"]),
+    "nothing": (b"", {}, ["at least one sentence, got none"]),
+    "UTF-16": ("a".encode("utf-16"), {}, ["iconv -f utf-16"]),
+    "cut gzip": (gzip.compress(os.urandom(4000))[:-900], {}, ["expected a whole packed file"]),
+    "no gzip": (b"plain", {"name": "text.gz"}, ["expected gz, got a file that begins with b'pl'; drop the .gz"]),
+    "no text": (b"x" * (1 << 24) + b"xx", {}, ["a line of more than 16,777,216 bytes"]),
+    "format": (b"a", {"format": "tsv"}, ["format must be one of lines, bucc, jsonl: got 'tsv'"]),
+    "errors": (b"a", {"errors": "ignore"}, ["errors must be one of strict, replace"]),
+    "blank option": (b"a", {"blank": "drop"}, ["blank must be one of error, keep"]),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_faults_are_told_with_file_and_line(case: str, tmp_path: Path) -> None:
+    data, options, messages = FAULTS[case]
+    path = tmp_path / options.get("name", "text.txt")
+    path.write_bytes(data)
+    with pytest.raises(ValueError) as caught:
+        validate_text(path, **{key: value for key, value in options.items() if key != "name"})
+    for message in messages:
+        assert message in str(caught.value)
+    assert isinstance(caught.value, ParallelTextError) or "one of" in str(caught.value)
+
+
+def test_many_faults_are_counted_not_gathered_without_end(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"\n" * 5000)
+    with pytest.raises(ParallelTextError, match=r"got 1000 or more faults(.|\n)*\.\.\. and 980 more") as caught:
+        validate_text(path)
+    assert len(caught.value.faults) == 1000
+
+
+def test_a_missing_file_names_its_neighbour(tmp_path: Path) -> None:
+    (tmp_path / "news.de.gz").touch()
+    with pytest.raises(FileNotFoundError, match=r"nearest name there is news\.de\.gz"):
+        validate_text(tmp_path / "news.de.xz")
+
+
+def test_what_is_kept_in_spite_of_faults(tmp_path: Path) -> None:
+    """Rows keep their place."""
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"gut\n\xff ja\n \nnein\n")
+    survey = validate_text(path, errors="replace", blank="keep")
+    assert (survey.rows, survey.replaced_lines, survey.blank_rows) == (4, 1, (2,))
+    text = MiningText(path, errors="replace")
+    assert list(text) == ["gut", "\ufffd ja", " ", "nein"] and survey.sha256 == sha256_of(list(text))
+    with pytest.raises(ValueError, match=r"text\.txt:2: invalid UTF-8 \(byte 0xff at byte 1\); mend the file"):
+        MiningText(path)[1]
+    path.write_text('{"text": "a\\udc00b"}')
+    assert list(MiningText(path, format="jsonl", errors="replace")) == ["a\ufffdb"]
+
+
+def test_a_large_file_is_read_in_little_memory(tmp_path: Path, peak_growth: Callable[[Callable[[], Any]], int]) -> None:
+    """32 MB of text; lines that straddle the blocks they are found in."""
+    path, rows = tmp_path / "text.txt.gz", 20_000
+    lines = [f"{row} " + "wort " * (row % 640) for row in range(rows)]
+    path.write_bytes(gzip.compress("\n".join(lines).encode(), 1))
+
+    def read() -> None:
+        text = MiningText(path)
+        assert len(text) == rows and all(text[row] == lines[row] for row in range(0, rows, 97))
+        text.close()
+
+    assert peak_growth(read) < 8 << 20
+
+
+def test_what_is_no_file_says_what_it_is(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    for name, message in (
+        ("pipe", "pipe is a pipe or a device; write its content to a file first"),
+        ("link", "link is a link to .*gone, which is not there"),
+        (".", "is a folder; name a file in it"),
+    ):
+        with pytest.raises((ValueError, OSError), match=message):
+            next(read_rows(tmp_path / name))

@@ -1,0 +1,192 @@
+"""Scores of pairs: those of the host's predict, whatever the batches; only passages are cut, and it is counted."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from st_xling.models import pair_scorer
+from st_xling.models.pair_scorer import PairScorer, PairTemplate, batches, rerank, score_text_pairs
+from tests.conftest import PAIRS
+from tests.models.tiny_cross_encoder import tiny_cross_encoder
+
+QUERIES = ["Who is sleeping?", "谁买了书？", "", "أين المفتاح؟"]
+PASSAGES = [side for pair in PAIRS for side in pair] + [" ".join(side for _, side in PAIRS), "", "🙂"]
+TEXTS = [*QUERIES[:2], *PASSAGES]
+
+
+@pytest.fixture(scope="module", params=["bert", "xlm-roberta"])
+def model(request: pytest.FixtureRequest) -> Any:
+    return tiny_cross_encoder(TEXTS, architecture=request.param)
+
+
+@pytest.fixture
+def pairs() -> list[tuple[str, str]]:
+    return [(query, passage) for query in QUERIES for passage in PASSAGES]
+
+
+def host_scores(model: Any, pairs: list[tuple[str, str]], **options: Any) -> np.ndarray:
+    """The host's, told to cut passages as we do, a pair at a time: no padding at all."""
+    cut = {"text": {"truncation": "only_second"}}
+    return np.array([model.predict([pair], processing_kwargs=cut, **options)[0] for pair in pairs])
+
+
+def test_the_same_scores_as_predict(model: Any, pairs: list[tuple[str, str]]) -> None:
+    expected = host_scores(model, pairs)
+    assert np.ptp(expected) > 0.1, "scores that differ, or the test says nothing"
+    for options in ({}, {"token_budget": 1}, {"token_budget": 100}, {"chunk_pairs": 7}):
+        found = score_text_pairs(model, pairs, **options)
+        assert found.dtype == np.float32 and found.shape == (len(pairs),)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    short = [pair for pair in pairs if len(" ".join(pair)) < 60]
+    np.testing.assert_allclose(score_text_pairs(model, short), model.predict(short), atol=1e-5)
+
+
+def test_deterministic_and_streaming(model: Any, pairs: list[tuple[str, str]]) -> None:
+    first = score_text_pairs(model, pairs, chunk_pairs=10)
+    assert np.array_equal(first, score_text_pairs(model, iter(pairs), chunk_pairs=10))
+    assert score_text_pairs(model, []).shape == (0,)
+
+
+def test_activation_raw_and_autocast(model: Any, pairs: list[tuple[str, str]]) -> None:
+    identity = score_text_pairs(model, pairs, activation=torch.nn.Identity())
+    np.testing.assert_allclose(identity, host_scores(model, pairs, activation_fn=torch.nn.Identity()), atol=1e-5)
+    scorer = PairScorer(model)
+    raw = scorer.score(pairs, raw=True)
+    assert np.array_equal(raw, identity)
+    np.testing.assert_allclose(scorer.activate(raw), score_text_pairs(model, pairs), atol=1e-7)
+    rough = score_text_pairs(model, pairs, autocast="bfloat16", activation=torch.nn.Identity())
+    assert 0 < np.abs(rough - identity).max() < 0.3
+
+
+def test_the_modes_of_the_model_stay(model: Any) -> None:
+    model.train()
+    score_text_pairs(model, [("a", "b")])
+    assert model.training
+    model.eval()
+    score_text_pairs(model, [("a", "b")])
+    assert not model.training
+
+
+def test_only_the_passage_is_cut_and_counted(model: Any, caplog: pytest.LogCaptureFixture) -> None:
+    tokenizer, limit = model.tokenizer, model.max_seq_length
+    query, long = "Who is sleeping under the table?", " ".join(["The dog is sleeping."] * 20)
+    room = limit - len(tokenizer(query, "")["input_ids"])
+    assert 0 < room < len(tokenizer(long, add_special_tokens=False)["input_ids"])
+    scorer = PairScorer(model)
+    scorer.score([(query, long), (query, "The dog."), (query, long + " And the cat?")])
+    assert (scorer.counts.pairs, scorer.counts.cut_passages, scorer.counts.long_queries) == (3, 2, 0)
+    kept = tokenizer.decode(tokenizer(long, add_special_tokens=False)["input_ids"][:room])
+    found = score_text_pairs(model, [(query, long), (query, kept)])
+    np.testing.assert_allclose(found[0], found[1], atol=1e-5)
+    assert found[0] != pytest.approx(model.predict([("The dog is " + query, long)])[0], abs=1e-5)
+    with caplog.at_level(logging.WARNING):
+        score_text_pairs(model, [(query, long), (query, "The dog.")])
+    assert "1 of 2 pairs were longer than the model: their passages were cut." in caplog.text
+
+
+def test_a_query_is_never_cut(model: Any) -> None:
+    long = " ".join(["Who is sleeping?"] * 30)
+    pairs = [("Who?", "The dog."), (long, "The dog."), (long, "")]
+    with pytest.raises(
+        ValueError, match=r"leave room for a passage in the model's 40 tokens: got 1 that do not.*'Who is"
+    ):
+        score_text_pairs(model, pairs)
+    scorer = PairScorer(model, long_queries="lowest")
+    scores = scorer.score(pairs)
+    assert np.isneginf(scores[1:]).all() and np.isfinite(scores[0])
+    assert scorer.counts.long_queries == 2 and scorer.counts.cut_passages == 0
+
+
+def test_a_prompt_goes_before_the_query(model: Any) -> None:
+    model.prompts, model.default_prompt_name = {"ask": "Where is the dog: "}, "ask"
+    try:
+        found, expected = score_text_pairs(model, [("Who?", "The dog.")]), model.predict([("Who?", "The dog.")])
+    finally:
+        model.prompts, model.default_prompt_name = {}, None
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert found[0] != pytest.approx(model.predict([("Who?", "The dog.")])[0], abs=1e-6)
+
+
+def test_each_text_is_tokenised_once(model: Any, pairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+
+    read: list[str] = []
+    tokenise = pair_scorer.text_ids
+
+    def count(tokenizer: Any, texts: list[str]) -> Any:
+        read.extend(texts)
+        return tokenise(tokenizer, texts)
+
+    scorer = PairScorer(model, chunk_pairs=len(PASSAGES))  # a chunk a query: its passages are those of the one before
+    monkeypatch.setattr(pair_scorer, "text_ids", count)
+    scorer.score(pairs)
+    assert sorted(read) == sorted({text for pair in pairs for text in pair})
+
+
+def test_left_padding_and_cutting(pairs: list[tuple[str, str]]) -> None:
+    model = tiny_cross_encoder(TEXTS)
+    model.tokenizer.padding_side = model.tokenizer.truncation_side = "left"
+    rows = PairScorer(model)._rows
+    rows.load(pairs[:20])
+    features = rows.features(np.arange(20))
+    expected = model.tokenizer(
+        *map(list, zip(*pairs[:20])), truncation="only_second", max_length=40, padding=True, return_tensors="pt"
+    )
+    for name, values in expected.items():
+        assert torch.equal(features[name], values), name
+
+
+def test_batches_keep_to_the_budget() -> None:
+    lengths = np.sort(np.random.default_rng(0).integers(1, 300, 1000))[::-1]
+    runs = list(batches(lengths, 512))
+    assert [place for run in runs for place in range(run.start, run.stop)] == list(range(1000))
+    assert all((run.stop - run.start) * lengths[run.start] <= 512 for run in runs)
+    assert all((run.stop - run.start + 1) * lengths[run.start] > 512 for run in runs[:-1])
+
+
+def test_rerank(model: Any) -> None:
+    found = rerank(model, QUERIES[0], PASSAGES[:6])
+    assert [(row.index, pytest.approx(row.score, abs=1e-5)) for row in found] == [
+        (row["corpus_id"], row["score"]) for row in model.rank(QUERIES[0], PASSAGES[:6])
+    ]
+    assert rerank(model, QUERIES[0], PASSAGES[:6], top_k=2) == found[:2]
+    assert [row.index for row in rerank(model, "Who?", ["The dog."] * 3)] == [0, 1, 2]
+    assert rerank(model, "Who?", []) == []
+
+
+def test_what_a_sigmoid_rounds_into_one_keeps_its_order() -> None:
+    model = tiny_cross_encoder(TEXTS)
+    passages = PASSAGES[:6]
+    order = [row.index for row in rerank(model, "Who?", passages)]
+    with torch.no_grad():
+        model.model.classifier.bias += 60
+    found = rerank(model, "Who?", passages)
+    assert {row.score for row in found} == {1.0} and order != sorted(order)
+    assert [row.index for row in found] == order
+
+
+def test_clear_errors(model: Any) -> None:
+    several = tiny_cross_encoder(TEXTS)
+    several.config.num_labels = 3
+    with pytest.raises(ValueError, match="one label, a score: got 3"):
+        score_text_pairs(several, [("a", "b")])
+    with pytest.raises(ValueError, match="token_budget must be 1 or more: got 0"):
+        score_text_pairs(model, [("a", "b")], token_budget=0)
+    with pytest.raises(ValueError, match="long_queries must be one of error, lowest: got 'cut'"):
+        score_text_pairs(model, [("a", "b")], long_queries="cut")
+    with pytest.raises(ValueError, match="autocast must be one of None, bfloat16, float16: got 'int8'"):
+        score_text_pairs(model, [("a", "b")], autocast="int8")
+    with pytest.raises(ValueError, match="top_k must be 1 or more: got 0"):
+        rerank(model, "Who?", ["The dog."], top_k=0)
+
+    class Odd:
+        def __call__(self, *texts: Any, **options: Any) -> dict[str, list[int]]:
+            rows = [[ord(letter) for letter in text] for text in (texts[0] if isinstance(texts[0], list) else texts)]
+            return {"input_ids": rows if isinstance(texts[0], list) else [*rows[1], *rows[0]]}
+
+    with pytest.raises(ValueError, match="special tokens around two texts: got Odd"):
+        PairTemplate.of(Odd())

@@ -1,0 +1,92 @@
+"""Lines of text files: plain or packed, split at line feeds and nowhere else."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from st_xling.utils import text as text_files
+from st_xling.utils.text import ParallelTextError, decode_line, estimate_lines, open_bytes, raw_lines, read_bytes
+
+LINES = ["Straße", "", "كتاب\u2028جديد", "a\x85b\x0bc\rd", "\ufeffmark", "tab\there", "🙂"]
+
+
+def zstd(data: bytes) -> bytes:
+    return pa.compress(data, codec="zstd", asbytes=True)
+
+
+PACKERS = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress, ".zst": zstd}
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", [True, False])
+def test_lines(tmp_path: Path, ending: str, end: str, last: bool) -> None:
+    """What is in a line stays; the packing is recognised whatever the name; packed parts may follow one another."""
+    data = b"\xef\xbb\xbf" + end.join(LINES).encode() + end.encode() * last
+    path = tmp_path / "text"
+    path.write_bytes(PACKERS[ending](data[:20]) + PACKERS[ending](data[20:]))
+    assert [line.decode() for line in raw_lines(path)] == LINES
+    assert read_bytes(path) == data
+    assert estimate_lines(path) == len(LINES)
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+def test_no_lines_and_one(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"x{ending}"
+    for data, lines in ((b"", []), (b"\n", [b""]), (b"a\r", [b"a\r"]), (b"\xef\xbb\xbf", [])):
+        path.write_bytes(PACKERS[ending](data))
+        assert list(raw_lines(path)) == lines
+
+
+@pytest.mark.parametrize("ending", list(PACKERS)[1:])
+def test_packed_files_that_are_broken(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"x{ending}"
+    path.write_bytes(PACKERS[ending](os.urandom(300_000))[:-900])
+    with pytest.raises(ParallelTextError, match=r"x\.\w+: expected a whole packed file, got after [\d,]+ bytes"):
+        list(raw_lines(path))
+    path.write_bytes(b"a\tb\n")
+    with pytest.raises(ParallelTextError, match=rf"expected {ending[1:]}, got a file that begins with b'a.*drop the"):
+        list(raw_lines(path))
+
+
+def test_what_is_no_text_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "corpus.de").write_bytes(gzip.compress("a".encode("utf-16")))
+    with pytest.raises(ParallelTextError, match=r"corpus\.de: .*byte order mark of UTF-16.*iconv -f utf-16"):
+        read_bytes(tmp_path / "corpus.de")
+    with pytest.raises(FileNotFoundError, match=r"corpus\.fr, but .*nearest name there is corpus\.de"):
+        list(raw_lines(tmp_path / "corpus.fr"))
+    with pytest.raises(ValueError, match="is a folder"), open_bytes(tmp_path):
+        pass
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="is a pipe or a device"), open_bytes(tmp_path / "pipe"):
+        pass
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(FileNotFoundError, match="a link to nowhere"), open_bytes(tmp_path / "link"):
+        pass
+    monkeypatch.setattr(text_files, "LONGEST_LINE_BYTES", 10)
+    (tmp_path / "long").write_bytes(b"012345678\n" + b"0123456789")
+    assert len(list(raw_lines(tmp_path / "long"))) == 2
+    (tmp_path / "long").write_bytes(b"a\n0123456789a")
+    with pytest.raises(ParallelTextError, match="long:2: .*more than 10 bytes"):
+        list(raw_lines(tmp_path / "long"))
+
+
+def test_bytes_that_are_not_utf8() -> None:
+    assert decode_line("é".encode()) == ("é", "")
+    assert decode_line(b"ab\xff") == (None, "byte 0xff at byte 3")
+    assert decode_line(b"ab\xff", errors="replace") == ("ab\ufffd", "byte 0xff at byte 3")
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+def test_lines_are_estimated_from_the_first_megabyte(tmp_path: Path, ending: str) -> None:
+    lines = "".join(f"Satz Nummer {n} mit {n * n}\tsentence {n}\n" for n in range(80_000)).encode()
+    (tmp_path / "x").write_bytes(PACKERS[ending](lines))
+    assert len(lines) > 2**21
+    assert estimate_lines(tmp_path / "x") == pytest.approx(80_000, rel=0.2 if ending in ("", ".gz") else 1.5)
