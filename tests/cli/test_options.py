@@ -127,18 +127,23 @@ def test_a_command_offers_what_the_library_takes_with_its_defaults(name: str) ->
 
 HELPS = [
     "",
-    "demo",
-    "train",
-    "evaluate",
-    "evaluate tatoeba",
-    "leak",
-    "encode",
-    "mine",
-    "score",
-    "rerank",
-    "search",
-    "slim",
+    *[
+        "demo",
+        "train",
+        "evaluate",
+        "transfer",
+        "leak",
+        "encode",
+        "mine",
+        "score",
+        "rerank",
+        "search",
+        "slim",
+        "card",
+        "push",
+    ],
 ]
+HELPS += [f"evaluate {task.name}" for task in TASKS]
 
 
 def test_helps_come_at_once() -> None:

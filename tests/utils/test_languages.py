@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from st_xling.evaluation.languages import TATOEBA_GROUPS
 
+from st_xling.evaluation.tatoeba_data import TATOEBA_GROUPS
 from st_xling.utils.languages import ALIASES, LANGUAGE_NAMES, canonical_language, language_name
 
 
