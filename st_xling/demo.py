@@ -62,7 +62,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     out = Path(out)
     data = load_data_specs([f"phrasebook:{','.join(LANGUAGES)}?size={size.train}&split=train&seed={seed}"])
     test = _pairs("test", size.test, seed)
-    recipe = load_recipe("dap", tiny=True, overrides={"training.epochs": size.epochs, "training.seed": seed})
+    recipe = load_recipe("dap", tiny=True, overrides={"training.num_train_epochs": size.epochs, "training.seed": seed})
     model = _encoder(data, seed)
     evaluator = TatoebaEvaluator(test, name="phrasebook-test", write_csv=False)
     before, panels = evaluator(model), {"untrained": _token_states(model, test["de"])}

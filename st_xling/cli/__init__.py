@@ -61,9 +61,9 @@ def _main(words: list[str]) -> int:
     _quieten_hosts()
     if os.environ.get("WORLD_SIZE", "1") == "1":
         return _status(arguments)
-    from st_xling.training.processes import end
+    from st_xling.utils.distributed import end_process
 
-    return end(_status(arguments))
+    return end_process(_status(arguments))
 
 
 def _status(arguments: argparse.Namespace) -> int:

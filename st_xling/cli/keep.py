@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from st_xling.mining.thresholds.published import PublishedThreshold
+    from st_xling.mining.published import PublishedThreshold
 
 
 def check_keep(arguments: argparse.Namespace, *, publishes: bool = False) -> None:
@@ -25,7 +25,7 @@ def check_keep(arguments: argparse.Namespace, *, publishes: bool = False) -> Non
     """
     if arguments.keep:
         from st_xling.evaluation.results import read_kept_figures
-        from st_xling.mining.thresholds.published import published_thresholds
+        from st_xling.mining.published import published_thresholds
 
         folder = Path(getattr(arguments, "encoder", None) or arguments.model)
         check_folder(folder, "--keep")
@@ -72,7 +72,7 @@ def check_folder(folder: Path, option: str) -> None:
 def publish(folder: Path, thresholds: Mapping[str, PublishedThreshold]) -> None:
     """Put thresholds into the model's ``mining.json``, and say so; nothing if there are none."""
     if thresholds:
-        from st_xling.mining.thresholds.published import publish_thresholds
+        from st_xling.mining.published import publish_thresholds
 
         print(f"thresholds for {', '.join(thresholds)}: {publish_thresholds(folder, thresholds)}", file=sys.stderr)
 

@@ -99,7 +99,7 @@ def encode(arguments: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         print(f"\nwhat is whole in {arguments.out} stands; the same command goes on from there.", file=sys.stderr)
         raise
-    replaced = sum(text["replaced_lines"] for text in store.manifest.texts)
+    replaced = sum(text.replaced_lines for text in store.manifest.texts)
     for count, what in ((replaced, "with replaced bytes"), (len(store.blank_rows), "without a sentence, kept")):
         if count:
             print(f"{count:,} lines {what}", file=sys.stderr)
@@ -155,7 +155,7 @@ def mine(arguments: argparse.Namespace) -> None:
     Killed or interrupted, the same command goes on from OUT.work, and ends with the same bytes.
     """
     from st_xling.mining import mine_texts, plan_mining
-    from st_xling.mining.thresholds.language_pairs import pair_of
+    from st_xling.mining.published import pair_of
 
     guards = _guards(arguments, all_off=arguments.no_guards)
     if arguments.plan:
@@ -218,8 +218,7 @@ def _guards(arguments: argparse.Namespace, *, all_off: bool) -> Any:
 
 def _check_keep_threshold(arguments: argparse.Namespace) -> None:
     """Raise where the threshold could not be published, before anything is mined."""
-    from st_xling.mining.thresholds.language_pairs import languages_of, pair_of
-    from st_xling.mining.thresholds.published import published_thresholds
+    from st_xling.mining.published import languages_of, pair_of, published_thresholds
 
     needed = ("calibrate_with", "model", "source_language", "target_language")
     if missing := [name for name in needed if getattr(arguments, name) is None]:

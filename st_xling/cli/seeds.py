@@ -45,12 +45,12 @@ def run_seeds(arguments: argparse.Namespace, run: Callable[[argparse.Namespace],
     Raises:
         ValueError: ``--seed`` as well, or a folder that one of the runs may not write, before the first is trained.
     """
-    from st_xling.training import processes
     from st_xling.training.run_folder import RunFolder
+    from st_xling.utils import distributed
 
     if arguments.seed is not None:
         raise ValueError(f"--seeds names all seeds: got --seed {arguments.seed} as well; leave it out.")
-    processes.meet()
+    distributed.init_distributed()
     folders = {seed: arguments.out / f"seed-{seed}" for seed in arguments.seeds}
     options = {"resume": arguments.resume, "overwrite": arguments.overwrite}
 
@@ -58,13 +58,13 @@ def run_seeds(arguments: argparse.Namespace, run: Callable[[argparse.Namespace],
         for folder in folders.values():
             RunFolder(folder, **options).check()
 
-    processes.on_main(check)
+    distributed.run_on_main(check)
     for seed, folder in folders.items():
         one = copy.copy(arguments)
         one.seed, one.out, one.json, one.seeds = seed, folder, None, None
         one.command_line = _command(arguments.command_line, folder, seed)
         run(one)
-    if processes.is_main():
+    if distributed.is_main():
         summary = summarise({seed: read_json_object(folder / "results.json") for seed, folder in folders.items()})
         write_json(arguments.out / "seeds.json", summary)
         print(_table(summary))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from st_xling.data.reranking.pools import CandidatePools
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training.leak_check import OnLeak
-    from st_xling.training.reranker.recipe import CrossEncoderRecipe
+    from st_xling.training.reranker import CrossEncoderRecipe
 
 
 def _rows(text: str) -> int | str:
@@ -36,6 +36,13 @@ _TAKEN_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("layer", "sweep", "cache"), ("adapter",)),
     **dict.fromkeys(("parallel", "others", "encoders"), ("retriever",)),
     **dict.fromkeys(("xpi_data", "xpi_dev", "xpi_steps", "xpi_epochs", "dev_share", "test_share"), ("cross-encoder",)),
+}
+# Options → keys of the recipe's training arguments.
+_TRAINING_KEYS = {
+    "epochs": "num_train_epochs",
+    "batch_size": "per_device_train_batch_size",
+    "warmup": "warmup_steps",
+    **{name: name for name in ("max_steps", "mini_batch_size", "memory_budget", "learning_rate", "eval_steps", "seed")},
 }
 # What a checkpoint is chosen by.
 _MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "acc@1"}
@@ -136,10 +143,11 @@ def train(arguments: argparse.Namespace) -> None:
     """
     if arguments.seeds:
         return run_seeds(arguments, train.run)
-    from st_xling.training import processes
+    from st_xling.training.recipe import recipe_kind
+    from st_xling.utils import distributed
 
-    processes.meet()
-    kind = _kind(arguments.recipe)
+    distributed.init_distributed()
+    kind = recipe_kind(arguments.recipe)
     for name, kinds in _TAKEN_BY.items():
         if kind not in kinds and is_given(getattr(arguments, name)):
             raise ValueError(
@@ -153,33 +161,15 @@ def train(arguments: argparse.Namespace) -> None:
         result = runs[kind](arguments)
         best = "" if result.best is None else f", best development {_MEASURES[kind]} {100 * result.best:.1f} %"
         summary = f"{result.steps} steps in {result.seconds:.0f} s{best}; the model is in {result.folder}"
-    if processes.is_main():
+    if distributed.is_main():
         renew_card(arguments.out)
         print(summary)
         write_figures(arguments.json, read_json_object(arguments.out / "results.json"))
 
 
-def _kind(recipe: str) -> str:
-    """What a recipe's name or file trains; ``ValueError`` for a name that no recipe has."""
-    from st_xling.training import recipe_names
-    from st_xling.training.adapter import adapter_recipe_names, is_adapter_recipe
-    from st_xling.training.reranker.recipe_files import cross_encoder_recipe_names, is_cross_encoder_recipe
-    from st_xling.training.retriever import is_retrieval_recipe, retrieval_recipe_names
-    from st_xling.training.strict_keys import nearest
-
-    known = [*recipe_names(), *adapter_recipe_names(), *retrieval_recipe_names(), *cross_encoder_recipe_names()]
-    if recipe not in known and Path(recipe).suffix not in (".yaml", ".yml"):
-        raise ValueError(f"no recipe is called {recipe!r}{nearest(recipe, known)}")
-    if is_adapter_recipe(recipe):
-        return "adapter"
-    if is_retrieval_recipe(recipe):
-        return "retriever"
-    return "cross-encoder" if is_cross_encoder_recipe(recipe) else "encoder"
-
-
 def _run_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """What training by every kind of recipe takes; the folder and the options of ``--tiny`` are checked."""
-    from st_xling.training.prepare import check_tiny
+    from st_xling.training.run import check_tiny
     from st_xling.training.run_folder import RunFolder
 
     RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
@@ -197,12 +187,12 @@ def _run_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _train_encoder(arguments: argparse.Namespace) -> Any:
     """Of several processes each reads the data, and all end if one cannot."""
-    from st_xling.training import processes
     from st_xling.training import train as train_encoder
+    from st_xling.utils import distributed
 
-    options, picture = processes.together(lambda: _encoder_options(arguments))
+    options, picture = distributed.run_on_all(lambda: _encoder_options(arguments))
     result = train_encoder(**options, begin=picture.begin)
-    if processes.is_main():
+    if distributed.is_main():
         picture.end(result.model, result.folder)
     return result
 
@@ -210,7 +200,7 @@ def _train_encoder(arguments: argparse.Namespace) -> Any:
 def _encoder_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], TrainingPicture]:
     """The arguments of :func:`st_xling.training.train`, data sets read, and what draws before and after."""
     from st_xling.data import load_evaluation_specs
-    from st_xling.data.retrieval.others import read_all_others
+    from st_xling.data.retrieval.training_text import read_all_others
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training import load_recipe
@@ -227,6 +217,8 @@ def _encoder_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], Tra
         "evaluator": TatoebaEvaluator(dev, name="dev", write_csv=False) if dev else None,
         "evaluation": load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines),
     }
+    names = {"data": data, "dev": dev, "mono": options["mono"], "check_leak": options["evaluation"]}
+    options["sources"] = _sources(arguments, names)
     return options, TrainingPicture(dev or ({} if arguments.stream else data), recipe.name)
 
 
@@ -244,6 +236,7 @@ def _train_adapter(arguments: argparse.Namespace) -> str:
     evaluator = PrecisionEvaluator(dev, name="dev", write_csv=False) if dev else None
     evaluation = load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines)
     options |= {"evaluator": evaluator, "evaluation": evaluation, "sweep": arguments.sweep, "cache": arguments.cache}
+    options["sources"] = _sources(arguments, {"data": data, "dev": dev, "check_leak": evaluation})
     result = train_adapter(recipe, data, **options)
     if evaluator is not None:
         print(layer_table(result.layers, evaluator.at))
@@ -258,8 +251,7 @@ def _train_adapter(arguments: argparse.Namespace) -> str:
 def _train_retriever(arguments: argparse.Namespace) -> Any:
     from st_xling.data import load_data_specs, load_evaluation_specs
     from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs
-    from st_xling.data.retrieval.others import read_all_others
-    from st_xling.data.retrieval.question_tables import negative_columns
+    from st_xling.data.retrieval.training_text import negative_columns, read_all_others
     from st_xling.evaluation.retrieval import RetrievalEvaluator
     from st_xling.training.retriever import RetrievalSources, load_retrieval_recipe, train_retrieval
 
@@ -282,18 +274,18 @@ def _train_retriever(arguments: argparse.Namespace) -> Any:
     if dev := _dev_specs(arguments.dev, "--dev"):
         evaluator = RetrievalEvaluator(load_retrieval_specs(dev, split="dev", **skip), name="dev", write_csv=False)
     evaluation = load_evaluation_specs(arguments.check_leak, **skip)
+    text = {"data": sources.queries, "parallel": sources.parallel, "others": sources.others}
+    options["specs"] = _sources(arguments, {**text, "dev": (), "check_leak": evaluation})
     return train_retrieval(recipe, sources, evaluator=evaluator, evaluation=evaluation, **options)
 
 
 def _train_cross_encoder(arguments: argparse.Namespace) -> Any:
     from st_xling.data.reranking.specs import load_judging_texts, load_pair_specs
     from st_xling.data.reranking.strategies import STRATEGIES
-    from st_xling.training.reranker.recipe import XPI
-    from st_xling.training.reranker.recipe_files import load_cross_encoder_recipe
-    from st_xling.training.reranker.run import train_cross_encoder
+    from st_xling.training.reranker import XPI, load_cross_encoder_recipe, train_cross_encoder
 
     options = _run_options(arguments)
-    before = {"max_steps": arguments.xpi_steps, "epochs": arguments.xpi_epochs}
+    before = {"max_steps": arguments.xpi_steps, "num_train_epochs": arguments.xpi_epochs}
     chosen = {f"xpi.training.{key}": value for key, value in before.items() if value is not None}
     chosen |= overrides(arguments)
     tiny, xpi = arguments.model == "tiny", bool(arguments.xpi_data)
@@ -318,6 +310,8 @@ def _train_cross_encoder(arguments: argparse.Namespace) -> Any:
         specs = arguments.xpi_data, arguments.xpi_dev
         [options["xpi"]], options["xpi_evaluator"] = _xpi(recipe.xpi, *specs, "--xpi-dev", arguments)
     evaluation = load_judging_texts(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines)
+    names = {"data": (), "dev": (), "xpi_data": (), "xpi_dev": (), "check_leak": evaluation}
+    options["sources"] = _sources(arguments, names)
     return train_cross_encoder(recipe, evaluation=evaluation, **options)
 
 
@@ -371,10 +365,34 @@ def _read_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str,
     return data, dev
 
 
+def _sources(arguments: argparse.Namespace, names: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
+    """Where the text came from, for ``run.json``: every spec with the names of the data sets that it gave.
+
+    Args:
+        arguments: Of the command line.
+        names: Option → names of all data sets that its specs gave, in order; none where a spec has no set of its own.
+    """
+    from st_xling.data.specs import parse_data_spec
+
+    sources = []
+    for option, given in names.items():
+        specs, left = [spec for spec in getattr(arguments, option) or () if spec != "none"], list(given)
+        # A phrasebook gives a set for each of its languages, other specs of several are not told apart.
+        counts = [len(parse_data_spec(spec).languages) if spec.startswith("phrasebook") else 1 for spec in specs]
+        if len(specs) == 1 or counts.count(0) == 1:
+            counts = [count if count and len(specs) > 1 else len(left) - sum(counts) + count for count in counts]
+        known = sum(counts) == len(left)
+        for spec, count in zip(specs, counts):
+            sources.append({"option": option, "spec": spec, "names": left[:count] if known else []})
+            left = left[count:]
+    return sources
+
+
 def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
     """The recipe's keys that the flags set, dotted; ``--set`` comes last."""
-    flags = ("epochs", "max_steps", "batch_size", "mini_batch_size", "learning_rate", "warmup", "eval_steps", "seed")
-    values = {f"training.{name}": getattr(arguments, name) for name in (*flags, "precision", "memory_budget")}
+    values = {f"training.{key}": getattr(arguments, option) for option, key in _TRAINING_KEYS.items()}
+    if arguments.precision is not None:
+        values |= {f"training.{kind}": arguments.precision == kind for kind in ("bf16", "fp16")}
     values["training.pivot"] = arguments.pivot
     values["training.lora.merge"] = True if arguments.lora else False if arguments.lora_keep else None
     values |= {"model.max_length": arguments.max_length, "model.pooling": arguments.pooling}
@@ -382,7 +400,7 @@ def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _pairs(texts: Sequence[str], flag: str) -> dict[str, Any]:
-    from st_xling.training.recipe_files import read_yaml
+    from st_xling.training.recipe import read_yaml
 
     pairs: dict[str, Any] = {}
     for text in texts:

@@ -31,8 +31,7 @@ Importing this package does not import ``datasets``; reading does.
 from st_xling.data.bucc import BuccCorpus, read_bucc
 from st_xling.data.evaluation_texts import load_evaluation_specs
 from st_xling.data.faults import Fault, ParallelTextError
-from st_xling.data.leak import drop_leaks, leaks
-from st_xling.data.leak_report import LeakError, LeakReport, refuse_leaks
+from st_xling.data.leak import LeakError, LeakReport, drop_leaks, leaks, refuse_leaks
 from st_xling.data.orient import OrientedData, orient
 from st_xling.data.pairs import COLUMNS, require_rows
 from st_xling.data.parallel import (

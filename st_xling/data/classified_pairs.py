@@ -1,20 +1,35 @@
-"""Sentence pairs with a class, as inference and paraphrase sets have them: what their readers share."""
+"""Sentence pairs with a class: XNLI and MultiNLI (inference), PAWS and PAWS-X (paraphrases)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.faults import FaultLog, read_lines
+from st_xling.data.faults import FaultLog, iter_lines
 from st_xling.data.records import json_objects
 from st_xling.utils.languages import canonical_language
+from st_xling.utils.text import file_ending, unpacked_name
 
-FIRST = ("sentence1", "premise")
-SECOND = ("sentence2", "hypothesis", "hypo")
-LABEL = ("gold_label", "label")
-LANGUAGE = ("language", "lang")
+XNLI_LABELS = ("entailment", "neutral", "contradiction")
+PAWSX_LABELS = ("0", "1")
+
+_COLUMNS = (
+    ("sentence1", "premise"),
+    ("sentence2", "hypothesis", "hypo"),
+    ("gold_label", "label"),
+    ("language", "lang"),
+)
+"""Names of the columns: first sentence, second sentence, label and, where there is one, language."""
+
+# The machine-translated training sets of XNLI 1.0 spell contradiction otherwise; "-" stands where annotators had no
+# majority, and is left out of every published figure.
+_XNLI: dict[str, str | None] = {
+    **{label: label for label in XNLI_LABELS},
+    "contradictory": "contradiction",
+    "-": None,
+}
 
 
 @dataclass(frozen=True)
@@ -48,122 +63,110 @@ class ClassifiedPairs:
         return ClassifiedPairs(first, second, labels, [self.rows[place] for place in chosen], self.total)
 
 
-@dataclass(frozen=True)
-class PairFormat:
-    """How one data set writes its pairs.
+def read_xnli(path: str | Path, *, language: str | None = None) -> ClassifiedPairs:
+    """Pairs of premise and hypothesis of one language: is the second entailed, contradicted, or neither?
 
-    Attributes:
-        name: For messages.
-        labels: Spelling in the file → name of the class; ``None``: such a row is left out.
-        left_out: A sentence that marks a row to be left out.
-    """
-
-    name: str
-    labels: Mapping[str, str | None]
-    left_out: str | None = None
-
-
-def read_classified(path: str | Path, form: PairFormat, language: str | None) -> ClassifiedPairs:
-    """Pairs of a tab-separated file, with a header or of three columns, or of JSON lines; plain or gzipped.
+    Reads what is published as ``xnli.test.tsv``, ``xnli.test.jsonl``, ``multinli_1.0_train.txt`` or ``.jsonl`` and
+    ``multinli.train.en.tsv`` (a header or keys name the columns ``gold_label`` or ``label``, ``sentence1`` and
+    ``sentence2`` or ``premise`` and ``hypo``), and lines of ``premise TAB hypothesis TAB label``, as XTREME has them;
+    plain or packed. A quote is text. Rows labelled ``-`` are left out.
 
     Args:
-        path: The file; JSON lines if its name ends in ``.jsonl`` or ``.json`` (``.gz``).
-        form: What it holds.
-        language: Of the rows to take from a file that has a column of languages; ``None``: all rows.
+        path: The file; JSON lines if its name ends in ``.jsonl`` or ``.json``.
+        language: Rows to take where a column ``language`` tells them apart; ``None``: all.
+    Returns:
+        Labels ``entailment``, ``neutral`` and ``contradiction``.
     Raises:
         ParallelTextError: For faulty rows, all together, or if no pair is left.
         FileNotFoundError: If there is no such file.
     """
-    faults = FaultLog(can_skip=False, what=form.name)
-    lines = read_lines(path, faults)
-    json_lines = Path(str(path).removesuffix(".gz")).suffix in (".jsonl", ".json")
-    cells = _json_cells(path, lines, faults) if json_lines else _tsv_cells(path, lines, faults)
-    pairs, others = _collect(path, cells, form, language, faults)
-    if not pairs.labels and not faults.faults:
-        found = f"; the file has {', '.join(sorted(others))}" if others else ""
-        faults.add_beyond_repair(path, "no rows", f"expected labelled pairs{_in(language, others)}{found}")
-    faults.settle()
-    return pairs
+    return _read(path, "XNLI", _XNLI, None, language)
 
 
-def _collect(
-    path: str | Path,
-    cells: Iterator[tuple[int, tuple[Any, Any, Any, Any]]],
-    form: PairFormat,
-    language: str | None,
-    faults: FaultLog,
-) -> tuple[ClassifiedPairs, set[str]]:
-    kept = ClassifiedPairs()
-    others: set[str] = set()
-    total = 0
-    for number, (first, second, label, spoken) in cells:
-        if language is not None and spoken and canonical_language(str(spoken)) != canonical_language(language):
-            others.add(str(spoken))
+def read_pawsx(path: str | Path, *, language: str | None = None) -> ClassifiedPairs:
+    """Pairs of sentences of one language: does the second say the same as the first?
+
+    Reads what is published (``test_2k.tsv``, ``translated_train.tsv``: columns ``id``, ``sentence1``, ``sentence2``,
+    ``label``), the same as JSON lines, and lines of ``sentence TAB sentence TAB label``, as XTREME has them; plain or
+    packed. A quote is text. A sentence ``NS`` was never translated: its row is left out.
+
+    Args, Raises: as :func:`read_xnli`.
+    Returns:
+        Labels ``1``, a paraphrase, and ``0``, none.
+    """
+    return _read(path, "PAWS-X", {label: label for label in PAWSX_LABELS}, "NS", language)
+
+
+def _read(
+    path: str | Path, name: str, known: Mapping[str, str | None], untranslated: str | None, language: str | None
+) -> ClassifiedPairs:
+    """The pairs of a file.
+
+    Args:
+        path: The file.
+        name: Of the data set, for messages.
+        known: Label in the file → name of the class; ``None``: such a row is left out.
+        untranslated: A sentence that marks a row to be left out.
+        language: Of the rows to take from a file that has a column of languages.
+    """
+    faults = FaultLog(can_skip=False, what=name)
+    json_lines = file_ending(unpacked_name(path)) in (".jsonl", ".json")
+    pairs, others, total = ClassifiedPairs(), set(), 0
+    for number, cells in _json_cells(path, faults) if json_lines else _tsv_cells(path, faults):
+        first, second, label, code = cells
+        if language is not None and code and canonical_language(str(code)) != canonical_language(language):
+            others.add(str(code))
             continue
         row, total = total, total + 1
         spelling = str(label).strip() if isinstance(label, (str, int)) else ""
-        if spelling not in form.labels:
-            known = ", ".join(form.labels)
-            faults.add(path, number, "unknown label", f"expected one of {known}, got {label!r}")
+        if spelling not in known:
+            faults.add(path, number, "unknown label", f"expected one of {', '.join(known)}, got {label!r}")
         elif not all(isinstance(text, str) and text.strip() for text in (first, second)):
             faults.add(path, number, "empty side", "expected two sentences")
-        elif form.labels[spelling] is not None and form.left_out not in (first.strip(), second.strip()):
-            kept.first.append(first)
-            kept.second.append(second)
-            kept.labels.append(str(form.labels[spelling]))
-            kept.rows.append(row)
-    return replace(kept, total=total), others
+        elif known[spelling] is not None and untranslated not in (first.strip(), second.strip()):
+            pairs.first.append(first)
+            pairs.second.append(second)
+            pairs.labels.append(str(known[spelling]))
+            pairs.rows.append(row)
+    if not pairs.labels and not faults.faults:
+        there = f" in {language!r}; the file has {', '.join(sorted(others))}" if others else ""
+        faults.add_beyond_repair(path, "no rows", f"expected labelled pairs{there}")
+    faults.settle()
+    return replace(pairs, total=total)
 
 
-def _tsv_cells(
-    path: str | Path, lines: Sequence[str | None], faults: FaultLog
-) -> Iterator[tuple[int, tuple[Any, Any, Any, Any]]]:
+def _tsv_cells(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, list[Any]]]:
     """Line number; first, second, label and, where there is a column for it, language of each row."""
-    head = (lines[0] or "").split("\t") if lines else []
-    places = _places(head)
-    with_header = all(place is not None for place in places[:3])
-    if with_header:
-        width, exact = max(place for place in places if place is not None) + 1, False
-    else:
-        # GLUE's and the shared tasks' own files have more columns than are read, the cut ones have these three.
-        places, width, exact = [0, 1, 2, None], 3, True
-    for number, line in enumerate(lines, 1):
-        if line is None or (number == 1 and (with_header or _names(head))):
+    lines = enumerate(iter_lines(path, faults), 1)
+    places: list[int | None] = []
+    for number, line in lines:
+        if line is None:
             continue
         cells = line.split("\t")
-        if len(cells) < width or (exact and len(cells) > width) or (with_header and len(cells) > len(head)):
-            expected = f"{width} to {len(head)}" if with_header and len(head) > width else str(width)
-            hint = "" if with_header else " (sentence TAB sentence TAB label), or a header that names the columns"
-            faults.add(path, number, "bad column count", f"expected {expected}{hint}, got {len(cells)}")
+        if not places:
+            head = cells
+            places = [next((head.index(name) for name in names if name in head), None) for names in _COLUMNS]
+            with_header = None not in places[:3]
+            # GLUE's and the shared tasks' own files have more columns than are read, the cut ones have these three.
+            places = places if with_header else [0, 1, 2, None]
+            least = max(place for place in places if place is not None) + 1
+            most = len(head) if with_header else 3
+            # Three cells may also name the columns in another order or spelling.
+            if with_header or (len(head) == 3 and head[2].strip().lower() in _COLUMNS[2]):
+                continue
+        if least <= len(cells) <= most:
+            yield number, [None if place is None else cells[place] for place in places]
             continue
-        first, second, label, language = (None if place is None else cells[place] for place in places)
-        yield number, (first, second, label, language)
+        expected = f"{least} to {most}" if most > least else str(least)
+        hint = "" if with_header else " (sentence TAB sentence TAB label), or a header that names the columns"
+        faults.add(path, number, "bad column count", f"expected {expected}{hint}, got {len(cells)}")
 
 
-def _json_cells(
-    path: str | Path, lines: Sequence[str | None], faults: FaultLog
-) -> Iterator[tuple[int, tuple[Any, Any, Any, Any]]]:
-    for number, row in json_objects(path, lines, faults, 1):
-        found = [next((row[name] for name in names if name in row), None) for names in _COLUMNS]
-        missing = [names[0] for names, value in zip(_COLUMNS[:3], found) if value is None]
+def _json_cells(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, list[Any]]]:
+    for number, row in json_objects(path, iter_lines(path, faults), faults, 1):
+        cells = [next((row[name] for name in names if name in row), None) for names in _COLUMNS]
+        missing = [names[0] for names, value in zip(_COLUMNS[:3], cells) if value is None]
         if missing:
             faults.add(path, number, "no such key", f"expected {', '.join(missing)}, got {', '.join(row) or 'none'}")
-            continue
-        yield number, (found[0], found[1], found[2], found[3])
-
-
-_COLUMNS = (FIRST, SECOND, LABEL, LANGUAGE)
-
-
-def _places(head: Sequence[str]) -> list[int | None]:
-    """Where each of :data:`_COLUMNS` is in a header; the names of a column come in the order they are tried in."""
-    return [next((head.index(name) for name in names if name in head), None) for names in _COLUMNS]
-
-
-def _names(head: Sequence[str]) -> bool:
-    """Whether three cells are names of columns, of another order or spelling."""
-    return len(head) == 3 and head[2].strip().lower() in LABEL
-
-
-def _in(language: str | None, others: set[str]) -> str:
-    return f" in {language!r}" if language is not None and others else ""
+        else:
+            yield number, cells

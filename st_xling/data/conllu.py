@@ -7,28 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from st_xling.data.conllu_tree import tree_faults
 from st_xling.data.faults import FaultLog, read_lines
 
 UPOS = (
-    "ADJ",
-    "ADP",
-    "ADV",
-    "AUX",
-    "CCONJ",
-    "DET",
-    "INTJ",
-    "NOUN",
-    "NUM",
-    "PART",
-    "PRON",
-    "PROPN",
-    "PUNCT",
-    "SCONJ",
-    "SYM",
-    "VERB",
-    "X",
-)
+    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
+    "VERB", "X",
+)  # fmt: skip
 """The universal tags, in alphabetical order. *Source:* universaldependencies.org/u/pos."""
 
 HEAD_TAGS = {
@@ -106,9 +90,9 @@ def read_conllu(path: str | Path, *, fused: bool = False, language: str = "") ->
             faults.add(path, block[0][0], "broken id", "expected words, got a sentence without any")
         ranges += sum("-" in cells[0] for _, cells in block)
         empty_nodes += sum("." in cells[0] for _, cells in block)
-        if len(faults.faults) == before:  # of misnumbered words no tree can be judged
-            for number, kind, detail in tree_faults([(number, cells[6]) for number, cells in rows]):
-                faults.add(path, number, kind, detail)
+        if len(faults.faults) == before:  # of misnumbered words no tree can be checked
+            for number, detail in _tree_faults([(number, cells[6]) for number, cells in rows]):
+                faults.add(path, number, "broken tree", detail)
         tagged = [(cells[1], cells[3]) for _, cells in rows]
         if fused and len(faults.faults) == before:
             tagged = list(_fused(path, block, rows, language, faults))
@@ -192,3 +176,39 @@ def _fused(
             yield cells[1], rows[min(range(int(found[1]), covered + 1), key=rank) - 1][1][3]
         elif _WORD.fullmatch(cells[0]) and int(cells[0]) > covered:
             yield cells[1], cells[3]
+
+
+def _tree_faults(heads: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """What keeps the words of one sentence from being a tree.
+
+    Args:
+        heads: For word 1, 2, …: its line in the file, and its head as written: a word's number, 0 for the root. If all
+            are ``_``, there is no tree and no fault.
+    Yields:
+        Line and detail; one for each cycle, at its first word.
+    """
+    if all(head == "_" for _, head in heads):
+        return
+    parents = []
+    for line, head in heads:
+        if not head.isascii() or not head.isdigit() or int(head) > len(heads):
+            yield line, f"expected a head from 0 to {len(heads)}, got {head!r}"
+        else:
+            parents.append(int(head))
+    if len(parents) < len(heads):
+        return
+    roots = [place for place, parent in enumerate(parents) if parent == 0]
+    if len(roots) != 1:
+        yield heads[roots[1] if roots else 0][0], f"expected one root, got {len(roots)}"
+    # Every word is walked up from once; a walk that meets its own path has found a cycle.
+    done = {0}
+    for word in range(1, len(parents) + 1):
+        path: list[int] = []
+        while word not in done:
+            done.add(word)
+            path.append(word)
+            word = parents[word - 1]
+        if word in path:
+            cycle = path[path.index(word) :]
+            shown = " → ".join(map(str, [*cycle, word]))
+            yield heads[min(cycle) - 1][0], f"expected a way to the root, got a cycle of heads {shown}"

@@ -1,4 +1,4 @@
-"""The texts of evaluation sets, for checks that only read them: pair files, Tatoeba folders, BUCC piles, plain text."""
+"""The texts of evaluation sets, for checks that only read them: pairs, Tatoeba folders, BUCC corpora, plain text."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.data.bucc import read_bucc
-from st_xling.data.faults import FaultLog, read_lines
+from st_xling.data.language_texts import read_texts
 from st_xling.data.phrasebook_spec import is_phrasebook
-from st_xling.data.retrieval.specs import load_retrieval_specs, parse_retrieval_spec
+from st_xling.data.retrieval.retrieval_set import load_retrieval_specs, parse_retrieval_spec
 from st_xling.data.spec_options import free_name
 from st_xling.data.specs import load_data_specs
 from st_xling.data.tatoeba import read_tatoeba
-from st_xling.utils.text import file_ending
+from st_xling.utils.text import file_ending, plain_or_packed, unpacked_name
 
 if TYPE_CHECKING:
     from st_xling.data.leak import Texts
@@ -23,8 +23,6 @@ EVALUATION_FORMS = (
 )
 """What :func:`load_evaluation_specs` takes, for help and messages."""
 
-_PLAIN = (".txt", ".txt.gz")
-
 
 def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False) -> dict[str, Texts]:
     """Reads the texts of all evaluation sets that the specs name.
@@ -32,7 +30,7 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
     Args:
         specs: Each a folder of ``tatoeba.xxx-eng.xxx`` files; a prefix of BUCC files (``zh-en.test``, beside which lies
             ``zh-en.test.gold``), or a folder of such; ``xx=DIR`` or ``xx=phrasebook``, a retrieval set, of which the
-            queries are read; a ``.txt`` file (also ``.gz``), one sentence a line; or what ``--data`` takes. Of a
+            queries are read; a ``.txt`` file (also packed), one sentence a line; or what ``--data`` takes. Of a
             phrasebook the test split is read where the spec names none.
         skip_bad_lines: Drop faulty lines of pair files, with a warning, instead of raising.
 
@@ -52,8 +50,8 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
             found = {name: texts for gold in golds for name, texts in _bucc(gold).items()}
         elif _is_retrieval_set(spec):
             found = _queries(spec)
-        elif file_ending(path) in _PLAIN and "," not in spec:
-            found = {path.name.removesuffix(file_ending(path)): _sentences(path)}
+        elif file_ending(unpacked_name(path)) == ".txt" and "," not in spec:
+            found = {Path(unpacked_name(path)).stem: _sentences(path)}
         else:
             found = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
         for name, texts in found.items():
@@ -64,22 +62,22 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
 def _gold_files(path: Path) -> list[Path]:
     """The gold files of a folder, or the one of a prefix."""
     if path.is_dir():
-        return sorted(gold for ending in (".gold", ".gold.gz") for gold in path.rglob(f"*-*{ending}"))
-    return [gold for ending in (".gold", ".gold.gz") if (gold := path.with_name(path.name + ending)).is_file()]
+        return sorted(gold for gold in path.rglob("*-*.gold*") if unpacked_name(gold).endswith(".gold"))
+    gold = plain_or_packed(path.with_name(f"{path.name}.gold"))
+    return [gold] if gold.is_file() else []
 
 
 def _bucc(gold: Path) -> dict[str, Texts]:
-    prefix = gold.name.removesuffix(".gz").removesuffix(".gold")
+    prefix = unpacked_name(gold).removesuffix(".gold")
     corpus = read_bucc(gold.with_name(prefix))
     source, target = dict(zip(corpus.source_ids, corpus.source)), dict(zip(corpus.target_ids, corpus.target))
-    pairs = corpus.gold or []
-    piles: dict[str, Texts] = {
+    texts: dict[str, Texts] = {
         f"{prefix} {corpus.source_language}": corpus.source,
         f"{prefix} {corpus.target_language}": corpus.target,
     }
-    if pairs:
-        piles[f"{prefix} gold"] = ([source[s] for s, _ in pairs], [target[t] for _, t in pairs])
-    return piles
+    if pairs := corpus.gold:
+        texts[f"{prefix} gold"] = ([source[s] for s, _ in pairs], [target[t] for _, t in pairs])
+    return texts
 
 
 def _is_retrieval_set(spec: str) -> bool:
@@ -98,9 +96,7 @@ def _queries(spec: str) -> dict[str, Texts]:
 
 
 def _sentences(path: Path) -> list[str]:
-    faults = FaultLog(can_skip=False)
-    lines = [line for line in read_lines(path, faults) if line is not None and line.strip()]
-    faults.settle()
-    if not lines:
+    sentences = list(read_texts(path))
+    if not sentences:
         raise ValueError(f"{path} holds no sentences; leave it out.")
-    return lines
+    return sentences

@@ -1,8 +1,8 @@
-"""Development pairs set aside by their target text, so that no language trains on what another is judged by."""
+"""Development pairs set aside by their target text, so that no language trains on what evaluates another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from st_xling.data.leak_key import leak_key
 from st_xling.data.pairs import head
-from st_xling.data.text_columns import column_texts, exact_key
+from st_xling.data.text_columns import column_batches, exact_keys
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 MOST_PAIRS = 500
 MOST_SHARE = 0.02
 HEAD_ROWS = 50_000
-_KEYS = 2**64
 
 
 def hold_out(
@@ -28,7 +27,7 @@ def hold_out(
 
     A row goes to development when the hash of its target text falls below one share for all data sets: an English
     sentence is on the same side for every language, and on the same side tomorrow. Texts count as the leak check
-    counts them (:func:`~st_xling.data.leak_key.leak_key`), so that no spelling in other case trains what is judged.
+    counts them (:func:`~st_xling.data.leak_key.leak_key`), so that no spelling in other case trains on what evaluates.
 
     Args:
         data: Name → data set with ``target``.
@@ -38,7 +37,7 @@ def hold_out(
     Returns:
         Training and development data sets, by name; those too small to spare a row have none in the second.
     """
-    limit = _limit((len(dataset) for dataset in data.values()), pairs, share)
+    limit = min(2**64 - 1, int(2**64 * min(share, pairs / max([1, *map(len, data.values())]))))
     found = {name: _candidates(dataset, limit) for name, dataset in data.items()}
     held = {text for candidates in found.values() for text in candidates.values()}
     for name, candidates in found.items():
@@ -79,11 +78,12 @@ class NotHeldOut:
         return leak_key(row["target"]) not in self.targets
 
 
-def _limit(sizes: Iterable[int], pairs: int, share: float) -> int:
-    return int(_KEYS * min(share, pairs / max(1, *sizes, 1)))
-
-
 def _candidates(dataset: Dataset, limit: int) -> dict[int, str]:
     """Row → normalised target text, of the rows whose key is below ``limit``."""
-    numbered = enumerate(map(leak_key, column_texts(dataset, "target")))
-    return {row: text for row, text in numbered if exact_key(text) < limit}
+    found: dict[int, str] = {}
+    rows = 0
+    for batch in column_batches(dataset, "target"):
+        texts = [leak_key(text) for text in batch]
+        found |= {rows + row: texts[row] for row in np.flatnonzero(exact_keys(texts) < np.uint64(limit)).tolist()}
+        rows += len(texts)
+    return found

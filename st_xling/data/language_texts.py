@@ -1,8 +1,8 @@
 """Text of several languages, row by row, from files that may be larger than memory.
 
 ======================================  ===========================================================================
-``de=news.de.txt.gz``                   a text a line, plain or gzipped; blank lines are passed over
-``de=passages.jsonl``                   JSON lines with ``text``; plain or gzipped
+``de=news.de.txt.gz``                   a text a line, plain or packed; blank lines are passed over
+``de=passages.jsonl``                   JSON lines with ``text``; plain or packed
 ``de=phrasebook?size=2000``             the embedded corpus, one language
 ``de-en=pairs.tsv``, ``phrasebook:de``  parallel text, as :func:`~st_xling.data.specs.parse_data_spec` takes it
 ======================================  ===========================================================================
@@ -25,7 +25,7 @@ from st_xling.data.records import json_objects
 from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, read_options, split_options
 from st_xling.data.specs import load_data_specs
 from st_xling.utils.languages import UNKNOWN
-from st_xling.utils.text import describe_missing, estimate_lines, file_ending
+from st_xling.utils.text import describe_missing, estimate_lines, file_ending, unpacked_name
 
 Row = tuple[tuple[str, str], ...]
 """Language and text, once or, in parallel text, twice."""
@@ -59,7 +59,7 @@ class LanguageTexts:
             for row in self.source:
                 yield tuple((row[f"{side}_language"], row[side]) for side in sides)
             return
-        for number, text in enumerate(_texts(self.source, self.skip_bad_lines)):
+        for number, text in enumerate(read_texts(self.source, self.skip_bad_lines)):
             if self.places is None or number in self.places:
                 yield ((self.languages[0], text),)
 
@@ -87,7 +87,7 @@ def language_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) -> lis
 
 def _one_language(language: str, location: str, skip_bad_lines: bool) -> LanguageTexts:
     if is_phrasebook(location):
-        from st_xling.data.retrieval.others import read_others
+        from st_xling.data.retrieval.training_text import read_others
 
         book = read_others(location, language=language)
         return LanguageTexts(language, (language,), len(book), book)
@@ -97,14 +97,14 @@ def _one_language(language: str, location: str, skip_bad_lines: bool) -> Languag
     path = Path(place).expanduser()
     if not path.is_file():
         raise FileNotFoundError(describe_missing(path))
-    if file_ending(path) in (".tsv", ".tsv.gz", ".csv", ".csv.gz", ".parquet"):
+    if file_ending(unpacked_name(path)) in (".tsv", ".csv", ".parquet"):
         raise ValueError(
             f"expected a text a line after {language}=, got {path}: it has columns; for parallel text name both "
             f"languages, as in {language}-en={path}"
         )
     if sample.size is None:
         return LanguageTexts(language, (language,), estimate_lines(path), path, skip_bad_lines)
-    places = frozenset(sample.places(sum(1 for _ in _texts(path, skip_bad_lines)), spec))
+    places = frozenset(sample.places(sum(1 for _ in read_texts(path, skip_bad_lines)), spec))
     return LanguageTexts(language, (language,), len(places), path, skip_bad_lines, places)
 
 
@@ -122,20 +122,19 @@ def _parallel(spec: str, skip_bad_lines: bool) -> list[LanguageTexts]:
     return found
 
 
-def _texts(path: Path, skip_bad_lines: bool) -> Iterator[str]:
+def read_texts(path: Path, skip_bad_lines: bool = False) -> Iterator[str]:
+    """The texts of a file of one language: its lines that are not blank, or ``text`` of its JSON lines."""
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="text")
-    is_json = file_ending(path) in (".jsonl", ".jsonl.gz")
-    for number, line in enumerate(iter_lines(path, faults), 1):
-        if not is_json:
-            if line is not None and line.strip():
-                yield line
-            continue
-        for _, row in json_objects(path, [line], faults, number):
+    lines = iter_lines(path, faults)
+    if file_ending(unpacked_name(path)) != ".jsonl":
+        yield from (line for line in lines if line is not None and line.strip())
+    else:
+        for number, row in json_objects(path, lines, faults, 1):
             text = row.get("text")
-            if isinstance(text, str) and SURROGATE.search(text):
-                faults.add(path, number, "bad JSON", "text holds half a surrogate pair")
-            elif isinstance(text, str) and text.strip():
-                yield text
-            else:
+            if not isinstance(text, str) or not text.strip():
                 faults.add(path, number, "no text", "expected a key text with words in it")
+            elif SURROGATE.search(text):
+                faults.add(path, number, "bad JSON", "text holds half a surrogate pair")
+            else:
+                yield text
     faults.settle()

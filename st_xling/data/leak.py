@@ -1,15 +1,18 @@
-"""Leak check: does the training data hold the text that a model is judged by?"""
+"""Leak check: does the training data hold the text that a model is evaluated by?"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tqdm.auto import tqdm
 
-from st_xling.data.leak_report import LeakExample, LeakReport, SideLeak, signature
+from st_xling._version import __version__
+from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
@@ -20,7 +23,124 @@ Texts: TypeAlias = "Dataset | IterableDataset | tuple[Iterable[str], Iterable[st
 """Pairs (a data set with ``source`` and ``target``, or two aligned lists), or sentences of one language."""
 
 BATCH_ROWS = 10_000
+SHOWN_EXAMPLES = 5
 _SIDES = {1: ("text",), 2: ("source", "target")}
+
+
+@dataclass(frozen=True)
+class LeakExample:
+    """A text that training and evaluation share.
+
+    Attributes:
+        text: As the training data spell it; of a pair, the source side.
+        train: The training set that has it first.
+        row: Its row there, counted from 1.
+    """
+
+    text: str
+    train: str
+    row: int
+
+
+@dataclass(frozen=True)
+class SideLeak:
+    """How much of one side of an evaluation set the training data hold.
+
+    Attributes:
+        rows: Sentences (or pairs) of the evaluation set, repetitions included.
+        leaked: Of these, in the training data.
+        train: The same by training set, for those that hold any; a sentence counts in each that holds it.
+        examples: The first few.
+    """
+
+    rows: int
+    leaked: int
+    train: dict[str, int]
+    examples: tuple[LeakExample, ...] = ()
+
+    @property
+    def share(self) -> float:
+        """Leaked rows by all rows, in [0, 1]."""
+        return self.leaked / self.rows
+
+    def __str__(self) -> str:
+        return f"{self.leaked:,} ({100 * self.share:.1f} %)"
+
+
+@dataclass(frozen=True)
+class LeakReport:
+    """What training and evaluation data share.
+
+    Attributes:
+        sets: Evaluation set → side (``"source"``, ``"target"`` and ``"pair"``, both sides in one training row; or
+            ``"text"``) → how much of it.
+        train_rows: Training set → its rows.
+        leaked_rows: Training set → its rows, counted from 0, of which a side is in an evaluation set. Ascending.
+        signature: What was compared, and how.
+        dropped: The leaked rows were left out of the training data.
+    """
+
+    sets: dict[str, dict[str, SideLeak]]
+    train_rows: dict[str, int]
+    leaked_rows: dict[str, Sequence[int]] = field(repr=False)
+    signature: str
+    dropped: bool = False
+
+    @property
+    def leaking(self) -> list[str]:
+        """The evaluation sets of which the training data hold anything."""
+        return [name for name, sides in self.sets.items() if any(side.leaked for side in sides.values())]
+
+    def as_dropped(self) -> LeakReport:
+        """The same, of training data that have been rid of the leaked rows."""
+        return replace(self, dropped=True)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the list of rows, for JSON."""
+        sets = {
+            name: {
+                kind: {
+                    "rows": side.rows,
+                    "leaked": side.leaked,
+                    "share": round(side.share, 6),
+                    "train": side.train,
+                    "examples": [asdict(example) for example in side.examples],
+                }
+                for kind, side in sides.items()
+            }
+            for name, sides in self.sets.items()
+        }
+        training = {
+            name: {"rows": rows, "leaked": len(self.leaked_rows[name])} for name, rows in self.train_rows.items()
+        }
+        return {"sets": sets, "train": training, "dropped": self.dropped, "signature": self.signature}
+
+    def table(self) -> str:
+        """One line for each evaluation set that leaks, examples, and what it means for the training rows."""
+        leaking = self.leaking
+        lines = [f"text in both training and evaluation data: {len(leaking)} of {len(self.sets)} evaluation sets"]
+        if leaking:
+            head = ("evaluation set", "rows", "source", "target", "both", "found in")
+            lines.append(format_table(head, [_cells(name, self.sets[name]) for name in leaking]))
+            first = [side.examples[0] for name in leaking for side in self.sets[name].values() if side.examples]
+            shown = {(example.train, example.row): example for example in reversed(first)}
+            lines += [
+                f"  e.g. {example.train} row {example.row}: {example.text[:70]}"
+                for example in [*reversed(shown.values())][:SHOWN_EXAMPLES]
+            ]
+        for name, rows in self.leaked_rows.items():
+            if len(rows):
+                done = "dropped" if self.dropped else "in question"
+                lines.append(f"{name}: {len(rows):,} of {self.train_rows[name]:,} training rows {done}")
+        return "\n".join([*lines, self.signature])
+
+
+class LeakError(ValueError):
+    """Training and evaluation data share text, and that was not to be; ``report`` has the numbers."""
+
+    def __init__(self, message: str, report: LeakReport) -> None:
+        super().__init__(message)
+        self.report = report
 
 
 def leaks(
@@ -39,7 +159,7 @@ def leaks(
         progress: Show a bar on stderr, once it has taken two seconds.
 
     Returns:
-        The figures, their signature, and the training rows in question.
+        How much is shared, the signature of the check, and the training rows in question.
 
     Raises:
         ValueError: No training or evaluation set, an empty one, or one that is neither pairs nor sentences.
@@ -49,22 +169,53 @@ def leaks(
         >>> report.sets["dev"]["text"].leaked
         1
     """
-    from st_xling.data.leak_key import NORMALISATION
+    import numpy as np
+
+    from st_xling.data.leak_key import NORMALISATION, Watchlist, pair_hashes, text_hashes
 
     if not train or not evaluation:
         raise ValueError(
             f"a leak check needs training and evaluation sets: got {len(train)} and {len(evaluation)}; name at least "
             "one of each."
         )
-    hashed, sha8 = _hash_all(evaluation)
-    sentences, pairs = _watchlists(hashed)
-    train_rows, leaked_rows, train_sha8 = _stream(train, sentences, pairs, progress)
+    hashed, data_sha8 = _hash_all(evaluation)
+    flat = [(side, hashes) for sides in hashed.values() for side, hashes in sides.items()]
+    sentences = Watchlist([hashes for side, hashes in flat if side != "pair"])
+    pairs = Watchlist([hashes for side, hashes in flat if side == "pair"])
+
+    # The training text, read once.
+    digest = hashlib.sha256()
+    train_rows: dict[str, int] = {}
+    leaked_rows: dict[str, Sequence[int]] = {}
+    with tqdm(desc="leak check", unit=" rows", delay=2, leave=False, disable=not progress) as bar:
+        for name, texts in train.items():
+            rows, leaked = 0, []
+            for batch in _batches(name, texts):
+                columns = [text_hashes(column) for column in batch]
+                hit = np.zeros(len(batch[0]), bool)
+                for column, values in zip(batch, columns):
+                    hit |= sentences.meet(name, rows + 1, values, column)
+                    digest.update(values.astype("<u8").tobytes())
+                if len(columns) == 2:
+                    pairs.meet(name, rows + 1, pair_hashes(*columns), batch[0])
+                leaked.append(np.flatnonzero(hit) + rows)
+                rows += len(batch[0])
+                bar.update(len(batch[0]))
+            if rows == 0:
+                raise ValueError(f"training set {name!r} has no sentences; check its file, or leave it out.")
+            train_rows[name], leaked_rows[name] = rows, np.concatenate(leaked).tolist()
+
     sets = {
-        name: {side: _side(pairs if side == "pair" else sentences, hashes, examples) for side, hashes in sides.items()}
-        for name, sides in hashed.items()
+        name: {
+            side: _side(pairs if side == "pair" else sentences, hashes, examples) for side, hashes in columns.items()
+        }
+        for name, columns in hashed.items()
     }
-    named = signature(train, train_sha8, evaluation, sha8, key=NORMALISATION)
-    return LeakReport(sets, train_rows, leaked_rows, named)
+    signature = (
+        f"leak|key:{NORMALISATION}|match:exact|train:{_names(train)}@{digest.hexdigest()[:8]}"
+        f"|data:{_names(evaluation)}@{data_sha8}|st-xling:{__version__}"
+    )
+    return LeakReport(sets, train_rows, leaked_rows, signature)
 
 
 def drop_leaks(train: Mapping[str, Any], report: LeakReport) -> dict[str, Any]:
@@ -77,22 +228,31 @@ def drop_leaks(train: Mapping[str, Any], report: LeakReport) -> dict[str, Any]:
     Raises:
         ValueError: Nothing of a data set would be left.
     """
-    kept = {}
+    result = {}
     for name, part in train.items():
-        rows, leaked = report.train_rows[name], report.leaked_rows[name]
+        rows, leaked = report.train_rows[name], set(report.leaked_rows[name])
         if len(leaked) == rows:
             raise ValueError(
                 f"every row of {name!r} has a side in the evaluation data: dropping leaks leaves nothing to train on; "
                 "check that it is not the evaluation set itself, or leave it out."
             )
-        out = set(leaked)
-        if not out:
-            kept[name] = part
-        elif hasattr(part, "select"):
-            kept[name] = part.select([row for row in range(rows) if row not in out])
-        else:  # a stream
-            kept[name] = part.filter(lambda _, row, out=out: row not in out, with_indices=True)
-    return kept
+        if leaked and hasattr(part, "select"):
+            part = part.select([row for row in range(rows) if row not in leaked])
+        elif leaked:  # a stream
+            part = part.filter(lambda _, row, out=leaked: row not in out, with_indices=True)
+        result[name] = part
+    return result
+
+
+def refuse_leaks(report: LeakReport) -> None:
+    """Raise :class:`LeakError` if anything is shared."""
+    if report.leaking:
+        listed = ", ".join(report.leaking[:4]) + (", …" if len(report.leaking) > 4 else "")
+        raise LeakError(
+            f"training data must not hold evaluation text: {len(report.leaking)} of {len(report.sets)} evaluation sets "
+            f"share some ({listed}); drop the training rows in question, or evaluate by other text.",
+            report,
+        )
 
 
 def _hash_all(evaluation: Mapping[str, Texts]) -> tuple[dict[str, dict[str, Hashes]], str]:
@@ -116,56 +276,16 @@ def _hash_all(evaluation: Mapping[str, Texts]) -> tuple[dict[str, dict[str, Hash
     return hashed, digest.hexdigest()[:8]
 
 
-def _watchlists(hashed: dict[str, dict[str, Hashes]]) -> tuple[Watchlist, Watchlist]:
-    """One list of sentences and one of pairs."""
-    from st_xling.data.leak_key import Watchlist
-
-    flat = [(side, hashes) for sides in hashed.values() for side, hashes in sides.items()]
-    sentences = Watchlist([hashes for side, hashes in flat if side != "pair"])
-    return sentences, Watchlist([hashes for side, hashes in flat if side == "pair"])
-
-
-def _stream(
-    train: Mapping[str, Texts], sentences: Watchlist, pairs: Watchlist, progress: bool
-) -> tuple[dict[str, int], dict[str, Any], str]:
-    """Read the training text once; rows, rows in question, and digest."""
-    import numpy as np
-
-    from st_xling.data.leak_key import pair_hashes, text_hashes
-
-    digest = hashlib.sha256()
-    train_rows, leaked_rows = {}, {}
-    with tqdm(desc="leak check", unit=" rows", delay=2, leave=False, disable=not progress) as bar:
-        for name, texts in train.items():
-            rows, found = 0, []
-            for batch in _batches(name, texts):
-                hashes = [text_hashes(column) for column in batch]
-                hit = np.zeros(len(batch[0]), bool)
-                for column, values in zip(batch, hashes):
-                    hit |= sentences.meet(name, rows + 1, values, column)
-                    digest.update(values.astype("<u8").tobytes())
-                if len(hashes) == 2:
-                    pairs.meet(name, rows + 1, pair_hashes(*hashes), batch[0])
-                found.append(np.flatnonzero(hit) + rows)
-                rows += len(batch[0])
-                bar.update(len(batch[0]))
-            if rows == 0:
-                raise ValueError(f"training set {name!r} has no sentences; check its file, or leave it out.")
-            train_rows[name], leaked_rows[name] = rows, np.concatenate(found).tolist()
-    return train_rows, leaked_rows, digest.hexdigest()[:8]
-
-
 def _side(watched: Watchlist, hashes: Hashes, examples: int) -> SideLeak:
     import numpy as np
 
     places = watched.places(hashes)
-    by_train = {name: int(met[places].sum()) for name, met in watched.met.items()}
-    leaked = (
-        np.any([met[places] for met in watched.met.values()], axis=0) if watched.met else np.zeros(len(places), bool)
-    )
+    by_train = {name: met[places] for name, met in watched.met.items()}
+    leaked = np.any([np.zeros(len(places), bool), *by_train.values()], axis=0)
     first = list(dict.fromkeys(places[leaked].tolist()))[:examples]
     shown = tuple(LeakExample(text, train, row) for train, row, text in (watched.first[place] for place in first))
-    return SideLeak(len(hashes), int(leaked.sum()), {name: count for name, count in by_train.items() if count}, shown)
+    counts = {name: int(hit.sum()) for name, hit in by_train.items() if hit.any()}
+    return SideLeak(len(hashes), int(leaked.sum()), counts, shown)
 
 
 def _batches(name: str, texts: Any) -> Iterator[list[list[str]]]:
@@ -185,3 +305,19 @@ def _batches(name: str, texts: Any) -> Iterator[list[list[str]]]:
         if len(batch[0]) != len(batch[-1]):
             raise ValueError(f"{name!r} has sides of unequal length; align them line by line.")
         yield batch
+
+
+def _names(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ",".join(listed) if len(listed) <= 4 else f"{listed[0]}+{len(listed) - 1}"
+
+
+def _cells(name: str, sides: dict[str, SideLeak]) -> list[Any]:
+    counts: Counter[str] = Counter()
+    for kind, side in sides.items():
+        counts.update(side.train if kind != "pair" else {})
+    most = counts.most_common(3)
+    listed = ", ".join(f"{train} {count:,}" for train, count in most) + (", …" if len(counts) > 3 else "")
+    shown = [sides.get(kind) for kind in ("source", "target", "pair")]
+    shown[0] = sides.get("text", shown[0])
+    return [name, next(iter(sides.values())).rows, *shown, listed]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import unicodedata
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
+
+from st_xling.data.text_columns import digests
 
 Hashes = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
@@ -49,10 +50,7 @@ def leak_key(text: str) -> str:
 
 def text_hashes(texts: Iterable[str]) -> Hashes:
     """64 bits of BLAKE2b of each text's key, the same on every machine. *Shape:* ``(texts,)``"""
-    digests = (
-        hashlib.blake2b(leak_key(text).encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts
-    )
-    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64, copy=False)
+    return np.frombuffer(digests(map(leak_key, texts)), dtype="<u8").astype(np.uint64, copy=False)
 
 
 def pair_hashes(source: Hashes, target: Hashes) -> Hashes:
@@ -61,7 +59,7 @@ def pair_hashes(source: Hashes, target: Hashes) -> Hashes:
 
 
 class Watchlist:
-    """Hashes to look out for, and where they were met.
+    """Hashes to look out for, and where they were found.
 
     Args:
         hashes: The hashes of any number of texts, with repetitions.
@@ -87,7 +85,7 @@ class Watchlist:
             name: The training set.
             start: Row of the batch's first text, counted from 1.
             hashes: *Shape:* ``(texts,)``
-            texts: The texts themselves, kept at the first meeting of each.
+            texts: The texts themselves, of which the first of each hash is kept.
 
         Returns:
             True where a text is on the list. *Shape:* ``(texts,)``

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from st_xling.data.faults import FaultLog, ParallelTextError, StreamFaultLog
 from st_xling.data.spec_options import Sample
-from st_xling.utils.languages import UNKNOWN
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
@@ -56,34 +55,6 @@ def is_unescaped_pair(faults: FaultLog, where: str, line: int, source: object, t
             faults.add(where, line, "bad JSON", f"{column} holds half a surrogate pair")
             return False
     return is_pair(faults, where, line, source, target)
-
-
-class PairCollector:
-    """Takes pairs one by one, notes those that are not two non-empty strings, and ends as a dataset.
-
-    Args:
-        where: What is being read, for messages.
-        faults: Where faulty pairs are noted.
-        source_language: Language of all rows; ``None`` is ``"und"``.
-        target_language: The same, of the target side.
-    """
-
-    def __init__(
-        self, where: str, faults: FaultLog, source_language: str | None = None, target_language: str | None = None
-    ) -> None:
-        self.where, self.faults = where, faults
-        self.languages = (source_language or UNKNOWN, target_language or UNKNOWN)
-        self.rows: dict[str, list[str]] = {column: [] for column in COLUMNS}
-
-    def add_unescaped(self, line: int, source: object, target: object) -> None:
-        """Keep the pair of line or row ``line``, or note what is wrong with it."""
-        if is_unescaped_pair(self.faults, self.where, line, source, target):
-            for column, value in zip(COLUMNS, (source, target, *self.languages)):
-                self.rows[column].append(str(value))
-
-    def dataset(self) -> Dataset:
-        """All pairs kept, in order; raises as :func:`read_pairs`."""
-        return read_pairs(zip(*self.rows.values()), self.where, self.faults)
 
 
 def pair_dataset(rows: Iterable[PairRow]) -> Dataset:

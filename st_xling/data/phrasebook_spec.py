@@ -5,17 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from st_xling.data.spec_options import SAMPLE_OPTIONS, SpecOption, read_options, whole_above
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from st_xling.data.phrasebook import PhrasePassages
 
 _BOOK = re.compile(r"phrasebook(?::([^?]*))?(?:\?(.*))?", re.DOTALL)
 _LANGUAGES_BEFORE = re.compile(r"^[A-Za-z_-]+=")
 
 
+LICENCE = "apache-2.0"
+"""Of the generated text, as of this package."""
+
+SENTENCES = {"train_size": 4000, "held_out_size": 1000}
+"""How many of each language, unless ``?size=`` says otherwise."""
+
+PASSAGES = {"train_size": 2000, "held_out_size": 300}
+"""The same, of passages."""
+
+
 @dataclass(frozen=True)
 class PhrasebookSpec:
-    """What a spec asks of the phrasebook.
+    """What a spec says of the phrasebook, and the text that it names.
 
     Attributes:
         languages: As after ``:``; empty where none are named.
@@ -24,6 +39,13 @@ class PhrasebookSpec:
 
     languages: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def paired_languages(self) -> tuple[str, ...]:
+        """The languages that are each paired with English: those named, or all."""
+        from st_xling.data.phrasebook import LANGUAGES
+
+        return self.languages or tuple(code for code in LANGUAGES if code != "en")
 
     def sample(self, *, split: str, train_size: int, held_out_size: int, seed: int = 0) -> dict[str, Any]:
         """``split``, ``size`` and ``seed``, which stand in for what the spec does not say; a ``ValueError`` for a split
@@ -36,6 +58,25 @@ class PhrasebookSpec:
             "size": self.options.get("size", size),
             "seed": self.options.get("seed", seed),
         }
+
+    def parallel(self, source: str, target: str, *, split: str) -> Dataset:
+        """Parallel text of two languages, in the columns of :func:`~st_xling.data.phrasebook.parallel_phrases`."""
+        from st_xling.data.phrasebook import parallel_phrases
+
+        return parallel_phrases(source, target, **self.sample(split=split, **SENTENCES))
+
+    def sentences(self, language: str, *, split: str, seed: int = 0) -> list[str]:
+        """Sentences of one language."""
+        from st_xling.data.phrasebook import draw_meanings, render
+
+        meanings = draw_meanings(**self.sample(split=split, seed=seed, **SENTENCES))
+        return [render(meaning, language).text for meaning in meanings]
+
+    def passages(self, languages: Iterable[str], *, split: str) -> PhrasePassages:
+        """Passages and their questions, the same in every language."""
+        from st_xling.data.phrasebook import phrase_passages
+
+        return phrase_passages(languages, **self.sample(split=split, **PASSAGES))
 
 
 def is_phrasebook(location: str) -> bool:

@@ -12,8 +12,8 @@ from sentence_transformers.base.sampler import DefaultBatchSampler
 from sentence_transformers.util.distributed import get_world_size
 from torch.utils.data import SequentialSampler
 
-from st_xling.data.arrange import arrange
 from st_xling.data.balance import apportion, check_balance, draw, language_shares, pair_rows
+from st_xling.data.batches import arrange
 from st_xling.data.text_columns import row_keys, text_lengths
 
 logger = logging.getLogger(__name__)

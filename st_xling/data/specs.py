@@ -28,12 +28,6 @@ from st_xling.utils.text import file_ending
 if TYPE_CHECKING:
     from datasets import Dataset
 
-PHRASES_PER_LANGUAGE = 4000
-"""Training pairs of each language of ``phrasebook``, unless ``?size=`` says otherwise."""
-
-HELD_OUT_PHRASES = 1000
-"""The same, of its other splits."""
-
 FORMS = (
     "PATH, xx-yy=PATH, PATH_SRC,PATH_TGT, HUB_ID?name=CONFIG&split=SPLIT, each also with ?size=8000&seed=0, "
     "or phrasebook:de,fr?size=8000"
@@ -136,20 +130,12 @@ def load_data_specs(
 
 
 def _read_phrasebook(spec: DataSpec, split: str) -> list[Dataset]:
-    from st_xling.data import phrasebook
-
+    book = PhrasebookSpec(spec.languages, spec.options)
+    pairs = [(language, "en") for language in book.paired_languages]
     if spec.source_language and spec.target_language:
         pairs = [(spec.source_language, spec.target_language)]
-    else:
-        languages = spec.languages or tuple(code for code in phrasebook.LANGUAGES if code != "en")
-        pairs = [(language, "en") for language in languages]
-    sample = PhrasebookSpec(spec.languages, spec.options).sample(
-        split=split, train_size=PHRASES_PER_LANGUAGE, held_out_size=HELD_OUT_PHRASES
-    )
-    return [
-        require_rows(phrasebook.parallel_phrases(*pair, **sample).select_columns(list(COLUMNS)), spec.text)
-        for pair in pairs
-    ]
+    parallel = [book.parallel(*pair, split=split).select_columns(list(COLUMNS)) for pair in pairs]
+    return [require_rows(dataset, spec.text) for dataset in parallel]
 
 
 def _name(dataset: Any, spec: DataSpec) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling.data.arrange import WINDOW_BATCHES, arrange
 from st_xling.data.balance import check_balance, language_shares, shuffled
+from st_xling.data.batches import WINDOW_BATCHES, arrange
 from st_xling.data.pairs import COLUMNS, stream_rows, text_features
 from st_xling.data.text_columns import exact_keys, stack_keys
 

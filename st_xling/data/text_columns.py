@@ -10,6 +10,9 @@ import numpy as np
 
 BATCH_ROWS = 10_000
 
+#: Columns of text of one language, of which no other row's is a negative: two contiguous sentences.
+MONO = ("mono", "mono_next")
+
 _TEXT = ("string", "large_string")  # Arrow's two kinds of text; Parquet and pandas give the second
 
 
@@ -38,42 +41,30 @@ def text_lengths(dataset: Any) -> list[int]:
 
     totals = np.zeros(len(dataset), dtype=np.int64)
     for name in text_columns(dataset):
-        table = dataset.with_format("arrow").select_columns([name])
-        start = 0
-        for batch in table.iter(batch_size=BATCH_ROWS):
-            lengths = pc.fill_null(pc.utf8_length(batch[name]), 0)
-            totals[start : start + len(lengths)] += lengths.to_numpy()
-            start += len(lengths)
+        batches = dataset.with_format("arrow").select_columns([name]).iter(batch_size=BATCH_ROWS)
+        lengths = [pc.fill_null(pc.utf8_length(batch[name]), 0).to_numpy() for batch in batches]
+        totals += np.concatenate([np.zeros(0, np.int64), *lengths])
     return totals.tolist()
 
 
-def exact_key(text: str | None) -> int:
-    """A number in [0, 2**64) that only equal texts share, for all practical purposes; the same tomorrow."""
-    return int.from_bytes(_digest(text), "big")
+def digests(texts: Iterable[str | None]) -> bytes:
+    """Eight bytes for each text that only equal texts share, for all practical purposes; the same tomorrow."""
+    # Half a surrogate pair, which a caller's own strings may hold, is no reason to stop.
+    encoded = ((text or "").encode("utf-8", "surrogatepass") for text in texts)
+    return b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in encoded)
 
 
 def exact_keys(texts: Iterable[str | None]) -> np.ndarray:
-    """``exact_key`` of each text. *Shape:* ``(texts,)``, uint64"""
-    return np.frombuffer(b"".join(map(_digest, texts)), dtype=">u8").astype(np.uint64)
-
-
-#: Columns of text of one language, of which no other row's is a negative: two contiguous sentences.
-MONO = ("mono", "mono_next")
+    """The digest of each text as a number. *Shape:* ``(texts,)``, uint64"""
+    return np.frombuffer(digests(texts), dtype=">u8").astype(np.uint64)
 
 
 def row_keys(dataset: Any, *, without: Iterable[str] = ()) -> np.ndarray:
     """Keys of every sentence of a ``datasets.Dataset``. *Shape:* ``(rows, text columns)``, uint64"""
     columns = text_columns(dataset, without=(*without, *MONO))
-    return stack_keys([
-        np.concatenate([np.zeros(0, np.uint64), *map(exact_keys, column_batches(dataset, name))]) for name in columns
-    ], len(dataset))  # fmt: skip
+    return stack_keys([exact_keys(column_texts(dataset, name)) for name in columns], len(dataset))
 
 
 def stack_keys(columns: Sequence[np.ndarray], rows: int) -> np.ndarray:
     """Columns of keys side by side; without a column, no row has a key. *Shape:* ``(rows, columns)``"""
     return np.stack(columns, axis=1) if columns else np.zeros((rows, 0), np.uint64)
-
-
-def _digest(text: str | None) -> bytes:
-    # Half a surrogate pair, which a caller's own strings may hold, is no reason to stop.
-    return hashlib.blake2b((text or "").encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -14,9 +14,8 @@ from st_xling.evaluation.mining_scores import JudgedPairs, MiningScores, row_thr
 from st_xling.evaluation.pictures import ScoreHistogram
 from st_xling.evaluation.results import BUCC_METRICS
 from st_xling.mining.mine import mine
-from st_xling.mining.thresholds.gold import correct_pairs
-from st_xling.mining.thresholds.language_pairs import languages_of
-from st_xling.mining.thresholds.published import PublishedThreshold
+from st_xling.mining.published import PublishedThreshold, languages_of
+from st_xling.mining.thresholds import correct_pairs
 from st_xling.utils.languages import pair_languages
 from st_xling.utils.signature import sha8
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from st_xling.utils.cosines import Embeddings, check_pair, exact_cosines, on_grid
+from st_xling.utils.cosines import Embeddings, check_pair, exact_cosines, fixed_point
 
 
 def translation_ranks(queries: Embeddings, corpus: Embeddings, *, block: int = 1024) -> np.ndarray:
@@ -38,12 +38,12 @@ def translation_ranks(queries: Embeddings, corpus: Embeddings, *, block: int = 1
     check_pair(queries, corpus, "queries", "corpus")
     ranks = np.zeros(queries.shape[0], dtype=np.int64)
     for start in range(0, queries.shape[0], block):
-        query_block = on_grid(queries, start, start + block)
+        query_block = fixed_point(queries, start, start + block)
         rows = np.arange(start, start + len(query_block))
         # The same products as below, so that an equal cosine is equal to the last bit.
-        own = exact_cosines(query_block, on_grid(corpus, start, start + block)).diagonal()[:, None]
+        own = exact_cosines(query_block, fixed_point(corpus, start, start + block)).diagonal()[:, None]
         for corpus_start in range(0, corpus.shape[0], block):
-            cosines = exact_cosines(query_block, on_grid(corpus, corpus_start, corpus_start + block))
+            cosines = exact_cosines(query_block, fixed_point(corpus, corpus_start, corpus_start + block))
             earlier = np.arange(corpus_start, corpus_start + cosines.shape[1])[None, :] < rows[:, None]
             ranks[rows] += ((cosines > own) | ((cosines == own) & earlier)).sum(axis=1)
     return ranks

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from st_xling.mining.thresholds.threshold import Threshold, best_threshold, precision_recall_f1
+from st_xling.mining.thresholds import Threshold, best_threshold, precision_recall_f1
 
 #: Where a threshold may come from; ``"none"``: no threshold, every pair given counts as mined.
 THRESHOLD_SOURCES = ("given", "train", "tuned on this gold", "none")

@@ -71,6 +71,9 @@ class CrossLingualLoss(nn.Module):
         super().__init__()
         self.model = model
 
+    auto_options: tuple[str, ...] = ()
+    """Options that a recipe may leave to its data, as ``auto``."""
+
     @classmethod
     def resolve_options(
         cls,

@@ -72,6 +72,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
     """
 
     citation = DAP
+    auto_options = ("languages", "target_vocabulary")
 
     @classmethod
     def resolve_options(
@@ -94,7 +95,9 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             requested == "auto" or len(set(map(canonical_language, _rebuilt(direction, languages)))) > 1
         ):
             # Every language of the data has an id, also those that are never rebuilt: both columns name theirs.
-            resolved["languages"] = sorted(_rebuilt("both", languages))
+            # Spellings of one language (en, eng) share it.
+            names = {canonical_language(name): name for name in sorted(_rebuilt("both", languages), reverse=True)}
+            resolved["languages"] = sorted(names.values())
         else:
             resolved["languages"] = None
         return resolved

@@ -1,19 +1,17 @@
-"""Mining: two piles of sentence embeddings → scored translation pairs.
+"""Mining: two corpora of sentence embeddings → scored translation pairs.
 
 ``text``        sentences of large files, one after another or by row; duplicates as one; any sentence in one TSV cell
 ``stores``      embeddings on disk that read like one array; LASER's raw files too
-``embedding``   text files → a store of embeddings; killed, it goes on
-``search``      the exact search: one pass over those cosines, in bounded memory
-``neighbours``  exact k nearest neighbours in both directions, by that search
-``approximate`` the same for millions of sentences: near cells only, re-scored exactly, its recall measured
-``ray``         the same, and embedding, by the workers of a ray cluster, to the last bit
-``find``        neighbours by the method and the engine that are asked for
-``margins``     a pair's cosine judged against the neighbourhoods of its two sentences
-``mine``        neighbours, margins and a retrieval rule together: the room's front door
+``embedding``   text files → a store of embeddings; killed, it resumes
+``search``      nearest neighbours in both directions: exact in one pass and bounded memory; approximate, by near cells
+``ray``         the exact search, and embedding, by the workers of a ray cluster, to the last bit
+``margins``     a pair's cosine compared with the neighbourhoods of its two sentences
+``mine``        neighbours, margins and a retrieval rule together: the layer's main function
 ``score_pairs`` margin scores of pairs that exist already
 ``xsim``        how often the margin-based nearest target is not the translation
-``thresholds``  the score from which pairs are worth keeping: by gold, or by translations planted in text without;
-                what a model says of it in its ``mining.json``
+``thresholds``  the score from which pairs are worth keeping, by gold
+``calibrate``   the same without gold, by known translations added to the text
+``published``   the thresholds in a model's ``mining.json``
 ``guards``      mined pairs turned down with a reason: copies, lengths, numbers, languages, hubs
 ``pipeline``    text files → a file of pairs; a file of pairs → the same with scores; what that will take
 """
@@ -21,20 +19,19 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from st_xling.mining.approximate.approximate_neighbours import ApproximateSearch, approximate_neighbours
+from st_xling.mining.calibrate import Calibration, calibrate
 from st_xling.mining.deduplication import Folding, fold_duplicates
 from st_xling.mining.guards import GuardOptions, NeighbourCounts, PairGuards, RejectsFile
 from st_xling.mining.margins import MARGINS, margin_scores
 from st_xling.mining.mine import RETRIEVALS, MinedPairs, mine
-from st_xling.mining.neighbours import Neighbours, neighbours
+from st_xling.mining.published import PublishedThreshold, publish_thresholds, published_thresholds
 from st_xling.mining.score_pairs import score_pairs
+from st_xling.mining.search.approximate import ApproximateSearch, approximate_neighbours
+from st_xling.mining.search.exact import Neighbours, neighbours
 from st_xling.mining.store import EmbeddingStore, open_laser
 from st_xling.mining.store_writer import write_store
 from st_xling.mining.text import MiningText, escape, tsv_cells, tsv_line, unescape
-from st_xling.mining.thresholds.calibrate import Calibration, calibrate
-from st_xling.mining.thresholds.gold import correct_pairs, evaluate_pairs
-from st_xling.mining.thresholds.published import PublishedThreshold, publish_thresholds, published_thresholds
-from st_xling.mining.thresholds.threshold import Threshold, best_threshold, precision_recall_f1
+from st_xling.mining.thresholds import Threshold, best_threshold, correct_pairs, evaluate_pairs, precision_recall_f1
 from st_xling.mining.xsim import Xsim, xsim
 
 if TYPE_CHECKING:

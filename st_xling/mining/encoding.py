@@ -8,7 +8,7 @@ import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from multiprocessing.connection import Connection
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
-from st_xling.mining.find import check_engine
+from st_xling.mining.search.find import check_engine
 from st_xling.mining.store import EmbeddingStore, Header, check_format
 from st_xling.mining.store_writer import StoreWriter
 from st_xling.mining.text import (
@@ -114,7 +114,7 @@ def encode(
     settings = {"batch_size": batch_size, "shard_rows": shard_rows, "prompt": prompt}
     options = {"batch_size": batch_size, "normalize_embeddings": normalise, "prompt": prompt}
     header = Header(dtype, file_format, normalise, identity, settings)
-    with StoreWriter(out, header, asdict(summary), append=append, overwrite=overwrite) as writer:
+    with StoreWriter(out, header, summary, append=append, overwrite=overwrite) as writer:
         if writer.finished is not None:
             return EmbeddingStore.open(out)
         todo = _unwritten(_windows(read_rows(text_files, format=format, errors=errors), shard_rows, summary), writer)
@@ -123,7 +123,7 @@ def encode(
         else:
             load = partial(_load, model) if isinstance(model, str) else _share(encoder)
             if engine == "ray":
-                from st_xling.mining.ray.encoding import embed_on_ray
+                from st_xling.mining.ray import embed_on_ray
 
                 pairs = embed_on_ray(load, todo, options)
             else:
@@ -224,6 +224,7 @@ def embed_in_processes(
     """
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     context: Any = multiprocessing.get_context(method)
+    context.set_forkserver_preload([__name__])  # imported once, not by each process
     threads = max(1, torch.get_num_threads() // processes)
     workers: list[tuple[Connection, Any]] = []
     busy = deque[tuple[Window, Connection, Any]]()

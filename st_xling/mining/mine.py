@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from st_xling.mining.find import find_neighbours
 from st_xling.mining.margins import margin_scores
-from st_xling.mining.neighbours import Neighbours
+from st_xling.mining.search.exact import Neighbours
+from st_xling.mining.search.find import find_neighbours
 from st_xling.utils.cosines import Embeddings
 
 #: Names that ``retrieval`` may take.
 RETRIEVALS = ("forward", "backward", "intersect", "max")
 
-_AT_ONCE = 1 << 16
+# Rows whose neighbours are looked at together: few enough for guards to remember their texts meanwhile.
+_ROWS_AT_ONCE = 2048
+
+_PAIRS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +30,8 @@ class MinedPairs:
 
     Attributes:
         scores: float64, finite. *Shape:* ``(pairs,)``
-        source_indices: Rows of the source side, int64. *Shape:* ``(pairs,)``
-        target_indices: Rows of the target side, int64. *Shape:* ``(pairs,)``
+        source_indices: Rows of the source corpus, int64. *Shape:* ``(pairs,)``
+        target_indices: Rows of the target corpus, int64. *Shape:* ``(pairs,)``
     """
 
     scores: np.ndarray
@@ -37,9 +41,25 @@ class MinedPairs:
     def __len__(self) -> int:
         return len(self.scores)
 
-    def select(self, rows: np.ndarray) -> MinedPairs:
-        """The pairs at ``rows``, a boolean mask or indices."""
+    def select(self, rows: np.ndarray | slice) -> MinedPairs:
+        """The pairs at ``rows``: a boolean mask, indices or a slice."""
         return MinedPairs(self.scores[rows], self.source_indices[rows], self.target_indices[rows])
+
+    def swapped(self) -> MinedPairs:
+        """The same pairs from target to source."""
+        return MinedPairs(self.scores, self.target_indices, self.source_indices)
+
+    @staticmethod
+    def concatenate(*parts: MinedPairs) -> MinedPairs:
+        """All pairs of some parts, in order."""
+        columns = zip(*((part.scores, part.source_indices, part.target_indices) for part in parts))
+        return MinedPairs(*(np.concatenate(column) for column in columns))
+
+
+#: Says of each pair whether it may stay. *Shape of the result:* ``(pairs,)``, bool
+Allow = Callable[[MinedPairs], np.ndarray]
+
+_NO_PAIRS = MinedPairs(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
 def mine(
@@ -83,13 +103,13 @@ def mine(
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         retrieval: ``"forward"``, ``"backward"``, ``"intersect"`` or ``"max"``.
         threshold: Keep pairs that score at least this; all by default.
-        method: ``"exact"``, ``"approximate"`` or ``"auto"``; see :func:`~st_xling.mining.find.find_neighbours`.
+        method: ``"exact"``, ``"approximate"`` or ``"auto"``; see :func:`~st_xling.mining.search.find.find_neighbours`.
         device: Where to search, such as ``"cuda"``.
         memory_mib: Bound on the memory of one block of the search; what an exact one finds does not depend on it.
         block_rows: Sources that an exact search compares at a time, instead of what ``memory_mib`` allows.
         block_columns: Targets that it compares at a time.
         progress: Show a bar on stderr.
-        state_folder: Where an exact search saves what it has found, and goes on from.
+        state_folder: Where an exact search saves what it has found, and resumes from.
         save_seconds: Least time between two saves.
     Returns:
         Pairs, best first.
@@ -116,11 +136,7 @@ def mine(
         state_folder=state_folder,
         save_seconds=save_seconds,
     )
-    from_source = _best_of_each(forward, backward.means, margin)
-    scores, targets, sources = _columns(_best_of_each(backward, forward.means, margin))
-    from_target = MinedPairs(scores, sources, targets)
-    pairs = retrieve(from_source, from_target, retrieval)
-    return pairs if threshold is None else pairs.select(pairs.scores >= threshold)
+    return best_pairs(forward, backward, margin=margin, retrieval=retrieval, threshold=threshold)
 
 
 def check_choice(*, margin: str, threshold: float | None, retrieval: str = "max") -> None:
@@ -134,56 +150,120 @@ def check_choice(*, margin: str, threshold: float | None, retrieval: str = "max"
     margin_scores(0.0, 1.0, 1.0, margin=margin)
 
 
-def _columns(pairs: MinedPairs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return pairs.scores, pairs.source_indices, pairs.target_indices
+def best_pairs(
+    forward: Neighbours,
+    backward: Neighbours,
+    *,
+    allow: Allow | None = None,
+    margin: str = "ratio",
+    retrieval: str = "max",
+    threshold: float | None = None,
+) -> MinedPairs:
+    """The pairs that :func:`mine` chooses among neighbours, with some pairs forbidden.
 
-
-def _best_of_each(own: Neighbours, other_means: np.ndarray, margin: str) -> MinedPairs:
-    """Each row's best-scored neighbour, as (score, row, neighbour); rows without a finite score are left out."""
-    scores = margin_scores(own.similarities, own.means[:, None], other_means[own.indices], margin=margin)
-    top = scores.max(axis=1)
-    best = np.where(scores == top[:, None], own.indices, np.iinfo(np.int64).max).min(axis=1)
-    scored = np.isfinite(top)
-    return MinedPairs(top[scored], np.flatnonzero(scored), best[scored])
-
-
-def retrieve(from_source: MinedPairs, from_target: MinedPairs, retrieval: str) -> MinedPairs:
-    """Choose among the best candidates of each side as :func:`mine` says.
+    A sentence's candidates are looked at from its best down until one is allowed; only then does the retrieval choose
+    among those of all sentences. Were forbidden pairs struck out afterwards, a sentence whose best match is a copy
+    would have lost its translation to that copy. Pairs below the threshold are not looked at: they could not displace
+    any above it.
 
     Args:
-        from_source: At most one pair a source.
-        from_target: At most one pair a target.
+        forward: Source → target.
+        backward: Target → source.
+        allow: Called once for each pair that is looked at, some thousands at a time; its answer may depend on nothing
+            but the pair.
+        margin: As for :func:`mine`.
         retrieval: As for :func:`mine`.
+        threshold: As for :func:`mine`.
     Returns:
         Pairs, best first.
     """
-    if retrieval == "forward":
-        return _best_first(from_source)
-    if retrieval == "backward":
-        return _best_first(from_target)
+    least = -np.inf if threshold is None else threshold
+    ask = None if allow is None else _AskOnce(allow, len(forward.indices), len(backward.indices))
+    from_source = from_target = _NO_PAIRS
+    if retrieval != "backward":
+        from_source = _best_allowed(forward, backward.means, margin, least, ask)
+        if ask is not None:
+            ask.close_sources(from_source)
+    if retrieval != "forward":
+        allow_swapped = None if ask is None else ask.from_target
+        from_target = _best_allowed(backward, forward.means, margin, least, allow_swapped).swapped()
     # A pair found from both sides has the same score twice: the cosine is shared and the two means commute.
-    both = MinedPairs(*(np.concatenate(two) for two in zip(_columns(from_source), _columns(from_target))))
-    ordered = _best_first(both)
-    repeats = np.zeros(len(ordered), dtype=bool)
-    repeats[1:] = (np.diff(ordered.source_indices) == 0) & (np.diff(ordered.target_indices) == 0)
-    return ordered.select(repeats) if retrieval == "intersect" else _one_to_one(ordered.select(~repeats))
+    pairs = MinedPairs.concatenate(from_source, from_target)
+    pairs = pairs.select(np.lexsort((pairs.target_indices, pairs.source_indices, -pairs.scores)))
+    if retrieval in ("forward", "backward"):
+        return pairs
+    repeats = np.zeros(len(pairs), dtype=bool)
+    repeats[1:] = (np.diff(pairs.source_indices) == 0) & (np.diff(pairs.target_indices) == 0)
+    return pairs.select(repeats) if retrieval == "intersect" else _one_to_one(pairs.select(~repeats))
 
 
-def _best_first(pairs: MinedPairs) -> MinedPairs:
-    return pairs.select(np.lexsort((pairs.target_indices, pairs.source_indices, -pairs.scores)))
+def _best_allowed(
+    own: Neighbours, other_means: np.ndarray, margin: str, least: float, allow: Allow | None
+) -> MinedPairs:
+    """Each row's best neighbour that is allowed, as (score, row, neighbour); the lowest index first among equals."""
+    parts = [_NO_PAIRS]
+    own_means = own.means
+    for start in range(0, len(own.indices), _ROWS_AT_ONCE):
+        block = slice(start, start + _ROWS_AT_ONCE)
+        indices = own.indices[block]
+        scores = margin_scores(own.similarities[block], own_means[block, None], other_means[indices], margin=margin)
+        order = np.lexsort((indices, -scores), axis=1)
+        scores, indices = (np.take_along_axis(column, order, axis=1) for column in (scores, indices))
+        undecided = np.arange(len(indices))
+        for place in range(indices.shape[1]):
+            score, other = scores[undecided, place], indices[undecided, place]
+            possible = np.isfinite(score) & (score >= least)
+            candidates = MinedPairs(score[possible], undecided[possible] + start, other[possible])
+            if not len(candidates):
+                break
+            allowed = np.ones(len(candidates), dtype=bool) if allow is None else allow(candidates)
+            parts.append(candidates.select(allowed))
+            undecided = candidates.source_indices[~allowed] - start
+    return MinedPairs.concatenate(*parts)
+
+
+class _AskOnce:
+    """Asks about each pair once, though it may be met from both corpora."""
+
+    def __init__(self, allow: Allow, sources: int, targets: int) -> None:
+        self._allow, self._targets = allow, targets
+        self._forbidden = [np.array([np.iinfo(np.int64).max])]  # ends with a key above all others
+        self._allowed = np.full(sources, -1, dtype=np.int64)
+
+    def __call__(self, pairs: MinedPairs) -> np.ndarray:
+        allowed = self._allow(pairs)
+        self._forbidden.append(self._keys(pairs)[~allowed])
+        return allowed
+
+    def close_sources(self, allowed: MinedPairs) -> None:
+        """Remember what was forbidden, and the one pair that each source was allowed."""
+        self._forbidden = [np.sort(np.concatenate(self._forbidden))]
+        self._allowed[allowed.source_indices] = allowed.target_indices
+
+    def from_target(self, pairs: MinedPairs) -> np.ndarray:
+        pairs = pairs.swapped()
+        allowed = self._allowed[pairs.source_indices] == pairs.target_indices
+        keys, forbidden = self._keys(pairs), self._forbidden[0]
+        unknown = np.flatnonzero(~allowed & (forbidden[np.searchsorted(forbidden, keys)] != keys))
+        if len(unknown):
+            allowed[unknown] = self._allow(pairs.select(unknown))
+        return allowed
+
+    def _keys(self, pairs: MinedPairs) -> np.ndarray:
+        return pairs.source_indices * self._targets + pairs.target_indices
 
 
 def _one_to_one(ordered: MinedPairs) -> MinedPairs:
     """Greedy from the top: a pair stays when neither of its sentences is in a better pair."""
-    kept = np.zeros(len(ordered), dtype=bool)
+    chosen = np.zeros(len(ordered), dtype=bool)
     # A byte a sentence, and some pairs at a time: Python's sets and lists of all would take a hundred times that.
     used_sources = bytearray(int(ordered.source_indices.max(initial=-1)) + 1)
     used_targets = bytearray(int(ordered.target_indices.max(initial=-1)) + 1)
-    for start in range(0, len(ordered), _AT_ONCE):
-        some = slice(start, start + _AT_ONCE)
+    for start in range(0, len(ordered), _PAIRS_AT_ONCE):
+        some = slice(start, start + _PAIRS_AT_ONCE)
         candidates = zip(ordered.source_indices[some].tolist(), ordered.target_indices[some].tolist())
         for row, (source, target) in enumerate(candidates, start):
             if not used_sources[source] and not used_targets[target]:
                 used_sources[source] = used_targets[target] = True
-                kept[row] = True
-    return ordered.select(kept)
+                chosen[row] = True
+    return ordered.select(chosen)

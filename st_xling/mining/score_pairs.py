@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from st_xling.mining.find import find_neighbours
 from st_xling.mining.margins import margin_scores
-from st_xling.mining.neighbours import Neighbours
-from st_xling.mining.search.side import Side, pair_cosines
+from st_xling.mining.search.corpus_matrix import CorpusMatrix, pair_cosines
+from st_xling.mining.search.exact import Neighbours
+from st_xling.mining.search.find import find_neighbours
 from st_xling.utils.cosines import Embeddings, as_embeddings
 
 
@@ -59,25 +59,35 @@ def score_pairs(
         )
     k += not count_own
     found = find_neighbours(source_embeddings, target_embeddings, k=k, method=method, **search_options)
-    means = [side.means if count_own else _means_of_others(side) for side in found]
-    return margin_scores(aligned_cosines(source_embeddings, target_embeddings), *means, margin=margin)
+    means = [direction.means if count_own else _means_of_others(direction) for direction in found]
+    rows = np.arange(pairs)
+    return pair_scores(source_embeddings, target_embeddings, rows, rows, *means, margin=margin)
 
 
-def aligned_cosines(source_embeddings: Embeddings, target_embeddings: Embeddings) -> np.ndarray:
-    """Exact cosine of each source with the target of the same row, float32. *Shape:* ``(pairs,)``"""
+def pair_scores(
+    source_embeddings: Embeddings,
+    target_embeddings: Embeddings,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    source_means: np.ndarray,
+    target_means: np.ndarray,
+    *,
+    margin: str,
+) -> np.ndarray:
+    """Margin scores of the pairs of some rows, from the exact cosine of each and the means of both neighbourhoods."""
     cpu = torch.device("cpu")
-    source = Side(source_embeddings, "source_embeddings", cpu)
-    target = Side(target_embeddings, "target_embeddings", cpu)
-    rows = torch.arange(source.rows)
-    return pair_cosines(source, target, rows, rows).numpy()
+    source = CorpusMatrix(source_embeddings, "source_embeddings", cpu)
+    target = CorpusMatrix(target_embeddings, "target_embeddings", cpu)
+    cosines = pair_cosines(source, target, torch.from_numpy(sources), torch.from_numpy(targets)).numpy()
+    return margin_scores(cosines, source_means[sources], target_means[targets], margin=margin)
 
 
 def check_aligned(source_embeddings: Embeddings, target_embeddings: Embeddings) -> tuple[Embeddings, Embeddings]:
-    """Raise unless both sides have one row a pair; returns them by :func:`~st_xling.utils.cosines.as_embeddings`."""
+    """Raise unless both have one row a pair; returns them by :func:`~st_xling.utils.cosines.as_embeddings`."""
     source = as_embeddings(source_embeddings, "source_embeddings")
     target = as_embeddings(target_embeddings, "target_embeddings")
     if source.shape[:1] != target.shape[:1]:
-        rows = [side.shape[0] if side.ndim else "no" for side in (source, target)]
+        rows = [some.shape[0] if some.ndim else "no" for some in (source, target)]
         raise ValueError(
             f"source_embeddings and target_embeddings must be row-aligned: got {rows[0]} and {rows[1]} rows; pass one "
             "target per source."

@@ -13,19 +13,18 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, is_dataclass
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any, TypeVar, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 
 from st_xling._version import __version__
-from st_xling.mining.text import hash_sentence
+from st_xling.mining.text import TextSummary, hash_sentence
 from st_xling.utils.io import file_sha256, read_journal, read_json_object
 from st_xling.utils.text import describe_missing
 
@@ -42,10 +41,7 @@ TENSOR = "embeddings"
 # Shards of a store that are mapped into memory at a time: each map of a .npy file keeps the file open.
 _MAPPED = 256
 
-_SHA256 = re.compile("[0-9a-f]{64}")
 _WRITE_AGAIN = "write the store again, or fetch this file again."
-
-Parsed = TypeVar("Parsed")
 
 
 @dataclass(frozen=True)
@@ -112,13 +108,13 @@ class Manifest:
         header: What all shards share.
         dim: Width of the vectors.
         shards: In the order of their rows.
-        texts: One entry for each text whose rows were written, in order: a :class:`~st_xling.mining.text.TextSummary`.
+        texts: Those whose rows were written, in order.
     """
 
     header: Header
     dim: int
     shards: tuple[Shard, ...]
-    texts: tuple[dict[str, Any], ...] = ()
+    texts: tuple[TextSummary, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -131,7 +127,7 @@ class Manifest:
             "rows": self.rows,
             "dim": self.dim,
             **asdict(self.header),
-            "texts": list(self.texts),
+            "texts": [asdict(text) for text in self.texts],
             "shards": [asdict(shard) for shard in self.shards],
         }
 
@@ -160,74 +156,37 @@ def read_manifest(folder: Path) -> Manifest:
             "with the st-xling that wrote it."
         )
     try:
-        shards = tuple(map(parse_shard, content["shards"]))
-        manifest = Manifest(parse_header(content), content["dim"], shards, tuple(content["texts"]))
-        _check_texts(manifest)
-        if type(manifest.dim) is not int or manifest.dim < 1 or manifest.rows != content["rows"]:
-            raise ValueError(f"{content['rows']} rows of {manifest.dim}, but its shards have {manifest.rows} rows")
+        shards = parse(tuple[Shard, ...], content, "shards")
+        texts = parse(tuple[TextSummary, ...], content, "texts")
+        manifest = Manifest(parse(Header, content), parse(int, content, "dim"), shards, texts)
+        of_texts = sum(text.rows for text in texts)
+        if not manifest.rows == of_texts == content["rows"]:
+            raise ValueError(f"{content['rows']} rows, its shards have {manifest.rows} and its texts {of_texts}")
+        for shard in shards:
+            if Path(shard.file).name != shard.file or not shard.file.startswith("shard-"):
+                raise ValueError(f"a shard may not lie at {shard.file!r}")
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: the manifest is damaged: {error!r}; write the store again.") from error
     return manifest
 
 
-def parse_header(content: Any) -> Header:
-    """The header part of a manifest, or of ``writing.json``.
+def parse(kind: Any, content: Any, name: str = "") -> Any:
+    """A value of a type from JSON; a dataclass from an object that has a value of the right type for each field.
 
+    Args:
+        kind: ``str``, ``int``, ``bool``, ``dict``, a dataclass, or ``tuple[kind, ...]`` for a list.
+        content: Read from JSON.
+        name: Key of ``content`` to parse; all of it by default.
     Raises:
-        ValueError, KeyError, TypeError: If it is none.
+        ValueError, KeyError, TypeError: If it is another.
     """
-    header = _parse(Header, content)
-    check_format(header.dtype, header.file_format)
-    return header
-
-
-def parse_shard(content: Any) -> Shard:
-    """A shard of a manifest or of a journal.
-
-    Raises:
-        ValueError, KeyError, TypeError: If it is none.
-    """
-    shard = _parse(Shard, content)
-    if Path(shard.file).name != shard.file or not shard.file.startswith("shard-"):
-        raise ValueError(f"a shard may not lie at {shard.file!r}")
-    if shard.rows < 1 or shard.bytes < 1:
-        raise ValueError(f"{shard.file} has {shard.rows} rows in {shard.bytes} bytes")
-    digests = [shard.sha256, shard.text_sha256] if shard.text_sha256 else [shard.sha256]
-    if not all(map(_SHA256.fullmatch, digests)):
-        raise ValueError(f"{shard.file} has the SHA-256 {' and '.join(digests)!r}")
-    return shard
-
-
-def _parse(kind: type[Parsed], content: Any) -> Parsed:
-    """A dataclass from a JSON object that has a value of the right type for each of its fields."""
-    values = {}
-    for name, hint in get_type_hints(kind).items():
-        value = _parse(hint, content[name]) if isinstance(hint, type) and is_dataclass(hint) else content[name]
-        expected = get_origin(hint) or hint
-        if type(value) is not expected:
-            raise ValueError(f"{name} must be of type {expected.__name__}: got {value!r}")
-        values[name] = value
-    return kind(**values)
-
-
-def _check_texts(manifest: Manifest) -> None:
-    """Raise unless each text fills whole shards: where a text was hashed, each of its shards was."""
-    ends, start = list(accumulate(shard.rows for shard in manifest.shards)), 0
-    for text in manifest.texts:
-        numbers, names = text["blank_rows"], text["files"]
-        is_text = isinstance(numbers, list) and isinstance(names, list) and isinstance(text["sha256"], str)
-        if not is_text or {*map(type, numbers)} - {int} or {*map(type, names)} - {str}:
-            raise ValueError(f"no text is described by {text!r}")
-        stop = start + text["rows"]
-        own = [shard for shard, end in zip(manifest.shards, ends) if start < end <= stop]
-        if sum(shard.rows for shard in own) != text["rows"]:
-            raise ValueError("the rows of its texts are not those of its shards")
-        unhashed = [shard.file for shard in own if not shard.text_sha256]
-        if text["sha256"] and unhashed:
-            raise ValueError(f"{unhashed[0]} has no hash of its text, which was hashed")
-        start = stop
-    if start != manifest.rows:
-        raise ValueError("the rows of its texts are not those of its shards")
+    value = content[name] if name else content
+    if isinstance(kind, type) and is_dataclass(kind):
+        return kind(**{field: parse(hint, value, field) for field, hint in get_type_hints(kind).items()})
+    expected = {tuple: list}.get(get_origin(kind), get_origin(kind)) or kind
+    if type(value) is not expected:
+        raise ValueError(f"{name} must be of type {expected.__name__}: got {value!r}")
+    return tuple(parse(get_args(kind)[0], part) for part in value) if expected is list else value
 
 
 def map_shard(path: Path) -> np.ndarray:
@@ -397,15 +356,15 @@ class EmbeddingStore:
         """Rows that stand for an empty sentence, int64: not to be mined. *Shape:* ``(blank rows,)``"""
         rows, first = [], 0
         for text in self.manifest.texts:
-            rows += [first + row for row in text["blank_rows"]]
-            first += text["rows"]
+            rows += [first + row for row in text.blank_rows]
+            first += text.rows
         return np.array(rows, dtype=np.int64)
 
     @property
     def signature(self) -> str:
         """One line that says what the vectors are."""
         header, texts = self.manifest.header, self.manifest.texts
-        data = "+".join(f"{','.join(text['files']) or 'unnamed'}@{text['sha256'][:8] or '?'}" for text in texts)
+        data = "+".join(f"{','.join(text.files) or 'unnamed'}@{text.sha256[:8] or '?'}" for text in texts)
         settings = "".join(f"{key}:{value}|" for key, value in header.settings.items() if value is not None)
         return (
             f"encode|model:{header.model}|rows:{self.rows}|dim:{self.dim}|dtype:{header.dtype}|"

@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,7 @@ from st_xling.mining.store import (
     ModelIdentity,
     Shard,
     check_format,
-    parse_header,
-    parse_shard,
+    parse,
     read_manifest,
 )
 from st_xling.mining.text import TextSummary, hash_sentences
@@ -49,6 +48,15 @@ _SHOWN = 5
 _REMEDY = "replace the store with overwrite (--overwrite), or delete its folder"
 
 
+@dataclass(frozen=True)
+class _Task:
+    """What ``writing.json`` says; ``refused``: the vectors of the text were, NaN for example."""
+
+    header: Header
+    text: TextSummary
+    refused: bool = False
+
+
 class StoreWriter(LockedFolder):
     """The one writer of a store; use it as a context manager, which keeps other writers out.
 
@@ -58,7 +66,7 @@ class StoreWriter(LockedFolder):
     Args:
         folder: Where the store is to be: a new or empty folder, or a store.
         header: What all shards share.
-        text: What the rows are of (:class:`TextSummary` as a dict); a resumed writer must agree on it.
+        text: What the rows are of; a resumed writer must agree on it.
         append: Add to the rows of a finished store, whose header must be the same.
         resume: Go on with what was left half-written; ``False`` for content that cannot be told apart.
         overwrite: Replace another store. The same half-written store is resumed all the same.
@@ -71,7 +79,7 @@ class StoreWriter(LockedFolder):
         self,
         folder: str | Path,
         header: Header,
-        text: dict[str, Any],
+        text: TextSummary,
         *,
         append: bool = False,
         resume: bool = True,
@@ -82,7 +90,7 @@ class StoreWriter(LockedFolder):
             raise ValueError("append adds to a store, overwrite replaces it: choose one of them.")
         super().__init__(Path(folder), what="the store", instead="choose another name")
         self.header = header
-        self.text: dict[str, Any] = json.loads(json.dumps(text))
+        self.text = text
         self.append, self.resume, self.overwrite = append, resume, overwrite
         self.finished: Manifest | None = None
         self._base: Manifest | None = None  # the store that is appended to
@@ -160,24 +168,23 @@ class StoreWriter(LockedFolder):
     def _claim(self) -> None:
         """Resume, start anew, or raise; dying between any two steps leaves what the next writer understands."""
         ours = any((self.path / name).is_file() for name in (MANIFEST, WRITING))
-        if not ours and not all(map(_is_temporary, self.path.iterdir())):
+        temporary = [path for path in self.path.iterdir() if _is_temporary(path)]
+        if not ours and len(temporary) < len(list(self.path.iterdir())):
             raise ValueError(f"{self.path} holds something that is no store; choose another folder.")
-        for path in filter(_is_temporary, list(self.path.iterdir())):
+        for path in temporary:
             path.unlink()
         task = self._read_task()
-        if task is not None and task.get("refused"):
+        if task is not None and task.refused:
             # Nothing can become of a text whose vectors were refused. For the same model and settings, those of its
             # shards stay whose sentences are also in the corrected text: each shard says of which it is.
-            if self.resume and not _differences(parse_header(task), self.header):
+            if self.resume and not _differences(task.header, self.header):
                 task = self._write_task()
             else:
                 self._remove_unfinished(self._read_base())
                 task = None
-        unlike = [] if task is None else _differences(parse_header(task), self.header)
-        unlike += [] if task is None else _differences(task["text"], self.text)
+        unlike = [] if task is None else _differences(task.header, self.header) + _differences(task.text, self.text)
         can_resume = task is not None and self.resume and not unlike
-        manifest = self._read_base() if not self.overwrite else None
-        if manifest is not None:
+        if not self.overwrite and (manifest := self._read_base()) is not None:
             if self._is_the_same(manifest):
                 if can_resume:
                     self._remove_unfinished(manifest)
@@ -190,9 +197,8 @@ class StoreWriter(LockedFolder):
             (self.path / JOURNAL).unlink(missing_ok=True)
             self._write_task()
             if self.overwrite:
-                (self.path / MANIFEST).unlink(missing_ok=True)
-                for path in self.path.glob("shard-*"):
-                    path.unlink()
+                for path in (self.path / MANIFEST, *self.path.glob("shard-*")):
+                    path.unlink(missing_ok=True)
         else:
             raise self._refusal("a half-written store", unlike)
 
@@ -222,34 +228,31 @@ class StoreWriter(LockedFolder):
     def _read_base(self) -> Manifest | None:
         return read_manifest(self.path) if (self.path / MANIFEST).is_file() else None
 
-    def _read_task(self) -> dict[str, Any] | None:
+    def _read_task(self) -> _Task | None:
         """What an earlier writer was to write, if it did not finish."""
         path = self.path / WRITING
         if not path.is_file():
             return None
         try:
-            task: dict[str, Any] = read_json_object(path, remedy=_REMEDY)
-            parse_header(task)
-            if not isinstance(task["text"], dict):
-                raise TypeError(task["text"])
+            content = read_json_object(path, remedy=_REMEDY)
+            return _Task(parse(Header, content), parse(TextSummary, content, "text"), bool(content.get("refused")))
         except (KeyError, TypeError, ValueError) as error:
             if self.overwrite:
                 return None
             if str(path) in str(error):
                 raise
             raise ValueError(f"{path}: expected what a writer was to write, got {error!r}; {_REMEDY}.") from error
-        return task
 
-    def _write_task(self, **more: Any) -> dict[str, Any]:
-        task = {**asdict(self.header), "text": self.text, **more}
-        write_json(self.path / WRITING, task, indent=1)
-        return task
+    def _write_task(self, *, refused: bool = False) -> _Task:
+        content = {**asdict(self.header), "text": asdict(self.text)} | ({"refused": True} if refused else {})
+        write_json(self.path / WRITING, content, indent=1)
+        return _Task(self.header, self.text, refused)
 
     def _read_journal(self) -> None:
         """Go on after the last shard that is in the journal and, as it was written, in the folder."""
         for entry in read_journal(self.path / JOURNAL):
             try:
-                dim, shard = entry["dim"], parse_shard(entry)
+                dim, shard = entry["dim"], parse(Shard, entry)
             except (KeyError, TypeError, ValueError):
                 break  # no line of ours
             path = self.path / shard.file
@@ -324,7 +327,7 @@ def write_store(
         raise ValueError(f"shard_rows must be at least 1: got {shard_rows}; leave it out for the default.")
     text = TextSummary((), "", "", rows, "" if sentences is None else hash_sentences(sentences))
     header = Header(dtype, file_format, normalised, model or ModelIdentity())
-    with StoreWriter(folder, header, asdict(text), append=append, overwrite=overwrite, resume=False) as writer:
+    with StoreWriter(folder, header, text, append=append, overwrite=overwrite, resume=False) as writer:
         for start in range(0, rows, shard_rows):
             some = slice(start, start + shard_rows)
             writer.write(
@@ -364,26 +367,21 @@ def _rounded(rows: Embeddings, dtype: str, place: Callable[[int], str]) -> Tenso
     return result
 
 
-def _differences(stored: Header | dict[str, Any], requested: Header | dict[str, Any]) -> list[str]:
-    """In what two headers, or the descriptions of two texts, do not agree; names are left out, contents count."""
-    left, right = (asdict(part) if isinstance(part, Header) else part for part in (stored, requested))
-
-    def content(value: Any) -> Any:
+def _differences(stored: Header | TextSummary, requested: Header | TextSummary) -> list[str]:
+    """In what two headers or two texts do not agree; names are left out, contents count."""
+    differences = []
+    for name, new in vars(requested).items():
+        old = getattr(stored, name)
         # A model may be moved or renamed: its fingerprint counts.
-        return value["fingerprint"] if isinstance(value, dict) and "fingerprint" in value else value
+        if name != "files" and getattr(old, "fingerprint", old) != getattr(new, "fingerprint", new):
+            differences.append(f"{name.replace('_', ' ')} was {_short(old)}, is now {_short(new)}")
+    return differences
 
-    def short(value: Any) -> str:
-        if isinstance(value, dict) and "fingerprint" in value:
-            return str(ModelIdentity(**value))
-        if isinstance(value, list) and len(value) > _SHOWN:
-            return f"{len(value)} of them"
-        return value[:8] if isinstance(value, str) and len(value) == 64 else str(value)
 
-    return [
-        f"{key.replace('_', ' ')} was {short(left.get(key))}, is now {short(right[key])}"
-        for key in right
-        if key != "files" and content(left.get(key)) != content(right[key])
-    ]
+def _short(value: Any) -> str:
+    if isinstance(value, tuple) and len(value) > _SHOWN:
+        return f"{len(value)} of them"
+    return value[:8] if isinstance(value, str) and len(value) == 64 else str(value)
 
 
 def _is_temporary(path: Path) -> bool:

@@ -26,10 +26,9 @@ _MODULES = {
     "st_xling.models.pair_scorer": "PairScorer ScoringCounts RankedPassage rerank score_text_pairs",
     "st_xling.reranking.rerank_files": "rerank_texts",
     "st_xling.reranking.search_files": "search_texts",
-    "st_xling.training.reranker.ranking_losses": "RankingLoss loss_names",
-    "st_xling.training.reranker.recipe": "CrossEncoderRecipe",
-    "st_xling.training.reranker.result": "CrossEncoderResult",
-    "st_xling.training.reranker.run": "train_cross_encoder",
+    "st_xling.training.ranking_losses": "RankingLoss loss_names",
+    "st_xling.training.reranker": "CrossEncoderRecipe CrossEncoderResult cross_encoder_recipe_names "
+    "is_cross_encoder_recipe load_cross_encoder_recipe train_cross_encoder",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 

@@ -15,7 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from st_xling._version import __version__
-from st_xling.mining.pipeline.reranker import load_reranker
+from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.vectors import model_identity
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.reranking.records import FirstStage, TextRecords

@@ -12,8 +12,8 @@ import torch
 
 from st_xling.mining.encoding import embed
 from st_xling.mining.guards.language import likeliest_language
-from st_xling.mining.pipeline.reranker import load_reranker
-from st_xling.mining.search.nearest_rows import nearest_rows
+from st_xling.mining.pipeline.rescore import load_reranker
+from st_xling.mining.search.exact import nearest_rows
 from st_xling.mining.store import EmbeddingStore
 from st_xling.mining.text import read_rows
 from st_xling.mining.vectors import model_identity

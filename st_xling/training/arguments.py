@@ -1,8 +1,10 @@
-"""Our training options → the host's training arguments."""
+"""``training:`` of a recipe: sentence-transformers' training arguments under their own names, and what ST lacks."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,90 +12,254 @@ from typing import Any, TypeVar
 import torch
 from sentence_transformers import SentenceTransformerTrainingArguments
 from sentence_transformers.base.training_args import BaseTrainingArguments
+from transformers import SchedulerType
 
+from st_xling.data.balance import check_balance
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
-from st_xling.training.recipe import TrainingOptions
+from st_xling.models.lora import LoraOptions, check_lora
+from st_xling.training.options import check_keys, option_types, read_options, read_value, value_types
+from st_xling.utils.languages import is_code
 
 Arguments = TypeVar("Arguments", bound=BaseTrainingArguments)
 
+AUTO = "auto"
+BATCHES = ("mixed", "one_pair")
 EVALUATIONS_A_RUN = 10
 LOGS_AN_EVALUATION = 5
 
+#: What these options were called before they had ST's names.
+_RENAMED = {
+    "batch_size": "per_device_train_batch_size",
+    "epochs": "num_train_epochs",
+    "gradient_accumulation": "gradient_accumulation_steps",
+    "keep_checkpoints": "save_total_limit, which counts the best checkpoint too",
+    "log_steps": "logging_steps",
+    "precision": "bf16 or fp16 (true or false)",
+    "schedule": "lr_scheduler_type",
+    "warmup": "warmup_steps",
+}
+_HINTS = {
+    "logging_steps": " (it must divide eval_steps)",
+    "max_steps": " (at least 1; or -1: as the epochs say)",
+    "warmup_steps": " (a share of the steps, below 1, or a whole number of them)",
+    "mini_batch_size": " (it must be even, or 'auto')",
+    "lr_scheduler_type": f" (it is one of {', '.join(sorted(kind.value for kind in SchedulerType))})",
+    "batches": f" (it is {' or '.join(BATCHES)})",
+    "pivot": " (a language's code, such as en, or none)",
+    "fp16": " (bf16 is chosen as well: take one of them)",
+}
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How long and how fast to learn.
+
+    The first block are sentence-transformers' training arguments, with our defaults; the second is what ST lacks.
+
+    Attributes:
+        num_train_epochs: Passes over the data; ``max_steps`` overrides it.
+        max_steps: Optimiser steps; -1: as the epochs say.
+        per_device_train_batch_size: Pairs a step and process.
+        learning_rate: Peak, for AdamW.
+        warmup_steps: Share of the steps (below 1) or number of steps over which the rate rises.
+        lr_scheduler_type: Name of a transformers scheduler.
+        eval_steps: Steps between evaluations and checkpoints; 0: ten of them over the run.
+        logging_steps: Steps between logged losses; 0 chooses. Must divide ``eval_steps``.
+        save_total_limit: Checkpoints kept, the best included; ``None``: all.
+        group_by_length: Batch sentences of like length.
+        mini_batch_size: Rows encoded at a time (even): large batches in small memory, see ``CachedLoss``; 0: all;
+            ``auto``: as many as fit. (A batch size of ``auto`` means the same: the batch stays the recipe's.)
+        memory_budget: Memory in MiB that ``auto`` may fill; 0: nearly all that is free.
+        lora: Train adapters beside frozen weights; ``None``: train all weights.
+        language_alpha: Balance languages by this exponent, see ``language_shares``: 1 as the data is, 0 all alike.
+        language_temperature: The same, as 1 / ``language_alpha``; set one of the two at most.
+        batches: ``mixed``, or ``one_pair``: each batch holds a single pair of languages.
+        keep_duplicates_apart: No two rows of a batch share a text, which in-batch losses would tell apart.
+        shuffle_buffer: Rows of a stream that are shuffled together.
+        pivot: Language that is put on the target side of every pair that has it (DAP, section 5.1); ``None``: pairs
+            stay as they come.
+        arguments: Any other of ST's training arguments, by name; in a recipe they stand beside the rest.
+    """
+
+    num_train_epochs: float = 1.0
+    max_steps: int = -1
+    per_device_train_batch_size: int = 128
+    learning_rate: float = 5e-5
+    warmup_steps: float = 0.05
+    lr_scheduler_type: str = "linear"
+    weight_decay: float = 0.01
+    max_grad_norm: float = 1.0
+    gradient_accumulation_steps: int = 1
+    bf16: bool = False
+    fp16: bool = False
+    eval_steps: int = 0
+    logging_steps: int = 0
+    save_total_limit: int | None = 2
+    seed: int = 0
+
+    group_by_length: bool = True
+    mini_batch_size: int | str = 0
+    memory_budget: int = 0
+    lora: LoraOptions | None = None
+    language_alpha: float | None = None
+    language_temperature: float | None = None
+    batches: str = "mixed"
+    keep_duplicates_apart: bool = True
+    shuffle_buffer: int = 50_000
+    pivot: str | None = "en"
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a recipe spells them."""
+        content = dataclasses.asdict(self)
+        return content | content.pop("arguments")
+
+
+#: Options that are no training arguments of ST's.
+OURS = tuple(entry.name for entry in dataclasses.fields(TrainingOptions))[15:-1]
+#: Arguments that a run decides by itself.
+_OF_THE_RUN = ("output_dir", "do_train", "do_eval", "do_predict", "resume_from_checkpoint", "local_rank", "data_seed")
+
+
+def read_training(
+    section: Any,
+    *,
+    arguments: type[BaseTrainingArguments] | None = SentenceTransformerTrainingArguments,
+    without: tuple[str, ...] = (),
+    where: str = "training",
+) -> TrainingOptions:
+    """What a recipe says under ``training``, checked.
+
+    Args:
+        section: The mapping in the recipe.
+        arguments: ST's class of training arguments, any of which may be set; ``None``: of these only the named ones.
+        without: Options that mean nothing for this kind of model.
+        where: The section's name, for messages.
+
+    Raises:
+        ValueError: A key that is not known (the nearest is named) or was renamed, a bad type, or out of range.
+    """
+    own = {name: kinds for name, kinds in option_types(TrainingOptions).items() if name not in ("arguments", *without)}
+    st = () if arguments is None else dataclasses.fields(arguments)
+    others = {entry.name: value_types(entry.type) for entry in st if entry.init}
+    others = {name: kinds for name, kinds in others.items() if name not in (*own, *without, *_OF_THE_RUN)}
+    section = {} if section is None else section
+    if isinstance(section, dict):
+        for old, new in _RENAMED.items():
+            if old in section:
+                raise ValueError(f"{where} has no key {old!r} any more: it is now ST's {new}.")
+        section = dict(section)
+        if section.get("pivot") == "none":
+            section["pivot"] = None
+        if section.get("per_device_train_batch_size") == AUTO and "mini_batch_size" in own:
+            section["mini_batch_size"] = section.get("mini_batch_size") or AUTO  # a number that was set stands
+            del section["per_device_train_batch_size"]
+    check_keys(section, [*own, *others], where)
+    values = {key: read_value(value, own[key], f"{where}.{key}") for key, value in section.items() if key in own}
+    if values.get("lora") is not None:
+        values["lora"] = check_lora(LoraOptions(**read_options(LoraOptions, values["lora"], f"{where}.lora")))
+    more = {key: read_value(value, others[key], f"{where}.{key}") for key, value in section.items() if key in others}
+    return _check(TrainingOptions(**values, arguments=more), where)
+
+
+def _check(options: TrainingOptions, where: str) -> TrainingOptions:
+    limit, size = options.save_total_limit, options.mini_batch_size
+    wrong = {
+        "per_device_train_batch_size": options.per_device_train_batch_size < 1,
+        "learning_rate": not 0 < options.learning_rate < math.inf,
+        "max_steps": options.max_steps < 1 and options.max_steps != -1,
+        "num_train_epochs": not 0 < options.num_train_epochs < math.inf and options.max_steps <= 0,
+        "warmup_steps": not 0 <= options.warmup_steps < math.inf
+        or (options.warmup_steps > 1 and options.warmup_steps % 1 != 0),
+        "weight_decay": not 0 <= options.weight_decay < math.inf,
+        "max_grad_norm": not options.max_grad_norm >= 0,
+        "gradient_accumulation_steps": options.gradient_accumulation_steps < 1,
+        "fp16": options.fp16 and options.bf16,
+        "lr_scheduler_type": options.lr_scheduler_type not in set(SchedulerType),
+        "eval_steps": options.eval_steps < 0,
+        "mini_batch_size": size != AUTO if isinstance(size, str) else size < 0 or size % 2 == 1,
+        "memory_budget": options.memory_budget < 0,
+        "save_total_limit": limit is not None and limit < 1,
+        "batches": options.batches not in BATCHES,
+        "pivot": options.pivot is not None and not is_code(options.pivot),
+        "shuffle_buffer": options.shuffle_buffer < 1,
+        "seed": not 0 <= options.seed < 2**32,
+        "logging_steps": options.logging_steps < 0
+        or (options.eval_steps > 0 and options.logging_steps > 0 and options.eval_steps % options.logging_steps != 0),
+    }
+    for key, bad in wrong.items():
+        if bad:
+            value = getattr(options, key)
+            raise ValueError(f"{where}.{key} is out of range{_HINTS.get(key, '')}: got {value!r}.")
+    try:
+        check_balance(options.language_alpha, options.language_temperature)
+    except ValueError as error:
+        raise ValueError(f"{where}.language_alpha or language_temperature: {error}") from error
+    return options
+
 
 def training_arguments(
-    options: TrainingOptions, folder: Path, *, rows: int | None, processes: int = 1, best_metric: str | None = None
-) -> SentenceTransformerTrainingArguments:
-    """The host's arguments for one run of an encoder: :func:`host_arguments`."""
-    return host_arguments(
-        SentenceTransformerTrainingArguments, options, folder, rows=rows, processes=processes, best_metric=best_metric
-    )
-
-
-def host_arguments(
-    kind: type[Arguments],
     options: TrainingOptions,
     folder: Path,
     *,
     rows: int | None,
     processes: int = 1,
     best_metric: str | None = None,
+    kind: type[Arguments] = SentenceTransformerTrainingArguments,  # type: ignore[assignment]
 ) -> Arguments:
-    """The host's arguments for one run.
+    """ST's training arguments of one run.
 
     Args:
-        kind: The host's class of them.
-        options: Ours.
+        options: Of the recipe.
         folder: Where checkpoints go.
         rows: Pairs of an epoch; ``None``: a stream without an end.
         processes: Processes that share a step.
         best_metric: Metric of the evaluator to choose the best checkpoint by; ``None``: no evaluation, keep the last.
+        kind: ST's class of them.
 
     Raises:
-        ValueError: A stream, and no ``max_steps`` to end it.
+        ValueError: A stream, and no ``max_steps`` to end it; a value that ST refuses.
     """
     steps = total_steps(options, rows, processes)
-    logs = options.log_steps or LOGS_AN_EVALUATION  # a multiple of it: every checkpoint falls on a logged step
-    eval_steps = options.eval_steps or max(1, steps // EVALUATIONS_A_RUN // logs) * logs
-    eval_steps = min(eval_steps, steps)
-    log_steps = options.log_steps or _divisor(eval_steps, max(1, eval_steps // LOGS_AN_EVALUATION))
-    chosen: dict[str, Any] = (
-        {} if best_metric is None else {"metric_for_best_model": best_metric, "greater_is_better": True}
-    )
-    return kind(
-        output_dir=str(folder),
-        per_device_train_batch_size=options.batch_size,
-        gradient_accumulation_steps=options.gradient_accumulation,
-        num_train_epochs=options.epochs,
-        max_steps=options.max_steps,
-        learning_rate=options.learning_rate,
-        warmup_steps=options.warmup,
-        lr_scheduler_type=options.schedule,
-        weight_decay=options.weight_decay,
-        max_grad_norm=options.max_grad_norm,
-        bf16=options.precision == "bf16",
-        # A CPU has bfloat16 too, but the host wants to be told that one is meant.
-        use_cpu=options.precision == "bf16" and not torch.accelerator.is_available(),
-        fp16=options.precision == "fp16",
-        logging_steps=log_steps,
-        eval_strategy="no" if best_metric is None else "steps",
-        eval_steps=eval_steps,
-        save_strategy="steps",
-        save_steps=eval_steps,
-        save_total_limit=options.keep_checkpoints + 1,
-        load_best_model_at_end=best_metric is not None,
-        seed=options.seed,
-        data_seed=options.seed,
-        dataloader_drop_last=rows is None or rows >= options.batch_size * processes,
-        **_batching(options, stream=rows is None),
-        dataloader_pin_memory=torch.cuda.is_available(),
-        report_to="none",
-        disable_tqdm=True,
-        **chosen,
-    )
+    # Checkpoints fall on logged steps: a resumed run would log a shorter first line otherwise.
+    logs = options.logging_steps or LOGS_AN_EVALUATION
+    eval_steps = min(steps, options.eval_steps or max(1, steps // EVALUATIONS_A_RUN // logs) * logs)
+    about = max(1, eval_steps // LOGS_AN_EVALUATION)
+    logging_steps = options.logging_steps or next(n for n in range(about, 0, -1) if eval_steps % n == 0)
+    values = {key: value for key, value in options.as_dict().items() if key not in OURS}
+    values |= {
+        "output_dir": str(folder),
+        "logging_steps": logging_steps,
+        "eval_strategy": "no" if best_metric is None else "steps",
+        "eval_steps": eval_steps,
+        "save_strategy": "steps",
+        "save_steps": eval_steps,
+        "load_best_model_at_end": best_metric is not None,
+        # A CPU has bfloat16 too, but transformers takes it only where use_cpu says that one is meant.
+        "use_cpu": options.bf16 and not torch.accelerator.is_available(),
+        "data_seed": options.seed,
+        "dataloader_drop_last": rows is None or rows >= options.per_device_train_batch_size * processes,
+        "dataloader_pin_memory": torch.cuda.is_available(),
+        "report_to": "none",
+        "disable_tqdm": True,
+    }
+    if best_metric is not None:
+        values |= {"metric_for_best_model": best_metric, "greater_is_better": True}
+    if rows is None:
+        # Rows come in the order of their batches. Were batches dealt out by the first process, it would have to pad
+        # them all to one length; instead every process reads the stream and takes its part.
+        values["accelerator_config"] = {"dispatch_batches": False}
+    else:
+        sampler = LengthGroupedBatchSampler if options.group_by_length else ShuffledBatchSampler
+        values["batch_sampler"] = partial(sampler, **sampler_options(options))
+    try:
+        return kind(**(values | options.arguments))
+    except (TypeError, ValueError, ImportError) as error:
+        raise ValueError(f"training: sentence-transformers refuses these arguments: {error}") from error
 
 
 def sampler_options(options: TrainingOptions) -> dict[str, Any]:
-    """What our samplers and ``mix_streams`` are told alike."""
+    """What our samplers and ``mix_streams`` share."""
     return {
         "alpha": options.language_alpha,
         "temperature": options.language_temperature,
@@ -108,18 +274,5 @@ def total_steps(options: TrainingOptions, rows: int | None, processes: int = 1) 
         return options.max_steps
     if rows is None:
         raise ValueError("a stream has no end that is known: got no max_steps; set training.max_steps / --max-steps.")
-    batches = max(1, rows // (options.batch_size * processes))
-    return max(1, math.ceil(options.epochs * math.ceil(batches / options.gradient_accumulation)))
-
-
-def _batching(options: TrainingOptions, *, stream: bool) -> dict[str, Any]:
-    if stream:
-        # Rows come in the order of their batches. Were batches dealt out by the first process, it would have to pad
-        # them all to one length; instead every process reads the stream and takes its part.
-        return {"accelerator_config": {"dispatch_batches": False}}
-    kind = LengthGroupedBatchSampler if options.group_by_length else ShuffledBatchSampler
-    return {"batch_sampler": partial(kind, **sampler_options(options))}
-
-
-def _divisor(number: int, at_most: int) -> int:
-    return next(candidate for candidate in range(at_most, 0, -1) if number % candidate == 0)
+    batches = max(1, rows // (options.per_device_train_batch_size * processes))
+    return max(1, math.ceil(options.num_train_epochs * math.ceil(batches / options.gradient_accumulation_steps)))

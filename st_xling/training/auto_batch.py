@@ -1,9 +1,9 @@
 """``--mini-batch-size auto``: the largest mini-batch that fits the memory, found by trying steps before training.
 
-On a GPU, real steps are made: the recipe's batch, every row the longest text of its side, with room kept for the
-optimiser's state; the size doubles until memory runs out and is then narrowed down. On a CPU, where running out would
-end the process, two small steps are measured and a straight line through them is followed to the memory that is free.
-Weights, gradients, optimiser and random state are afterwards as before.
+On a GPU, real steps are made: the recipe's batch, every row the longest text of its column, with room kept for the
+optimiser's state; the size doubles until memory runs out, then a bisection narrows it down. On a CPU, where running out
+would end the process, two small steps are measured and extrapolated linearly to the memory that is free. Weights,
+gradients, optimiser and random state are afterwards as before.
 
 What it does not know: what other programs will take later, fragmentation beyond the headroom, and on a CPU memory that
 does not grow in proportion to the rows.
@@ -11,20 +11,35 @@ does not grow in proportion to the rows.
 
 from __future__ import annotations
 
+import itertools
+import json
+import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 from sentence_transformers.util.distributed import get_world_size
+from torch.profiler import ProfilerActivity, profile
 from tqdm.auto import tqdm
 
 from st_xling.losses import CachedLoss
 from st_xling.losses.base import CrossLingualLoss
-from st_xling.training.memory import MIB, free_memory, most_allocated
 
+MIB = 2**20
+GPU_SHARE = 0.9
+CPU_SHARE = 0.8
+"""Of the free memory; the rest is headroom."""
+
+_CGROUP_FILES = (
+    ("memory.max", "memory.current"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+)
 ALLOCATOR, OVERHEAD = 1.6, 64 * MIB
 """Bytes that a process on a CPU takes for a byte that torch asks for, and what it takes besides: about what the
 resident set grew by in steps of BERT-type encoders (1.2 to 1.6 bytes)."""
@@ -64,15 +79,15 @@ def choose_mini_batch(trainer: Any, row: Row, *, batch_size: int, budget_mib: in
     with _undone(trainer, device):
         budget = free_memory(device) if not budget_mib else budget_mib * MIB
         fits = measure(trainer, row, batch_size, budget)
-        found = largest_that_fits(fits, batch_size)
-    if found is None:
+        largest = largest_that_fits(fits, batch_size)
+    if largest is None:
         raise ValueError(
             f"a step with mini-batches of two rows needs more than the {budget // MIB:,} MiB that are to be had; "
             "shorten model.max_length, train with --lora, or take a smaller model."
         )
-    size = 0 if found >= batch_size else found
-    said = "the whole batch fits" if size == 0 else f"mini-batches of {size} rows fit"
-    tqdm.write(f"batches of {batch_size} rows: {said} into {budget // MIB:,} MiB", file=sys.stderr)
+    size = 0 if largest >= batch_size else largest
+    outcome = "the whole batch fits" if size == 0 else f"mini-batches of {size} rows fit"
+    tqdm.write(f"batches of {batch_size} rows: {outcome} into {budget // MIB:,} MiB", file=sys.stderr)
     return size
 
 
@@ -193,3 +208,38 @@ def _undone(trainer: Any, device: torch.device) -> Iterator[None]:
     finally:
         _clear_gradients(trainer)
         trainer.model.train(training)
+
+
+def most_allocated(work: Callable[[], None]) -> int:
+    """Most bytes of CPU memory that torch has allocated at once during ``work``, counted one by one.
+
+    (What the process has resident tells less: memory that was freed before is used again without a trace.)
+    """
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # some builds of torch announce each profile on stderr
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
+        work()
+    with tempfile.TemporaryDirectory(prefix="st-xling-") as folder:
+        path = Path(folder) / "trace.json"
+        record.export_chrome_trace(str(path))
+        events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+    steps = [(event["ts"], event["args"]["Bytes"]) for event in events if event.get("name") == "[memory]"]
+    return max(itertools.accumulate(size for _, size in sorted(steps)), default=0)
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that may be filled on a CUDA GPU or a CPU, headroom left out."""
+    if device.type == "cuda":
+        index = device.index or 0
+        unused = torch.cuda.memory_reserved(index) - torch.cuda.memory_allocated(index)
+        return int(GPU_SHARE * (torch.cuda.mem_get_info(index)[0] + unused))
+    return int(CPU_SHARE * min(psutil.virtual_memory().available, container_room()))
+
+
+def container_room(root: Path = Path("/sys/fs/cgroup")) -> float:
+    """Bytes that the control group of this container has left; without one, infinity."""
+    for limit, used in _CGROUP_FILES:
+        try:
+            return max(0, int((root / limit).read_text()) - int((root / used).read_text()))
+        except (OSError, ValueError):  # not there, or "max"
+            continue
+    return float("inf")

@@ -1,4 +1,6 @@
-"""Checkpoints that are recognised as they were written: ``files.json`` beside their files, written last.
+"""Checkpoints that are recognised as they were written, and the loss's own parameters in them.
+
+``files.json`` stands beside a checkpoint's files and is written last.
 
 It holds size and SHA-256 of every file, so that a checkpoint that was cut off, or that lost or changed a file since, is
 never resumed; and the seconds of training up to there. Nothing in a checkpoint is unpickled before it was compared.
@@ -16,12 +18,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from st_xling.utils.io import file_sha256, is_disk_full, read_json_object, write_json
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from st_xling.utils.io import atomic_path, file_sha256, is_disk_full, read_json_object, write_json
 
 logger = logging.getLogger(__name__)
 
 FILES = "files.json"
 BASE = "base"
+LOSS_STATE_NAME = "loss.safetensors"
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 
 
@@ -97,7 +104,7 @@ def newest_checkpoint(folder: Path, *, compare: bool = True) -> Path | None:
 def remove_earlier(checkpoint: Path, *, keep: int | None, best: str | Path | None = None) -> None:
     """Remove whole checkpoints of fewer steps beyond those to be kept, and all damaged ones of fewer steps.
 
-    The host's own removal goes by the folders' times, and by their names where these are close, damaged ones included.
+    transformers' own removal goes by the folders' times, and by their names where these are close, damaged ones too.
 
     Args:
         checkpoint: The newest, whole.
@@ -149,6 +156,63 @@ def enough_room(path: Path, checkpoints: Path) -> Iterator[None]:
         stands = "there is no checkpoint yet" if found is None else f"{found} stands"
         again = "run the same command again" if found is None else "go on with --resume"
         raise OSError(number, f"no space left on the device for {path}; {stands}. Make room and {again}") from error
+
+
+def own_state(loss: nn.Module, model: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers of ``loss`` that are not the model's, by their names within the loss.
+
+    Args:
+        loss: An objective that holds ``model``, plain or wrapped for distributed training.
+        model: The ``SentenceTransformer`` being trained.
+
+    Returns:
+        Name → tensor, sharing memory with the loss; empty for an objective without a head.
+    """
+    shared = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
+    named = [*loss.named_parameters(), *loss.named_buffers()]  # each tensor once, under its first name
+    return {name: tensor for name, tensor in named if id(tensor) not in shared}
+
+
+def save_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> Path | None:
+    """Write :func:`own_state` to ``folder/loss.safetensors``; nothing is written where nothing is owned."""
+    state = {name: tensor.detach().cpu().contiguous() for name, tensor in own_state(loss, model).items()}
+    if not state:
+        return None
+    path = Path(folder) / LOSS_STATE_NAME
+    with atomic_path(path) as temporary:
+        save_file(state, temporary)
+    return path
+
+
+def load_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> None:
+    """Restore what :func:`save_loss_state` wrote, in place.
+
+    Raises:
+        ValueError: The file is missing, or holds other tensors than this loss owns; the message names them.
+    """
+    state = own_state(loss, model)
+    path = Path(folder) / LOSS_STATE_NAME
+    if not state and not path.exists():
+        return
+    if not path.exists():
+        raise ValueError(
+            f"expected the loss's own parameters in {path}: it is missing, so the checkpoint was written without "
+            f"{', '.join(sorted(state)[:3])}, …; resume with the recipe that wrote it, or start anew."
+        )
+    saved = load_file(path)
+    unlike = sorted(
+        name
+        for name in state.keys() | saved.keys()
+        if name not in state or name not in saved or state[name].shape != saved[name].shape
+    )
+    if unlike:
+        raise ValueError(
+            f"{path} does not fit this loss: {', '.join(unlike[:5])} are missing, unknown or of another shape; "
+            "resume with the recipe that wrote it."
+        )
+    with torch.no_grad():
+        for name, tensor in state.items():
+            tensor.copy_(saved[name])
 
 
 def _fault(checkpoint: Path) -> str | None:

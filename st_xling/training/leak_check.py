@@ -1,4 +1,4 @@
-"""The leak check of a training run: against all that it will be judged by, before anything is trained."""
+"""The leak check of a training run: against all that it will be evaluated on, before anything is trained."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tqdm.auto import tqdm
 
-from st_xling.data.leak import drop_leaks, leaks
-from st_xling.data.leak_report import LeakReport, refuse_leaks
+from st_xling.data.leak import LeakReport, drop_leaks, leaks, refuse_leaks
+from st_xling.data.reranking.pools import pool_texts
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -26,13 +26,13 @@ def check_leaks(
     *,
     on_leak: OnLeak = "report",
 ) -> tuple[Mapping[str, Dataset], LeakReport | None]:
-    """Compare training data with what judges the run, and say on stderr what they share.
+    """Compare training data with what evaluates the run, and say on stderr what they share.
 
     Args:
         data: Name → training data set.
-        evaluator: Its aligned ``pairs`` are looked for; of a sequence of evaluators, those of each.
+        evaluator: Its texts are looked for, see :func:`evaluation_texts`.
         evaluation: Further texts to look for, by name.
-        on_leak: ``"report"`` only tells; ``"drop"`` leaves out training rows of which a side is in the evaluation data;
+        on_leak: ``"report"`` only reports; ``"drop"`` leaves out training rows that hold such a text in either column;
             ``"fail"`` stops the run.
 
     Returns:
@@ -44,12 +44,12 @@ def check_leaks(
     """
     if on_leak not in get_args(OnLeak):
         raise ValueError(f"on_leak must be one of {get_args(OnLeak)}: got {on_leak!r}.")
-    judged = {**judging_texts(evaluator), **(evaluation or {})}
-    if not judged:
+    texts = {**evaluation_texts(evaluator), **(evaluation or {})}
+    if not texts:
         if on_leak != "report":
             raise ValueError(f"on_leak={on_leak!r} needs evaluation data to check against: got none; name some.")
         return data, None
-    report = leaks(data, judged, progress=True)
+    report = leaks(data, texts, progress=True)
     if on_leak == "drop" and report.leaking:
         data, report = drop_leaks(data, report), report.as_dropped()
     tqdm.write(report.table(), file=sys.stderr)
@@ -58,12 +58,21 @@ def check_leaks(
     return data, report
 
 
-def judging_texts(evaluator: Any) -> dict[str, Texts]:
-    """What an evaluator judges by, where it keeps aligned ``pairs`` by language, e.g. ``dev deu``."""
+def evaluation_texts(evaluator: Any, *, prefix: str = "") -> dict[str, Texts]:
+    """What an evaluator, or each of a sequence of them, evaluates on, by name.
+
+    Of ``sets`` of questions these are the queries (collections of passages are searched by many sets), of ``pools``
+    the queries and the relevant passages, of aligned ``pairs`` both sides, e.g. ``dev deu``.
+    """
     texts: dict[str, Texts] = {}
     for part in getattr(evaluator, "evaluators", None) or [evaluator]:
-        pairs = getattr(part, "pairs", None)
-        if isinstance(pairs, Mapping):
-            prefix = getattr(part, "name", "") or "evaluation"
-            texts |= {f"{prefix} {language}": sides for language, sides in pairs.items()}
+        name, pairs = prefix + (getattr(part, "name", "") or "evaluation"), getattr(part, "pairs", None)
+        if sets := getattr(part, "sets", ()):
+            for group in sets:
+                for code, queries in group.queries.items():
+                    texts[f"{name} {group.language}, queries {code}"] = list(queries.values())
+        elif pools := getattr(part, "pools", ()):
+            texts |= {f"{name} {what}": found for what, found in pool_texts(pools).items()}
+        elif isinstance(pairs, Mapping):
+            texts |= {f"{name} {language}": sides for language, sides in pairs.items()}
     return texts

@@ -1,12 +1,13 @@
-"""Data sets of several languages as one: what the trainer reads, and what may be looked at before it does."""
+"""Data sets of several languages as one: what the trainer reads, and what can be said of its text beforehand."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,14 +16,15 @@ from tqdm.auto import tqdm
 from st_xling.data.balance import apportion, language_shares, pair_rows
 from st_xling.data.pairs import head, stream_rows
 from st_xling.data.stream_mixture import mix_streams, stream_shares
-from st_xling.data.text_columns import MONO, column_batches
-from st_xling.training.arguments import sampler_options
-from st_xling.training.recipe import TrainingOptions
+from st_xling.data.text_columns import MONO, column_batches, column_texts
+from st_xling.training.arguments import TrainingOptions, sampler_options
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
+    from sentence_transformers import SentenceTransformer
 
 COLUMNS = ["source", "target", "source_language", "target_language"]
+BATCH_TEXTS = 10_000
 HEAD_ROWS = 50_000
 """Rows of each stream that are read before training, at most …"""
 HEAD_ROWS_OF_ALL = 400_000
@@ -68,30 +70,30 @@ def prepare(data: Mapping[str, Dataset | IterableDataset], options: TrainingOpti
         whole: dict[str, Any] = dict(data)
         pairs = mix(whole)
         counts = {"-".join(pair): len(rows) for pair, rows in pair_rows(pairs).items()}
-        shares = _shares(counts, options)
+        balance = {"alpha": options.language_alpha, "temperature": options.language_temperature}
+        shares = dict(zip(counts, language_shares([*counts.values()], **balance)))
         manifest = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in whole.items()}
-        rows = _rows_in_batches(counts, shares, options, options.batch_size * processes)
+        rows = _rows_in_batches(counts, shares, options, options.per_device_train_batch_size * processes)
         return Mixture(pairs, whole, pairs, rows, shares, manifest)
     if options.max_steps <= 0:
         raise ValueError("a stream has no end that is known: got no max_steps; set training.max_steps / --max-steps.")
     streams = {name: as_stream(name, part) for name, part in data.items()}
     _check_columns(streams)
     parts = {name: head(part, min(HEAD_ROWS, HEAD_ROWS_OF_ALL // len(streams))) for name, part in streams.items()}
-    chosen = sampler_options(options)
     mixed = mix_streams(
         streams,
-        batch_rows=options.batch_size * processes,
+        batch_rows=options.per_device_train_batch_size * processes,
         seed=options.seed,
         group_by_length=options.group_by_length,
         buffer_rows=options.shuffle_buffer,
-        **chosen,
+        **sampler_options(options),
     )
     return Mixture(
         pairs=mixed,
         parts=parts,
         looked_at=mix(parts),
         rows=None,
-        shares=stream_shares(streams, alpha=chosen["alpha"], temperature=chosen["temperature"]),
+        shares=stream_shares(streams, alpha=options.language_alpha, temperature=options.language_temperature),
         manifest={name: {"rows": stream_rows(streams[name]), "sha8": fingerprint(parts[name])} for name in streams},
     )
 
@@ -159,7 +161,7 @@ def is_stream(dataset: Any) -> bool:
     return isinstance(dataset, IterableDataset)
 
 
-def tell_mixture(mixture: Mixture, options: TrainingOptions) -> None:
+def log_mixture(mixture: Mixture, options: TrainingOptions) -> None:
     """Say on stderr what share of the batches each language has, and that only the start of a stream was looked at."""
     lines = []
     if len(mixture.shares) > 1:
@@ -176,10 +178,10 @@ def tell_mixture(mixture: Mixture, options: TrainingOptions) -> None:
 
 def _check_columns(data: Mapping[str, Any]) -> None:
     for name, part in data.items():
-        found = part.column_names or []
-        missing = [column for column in COLUMNS if column not in found]
+        present = part.column_names or []
+        missing = [column for column in COLUMNS if column not in present]
         if missing:
-            raise ValueError(f"data set {name!r} lacks {', '.join(missing)}: it has {', '.join(found)}.")
+            raise ValueError(f"data set {name!r} lacks {', '.join(missing)}: it has {', '.join(present)}.")
 
 
 def as_stream(name: str, part: Any) -> IterableDataset:
@@ -195,19 +197,113 @@ def as_stream(name: str, part: Any) -> IterableDataset:
     return stream
 
 
-def _shares(counts: dict[str, int], options: TrainingOptions) -> dict[str, float]:
-    chosen = sampler_options(options)
-    return dict(
-        zip(
-            counts,
-            language_shares([*counts.values()], alpha=chosen["alpha"], temperature=chosen["temperature"]),
-        )
-    )
-
-
 def _rows_in_batches(counts: dict[str, int], shares: dict[str, float], options: TrainingOptions, size: int) -> int:
     """Rows of an epoch; batches of one pair leave out what does not fill the last batch of each pair."""
     rows = sum(counts.values())
     if options.batches == "mixed" or rows < size:
         return rows
     return sum(max(1, quota // size) * size for quota in apportion(rows, [*shares.values()]) if quota)
+
+
+@dataclass
+class TextReport:
+    """What a tokenizer makes of some texts.
+
+    Attributes:
+        texts: Texts looked at.
+        truncated: Of these, longer than the limit.
+        longest: Tokens of the longest text, special tokens included.
+        token_ids: Ids that occur within the limit.
+        longest_text: The first text of that length.
+    """
+
+    texts: int = 0
+    truncated: int = 0
+    longest: int = 0
+    token_ids: set[int] = field(default_factory=set)
+    longest_text: str = ""
+
+    def __add__(self, other: TextReport) -> TextReport:
+        both = TextReport(self.texts, self.truncated, self.longest, set(self.token_ids), self.longest_text)
+        both.include(other)
+        return both
+
+    def include(self, other: TextReport) -> None:
+        """Count the texts of ``other`` too."""
+        self.texts += other.texts
+        self.truncated += other.truncated
+        if other.longest > self.longest:
+            self.longest, self.longest_text = other.longest, other.longest_text
+        self.token_ids |= other.token_ids
+
+
+def report_texts(
+    tokenizer: Any,
+    texts: Iterable[str],
+    *,
+    max_length: int | None,
+    description: str = "reading",
+    progress: bool = False,
+    total: int | None = None,
+) -> TextReport:
+    """Tokenise every text once, ten thousand in memory at a time.
+
+    Args:
+        tokenizer: A transformers tokenizer.
+        texts: Sentences.
+        max_length: Tokens a text is cut to, special tokens included; ``None``: never cut.
+        description: Of the progress bar.
+        progress: Show a bar on stderr.
+        total: How many texts there are, for the bar.
+    """
+    report, iterator = TextReport(), iter(texts)
+    with tqdm(total=total, desc=description, disable=not progress, leave=False) as bar:
+        while batch := list(itertools.islice(iterator, BATCH_TEXTS)):
+            report.include(_batch(tokenizer, batch, max_length))
+            bar.update(len(batch))
+    return report
+
+
+def _batch(tokenizer: Any, texts: Sequence[str], max_length: int | None) -> TextReport:
+    rows = tokenizer(list(texts), truncation=False, padding=False, verbose=False, return_attention_mask=False)
+    report = TextReport(texts=len(texts))
+    for text, ids in zip(texts, rows["input_ids"]):
+        if len(ids) > report.longest:
+            report.longest, report.longest_text = len(ids), text
+        if max_length is not None and len(ids) > max_length:
+            report.truncated += 1
+            report.token_ids.update(ids[: max_length - 1])
+            report.token_ids.add(ids[-1])  # truncation keeps the closing special token
+        else:
+            report.token_ids.update(ids)
+    return report
+
+
+def report_sides(
+    encoder: SentenceTransformer, pairs: Dataset, names: tuple[str, str] = ("source", "target")
+) -> tuple[TextReport, TextReport]:
+    """What an encoder's tokenizer makes of both columns of ``pairs``; ``names`` stand before the progress bars."""
+    source, target = (
+        report_texts(
+            encoder.tokenizer,
+            column_texts(pairs, side),
+            max_length=encoder.max_seq_length,
+            description=name,
+            progress=True,
+            total=len(pairs),
+        )
+        for side, name in zip(("source", "target"), names)
+    )
+    return source, target
+
+
+def log_truncation(
+    cut: int, total: int, longest: int, *, max_length: int | None, what: str = "texts", effect: str = "and are cut"
+) -> None:
+    """Say on stderr how much text is longer than the model reads, if any is."""
+    if cut:
+        tqdm.write(
+            f"{cut:,} of {total:,} {what} ({100 * cut / total:.1f} %) are longer than {max_length} tokens {effect}; "
+            f"the longest has {longest}. Raise model.max_length to keep more.",
+            file=sys.stderr,
+        )

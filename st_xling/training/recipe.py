@@ -1,36 +1,152 @@
-"""Recipes: a YAML file with strict keys → losses, model options and training options."""
+"""Recipes: YAML files with strict keys → what a model is trained by. One reader for all kinds of models.
+
+A recipe is a dataclass whose fields are the file's sections. A section that is a dataclass itself is read by its
+types; others name their reader in the field's metadata. The recipes of retrievers, adapters and cross-encoders stand
+beside their training; a file's kind is recognised by a key that no other kind has.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import math
+import functools
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar, get_type_hints
 
-from transformers import SchedulerType
+import yaml
+from sentence_transformers import SentenceTransformerTrainingArguments
+from sentence_transformers.base.training_args import BaseTrainingArguments
 
-from st_xling.data.balance import check_balance
-from st_xling.models.lora import LoraOptions, check_lora
-from st_xling.training.objectives import OBJECTIVES
-from st_xling.training.recipe_files import names_in, read_recipe
-from st_xling.training.strict_keys import check_keys, merge, read_options, read_value, set_key
-from st_xling.training.weights import read_weight
-from st_xling.utils.languages import is_code
+from st_xling import losses
+from st_xling.losses.base import CrossLingualLoss
+from st_xling.training.arguments import TrainingOptions, read_training
+from st_xling.training.callbacks import read_weight
+from st_xling.training.options import check_keys, merge, nearest, option_types, read_options, read_value, set_key
 
-_HERE = "st_xling.training"
-BATCHES = ("mixed", "one_pair")
-AUTO = "auto"
-
-_HINTS = {
-    "log_steps": " (it must divide eval_steps)",
-    "max_steps": " (at least 1; or -1: as the epochs say)",
-    "warmup": " (a share of the steps, below 1, or a whole number of them)",
-    "mini_batch_size": " (it must be even, or 'auto')",
-    "schedule": f" (it is one of {', '.join(sorted(kind.value for kind in SchedulerType))})",
-    "batches": f" (it is {' or '.join(BATCHES)})",
-    "pivot": " (a language's code, such as en, or none)",
+_FOLDER = resources.files("st_xling.training") / "recipes"
+_KEYS_OF_KINDS = {"adapter": "adapter", "retrieval": "retriever", "strategy": "cross-encoder"}
+"""The key that recognises a recipe → its kind; without one it is an encoder's."""
+_PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
+    "mlm": ("TranslationLanguageModelingLoss", {"objective": "mlm"}),
+    "tlm": ("TranslationLanguageModelingLoss", {"objective": "tlm"}),
 }
+"""Names of losses with an option that the name fixes."""
+_NO_OBJECTIVES = ("CrossLingualLoss", "TokenLevelLoss", "CombinedLoss", "CachedLoss")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A loss class, and the options that its name in recipes stands for.
+
+    Attributes:
+        loss: The class.
+        preset: Options that the name fixes.
+    """
+
+    loss: type[CrossLingualLoss]
+    preset: dict[str, Any] = field(default_factory=dict)
+
+    def option_types(self) -> dict[str, tuple[type, ...]]:
+        """Options that a recipe may set, with their types."""
+        return {name: kinds for name, kinds in option_types(self.loss).items() if name not in self.preset}
+
+
+def _objectives() -> dict[str, Objective]:
+    presets = {name: Objective(getattr(losses, kind), options) for name, (kind, options) in _PRESETS.items()}
+    preset_classes = {kind for kind, _ in _PRESETS.values()}
+    classes = [
+        name for name in losses.__all__ if name.endswith("Loss") and name not in (*_NO_OBJECTIVES, *preset_classes)
+    ]
+    names = {re.sub(r"(?<!^)(?=[A-Z])", "_", name.removesuffix("Loss")).lower(): name for name in classes}
+    return {name: Objective(getattr(losses, kind)) for name, kind in names.items()} | presets
+
+
+OBJECTIVES = _objectives()
+"""Name in recipes → objective: every loss of ``st_xling.losses``, and the presets."""
+
+
+def read_losses(section: Any) -> dict[str, dict[str, Any]]:
+    """What a recipe says under ``losses``: name of the objective → its options, ``weight`` and ``columns`` among them.
+
+    A weight of 0 switches a term off, its cost included.
+    """
+    section = section or {}
+    if not isinstance(section, dict) or not section:
+        raise ValueError(f"a recipe needs at least one loss under 'losses': got {section!r}.")
+    check_keys(section, OBJECTIVES, "losses")
+    terms = {name: _loss_options(name, {} if options is None else options) for name, options in section.items()}
+    used = {name: options for name, options in terms.items() if options["weight"] != 0}
+    if not used:
+        raise ValueError(f"every loss of the recipe has weight 0: {', '.join(terms)}; give one of them a weight.")
+    return used
+
+
+def _loss_options(name: str, section: Any) -> dict[str, Any]:
+    where, objective = f"losses.{name}", OBJECTIVES[name]
+    known: dict[str, tuple[type, ...]] = {"weight": (), "columns": (), **objective.option_types()}
+    check_keys(section, known, where)
+    options = {key: read_value(value, known[key], f"{where}.{key}") for key, value in section.items()}
+    options["weight"] = read_weight(section.get("weight", 1.0), f"{where}.weight")
+    columns = options.get("columns")
+    if columns is not None and not (isinstance(columns, list) and all(type(column) is int for column in columns)):
+        raise ValueError(f"{where}.columns must be a list of positions such as [0, 1]: got {columns!r}.")
+    for key in objective.loss.auto_options:
+        if options.get(key) not in (None, "auto") and not isinstance(options[key], list):
+            raise ValueError(f"{where}.{key} must be 'auto' or a list: got {options[key]!r}.")
+    return options
+
+
+class BaseRecipe:
+    """What all recipes share: how they are read and written. Subclasses are frozen dataclasses, ``name`` first."""
+
+    kind: ClassVar[str]
+    arguments: ClassVar[type[BaseTrainingArguments] | None] = SentenceTransformerTrainingArguments
+    """ST's training arguments, any of which the section ``training`` may set; ``None``: only those named there."""
+    without: ClassVar[tuple[str, ...]] = ()
+    """Training options that mean nothing for this kind."""
+
+    @classmethod
+    def sections(cls) -> tuple[str, ...]:
+        """Keys of a file, ``name`` and ``summary`` first."""
+        return tuple(entry.name for entry in dataclasses.fields(cls))  # type: ignore[arg-type]
+
+    @classmethod
+    def from_dict(cls: type[R], raw: dict[str, Any], stem: str) -> R:
+        """A recipe from its keys, checked; ``stem`` names one that does not name itself."""
+        check_keys(raw, cls.sections(), "the recipe")
+        hints: dict[str, Any] = get_type_hints(cls)
+        values: dict[str, Any] = {"name": str(raw.get("name", stem)), "summary": str(raw.get("summary", ""))}
+        for entry in dataclasses.fields(cls)[2:]:  # type: ignore[arg-type]
+            section, kind = raw.get(entry.name), hints[entry.name]
+            if entry.name == "training":
+                values["training"] = read_training(section, arguments=cls.arguments, without=cls.without)
+            elif "read" in entry.metadata:
+                values[entry.name] = entry.metadata["read"](section)
+            elif dataclasses.is_dataclass(kind):
+                values[entry.name] = kind(**read_options(kind, section, entry.name))  # type: ignore[operator, arg-type]
+        recipe = cls(**values)
+        recipe.check()
+        return recipe
+
+    def check(self) -> None:
+        """Raise ``ValueError`` for sections that do not fit together."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as a file has them."""
+        content = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {key: _plain(value) for key, value in content.items()}
+
+
+R = TypeVar("R", bound=BaseRecipe)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "as_dict"):
+        return value.as_dict()
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
 
 
 @dataclass(frozen=True)
@@ -42,204 +158,142 @@ class ModelOptions:
 
 
 @dataclass(frozen=True)
-class TrainingOptions:
-    """How long and how fast to learn.
-
-    Attributes:
-        epochs: Passes over the data; ``max_steps`` overrides it.
-        max_steps: Optimiser steps; -1: as the epochs say.
-        batch_size: Pairs a step and process.
-        learning_rate: Peak, for AdamW.
-        warmup: Share of the steps (below 1) or number of steps over which the rate rises.
-        schedule: Name of a transformers scheduler.
-        group_by_length: Batch sentences of like length.
-        eval_steps: Steps between evaluations and checkpoints; 0: ten of them over the run.
-        log_steps: Steps between logged losses; 0 chooses. Must divide ``eval_steps``.
-        keep_checkpoints: Checkpoints kept besides the best.
-        mini_batch_size: Rows encoded at a time (even): large batches in small memory, see ``CachedLoss``; 0: all;
-            ``auto``: as many as fit. (``batch_size: auto`` is another word for it: the batch stays the recipe's.)
-        memory_budget: Memory in MiB that ``auto`` may fill; 0: nearly all that is free.
-        lora: Train adapters beside frozen weights; ``None``: train all weights.
-        language_alpha: Balance languages by this exponent, see ``language_shares``: 1 as the data is, 0 all alike.
-        language_temperature: The same, as 1 / ``language_alpha``; give one of the two at most.
-        batches: ``mixed``, or ``one_pair``: each batch holds a single pair of languages.
-        keep_duplicates_apart: No two rows of a batch share a text, which in-batch losses would tell apart.
-        shuffle_buffer: Rows of a stream that are shuffled together.
-        pivot: Language that is put on the target side of every pair that has it (DAP, section 5.1); ``None``: pairs
-            stay as they come.
-    """
-
-    epochs: float = 1.0
-    max_steps: int = -1
-    batch_size: int = 128
-    learning_rate: float = 5e-5
-    warmup: float = 0.05
-    schedule: str = "linear"
-    weight_decay: float = 0.01
-    max_grad_norm: float = 1.0
-    gradient_accumulation: int = 1
-    precision: str = "fp32"
-    group_by_length: bool = True
-    eval_steps: int = 0
-    log_steps: int = 0
-    keep_checkpoints: int = 1
-    mini_batch_size: int | str = 0
-    memory_budget: int = 0
-    lora: LoraOptions | None = None
-    language_alpha: float | None = None
-    language_temperature: float | None = None
-    batches: str = "mixed"
-    keep_duplicates_apart: bool = True
-    shuffle_buffer: int = 50_000
-    pivot: str | None = "en"
-    seed: int = 0
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """A named way to train: objectives with their weights and options, model and training options.
+class Recipe(BaseRecipe):
+    """A named way to train an encoder: objectives with their weights and options, model and training options.
 
     Attributes:
         losses: Name of the objective → its options, ``weight`` and ``columns`` among them.
     """
 
+    kind: ClassVar[str] = "encoder"
+
     name: str
     summary: str
-    losses: dict[str, dict[str, Any]]
+    losses: dict[str, dict[str, Any]] = field(metadata={"read": read_losses})
     model: ModelOptions = field(default_factory=ModelOptions)
     training: TrainingOptions = field(default_factory=TrainingOptions)
 
-    def as_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
-
-
-def recipe_names() -> list[str]:
-    """Names of the recipes that come with the package."""
-    return names_in(_HERE)
-
 
 def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None) -> Recipe:
-    """Read a recipe by name, or from a YAML file.
+    """Read the recipe of an encoder by name, or from a YAML file.
 
     Args:
         name_or_path: One of :func:`recipe_names`, or a path that ends in ``.yaml``.
         tiny: Apply the recipe's ``tiny`` section, meant for encoders that start from random weights.
-        overrides: Dotted key → value, applied last: ``{"training.epochs": 2}``.
+        overrides: Dotted key → value, applied last: ``{"training.num_train_epochs": 2}``.
 
     Raises:
         ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
     """
-    return recipe_of(read_recipe(name_or_path, _HERE), Path(name_or_path).stem, tiny=tiny, overrides=overrides)
+    return load_kind(Recipe, name_or_path, tiny=tiny, overrides=overrides)
 
 
-def recipe_of(
-    raw: dict[str, Any],
-    stem: str,
-    *,
-    tiny: bool = False,
-    overrides: dict[str, Any] | None = None,
-    other_sections: tuple[str, ...] = (),
-) -> Recipe:
-    """A recipe from the keys of its file, checked; ``stem`` names one that does not name itself.
+def load_kind(kind: type[R], name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None) -> R:
+    """Read a recipe of one kind, see :func:`load_recipe`."""
+    raw = read_sections(kind, name_or_path, tiny=tiny, overrides=overrides)
+    return kind.from_dict(raw, Path(name_or_path).stem)
 
-    ``other_sections`` are read elsewhere, and named to those who misspell them.
-    """
-    known = ("name", "summary", "losses", "model", "training", *other_sections)
-    check_keys(raw, [*known, "tiny"], "the recipe")
+
+def read_sections(
+    kind: type[BaseRecipe], name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The keys of a recipe, with its ``tiny`` section and the overrides applied; values are unchecked."""
+    raw, sections = read_recipe(name_or_path, recipe_names(kind.kind)), kind.sections()
+    check_keys(raw, [*sections, "tiny"], "the recipe")
     changes = raw.pop("tiny", None) or {}
-    check_keys(changes, ["losses", "model", "training"], "tiny")
+    check_keys(changes, sections[2:], "tiny")
     if tiny:
         raw = merge(raw, changes)
     for key, value in (overrides or {}).items():
-        automatic = key == "training.batch_size" and value == AUTO  # the batch stays as large as the recipe says
-        set_key(raw, "training.mini_batch_size" if automatic else key, value)
-    check_keys(raw, known, "the recipe")
-    losses = raw.get("losses") or {}
-    if not isinstance(losses, dict) or not losses:
-        raise ValueError(f"a recipe needs at least one loss under 'losses': got {losses!r}.")
-    check_keys(losses, OBJECTIVES, "losses")
-    return Recipe(
-        name=str(raw.get("name", stem)),
-        summary=str(raw.get("summary", "")),
-        losses=_used({loss: _loss_options(loss, options) for loss, options in losses.items()}),
-        model=ModelOptions(**read_options(ModelOptions, raw.get("model"), "model")),
-        training=check_training(training_options(raw.get("training"))),
-    )
+        set_key(raw, key, value)
+    check_keys(raw, sections, "the recipe")
+    return raw
 
 
-def _used(losses: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The losses of a weight other than 0: a weight of 0 switches a term off, its cost included."""
-    used = {name: options for name, options in losses.items() if options["weight"] != 0}
-    if not used:
-        raise ValueError(f"every loss of the recipe has weight 0: {', '.join(losses)}; give one of them a weight.")
-    return used
+def recipe_names(kind: str | None = "encoder") -> list[str]:
+    """Names of the recipes that come with the package.
+
+    Args:
+        kind: ``"encoder"``, ``"retriever"``, ``"adapter"`` or ``"cross-encoder"``; ``None``: all of them.
+    """
+    return [name for name, found in _shipped().items() if kind in (None, found)]
 
 
-def _loss_options(name: str, given: Any) -> dict[str, Any]:
-    where = f"losses.{name}"
-    given = {} if given is None else given
-    known: dict[str, tuple[type, ...]] = {"weight": (), "columns": (), **OBJECTIVES[name].option_types()}
-    check_keys(given, known, where)
-    options = {key: read_value(value, known[key], f"{where}.{key}") for key, value in given.items()}
-    options["weight"] = read_weight(given.get("weight", 1.0), f"{where}.weight")
-    columns = options.get("columns")
-    if columns is not None and not (isinstance(columns, list) and all(type(column) is int for column in columns)):
-        raise ValueError(f"{where}.columns must be a list of positions such as [0, 1]: got {columns!r}.")
-    for key in ("languages", "target_vocabulary"):
-        if options.get(key) not in (None, "auto") and not isinstance(options[key], list):
-            raise ValueError(f"{where}.{key} must be 'auto' or a list: got {options[key]!r}.")
-    return options
+def recipe_kind(name_or_path: str) -> str:
+    """The kind of a recipe, by its name or by the keys of its file.
+
+    Raises:
+        ValueError: No such recipe; the nearest name is given.
+    """
+    if Path(name_or_path).suffix in (".yaml", ".yml") and Path(name_or_path).is_file():
+        return _kind_of(read_recipe(name_or_path))
+    if name_or_path not in _shipped() and Path(name_or_path).suffix not in (".yaml", ".yml"):
+        raise ValueError(f"no recipe is called {name_or_path!r}{nearest(name_or_path, _shipped())}")
+    return _shipped().get(name_or_path, "encoder")
 
 
-def training_options(given: Any) -> TrainingOptions:
-    """What a recipe says under ``training``, names and types checked."""
-    if isinstance(given, dict):
-        given = dict(given)
-        if given.get("pivot") == "none":
-            given["pivot"] = None
-        if given.get("batch_size") == AUTO:
-            given["mini_batch_size"] = given.get("mini_batch_size") or AUTO  # one that is asked for stands
-            del given["batch_size"]
-        if given.get("lora") is not None:
-            where = "training.lora"
-            given["lora"] = check_lora(LoraOptions(**read_options(LoraOptions, given["lora"], where)))
-    return TrainingOptions(**read_options(TrainingOptions, given, "training"))
+def _kind_of(raw: dict[str, Any]) -> str:
+    return next((kind for key, kind in _KEYS_OF_KINDS.items() if key in raw), "encoder")
 
 
-def check_training(options: TrainingOptions) -> TrainingOptions:
-    """The options as they came, or ``ValueError`` with the one that is out of range."""
-    wrong = {
-        "batch_size": options.batch_size < 1,
-        "learning_rate": not 0 < options.learning_rate < math.inf,
-        "max_steps": options.max_steps < 1 and options.max_steps != -1,
-        "epochs": not 0 < options.epochs < math.inf and options.max_steps <= 0,
-        "warmup": not 0 <= options.warmup < math.inf or (options.warmup > 1 and options.warmup % 1 != 0),
-        "weight_decay": not 0 <= options.weight_decay < math.inf,
-        "max_grad_norm": not options.max_grad_norm >= 0,
-        "gradient_accumulation": options.gradient_accumulation < 1,
-        "precision": options.precision not in ("fp32", "bf16", "fp16"),
-        "schedule": options.schedule not in set(SchedulerType),
-        "eval_steps": options.eval_steps < 0,
-        "mini_batch_size": not _is_mini_batch(options.mini_batch_size),
-        "memory_budget": options.memory_budget < 0,
-        "keep_checkpoints": options.keep_checkpoints < 0,
-        "batches": options.batches not in BATCHES,
-        "pivot": options.pivot is not None and not is_code(options.pivot),
-        "shuffle_buffer": options.shuffle_buffer < 1,
-        "seed": not 0 <= options.seed < 2**32,
-        "log_steps": options.log_steps < 0
-        or (options.eval_steps > 0 and options.log_steps > 0 and options.eval_steps % options.log_steps != 0),
-    }
-    for key, bad in wrong.items():
-        if bad:
-            hint = _HINTS.get(key, "")
-            raise ValueError(f"training.{key} is out of range{hint}: got {getattr(options, key)!r}.")
+@functools.cache
+def _shipped() -> dict[str, str]:
+    """Name → kind of the recipes in the package, in alphabetical order."""
+    names = sorted(entry.name.removesuffix(".yaml") for entry in _FOLDER.iterdir() if entry.name.endswith(".yaml"))
+    return {name: _kind_of(read_recipe(name, names)) for name in names}
+
+
+def read_recipe(name_or_path: str, names: Iterable[str] | None = None) -> dict[str, Any]:
+    """The keys of a recipe, unchecked.
+
+    Args:
+        name_or_path: One of ``names``, or a path that ends in ``.yaml``.
+        names: Of recipes in the package; ``None``: all.
+
+    Raises:
+        ValueError: No such recipe (the nearest name is given), or no YAML mapping.
+    """
+    path, names = Path(name_or_path), list(_shipped() if names is None else names)
+    if path.suffix in (".yaml", ".yml"):
+        if not path.is_file():
+            raise ValueError(f"no recipe file at {path}; the named recipes are {', '.join(names)}")
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"a recipe is text in UTF-8: {path} is not, at byte {error.start}; convert it.") from error
+    elif name_or_path in names:
+        text = (_FOLDER / f"{name_or_path}.yaml").read_text(encoding="utf-8")
+    else:
+        raise ValueError(f"no recipe is called {name_or_path!r}{nearest(name_or_path, names)}")
+    raw = read_yaml(text, name_or_path)
+    if not isinstance(raw, dict):
+        raise ValueError(f"a recipe is a mapping of keys: {name_or_path} holds {type(raw).__name__}.")
+    return raw
+
+
+def read_yaml(text: str, where: str) -> Any:
+    """The value in a YAML text.
+
+    Raises:
+        ValueError: No YAML, a key that comes twice in a mapping, or brackets nested too deep; begins with ``where``.
+    """
     try:
-        check_balance(options.language_alpha, options.language_temperature)
-    except ValueError as error:
-        raise ValueError(f"training.language_alpha or language_temperature: {error}") from error
-    return options
+        return yaml.load(text, Loader=_EachKeyOnce)
+    except (yaml.YAMLError, ValueError) as error:
+        raise ValueError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from error
+    except RecursionError:
+        raise ValueError(f"{where} is not valid YAML: it is nested too deep.") from None
 
 
-def _is_mini_batch(size: int | str) -> bool:
-    return size == AUTO if isinstance(size, str) else size >= 0 and size % 2 == 0
+class _EachKeyOnce(yaml.SafeLoader):
+    """PyYAML takes the last of equal keys, as if the others were not there."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                line = key.start_mark.line + 1
+                if key.value in lines:
+                    raise ValueError(f"the key {key.value!r} stands in line {lines[key.value]} and in line {line}")
+                lines[key.value] = line
+        return super().construct_mapping(node, deep)

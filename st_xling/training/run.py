@@ -1,38 +1,31 @@
-"""One training run, from data sets to a saved model: what ``st-xling train`` and the demo call."""
+"""One training run, from data to a saved model; kinds of models differ in the four hooks of :class:`Run`."""
 
 from __future__ import annotations
 
-import dataclasses
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.evaluation import BaseEvaluator
-from tqdm import tqdm
+from sentence_transformers.base.model import BaseModel
+from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from st_xling._version import __version__
-from st_xling.data.orient import orient
-from st_xling.models.lora import end_lora, require_peft, without_adapters
-from st_xling.training import processes
-from st_xling.training.checkpoint import seal
-from st_xling.training.leak_check import OnLeak, check_leaks
-from st_xling.training.mixture import Mixture, add_mono, fingerprint, prepare
-from st_xling.training.prepare import Job, check_tiny, model_name, prepare_trainer, same_start
-from st_xling.training.progress import StderrProgress
-from st_xling.training.recipe import AUTO, Recipe
-from st_xling.training.run_folder import EndReplaced, RunFolder, save_model
+from st_xling.models import load_encoder, tiny_encoder
+from st_xling.training.callbacks import StderrProgress
+from st_xling.training.leak_check import OnLeak
+from st_xling.training.mixture import TextReport
+from st_xling.training.options import read_options
+from st_xling.training.run_folder import EndReplaced, RunFolder
 from st_xling.training.saving import save_run
-from st_xling.training.texts import TextReport
-from st_xling.training.trainer import CrossLingualTrainer
+from st_xling.utils import distributed
 
 if TYPE_CHECKING:
-    from datasets import Dataset, IterableDataset
+    from st_xling.data.leak import LeakReport, Texts
 
-    from st_xling.data.leak import Texts
-    from st_xling.data.leak_report import LeakReport
+# XLM-R has 250,002 pieces, 24 layers, 1,024 dimensions and 512 positions.
+_LARGEST_TINY = {"vocabulary": 1_000_000, "layers": 200, "hidden_size": 16_384, "heads": 16_384, "max_length": 65_536}
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -43,16 +36,26 @@ class TrainingInterrupted(KeyboardInterrupt):
         self.folder, self.checkpoint = folder, checkpoint
 
 
+class Outcome(Protocol):
+    """What a run returns: the model, the trainer's log, and what ``results.json`` says of the training."""
+
+    @property
+    def model(self) -> Any: ...
+    @property
+    def history(self) -> list[dict[str, Any]]: ...
+    def figures(self) -> dict[str, Any]: ...
+
+
 @dataclass(frozen=True)
 class TrainingResult:
-    """What a run leaves behind.
+    """What a run of an encoder or retriever leaves behind.
 
     Attributes:
         model: The trained model: the best by the development score, or the last one.
         folder: Where it was saved.
         seconds: Wall time of training, with that of the parts before the run was resumed.
         steps: Optimiser steps of the whole run.
-        history: The host's log: losses, components, development scores.
+        history: The trainer's log: losses, components, development scores.
         texts: Source and target side: texts, truncated texts, longest.
         best: Best development score, if there was a development set.
     """
@@ -70,174 +73,146 @@ class TrainingResult:
         return {"seconds": round(self.seconds, 1), "steps": self.steps, "best_dev": self.best}
 
 
-def train(
-    recipe: Recipe,
-    data: Mapping[str, Dataset | IterableDataset],
-    out: str | Path,
-    *,
-    model: str | SentenceTransformer = "tiny",
-    tiny: Mapping[str, Any] | None = None,
-    mono: Mapping[str, Dataset] | None = None,
-    evaluator: BaseEvaluator | None = None,
-    evaluation: Mapping[str, Texts] | None = None,
-    on_leak: OnLeak = "report",
-    resume: bool = False,
-    overwrite: bool = False,
-    command: str | None = None,
-    begin: Callable[[SentenceTransformer, Path], None] | None = None,
-) -> TrainingResult:
-    """Train a cross-lingual encoder and save it; called in each of several processes, they train one together.
+R = TypeVar("R", bound=Outcome)
+
+
+class Run(Generic[R]):
+    """A run, called once. The options are those of :func:`~st_xling.training.train`.
 
     Args:
-        recipe: Objectives and options, from :func:`load_recipe`.
-        data: Name → data set with ``source``, ``target``, ``source_language``, ``target_language``; all are mixed.
-            If one is an ``IterableDataset``, all are streamed, and the recipe must say ``max_steps``: vocabulary,
-            truncation report and leak check then see the first rows alone.
-        out: Folder of the run (see :class:`RunFolder`).
-        model: Hub id, folder, a loaded model, or ``"tiny"``: a small encoder built from the data.
+        recipe: Of this kind of model.
+        out: Folder of the run, see :class:`RunFolder`.
+        model: Hub id, folder, a loaded model, or ``"tiny"``.
         tiny: Options of :func:`tiny_encoder`, for ``model="tiny"``.
-        mono: Name → text of one language, line by line, which the recipe's masked language modelling then reads instead
-            of the sentences of ``data``; see :func:`add_mono`. It is not looked through for leaks.
-        evaluator: Judges the model during training, by its ``primary_metric``; the best checkpoint is kept.
-        evaluation: Texts that will judge the model later; like the evaluator's, they are looked for in the data.
-        on_leak: What to do about training rows with such text: ``"report"``, ``"drop"`` or ``"fail"``.
+        evaluator: Evaluates the model during training; the best checkpoint is kept.
+        evaluation: Texts that the model will be evaluated on later, to be looked for in the data.
+        on_leak: What to do about training rows with such text.
         resume: Go on from the last complete checkpoint in ``out``.
         overwrite: Replace an earlier run in ``out``.
-        command: The command line, kept with the run.
-        begin: Called with the model before its first step, and the folder ``training`` of the run; not if it is
-            resumed from a checkpoint, and by the main process alone.
+        command: The command line, recorded with the run.
+        sources: Where the text came from, recorded with the run: ``option``, ``spec`` and ``names`` of each.
 
     Raises:
-        ValueError: Empty data, an occupied folder, a model or option that does not fit; shared text, if it is to fail.
+        ValueError: From calling it: data, model or options that do not fit; an occupied folder; shared text, if it is
+            to fail; several processes, where the kind trains in one.
         TrainingInterrupted: Ctrl-C.
     """
-    tiny = check_tiny(tiny, model)
-    if recipe.training.lora is not None:
-        require_peft()
-    if mono:
-        recipe = _reading_mono(recipe)
-    processes.meet()
-    with RunFolder(out, resume=resume, overwrite=overwrite, start=model) as folder:
-        mixture, leak = processes.together(lambda: _mixture(recipe, data, evaluator, evaluation, on_leak))
-        if mono:
-            mixture = processes.together(lambda: add_mono(mixture, mono, seed=recipe.training.seed))
-        job = Job(recipe, mixture, folder, model, tiny, evaluator, StderrProgress(recipe.name))
-        manifest = _manifest(job, command)
-        if mono:
-            manifest["mono"] = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in mono.items()}
-        checkpoint = processes.on_main(lambda: folder.claim(manifest))
-        trainer, texts = _prepare(job, manifest, checkpoint, resume=resume)
-        if begin is not None and checkpoint is None:
-            processes.on_main(lambda: begin(trainer.model, folder.training))
-        result = run_trainer(trainer, folder, job.progress, checkpoint, texts)
-        if recipe.training.lora is not None:
-            end_lora(result.model, recipe.training.lora, start=model_name(model), base=folder.base)
-        processes.on_main(
-            lambda: save_run(result.model, folder, history=result.history, figures=result.figures(), leak=leak)
-        )
-    return result
+
+    single_process = ""
+    """What is trained, for the message of a kind that trains in one process; empty: in several too."""
+    folder_class: type[RunFolder] = RunFolder
+
+    def __init__(
+        self,
+        recipe: Any,
+        out: str | Path,
+        *,
+        model: Any = "tiny",
+        tiny: Mapping[str, Any] | None = None,
+        evaluator: Any = None,
+        evaluation: Mapping[str, Texts] | None = None,
+        on_leak: OnLeak = "report",
+        resume: bool = False,
+        overwrite: bool = False,
+        command: str | None = None,
+        sources: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        self.recipe, self.model, self.tiny = recipe, model, check_tiny(tiny, model)
+        self.evaluator, self.evaluation, self.on_leak = evaluator, evaluation, on_leak
+        self.command, self.sources, self.resumes = command, [dict(source) for source in sources], resume
+        self.folder = self.folder_class(out, resume=resume, overwrite=overwrite, start=model)
+        self.manifest: dict[str, Any] = {}
+        self.leak: LeakReport | None = None
+
+    def __call__(self) -> R:
+        distributed.init_distributed()
+        if self.single_process:
+            distributed.require_one_process(self.single_process)
+        self.check()
+        with self.folder as folder:
+            distributed.run_on_all(self.prepare_data)
+            self.manifest = {
+                "version": __version__,
+                "command": self.command,
+                "recipe": self.recipe.as_dict(),
+                "model": model_name(self.model),
+                "tiny": self.tiny,
+                "dev": dev_data(self.evaluator),
+                "processes": distributed.process_count(),
+                "sources": self.sources,
+                **self.describe_data(),
+            }
+            checkpoint = distributed.run_on_main(lambda: folder.claim(self.manifest))
+            self.build(checkpoint)
+            # From here on the folder is this run's: whatever could be wrong has been looked at.
+            distributed.run_on_main(lambda: folder.begin(self.manifest))
+            try:
+                result = self.fit(checkpoint)
+            except KeyboardInterrupt as stop:
+                last = folder.last_checkpoint(compare=False) if distributed.is_main() else None
+                raise TrainingInterrupted(folder.path, last) from stop
+            distributed.run_on_main(
+                lambda: save_run(result.model, folder, history=result.history, figures=result.figures(), leak=self.leak)
+            )
+        return result
+
+    def check(self) -> None:
+        """Raise ``ValueError`` for what can be seen before the folder is opened."""
+
+    def prepare_data(self) -> None:
+        """Put the data together, and look through it for text that evaluates the model: sets ``leak``."""
+        raise NotImplementedError
+
+    def describe_data(self) -> dict[str, Any]:
+        """What identifies the data in ``run.json``; a run that is resumed must agree with it."""
+        raise NotImplementedError
+
+    def build(self, checkpoint: Path | None) -> None:
+        """Make model and trainer ready, from ``checkpoint`` if there is one."""
+        raise NotImplementedError
+
+    def fit(self, checkpoint: Path | None) -> R:
+        """Train."""
+        raise NotImplementedError
+
+    def load_start(
+        self, texts: Callable[[], Iterable[str]], model: Any = None, *, pooling: bool = True
+    ) -> SentenceTransformer:
+        """The encoder to start from: as it is, loaded, or a tiny one with the vocabulary of ``texts``.
+
+        Args:
+            texts: Of the training data.
+            model: In place of the run's.
+            pooling: Whether it pools as the recipe says; otherwise as it comes.
+        """
+        model, options = self.model if model is None else model, self.recipe.model
+        if not isinstance(model, str):
+            return model
+        shape = {"pooling": options.pooling if pooling else None, "max_length": options.max_length}
+        if model != "tiny":
+            return load_encoder(model, **shape)
+        shape = {name: value for name, value in shape.items() if value is not None}
+        encoder = tiny_encoder(texts(), **{"seed": self.recipe.training.seed, **shape, **self.tiny})
+        encoder.model_card_data.base_model = None
+        return encoder
+
+    def load_checkpoint(self, folder: Path) -> SentenceTransformer:
+        """The encoder of a checkpoint, with pooling and length as they were chosen at the start."""
+        encoder = load_encoder(str(folder))
+        encoder.model_card_data.base_model = self.base_model
+        return encoder
+
+    @property
+    def base_model(self) -> str | None:
+        """What the card calls the model that was started from."""
+        return None if self.model == "tiny" else model_name(self.model)
 
 
-def _reading_mono(recipe: Recipe) -> Recipe:
-    """The recipe whose MLM term reads the columns that :func:`add_mono` adds, and no other term does."""
-    if "mlm" not in recipe.losses:
-        raise ValueError(
-            f"monolingual text is for masked language modelling: {recipe.name} has {', '.join(recipe.losses)}; take a "
-            "recipe with the loss mlm, such as amber."
-        )
-    losses = {name: {"columns": [0, 1], **options} for name, options in recipe.losses.items()}
-    losses["mlm"] |= {"columns": [2, 3], "contiguous": True}
-    return dataclasses.replace(recipe, losses=losses)
-
-
-def _mixture(
-    recipe: Recipe,
-    data: Mapping[str, Dataset | IterableDataset],
-    evaluator: BaseEvaluator | None,
-    evaluation: Mapping[str, Texts] | None,
-    on_leak: OnLeak,
-) -> tuple[Mixture, LeakReport | None]:
-    """What is trained on, its sides in order, looked through for text that judges the model."""
-    oriented = orient(data, pivot=recipe.training.pivot)
-    if {"representation_translation", "translation_ranking"} & recipe.losses.keys():  # the others have no direction
-        for line in oriented.messages():
-            tqdm.write(line, file=sys.stderr)
-    data = oriented.data
-    mixture = prepare(data, recipe.training, processes=processes.count())
-    if mixture.streamed and on_leak != "report":
-        raise ValueError(f"a stream is not read before it is trained on: got on_leak={on_leak!r}; take st-xling leak.")
-    seen = " (first rows)" if mixture.streamed else ""  # so that figures and signature say so
-    looked_at = {name + seen: part for name, part in mixture.parts.items()}
-    unleaked, leak = check_leaks(looked_at, evaluator, evaluation, on_leak=on_leak)
-    if leak is not None and leak.dropped:
-        mixture = prepare(unleaked, recipe.training, processes=processes.count())
-    return mixture, leak
-
-
-def dev_data(evaluator: BaseEvaluator | None) -> str | None:
-    """What judges the run, without our version, which may change before a run is resumed."""
-    signature = getattr(evaluator, "signature", None)
-    return None if signature is None else "|".join(p for p in signature.split("|") if not p.startswith("st-xling:"))
-
-
-def _manifest(job: Job, command: str | None) -> dict[str, Any]:
-    """What identifies the run; one that is resumed must agree with it."""
-    return {
-        "version": __version__,
-        "command": command,
-        "recipe": job.recipe.as_dict(),
-        "model": model_name(job.model),
-        "tiny": job.tiny,
-        "data": job.mixture.manifest,
-        "dev": dev_data(job.evaluator),
-        "processes": processes.count(),
-    }
-
-
-def _prepare(
-    job: Job, manifest: dict[str, Any], checkpoint: Path | None, *, resume: bool
-) -> tuple[CrossLingualTrainer, tuple[TextReport, TextReport]]:
-    """All that is needed to go on; the folder is the run's own from then on.
-
-    A mini-batch that was found to fit is noted in ``manifest``, for those who resume.
-    """
-    folder, recipe = job.folder, job.recipe
-    found = folder.read_manifest().get("mini_batch_size") if resume and folder.manifest_path.is_file() else None
-    start = job.model if checkpoint is not None else same_start(job)
-    trainer, texts = processes.together(lambda: prepare_trainer(job, start, checkpoint, mini_batch=found))
-    if job.model == "tiny":
-        trainer.model.model_card_data.base_model = None
-    if recipe.training.mini_batch_size == AUTO:
-        manifest["mini_batch_size"] = getattr(trainer.loss, "mini_batch_size", 0)
-    processes.on_main(lambda: folder.begin(manifest))
-    if recipe.training.lora is not None and checkpoint is None:
-        processes.on_main(lambda: _save_base(without_adapters(trainer.model), folder.base))
-    return trainer, texts
-
-
-def _save_base(model: SentenceTransformer, base: Path) -> None:
-    """The model below adapters, whole or not at all."""
-    save_model(model, base)
-    seal(base)
-
-
-def run_trainer(
-    trainer: CrossLingualTrainer,
-    folder: RunFolder,
-    progress: StderrProgress,
-    checkpoint: Path | None,
-    texts: tuple[TextReport, TextReport],
+def fit_trainer(
+    trainer: Any, folder: RunFolder, checkpoint: Path | None, texts: tuple[TextReport, TextReport], *, name: str
 ) -> TrainingResult:
-    """Train, from ``checkpoint`` if there is one."""
-    trainer.add_callback(EndReplaced(folder))
-    try:
-        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    except KeyboardInterrupt as stop:
-        # Beside others, only the main process tidies up after itself.
-        whole = folder.last_checkpoint(compare=False) if processes.is_main() else None
-        raise TrainingInterrupted(folder.path, whole) from stop
-    finally:
-        progress.close()
+    """Train, from ``checkpoint`` if there is one; ``name`` stands before the progress bar."""
+    run_trainer(trainer, folder, checkpoint, name=name)
     return TrainingResult(
         model=trainer.model,
         folder=folder.path,
@@ -247,3 +222,45 @@ def run_trainer(
         texts=texts,
         best=trainer.state.best_metric,
     )
+
+
+def run_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, name: str) -> None:
+    """``trainer.train`` under one progress bar on stderr, instead of transformers' two that write to stdout."""
+    progress = StderrProgress(name)
+    for callback in (progress, EndReplaced(folder)):
+        trainer.add_callback(callback)
+    trainer.remove_callback(PrinterCallback)
+    trainer.remove_callback(ProgressCallback)
+    try:
+        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    finally:
+        progress.close()
+
+
+def check_tiny(options: Mapping[str, Any] | None, model: Any = "tiny") -> dict[str, Any]:
+    """Options of :func:`tiny_encoder`, or ``ValueError`` with the nearest valid name or the type that was expected.
+
+    Args:
+        options: By name.
+        model: What a run starts from; only ``"tiny"`` takes any.
+    """
+    tiny = read_options(tiny_encoder, dict(options or {}), "tiny")
+    for name, most in _LARGEST_TINY.items():
+        if tiny.get(name, 0) > most:  # beyond all that text can fill or memory holds: libraries abort
+            raise ValueError(f"tiny.{name} must be at most {most:,}: got {tiny[name]:,}; take a model of the Hub.")
+    if tiny and model != "tiny":
+        raise ValueError(f"tiny options shape the model 'tiny' only: got {', '.join(tiny)} for another model.")
+    return tiny
+
+
+def model_name(model: str | BaseModel) -> str:
+    """How the card and the run's manifest call the model that was started from."""
+    if isinstance(model, str):
+        return model
+    return str(getattr(model.model_card_data, "base_model", None) or "a loaded model")
+
+
+def dev_data(evaluator: Any) -> str | None:
+    """What evaluates the run, without our version, which may change before a run is resumed."""
+    signature = getattr(evaluator, "signature", None)
+    return None if signature is None else "|".join(p for p in signature.split("|") if not p.startswith("st-xling:"))

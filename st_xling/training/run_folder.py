@@ -33,8 +33,8 @@ from typing import Any, TypeVar
 from sentence_transformers.base.model import BaseModel
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from st_xling.training import processes
 from st_xling.training.checkpoint import BASE, damage, enough_room, forget_last_call, newest_checkpoint
+from st_xling.utils import distributed
 from st_xling.utils.io import TEMPORARY, file_sha256, read_json_object, write_json
 from st_xling.utils.lock import lock_folder
 
@@ -88,7 +88,7 @@ class RunFolder:
 
     def check(self) -> None:
         """Raise ``ValueError`` where entering would: before data are read."""
-        if not processes.is_main():
+        if not distributed.is_main():
             return
         self._check_path()
         if self.path.is_dir():
@@ -99,7 +99,7 @@ class RunFolder:
                 os.close(lock)
 
     def __enter__(self: Folder) -> Folder:
-        processes.on_main(self._open)
+        distributed.run_on_main(self._open)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
@@ -298,7 +298,7 @@ class RunFolder:
     def _check_same_run(self, manifest: dict[str, Any]) -> None:
         written = {"processes": 1, **self.read_manifest()}
         plain = json.loads(json.dumps(manifest))
-        ignored = {"finished", "command", "version", "mini_batch_size"}
+        ignored = {"finished", "command", "version", "mini_batch_size", "sources"}
         unlike = [
             name for key in plain if key not in ignored for name in _differences(written.get(key), plain[key], key)
         ]

@@ -1,19 +1,24 @@
-"""A finished run on disk: model, log and figures."""
+"""A finished run on disk: model, log, results, and what they were computed on."""
 
 from __future__ import annotations
 
 import json
+import os
+import platform
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import sentence_transformers
+import torch
+import transformers
 from sentence_transformers.base.model import BaseModel
 
 from st_xling.models.sidecar import keep_sidecar_files
-from st_xling.training.machine import machine_facts
 from st_xling.training.run_folder import RunFolder
 from st_xling.utils.io import read_json_object, write_atomic, write_json
 
 if TYPE_CHECKING:
-    from st_xling.data.leak_report import LeakReport
+    from st_xling.data.leak import LeakReport
 
 
 def save_run(
@@ -26,26 +31,77 @@ def save_run(
 ) -> None:
     """Write log, model and ``results.json`` (with the machine's facts), then mark the run as finished.
 
-    Where ``model`` is saved or pushed from then on, it takes along its card and what the card names. Evaluations that
-    were kept stand if the run had ended before, since its model is the same.
+    Where ``model`` is saved or pushed from then on, it takes along its card and what the card names.
     """
-    kept = _evaluations(folder)
+    # A run that had ended before has the same model, so its evaluations stand.
+    ended = folder.read_manifest().get("finished")
+    evaluations = read_json_object(folder.path / "results.json").get("evaluations") if ended else None
     write_log(folder, history)
     folder.save_model(model)
-    checked = {} if leak is None else {"leak": leak.as_dict()}
-    write_json(folder.path / "results.json", {"training": {**figures, "machine": machine_facts()}, **checked, **kept})
+    results: dict[str, Any] = {"training": {**figures, "machine": machine_facts()}}
+    if leak is not None:
+        results["leak"] = leak.as_dict()
+    if evaluations is not None:
+        results["evaluations"] = evaluations
+    write_json(folder.path / "results.json", results)
     folder.finish()
     keep_sidecar_files(model, folder.path)
 
 
 def write_log(folder: RunFolder, history: list[dict[str, Any]]) -> None:
-    """The host's log, one line a logged step."""
+    """The trainer's log, one line a logged step."""
     lines = [json.dumps(entry, ensure_ascii=False) for entry in history]
     write_atomic(folder.training / "log.jsonl", ("\n".join(lines) + "\n").encode("utf-8"))
 
 
-def _evaluations(folder: RunFolder) -> dict[str, Any]:
-    if not folder.read_manifest().get("finished"):
-        return {}
-    found = read_json_object(folder.path / "results.json").get("evaluations")
-    return {} if found is None else {"evaluations": found}
+def machine_facts() -> dict[str, Any]:
+    """Processor, accelerators, memory and versions of this process's machine; what cannot be found is left out.
+
+    Returns:
+        ``processor``, ``cores`` (that this process may use), ``threads`` (that torch uses), ``memory_gib``,
+        ``accelerators`` (names), ``system``, and ``versions`` of Python and the libraries.
+    """
+    facts: dict[str, Any] = {
+        "processor": _processor(),
+        "cores": _cores(),
+        "threads": torch.get_num_threads(),
+        "memory_gib": _memory_gib(),
+        "accelerators": _accelerators(),
+        "system": f"{platform.system()} {platform.machine()}".strip(),
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "sentence-transformers": sentence_transformers.__version__,
+        },
+    }
+    return {name: fact for name, fact in facts.items() if fact}
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor()
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # only Linux says
+        return os.cpu_count() or 0
+
+
+def _memory_gib() -> float:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (AttributeError, ValueError, OSError):
+        return 0.0
+
+
+def _accelerators() -> list[str]:
+    if torch.cuda.is_available():
+        return [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+    return ["Apple MPS"] if torch.backends.mps.is_available() else []

@@ -33,7 +33,7 @@ class RowsElsewhere(Protocol):
 
 Embeddings: TypeAlias = "np.ndarray | torch.Tensor | RowsElsewhere"
 
-GRID_BITS = 26
+FRACTION_BITS = 26
 
 
 def check_pair(first: Embeddings, second: Embeddings, first_name: str, second_name: str) -> None:
@@ -109,8 +109,8 @@ def check_shapes(
 def lengths(embeddings: Embeddings, start: int = 0, stop: int | None = None) -> np.ndarray:
     """Euclidean lengths of rows ``start:stop``; zero, infinite or NaN where squares leave the range of float64.
 
-    Where a length lies in [1e-140, 1e140], ``rint(row / length * 2 ** 26)`` is what :func:`on_grid` gives: the power of
-    two by which that function scales a row changes no digit.
+    Where a length lies in [1e-140, 1e140], ``rint(row / length * 2 ** 26)`` is what :func:`fixed_point` gives:
+    the power of two by which that function scales a row changes no digit.
 
     Returns:
         float64. *Shape:* ``(stop - start,)``
@@ -120,7 +120,7 @@ def lengths(embeddings: Embeddings, start: int = 0, stop: int | None = None) -> 
         return np.sqrt(np.add.reduce(rows * rows, axis=1))
 
 
-def on_grid(embeddings: Embeddings, start: int = 0, stop: int | None = None) -> np.ndarray:
+def fixed_point(embeddings: Embeddings, start: int = 0, stop: int | None = None) -> np.ndarray:
     """Unit vectors of rows ``start:stop``, as whole multiples of ``2 ** -26``.
 
     Args:
@@ -136,11 +136,11 @@ def on_grid(embeddings: Embeddings, start: int = 0, stop: int | None = None) -> 
     _, exponents = np.frexp(np.abs(rows).max(axis=1, keepdims=True))
     rows = np.ldexp(rows, -exponents)
     lengths = np.sqrt(np.add.reduce(rows * rows, axis=1, keepdims=True))
-    return np.rint(rows / lengths * 2.0**GRID_BITS)
+    return np.rint(rows / lengths * 2.0**FRACTION_BITS)
 
 
 def exact_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """All cosines between two blocks from :func:`on_grid`.
+    """All cosines between two blocks from :func:`fixed_point`.
 
     Args:
         first: *Shape:* ``(n, dim)``
@@ -149,7 +149,7 @@ def exact_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
         float32 cosines in [-1, 1], without negative zeros. *Shape:* ``(n, m)``
     """
     cosines = first @ second.T
-    cosines *= 2.0 ** (-2 * GRID_BITS)
+    cosines *= 2.0 ** (-2 * FRACTION_BITS)
     np.clip(cosines, -1.0, 1.0, out=cosines)
     cosines += 0.0  # -0.0 becomes 0.0, so that equal numbers have equal bits
     return cosines.astype(np.float32)

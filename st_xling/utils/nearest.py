@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from st_xling.utils.cosines import Embeddings, check_pair, exact_cosines, on_grid
+from st_xling.utils.cosines import Embeddings, check_pair, exact_cosines, fixed_point
 
 
 def nearest(queries: Embeddings, corpus: Embeddings, *, block: int = 1024) -> np.ndarray:
@@ -16,11 +16,11 @@ def nearest(queries: Embeddings, corpus: Embeddings, *, block: int = 1024) -> np
     Args:
         queries: Any float dtype, numpy or torch, normalised or not. *Shape:* ``(queries, dim)``
         corpus: Vectors to search. *Shape:* ``(corpus, dim)``
-        block: Rows of either side compared at a time.
+        block: Rows of either matrix compared at a time.
     Returns:
         Corpus indices, int64. *Shape:* ``(queries,)``
     Raises:
-        ValueError: On an empty side, unequal dims, or rows that are zero or not finite.
+        ValueError: On an empty matrix, unequal dims, or rows that are zero or not finite.
     Example:
         >>> nearest(np.array([[1.0, 0.1], [0.0, 2.0]]), np.eye(2)).tolist()
         [0, 1]
@@ -31,10 +31,10 @@ def nearest(queries: Embeddings, corpus: Embeddings, *, block: int = 1024) -> np
     best = np.full(queries.shape[0], -np.inf, dtype=np.float32)
     indices = np.zeros(queries.shape[0], dtype=np.int64)
     for start in range(0, queries.shape[0], block):
-        query_block = on_grid(queries, start, start + block)
+        query_block = fixed_point(queries, start, start + block)
         rows = slice(start, start + len(query_block))
         for corpus_start in range(0, corpus.shape[0], block):
-            cosines = exact_cosines(query_block, on_grid(corpus, corpus_start, corpus_start + block))
+            cosines = exact_cosines(query_block, fixed_point(corpus, corpus_start, corpus_start + block))
             first = cosines.argmax(axis=1)  # numpy promises the first of equals; torch.argmax does not
             found = cosines[np.arange(len(first)), first]
             better = found > best[rows]  # strictly: an equal cosine in a later block has a higher index
@@ -44,7 +44,7 @@ def nearest(queries: Embeddings, corpus: Embeddings, *, block: int = 1024) -> np
 
 
 def retrieval_accuracy(source: Embeddings, target: Embeddings) -> tuple[float, float]:
-    """Share of rows whose nearest neighbour on the other side is the row's own translation (P@1).
+    """Share of rows whose nearest neighbour in the other language is the row's own translation (P@1).
 
     A hit is index ``i`` retrieving index ``i``, LASER's rule: of two equal sentences only the first can be found.
 
@@ -54,7 +54,7 @@ def retrieval_accuracy(source: Embeddings, target: Embeddings) -> tuple[float, f
     Returns:
         Fractions in [0, 1]: source finds target, target finds source.
     Raises:
-        ValueError: As :func:`nearest`, and when the sides have different numbers of rows.
+        ValueError: As :func:`nearest`, and when there are different numbers of rows.
     Source:
         Artetxe and Schwenk 2019, "Massively Multilingual Sentence Embeddings", section 4.4.
     """

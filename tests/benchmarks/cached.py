@@ -32,7 +32,7 @@ def build(recipe: str, model: Any, shape: Shape, mini_batch: int) -> torch.nn.Mo
     """The recipe's loss on ``model``, cached if ``mini_batch`` is above 0."""
     from st_xling.losses import CachedLoss
     from st_xling.training import load_recipe
-    from st_xling.training.build import build_loss
+    from st_xling.training.encoder import build_loss
 
     ids = set(range(shape.target_vocabulary))
     loss = build_loss(load_recipe(recipe), model, token_ids=[ids, ids], languages=[["de"], ["en"]])
@@ -43,7 +43,7 @@ def peak_of_step(recipe: str, shape: Shape, rows: int, mini_batch: int) -> float
     """Peak MiB of a step in this process, beyond its imports."""
     import transformers.models.bert.modeling_bert  # noqa: F401  # part of every process, not of the step
 
-    import st_xling.training.build  # noqa: F401
+    import st_xling.training.encoder  # noqa: F401
 
     before = resident()
     model = shape.encoder()

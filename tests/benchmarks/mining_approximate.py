@@ -25,8 +25,8 @@ import numpy as np
 import torch
 
 from st_xling.mining import EmbeddingStore, Neighbours, neighbours
-from st_xling.mining.approximate.approximate_neighbours import approximate_neighbours
-from st_xling.mining.pipeline.best_allowed import best_allowed_pairs
+from st_xling.mining.mine import best_pairs
+from st_xling.mining.search.approximate import approximate_neighbours
 
 Both = tuple[Neighbours, Neighbours]
 
@@ -62,7 +62,7 @@ def read(path: Path) -> Any:
 
 
 def pairs_of(found: Both) -> np.ndarray:
-    pairs = best_allowed_pairs(*found, allow=None, margin="ratio", retrieval="max", threshold=None)
+    pairs = best_pairs(*found, allow=None, margin="ratio", retrieval="max", threshold=None)
     return pairs.source_indices * len(found[1].indices) + pairs.target_indices
 
 

@@ -52,7 +52,7 @@ TARGETS = {"dap": 1.35, "tr-tlm": 2.4, "tr + semacl + langcl": 1.05}
 def build(row: str, model: Any, shape: Shape) -> torch.nn.Module:
     """The row's loss on ``model``, as training builds it."""
     from st_xling.training import load_recipe
-    from st_xling.training.build import build_loss
+    from st_xling.training.encoder import build_loss
 
     recipe, overrides = ROWS[row]
     ids = set(range(shape.target_vocabulary))
@@ -87,7 +87,7 @@ def measure_apart(row: str, shape: Shape) -> dict[str, float]:
     """Peak MiB of two steps beyond the imports, then the FLOPs of one."""
     import transformers.models.bert.modeling_bert  # noqa: F401  # part of every process, not of the step
 
-    import st_xling.training.build  # noqa: F401
+    import st_xling.training.encoder  # noqa: F401
 
     before = resident()
     model = shape.encoder()

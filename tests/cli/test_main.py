@@ -70,18 +70,21 @@ ERRORS = {
     "recipe": (["train", "dpa", "--data", "phrasebook:vi"], "no recipe is called 'dpa'; did you mean 'dap'"),
     "set": ([*TRAIN, "--set", "training.epoch=2"], "training has no key 'epoch'; did you mean 'epochs'"),
     "set a loss": ([*TRAIN, "--set", "losses.translation_ranking.margn=1"], "did you mean 'margin'"),
-    "set no value": ([*TRAIN, "--set", "training.epochs"], "--set takes KEY=VALUE: got 'training.epochs'"),
+    "set no value": (
+        [*TRAIN, "--set", "training.num_train_epochs"],
+        "--set takes KEY=VALUE: got 'training.num_train_epochs'",
+    ),
     "set no YAML": ([*TRAIN, "--set", "name=[a"], "--set name= takes a YAML value: got '[a'"),
     "set a type": ([*TRAIN, "--set", "losses.translation_ranking.margin=big"], "margin must be a number: got 'big'"),
     "file": (["train", "tr", "--data", "de-en=absent.tsv"], "absent.tsv"),
     "empty": (["train", "tr", "--data", "de-en=empty.tsv"], "empty.tsv"),
     "spec": (["train", "tr", "--data", "phrasebook:x1"], "phrasebook:x1"),
-    "batch": ([*TRAIN, "--batch-size", "0"], "training.batch_size is out of range: got 0"),
+    "batch": ([*TRAIN, "--batch-size", "0"], "training.per_device_train_batch_size is out of range: got 0"),
     "no dev and one": (
         [*TRAIN, "--dev", "none", "--dev", "phrasebook:de"],
         "--dev none means no development pairs: got none, phrasebook:de",
     ),
-    "epochs": ([*TRAIN, "--epochs", "inf"], "training.epochs is out of range: got inf"),
+    "epochs": ([*TRAIN, "--epochs", "inf"], "training.num_train_epochs is out of range: got inf"),
     "weight": (
         [*TRAIN, "--set", "losses.translation_ranking.weight=-1"],
         "losses.translation_ranking.weight must be a finite number",
@@ -176,7 +179,7 @@ def test_flags_win_over_the_recipe_and_set_over_flags(tsv: Path, tmp_path: Path)
     assert main([*words, "--learning-rate", "0.5", "--warmup", "0.5", "--set", "training.learning_rate=5e-5"]) == 0
     recipe = json.loads((out / "training" / "run.json").read_text())["recipe"]
     assert recipe["training"]["learning_rate"] == 5e-5
-    assert recipe["training"]["warmup"] == 0.5
+    assert recipe["training"]["warmup_steps"] == 0.5
     assert recipe["model"]["pooling"] == "mean"  # from the recipe's tiny section
 
 

@@ -9,7 +9,7 @@ from st_xling.cli.parser import Parser
 from st_xling.cli.train import train
 from st_xling.training import recipe_names
 from st_xling.training.adapter import adapter_recipe_names
-from st_xling.training.reranker.recipe_files import cross_encoder_recipe_names
+from st_xling.training.reranker import cross_encoder_recipe_names
 from st_xling.training.retriever import retrieval_recipe_names
 
 WRONG = {

@@ -55,7 +55,7 @@ def my_encoder(copy_of: Callable[[str], Path]) -> Path:
 
 
 def publish_extras(folder: Path) -> None:
-    from st_xling.mining.thresholds.published import PublishedThreshold, publish_thresholds
+    from st_xling.mining.published import PublishedThreshold, publish_thresholds
 
     figures = {"precision": 0.9, "recall": 0.8, "f1": 0.847}
     threshold = PublishedThreshold(

@@ -129,7 +129,9 @@ def test_saving_over_itself_loses_nothing(carded: Path) -> None:
 
 def test_what_training_returns(tmp_path: Path) -> None:
     """The very model, once it has a card; until then it is the host's."""
-    recipe = load_recipe("tr", tiny=True, overrides={"training.max_steps": 1, "training.batch_size": 8})
+    recipe = load_recipe(
+        "tr", tiny=True, overrides={"training.max_steps": 1, "training.per_device_train_batch_size": 8}
+    )
     tiny = {"hidden_size": 16, "layers": 1, "vocabulary": 200}
     result = train(recipe, {"de": parallel_phrases("de", "en", size=24)}, tmp_path / "run", tiny=tiny)
     result.model.save_pretrained(str(tmp_path / "before"))
@@ -233,7 +235,7 @@ from st_xling.models.cross_encoder import cross_encoder
 from st_xling.hub import load
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.layers import cut_to_layer
-from st_xling.training.retriever.encoders import separate_encoders
+from st_xling.training.retriever import separate_encoders
 parent, name, out = words
 os.chdir(parent)
 encoder = load_encoder(name)

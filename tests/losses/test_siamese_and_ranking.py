@@ -13,7 +13,7 @@ from sentence_transformers.sentence_transformer.losses import (
 )
 
 from st_xling.losses import InBatchRankingLoss, SemanticContrastiveLoss, SiameseContrastiveLoss, siamese_contrastive
-from st_xling.training.memory import MIB, most_allocated
+from st_xling.training.auto_batch import MIB, most_allocated
 from tests import reference
 
 DISTANCES = ("euclidean", "cosine", "manhattan")

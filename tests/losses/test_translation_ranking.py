@@ -12,7 +12,7 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 
 from st_xling.losses import TranslationRankingLoss, translation_ranking
 from st_xling.losses.translation_ranking import text_ids
-from st_xling.training.loss_state import own_state
+from st_xling.training.checkpoint import own_state
 from tests import reference
 
 OPTIONS = list(itertools.product((0.0, 0.3), (1.0, 20.0), ("cosine", "dot"), (True, False)))

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from st_xling.mining.search import precision
+from st_xling.mining.search import corpus_matrix
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["float32", "bfloat16"])
 def each_precision(request: pytest.FixtureRequest) -> Iterator[None]:
     """Searches of any size take their first products in float32, or in bfloat16."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(precision, "_LEAST_ROWS", 0)
-        patch.setattr(precision, "bfloat16_pays", lambda: request.param)
+        patch.setattr(corpus_matrix, "_LEAST_ROWS", 0)
+        patch.setattr(corpus_matrix, "bfloat16_pays", lambda: request.param)
         yield
 
 

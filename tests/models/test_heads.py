@@ -25,7 +25,7 @@ from st_xling.losses import RepresentationTranslationLoss, TranslationLanguageMo
 from st_xling.losses import translation_language_modeling as module
 from st_xling.models import backbone, load_encoder
 from st_xling.models.heads import VocabularyHead, _checkpoint_tensors, _head_form
-from st_xling.training.loss_state import load_loss_state, save_loss_state
+from st_xling.training.checkpoint import load_loss_state, save_loss_state
 
 SHAPE: dict[str, Any] = {
     "hidden_size": 16,

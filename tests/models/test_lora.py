@@ -43,7 +43,13 @@ def phrases() -> dict[str, Any]:
 
 
 def lora_recipe(name: str = "dap", **options: Any) -> Any:
-    steps = {"max_steps": 4, "batch_size": 16, "eval_steps": 2, "log_steps": 1, "keep_checkpoints": 9}
+    steps = {
+        "max_steps": 4,
+        "per_device_train_batch_size": 16,
+        "eval_steps": 2,
+        "logging_steps": 1,
+        "save_total_limit": 10,
+    }
     settings = {f"training.{key}": value for key, value in {**steps, "learning_rate": 1e-2, **options}.items()}
     return load_recipe(name, tiny=True, overrides={"training.lora.rank": 4, **settings})
 
@@ -68,7 +74,7 @@ def adapted(make_model: Make, folder: Path, **options: Any) -> SentenceTransform
 def test_every_recipe_trains_adapters_and_heads_alone(name: str, phrases: dict[str, Any], tmp_path: Path) -> None:
     # Tied: the words that the softmax scores with are the encoder's own, and frozen.
     tied = {"losses.representation_translation.tied": True} if name == "dap" else {}
-    steps = {"training.max_steps": 2, "training.batch_size": 8, "training.eval_steps": 1}
+    steps = {"training.max_steps": 2, "training.per_device_train_batch_size": 8, "training.eval_steps": 1}
     options = {"training.lora.rank": 2, "training.mini_batch_size": 4, **steps, **tied}
     train(load_recipe(name, tiny=True, overrides=options), phrases, tmp_path / "run", tiny=TINY)
     before = load_file(tmp_path / "run" / "training" / "base" / "model.safetensors")
@@ -142,7 +148,7 @@ def command(out: Path, *more: str) -> list[str]:
     for shape in ("hidden_size=32", "vocabulary=500", "layers=1", "max_length=24"):
         words += ["--tiny", shape]
     words += ["--set", "training.lora.dropout=0.1", "--set", "losses.representation_translation.layers=1"]
-    return [*words, "--set", "training.keep_checkpoints=9", *more]
+    return [*words, "--set", "training.save_total_limit=10", *more]
 
 
 def run(out: Path, *more: str, death: Death | None = None) -> Outcome:

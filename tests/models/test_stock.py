@@ -38,7 +38,9 @@ assert not any(name.split(".")[0] == "st_xling" for name in sys.modules)
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> TrainingResult:
-    recipe = load_recipe("dap", tiny=True, overrides={"training.max_steps": 2, "training.batch_size": 8})
+    recipe = load_recipe(
+        "dap", tiny=True, overrides={"training.max_steps": 2, "training.per_device_train_batch_size": 8}
+    )
     data = {"zh-en": parallel_phrases("zh", "en", size=40)}
     shape = {"hidden_size": 32, "vocabulary": 300}
     return train(recipe, data, tmp_path_factory.mktemp("stock") / "model", tiny=shape)

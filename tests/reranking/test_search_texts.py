@@ -12,8 +12,8 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from st_xling.cli import main
 from st_xling.mining import encode, neighbours
-from st_xling.mining.search import nearest_rows as nearest_module
-from st_xling.mining.search.nearest_rows import nearest_rows
+from st_xling.mining.search import exact as nearest_module
+from st_xling.mining.search.exact import nearest_rows
 from st_xling.reranking.search_files import search_texts
 from tests.conftest import PAIRS
 from tests.reranking.conftest import LANGUAGES, write
@@ -33,7 +33,7 @@ def test_nearest_rows_are_those_of_a_full_search(monkeypatch: pytest.MonkeyPatch
     queries[3] = rows[100]
     expected = neighbours(queries, rows, k=20)[0]
     for block in (2**16, 333, 64, 7):
-        monkeypatch.setattr(nearest_module, "_ROWS", block)
+        monkeypatch.setattr(nearest_module, "_CORPUS_ROWS", block)
         found = nearest_rows(queries, rows, k=20)
         assert np.array_equal(found.indices, expected.indices)
         assert np.array_equal(found.similarities, expected.similarities)
@@ -45,13 +45,16 @@ def test_nearest_rows_are_those_of_a_full_search(monkeypatch: pytest.MonkeyPatch
 
 
 def test_cosines_alone(encoder: Path, store: Path, passages: Path) -> None:
-    found = search_texts(QUERIES, str(encoder), store, passages, top_k=5)
+    found = search_texts(QUERIES, str(encoder), store, passages)
     model = SentenceTransformer(str(encoder), device="cpu")
     cosines = model.similarity(*(model.encode(texts) for texts in (QUERIES, [other for other, _ in PAIRS]))).numpy()
     for hits, row in zip(found, cosines):
-        assert [hit.passage_id for hit in hits] == [f"p{place}" for place in np.argsort(-row)[:5]]
-        assert [hit.cosine for hit in hits] == pytest.approx(sorted(row, reverse=True)[:5], abs=1e-5)
-        assert all(hit.score == hit.cosine for hit in hits) and [hit.rank for hit in hits] == [1, 2, 3, 4, 5]
+        assert [hit.passage_id for hit in hits] == [f"p{place}" for place in np.argsort(-row)]
+        assert [hit.cosine for hit in hits] == pytest.approx(sorted(row, reverse=True), abs=1e-5)
+        assert all(hit.score == hit.cosine for hit in hits) and [hit.rank for hit in hits] == list(range(1, 9))
+        for hit in hits:  # languages are those of the file, or identified
+            place = int(hit.passage_id[1:])
+            assert hit.identified == (place == 7) and hit.language == LANGUAGES[place]
 
 
 def test_then_the_cross_encoder(encoder: Path, reranker: Path, store: Path, passages: Path) -> None:
@@ -64,14 +67,6 @@ def test_then_the_cross_encoder(encoder: Path, reranker: Path, store: Path, pass
         assert [hit.score for hit in hits] == pytest.approx([row["score"] for row in expected], abs=1e-5)
         cosines = {hit.passage_id: hit.cosine for hit in candidates}
         assert all(hit.cosine == cosines[hit.passage_id] for hit in hits)
-
-
-def test_languages_are_given_or_identified(encoder: Path, store: Path, passages: Path) -> None:
-    hits = search_texts(QUERIES[:1], str(encoder), store, passages)[0]
-    assert len(hits) == 8
-    for hit in hits:
-        place = int(hit.passage_id[1:])
-        assert hit.identified == (place == 7) and hit.language == LANGUAGES[place]
 
 
 def test_tsv(encoder: Path, tmp_path: Path) -> None:
@@ -96,6 +91,14 @@ def test_bad_input(encoder: Path, make_model: Any, store: Path, passages: Path, 
         search_texts(QUERIES, str(encoder), store, other)
     with pytest.raises(FileNotFoundError, match="the folder of an embedding store"):
         search_texts(QUERIES, str(encoder), tmp_path / "none", passages)
+    with pytest.raises(ValueError, match=r"expected queries in UTF-8: got 'wo \\udcff'"):
+        search_texts(["Wo?", "wo \udcff"], *arguments)
+    shard = store / "shard-000000.safetensors"
+    data = bytearray(shard.read_bytes())
+    data[-5] ^= 0x40
+    shard.write_bytes(data)
+    with pytest.raises(ValueError, match=r"shard-000000\.safetensors: the checksum is wrong"):
+        search_texts(QUERIES, *arguments)
 
 
 def test_the_command(
@@ -115,14 +118,3 @@ def test_the_command(
     assert first[2].rstrip("?") == rows[0]["language"] and first[3] == rows[0]["passage_id"]
     assert main([*words, "--top-k", "0"]) == 2
     assert "top_k must be 1 or more" in capsys.readouterr().err
-
-
-def test_a_query_that_is_no_utf_8_and_a_damaged_store(encoder: Path, store: Path, passages: Path) -> None:
-    with pytest.raises(ValueError, match=r"expected queries in UTF-8: got 'wo \\udcff'"):
-        search_texts(["Wo?", "wo \udcff"], str(encoder), store, passages)
-    shard = store / "shard-000000.safetensors"
-    data = bytearray(shard.read_bytes())
-    data[-5] ^= 0x40
-    shard.write_bytes(data)
-    with pytest.raises(ValueError, match=r"shard-000000\.safetensors: the checksum is wrong"):
-        search_texts(["Wo?"], str(encoder), store, passages)

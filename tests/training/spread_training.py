@@ -21,8 +21,9 @@ from st_xling.cli import main
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.models import tiny_encoder
-from st_xling.training import CrossLingualTrainer, processes
-from st_xling.training.loss_state import own_state
+from st_xling.training import CrossLingualTrainer
+from st_xling.training.checkpoint import own_state
+from st_xling.utils import distributed
 from tests.conftest import PAIRS
 
 SECONDS = 100
@@ -62,17 +63,17 @@ def failures() -> list[str]:
     """How it ends in this process when one, the other, or neither fails."""
 
     def fail_in(rank: int | None) -> str:
-        if rank == (0 if processes.is_main() else 1):
+        if rank == (0 if distributed.is_main() else 1):
             raise ValueError(f"no room in {rank}")
         return "done"
 
     ends = []
     for rank in (None, 0, 1):
         try:
-            ends.append(processes.together(lambda: fail_in(rank)))  # noqa: B023
+            ends.append(distributed.run_on_all(lambda: fail_in(rank)))  # noqa: B023
         except ValueError as error:
             ends.append(f"{type(error).__name__}: {error}")
-    return [*ends, processes.on_main(lambda: "from main" if processes.is_main() else "from another")]
+    return [*ends, distributed.run_on_main(lambda: "from main" if distributed.is_main() else "from another")]
 
 
 if __name__ == "__main__":
@@ -83,9 +84,9 @@ if __name__ == "__main__":
     # 14 rows in batches of 3: the last of five, which is short or not, has no partner.
     sources = [f"{PAIRS[row % 8][0]} {row}" for row in range(14)]
     data = Dataset.from_dict({"source": sources, "target": [PAIRS[row % 8][1] for row in range(14)]})
-    processes.meet()
-    me = int(not processes.is_main())
+    distributed.init_distributed()
+    me = int(not distributed.is_main())
     state = train(folder, me, start, data)
     save_file({name: part.clone().contiguous() for name, part in state.items()}, folder / f"rank{me}.safetensors")
-    processes.on_main(lambda: None)  # both have written
+    distributed.run_on_main(lambda: None)  # both have written
     main(["train", "tr", "--data", "phrasebook:de?size=8", "--out", str(folder)])

@@ -20,12 +20,12 @@ def args(tmp_path: Path, rows: int = 1000, best: str | None = None, **options: A
 @pytest.mark.parametrize(
     ("options", "rows", "processes", "expected"),
     [
-        ({"batch_size": 10}, 100, 1, 10),
-        ({"batch_size": 10, "epochs": 2.5}, 109, 1, 25),
-        ({"batch_size": 10}, 3, 1, 1),
-        ({"batch_size": 10, "gradient_accumulation": 4}, 100, 1, 3),
-        ({"batch_size": 10}, 100, 2, 5),
-        ({"batch_size": 10, "max_steps": 7}, 100, 1, 7),
+        ({"per_device_train_batch_size": 10}, 100, 1, 10),
+        ({"per_device_train_batch_size": 10, "num_train_epochs": 2.5}, 109, 1, 25),
+        ({"per_device_train_batch_size": 10}, 3, 1, 1),
+        ({"per_device_train_batch_size": 10, "gradient_accumulation_steps": 4}, 100, 1, 3),
+        ({"per_device_train_batch_size": 10}, 100, 2, 5),
+        ({"per_device_train_batch_size": 10, "max_steps": 7}, 100, 1, 7),
     ],
 )
 def test_steps(options: dict[str, Any], rows: int, processes: int, expected: int) -> None:
@@ -36,8 +36,8 @@ def test_steps(options: dict[str, Any], rows: int, processes: int, expected: int
 @pytest.mark.parametrize("log_steps", [0, 1, 7])
 def test_checkpoints_fall_on_logged_steps(rows: int, log_steps: int, tmp_path: Path) -> None:
     """A checkpoint between two log lines would cut the first line after a resume short."""
-    made = args(tmp_path, rows, log_steps=log_steps, batch_size=16)
-    steps = total_steps(TrainingOptions(batch_size=16), rows)
+    made = args(tmp_path, rows, logging_steps=log_steps, per_device_train_batch_size=16)
+    steps = total_steps(TrainingOptions(per_device_train_batch_size=16), rows)
     assert made.save_steps == made.eval_steps
     assert made.save_steps % made.logging_steps == 0 or made.save_steps == steps
     assert log_steps in (0, made.logging_steps)
@@ -74,6 +74,6 @@ def test_a_stream(tmp_path: Path) -> None:
 
 def test_a_cpu_has_bfloat16_too(tmp_path: Path) -> None:
     """The host refuses it on a machine without a GPU unless it is told that the CPU is meant."""
-    made = args(tmp_path, precision="bf16")
+    made = args(tmp_path, bf16=True)
     assert made.bf16 and made.device.type == (torch.accelerator.current_accelerator() or torch.device("cpu")).type
     assert not args(tmp_path).use_cpu

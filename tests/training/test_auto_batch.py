@@ -22,12 +22,14 @@ from st_xling.losses import CachedLoss, RepresentationTranslationLoss, Translati
 from st_xling.models import tiny_encoder
 from st_xling.training import CrossLingualTrainer, load_recipe, train
 from st_xling.training.auto_batch import (
+    MIB,
     _clear_gradients,
     _step,
     choose_mini_batch,
+    container_room,
     largest_that_fits,
+    most_allocated,
 )
-from st_xling.training.memory import MIB, container_room, most_allocated
 
 ROWS = 48
 ROW = {"source": "Der Hund schläft unter dem Tisch. " * 9, "target": "The dog is sleeping under the table. " * 9}
@@ -120,7 +122,7 @@ def test_nothing_else_changes(wide: CrossLingualTrainer) -> None:
 
 def test_a_resumed_run_keeps_the_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = {"de": parallel_phrases("de", "en", size=60)}
-    steps = {"training.max_steps": 2, "training.eval_steps": 1, "training.batch_size": 16}
+    steps = {"training.max_steps": 2, "training.eval_steps": 1, "training.per_device_train_batch_size": 16}
     recipe = load_recipe("dap", tiny=True, overrides={**steps, "training.mini_batch_size": "auto"})
     tiny = {"vocabulary": 400, "hidden_size": 32, "layers": 2}
     out = tmp_path / "run"
@@ -148,7 +150,7 @@ def test_automatic_batches_are_the_recipes(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("losses: {translation_ranking: {}}\ntraining: {batch_size: auto}\n", encoding="utf-8")
     assert load_recipe(str(path)).training.mini_batch_size == "auto"
-    assert load_recipe(str(path)).training.batch_size == 128
+    assert load_recipe(str(path)).training.per_device_train_batch_size == 128
 
 
 @pytest.mark.parametrize("size", ["atuo", 3, -2])

@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformerTrainingArguments
 
 from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.training import CrossLingualTrainer
-from st_xling.training.collator import CrossLingualDataCollator
+from st_xling.training.trainer import CrossLingualDataCollator
 
 LANGUAGES = {"ar": 0, "en": 1, "th": 2, "de": 3}
 ROWS = [

@@ -19,7 +19,7 @@ from st_xling.losses import (
     TranslationRankingLoss,
 )
 from st_xling.training import build_loss, load_recipe, train
-from st_xling.training.columns import check_columns
+from st_xling.training.trainer import check_columns
 
 Make = Callable[..., Any]
 TINY = {"vocabulary": 400, "hidden_size": 32, "layers": 2}
@@ -52,7 +52,7 @@ def test_labels_and_languages_are_no_text(make_model: Make) -> None:
 def test_languages(direction: Any, needed: str | None, enough: str | None, make_model: Make) -> None:
     loss = RepresentationTranslationLoss(make_model(), layers=1, direction=direction, languages=["de", "en"])
     wanted = needed or "source_language, target_language"
-    with pytest.raises(ValueError, match=f"representation_translation is told the language of .* lacks {wanted}: "):
+    with pytest.raises(ValueError, match=f"representation_translation needs the language of .* lacks {wanted}: "):
         check_columns(loss, rows("source", "target"))
     check_columns(loss, rows("source", "target", "source_language", "target_language"))
     if enough is not None:
@@ -71,7 +71,9 @@ def test_what_cannot_be_known_passes(make_model: Make) -> None:
 
 
 def short(name: str, **options: Any) -> Any:
-    return load_recipe(name, tiny=True, overrides={"training.max_steps": 1, "training.batch_size": 8, **options})
+    return load_recipe(
+        name, tiny=True, overrides={"training.max_steps": 1, "training.per_device_train_batch_size": 8, **options}
+    )
 
 
 def test_a_recipes_columns_before_anything_is_trained(tmp_path: Path) -> None:
@@ -85,7 +87,7 @@ def test_a_recipes_columns_before_anything_is_trained(tmp_path: Path) -> None:
 
 
 def test_one_pair_has_no_others(tmp_path: Path) -> None:
-    recipe = short("langcl", **{"training.batch_size": 1})
+    recipe = short("langcl", **{"training.per_device_train_batch_size": 1})
     with pytest.raises(ValueError, match="needs a sentence besides the pair: got one pair and nothing else; raise the"):
         train(recipe, {"de": parallel_phrases("de", "en", size=20)}, tmp_path / "run", tiny=TINY)
 

@@ -19,7 +19,7 @@ from transformers import TrainerControl, TrainerState
 from st_xling.losses import CachedLoss, TranslationRankingLoss
 from st_xling.losses.base import Batch, CrossLingualLoss
 from st_xling.training import CrossLingualTrainer
-from st_xling.training.finite import FiniteGuard, NotFiniteError
+from st_xling.training.trainer import FiniteGuard, NotFiniteError
 from tests.training.children import CONTEXT, st_xling
 
 Make = Callable[..., Any]

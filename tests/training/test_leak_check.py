@@ -14,7 +14,7 @@ from st_xling.data import LeakError
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation import TatoebaEvaluator
 from st_xling.training import load_recipe, train
-from st_xling.training.leak_check import check_leaks, judging_texts
+from st_xling.training.leak_check import check_leaks, evaluation_texts
 from st_xling.training.run_folder import RunFolder
 
 TINY = {"hidden_size": 32, "layers": 1, "vocabulary": 300}
@@ -34,14 +34,14 @@ def evaluator(data: Any) -> TatoebaEvaluator:
 
 
 def short() -> Any:
-    return load_recipe("tr", tiny=True, overrides={"training.max_steps": 1, "training.batch_size": 8})
+    return load_recipe("tr", tiny=True, overrides={"training.max_steps": 1, "training.per_device_train_batch_size": 8})
 
 
 def test_the_texts_of_evaluators(evaluator: TatoebaEvaluator) -> None:
     other = TatoebaEvaluator({"fra": (["a"], ["b"])}, name="test", write_csv=False)
-    assert list(judging_texts(SequentialEvaluator([evaluator, other]))) == ["dev vie", "test fra"]
-    assert judging_texts(evaluator)["dev vie"] == evaluator.pairs["vie"]
-    assert judging_texts(None) == {} == judging_texts(object())
+    assert list(evaluation_texts(SequentialEvaluator([evaluator, other]))) == ["dev vie", "test fra"]
+    assert evaluation_texts(evaluator)["dev vie"] == evaluator.pairs["vie"]
+    assert evaluation_texts(None) == {} == evaluation_texts(object())
 
 
 def test_telling(data: Any, evaluator: TatoebaEvaluator, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from st_xling.training.machine import machine_facts
+from st_xling.training.saving import machine_facts
 
 
 def test_facts_are_of_this_machine_and_json_can_hold_them():

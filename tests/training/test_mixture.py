@@ -12,7 +12,7 @@ from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.samplers import LengthGroupedBatchSampler
 from st_xling.training import TrainingOptions, mixture
 from st_xling.training.arguments import sampler_options
-from st_xling.training.mixture import COLUMNS, fingerprint, mix, prepare, tell_mixture
+from st_xling.training.mixture import COLUMNS, fingerprint, log_mixture, mix, prepare
 
 
 def corpus(language: str, size: int) -> Dataset:
@@ -92,10 +92,10 @@ def test_fingerprint_is_that_of_all_text_in_order(data: dict[str, Dataset], monk
 
 def test_what_is_told(data: dict[str, Dataset], capsys: pytest.CaptureFixture[str]) -> None:
     options = TrainingOptions(max_steps=1, batches="one_pair", language_alpha=0.5)
-    tell_mixture(prepare(data, options), options)
+    log_mixture(prepare(data, options), options)
     assert capsys.readouterr().err == "share of the batches (one pair): de-en 66.7 %, vi-en 33.3 %\n"
-    tell_mixture(prepare({"vi-en": data["vi-en"]}, options), options)
+    log_mixture(prepare({"vi-en": data["vi-en"]}, options), options)
     assert capsys.readouterr().err == ""
-    tell_mixture(prepare({"vi-en": data["vi-en"].to_iterable_dataset()}, TrainingOptions(max_steps=1)), options)
+    log_mixture(prepare({"vi-en": data["vi-en"].to_iterable_dataset()}, TrainingOptions(max_steps=1)), options)
     told = capsys.readouterr().err
     assert "those of the first 50 rows; tokens that come later only are left out of a target_vocabulary: auto" in told

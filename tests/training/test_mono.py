@@ -8,10 +8,9 @@ import pytest
 
 from st_xling.cli import main
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.data.retrieval.others import read_all_others
-from st_xling.training import load_recipe
+from st_xling.data.retrieval.training_text import read_all_others
+from st_xling.training import TrainingOptions, load_recipe
 from st_xling.training.mixture import add_mono, prepare
-from st_xling.training.recipe import TrainingOptions
 from st_xling.training.run_folder import RunFolder
 
 

@@ -330,7 +330,7 @@ def test_a_full_disk_names_the_checkpoint(data: Any, tmp_path: Path, monkeypatch
     """As torch.save says it; the checkpoint before stands and the run ends as it would have."""
     import torch
 
-    out, recipe = tmp_path / "run", short(training__max_steps=4, training__eval_steps=2, training__log_steps=2)
+    out, recipe = tmp_path / "run", short(training__max_steps=4, training__eval_steps=2, training__logging_steps=2)
     whole = train(recipe, data, tmp_path / "whole", tiny=TINY)
     save, seen = torch.save, 0
 

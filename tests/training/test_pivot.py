@@ -31,7 +31,7 @@ def test_sides_are_put_in_order(
     pivot: str | None, names: dict[str, int], told: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = {"en-de": phrases("en", "de"), "fr-en": phrases("fr", "en")}
-    changes = {"training.max_steps": 1, "training.batch_size": 8, "training.pivot": pivot}
+    changes = {"training.max_steps": 1, "training.per_device_train_batch_size": 8, "training.pivot": pivot}
     train(load_recipe("dap", tiny=True, overrides=changes), data, tmp_path / "run", model="tiny", tiny=TINY)
     errors = capsys.readouterr().err
     assert all(line in errors for line in told), errors

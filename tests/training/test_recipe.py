@@ -11,11 +11,11 @@ import yaml
 
 from st_xling.training import ModelOptions, Recipe, TrainingOptions, build_loss, load_recipe, recipe_names
 from st_xling.training.adapter import load_adapter_recipe
-from st_xling.training.objectives import OBJECTIVES
-from st_xling.training.prepare import check_tiny
-from st_xling.training.reranker.recipe_files import load_cross_encoder_recipe
+from st_xling.training.options import merge, option_types, set_key
+from st_xling.training.recipe import OBJECTIVES
+from st_xling.training.reranker import load_cross_encoder_recipe
 from st_xling.training.retriever import load_retrieval_recipe
-from st_xling.training.strict_keys import merge, option_types, set_key
+from st_xling.training.run import check_tiny
 from st_xling.training.transfer.tasks import FineTuning
 
 DAP: dict[str, Any] = {"losses": {"translation_ranking": {"weight": 1.0}, "representation_translation": {"layers": 1}}}
@@ -64,7 +64,7 @@ def test_the_released_script_of_dap_and_its_baselines() -> None:
     """The values of the authors' code, as the recipe's comment gives them."""
     recipe = load_recipe("dap-released")
     training = recipe.training
-    assert (training.learning_rate, training.warmup, training.weight_decay) == (5e-5, 0, 0)
+    assert (training.learning_rate, training.warmup_steps, training.weight_decay) == (5e-5, 0, 0)
     assert recipe.losses["representation_translation"]["weight"] == 0.1
     assert recipe.losses["translation_ranking"]["projection"] is True
     ranking = {"training.learning_rate": 3e-5, "losses.representation_translation.weight": 0}
@@ -77,7 +77,7 @@ def test_the_released_script_of_dap_and_its_baselines() -> None:
 def test_the_tiny_section_is_for_tiny_alone() -> None:
     plain, tiny = load_recipe("dap"), load_recipe("dap", tiny=True)
     assert (plain.model.pooling, tiny.model.pooling) == ("cls", "mean")
-    assert (plain.training.epochs, tiny.training.epochs) == (1.0, 4.0)
+    assert (plain.training.num_train_epochs, tiny.training.num_train_epochs) == (1.0, 4.0)
     shared = {**plain.losses["representation_translation"], "tied": True}  # the section adds one key and keeps the rest
     assert tiny.losses["representation_translation"] == shared
     assert plain.model.max_length == tiny.model.max_length == 32  # untouched keys of a touched section stay
@@ -86,11 +86,20 @@ def test_the_tiny_section_is_for_tiny_alone() -> None:
 def test_what_wins(write: Any) -> None:
     """Defaults < the recipe < its tiny section < overrides."""
     path = write(
-        {**DAP, "training": {"epochs": 2, "warmup": 0.2, "seed": 3}, "tiny": {"training": {"epochs": 5, "seed": 4}}}
+        {
+            **DAP,
+            "training": {"num_train_epochs": 2, "warmup_steps": 0.2, "seed": 3},
+            "tiny": {"training": {"num_train_epochs": 5, "seed": 4}},
+        }
     )
     training = load_recipe(path, tiny=True, overrides={"training.seed": 9}).training
-    assert (training.batch_size, training.warmup, training.epochs, training.seed) == (128, 0.2, 5.0, 9)
-    assert load_recipe(path, overrides={"training.seed": 9}).training.epochs == 2.0
+    assert (training.per_device_train_batch_size, training.warmup_steps, training.num_train_epochs, training.seed) == (
+        128,
+        0.2,
+        5.0,
+        9,
+    )
+    assert load_recipe(path, overrides={"training.seed": 9}).training.num_train_epochs == 2.0
 
 
 def test_names_default_to_the_file(write: Any) -> None:
@@ -130,20 +139,28 @@ def test_unknown_keys(content: Any, message: str, write: Any) -> None:
 
 
 def test_unknown_key_within_the_tiny_section(write: Any) -> None:
-    path = write({**DAP, "tiny": {"training": {"epoch": 1}}})
-    with pytest.raises(ValueError, match="training has no key 'epoch'; did you mean 'epochs'"):
+    path = write({**DAP, "tiny": {"training": {"num_train_epoch": 1}}})
+    with pytest.raises(ValueError, match="training has no key 'num_train_epoch'; did you mean 'num_train_epochs'"):
         load_recipe(path, tiny=True)
 
 
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("training.epochs", "two", r"training.epochs must be a number: got 'two'"),
-        ("training.batch_size", 1.5, r"training.batch_size must be a whole number: got 1.5"),
-        ("training.batch_size", True, r"training.batch_size must be a whole number: got True"),
+        ("training.num_train_epochs", "two", r"training.num_train_epochs must be a number: got 'two'"),
+        (
+            "training.per_device_train_batch_size",
+            1.5,
+            r"training.per_device_train_batch_size must be a whole number: got 1.5",
+        ),
+        (
+            "training.per_device_train_batch_size",
+            True,
+            r"training.per_device_train_batch_size must be a whole number: got True",
+        ),
         ("training.group_by_length", 1, r"training.group_by_length must be true or false: got 1"),
-        ("training.precision", 16, r"training.precision must be text: got 16"),
-        ("training.epochs", None, r"training.epochs must be a number: got None"),
+        ("training.bf16", 16, r"training.bf16 must be true or false: got 16"),
+        ("training.num_train_epochs", None, r"training.num_train_epochs must be a number: got None"),
         ("training", "fast", r"training must be a mapping of keys: got 'fast'"),
         ("training", 0, r"training must be a mapping of keys: got 0"),
         ("model.max_length", "long", r"model.max_length must be a whole number or null: got 'long'"),
@@ -154,7 +171,11 @@ def test_unknown_key_within_the_tiny_section(write: Any) -> None:
         ("losses.representation_translation.layers", "2", r"layers must be a whole number: got '2'"),
         ("losses.representation_translation.target_vocabulary", "atuo", r"must be 'auto' or a list: got 'atuo'"),
         ("losses", {}, "a recipe needs at least one loss under 'losses'"),
-        ("training.epochs.x", 1, "cannot set 'training.epochs.x': 'epochs' is no section"),
+        (
+            "training.num_train_epochs.x",
+            1,
+            "cannot set 'training.num_train_epochs.x': 'num_train_epochs' is no section",
+        ),
     ],
 )
 def test_wrong_types(key: str, value: Any, message: str) -> None:
@@ -165,19 +186,18 @@ def test_wrong_types(key: str, value: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("batch_size", 0),
+        ("per_device_train_batch_size", 0),
         ("learning_rate", 0.0),
         ("learning_rate", float("nan")),
-        ("epochs", 0),
-        ("epochs", float("inf")),
-        ("warmup", -0.1),
+        ("num_train_epochs", 0),
+        ("num_train_epochs", float("inf")),
+        ("warmup_steps", -0.1),
         ("weight_decay", -1.0),
-        ("gradient_accumulation", 0),
-        ("precision", "fp8"),
-        ("schedule", "liner"),
+        ("gradient_accumulation_steps", 0),
+        ("lr_scheduler_type", "liner"),
         ("eval_steps", -1),
-        ("log_steps", -1),
-        ("keep_checkpoints", -1),
+        ("logging_steps", -1),
+        ("save_total_limit", 0),
         ("seed", -1),
     ],
 )
@@ -187,8 +207,10 @@ def test_out_of_range(key: str, value: Any) -> None:
 
 
 def test_logged_steps_must_divide_evaluated_ones() -> None:
-    with pytest.raises(ValueError, match=r"training.log_steps is out of range \(it must divide eval_steps\): got 4"):
-        load_recipe("tr", overrides={"training.log_steps": 4, "training.eval_steps": 10})
+    with pytest.raises(
+        ValueError, match=r"training.logging_steps is out of range \(it must divide eval_steps\): got 4"
+    ):
+        load_recipe("tr", overrides={"training.logging_steps": 4, "training.eval_steps": 10})
 
 
 @pytest.mark.parametrize(
@@ -233,13 +255,14 @@ def test_an_error_of_a_loss_names_it(make_model: Any) -> None:
 def test_numbers_that_yaml_reads_as_text(write: Any) -> None:
     """YAML 1.1 has no number without a dot before its exponent: ``5e-5`` is text there."""
     assert yaml.safe_load("5e-5") == "5e-5"
-    text = "losses: {translation_ranking: {margin: 1e-1, weight: 5e-1}}\ntraining: {learning_rate: 5e-5, epochs: 2}\n"
+    text = "losses: {translation_ranking: {margin: 1e-1, weight: 5e-1}}\n"
+    text += "training: {learning_rate: 5e-5, num_train_epochs: 2}\n"
     recipe = load_recipe(write(text))
-    assert recipe.training.learning_rate == 5e-5 and recipe.training.epochs == 2.0
-    assert isinstance(recipe.training.epochs, float)
+    assert recipe.training.learning_rate == 5e-5 and recipe.training.num_train_epochs == 2.0
+    assert isinstance(recipe.training.num_train_epochs, float)
     assert recipe.losses == {"translation_ranking": {"margin": 0.1, "weight": 0.5}}
-    overridden = load_recipe("tr", overrides={"training.learning_rate": "2e-4", "training.warmup": "1e-1"})
-    assert (overridden.training.learning_rate, overridden.training.warmup) == (2e-4, 0.1)
+    overridden = load_recipe("tr", overrides={"training.learning_rate": "2e-4", "training.warmup_steps": "1e-1"})
+    assert (overridden.training.learning_rate, overridden.training.warmup_steps) == (2e-4, 0.1)
 
 
 @pytest.mark.parametrize(("direction", "expected"), [("target", [7, 8]), ("source", [5, 7]), ("both", [5, 7, 8])])
@@ -392,9 +415,12 @@ def test_steps_are_at_least_one(steps: int) -> None:
 
 
 def test_warmup_is_a_share_or_whole_steps() -> None:
-    assert [load_recipe("tr", overrides={"training.warmup": w}).training.warmup for w in (0.5, 2)] == [0.5, 2.0]
-    with pytest.raises(ValueError, match=r"training.warmup is out of range .*: got 1.5"):
-        load_recipe("tr", overrides={"training.warmup": 1.5})
+    assert [load_recipe("tr", overrides={"training.warmup_steps": w}).training.warmup_steps for w in (0.5, 2)] == [
+        0.5,
+        2.0,
+    ]
+    with pytest.raises(ValueError, match=r"training.warmup_steps is out of range .*: got 1.5"):
+        load_recipe("tr", overrides={"training.warmup_steps": 1.5})
 
 
 @pytest.mark.parametrize(("name", "value"), [("vocabulary", 10**9), ("layers", 10**6), ("hidden_size", 10**9)])

@@ -34,7 +34,12 @@ def phrases() -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_the_loss_falls_and_retrieval_improves(name: str, phrases: dict[str, Any], tmp_path: Path) -> None:
-    steps = {"training.max_steps": 40, "training.batch_size": 32, "training.log_steps": 5, "training.eval_steps": 40}
+    steps = {
+        "training.max_steps": 40,
+        "training.per_device_train_batch_size": 32,
+        "training.logging_steps": 5,
+        "training.eval_steps": 40,
+    }
     recipe = load_recipe(name.split(":")[0], tiny=True, overrides={**steps, **RUNS[name]})
     data = phrases["train"]
     texts = [text for part in data.values() for side in ("source", "target") for text in part[side][:]]
@@ -55,7 +60,7 @@ def test_the_loss_falls_and_retrieval_improves(name: str, phrases: dict[str, Any
 def test_a_ramp_moves_the_weight_step_by_step(phrases: dict[str, Any], tmp_path: Path) -> None:
     """The RTL term counts nothing at step 1 and fully from step 10 on: its logged value rises from zero."""
     ramp = {"losses.representation_translation.weight": {"start": 0, "end": 1, "steps": 10}}
-    steps = {"training.max_steps": 12, "training.log_steps": 1, "training.batch_size": 32}
+    steps = {"training.max_steps": 12, "training.logging_steps": 1, "training.per_device_train_batch_size": 32}
     recipe = load_recipe("dap", tiny=True, overrides={**ramp, **steps, "training.eval_steps": 12})
     tiny = {"vocabulary": 600, "hidden_size": 32, "layers": 2}
     result = train(recipe, phrases["train"], tmp_path / "run", tiny=tiny)

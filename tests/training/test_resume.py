@@ -25,7 +25,7 @@ def command(out: Path, *more: str) -> list[str]:
         words += ["--tiny", shape]
     for option in ("layers=1", "languages=auto", "direction=both", "mask_ratio=0.8"):
         words += ["--set", f"losses.representation_translation.{option}"]
-    return [*words, "--set", "training.keep_checkpoints=9", *more]
+    return [*words, "--set", "training.save_total_limit=10", *more]
 
 
 def train(out: Path, *more: str, death: Death | None = None) -> Outcome:

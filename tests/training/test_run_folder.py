@@ -35,7 +35,7 @@ def data() -> dict[str, Dataset]:
 def short(**overrides: Any) -> Any:
     keys = {
         "training.max_steps": 1,
-        "training.batch_size": 8,
+        "training.per_device_train_batch_size": 8,
         **{key.replace("__", "."): v for key, v in overrides.items()},
     }
     return load_recipe("tr", tiny=True, overrides=keys)
@@ -83,7 +83,7 @@ def test_an_earlier_run_needs_a_word(tmp_path: Path) -> None:
     [
         ({"data": {"de-en": {"rows": 4}}}, "data.de-en.rows differ"),
         ({"data": {"fr-en": {"rows": 3}}}, "data.de-en, data.fr-en differ"),
-        ({"recipe": {"name": "tr", "training": {"epochs": 2.0, "seed": 0}}}, "recipe.training.epochs differ"),
+        ({"recipe": {"name": "tr", "training": {"epochs": 2.0, "seed": 0}}}, "recipe.training.num_train_epochs differ"),
         ({"model": "xlm-roberta-base"}, "model differ"),
         ({"dev": "other pairs"}, "dev differ"),
     ],

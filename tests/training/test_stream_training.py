@@ -55,7 +55,7 @@ def run(folder: Path, out: Path, *more: str, death: Death | None = None) -> Outc
     for key, value in SHAPE.items():
         words += ["--tiny", f"{key}={value}"]
     words += ["--set", "losses.representation_translation.layers=1", "--set", "training.language_alpha=0.5"]
-    return st_xling([*words, "--set", "training.keep_checkpoints=9", *more], out.parent / "streams", death)
+    return st_xling([*words, "--set", "training.save_total_limit=10", *more], out.parent / "streams", death)
 
 
 def losses(out: Path) -> dict[int, float]:
@@ -92,7 +92,11 @@ def test_words_that_come_later_are_no_error(
 ) -> None:
     """Vocabulary and softmax come from the first rows; the model is one that knows more."""
     monkeypatch.setattr(mixture, "HEAD_ROWS", 8)
-    overrides = {"training.max_steps": 4, "training.batch_size": 8, "losses.representation_translation.layers": 1}
+    overrides = {
+        "training.max_steps": 4,
+        "training.per_device_train_batch_size": 8,
+        "losses.representation_translation.layers": 1,
+    }
     result = train(
         load_recipe("dap", tiny=True, overrides=overrides),
         {"de-en": stream_parallel(folder / "de-en.tsv")},
@@ -140,11 +144,15 @@ def test_one_pair_and_balance_by_the_recipe(tmp_path: Path) -> None:
             seen.append({str(value) for value in inputs["source_language"].tolist()})
             return super().training_step(model, inputs, *more)
 
-    overrides = {"training.batches": "one_pair", "training.language_alpha": 0.0, "training.batch_size": 8}
-    overrides |= {"training.epochs": 2, "losses.representation_translation.layers": 1}
+    overrides = {
+        "training.batches": "one_pair",
+        "training.language_alpha": 0.0,
+        "training.per_device_train_batch_size": 8,
+    }
+    overrides |= {"training.num_train_epochs": 2, "losses.representation_translation.layers": 1}
     overrides["losses.representation_translation.languages"] = "auto"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("st_xling.training.prepare.CrossLingualTrainer", Spy)
+        patch.setattr("st_xling.training.encoder.CrossLingualTrainer", Spy)
         result = train(load_recipe("dap", tiny=True, overrides=overrides), data, tmp_path / "run", tiny=SHAPE)
     assert result.steps == 20 == len(seen) and all(len(batch) == 1 for batch in seen)
     assert sum("0" in batch for batch in seen) == 10  # half of the batches are Chinese's four times over

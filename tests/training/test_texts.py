@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from st_xling.models import tiny_encoder
-from st_xling.training import texts as texts_module
-from st_xling.training.texts import TextReport, report_texts
+from st_xling.training import mixture as texts_module
+from st_xling.training.mixture import TextReport, report_texts
 
 TEXTS = [
     "",

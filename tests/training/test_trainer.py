@@ -16,7 +16,7 @@ from torch import nn
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss, WordAlignmentLoss
 from st_xling.training import CrossLingualTrainer
-from st_xling.training.loss_state import load_loss_state, own_state, save_loss_state
+from st_xling.training.checkpoint import load_loss_state, own_state, save_loss_state
 
 Make = Callable[..., Any]
 

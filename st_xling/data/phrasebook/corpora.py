@@ -34,12 +34,6 @@ _RENDERERS = {
 }
 LANGUAGES = tuple(_RENDERERS)
 
-TRAINING_PASSAGES = 2000
-"""Passages of the training split, unless a size is asked for."""
-
-HELD_OUT_PASSAGES = 300
-"""The same, of the other splits."""
-
 _OTHER_SENTENCES = (1, 3)  # of a passage, besides the one that answers its question: at least, at most
 
 

@@ -26,23 +26,23 @@ class Phrase:
     slots: tuple[tuple[str, ...], ...]
 
 
-def load_lexicon(language: str) -> dict[str, Table]:
-    """Read the lexicon of a language.
+def read_table(name: str) -> list[list[str]]:
+    """The cells of a tab-separated file of this package; ``-`` is an empty cell, and ``#`` opens a comment."""
+    text = (files(__package__) / "lexicons" / f"{name}.tsv").read_text(encoding="utf-8")
+    rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
+    return [["" if cell == "-" else cell for cell in row] for row in rows]
 
-    Args:
-        language: Such as ``fr``; its file holds lines ``part TAB concept TAB form TAB form``, where ``-`` is an empty
-            form and ``#`` opens a comment, which says what the forms of a part are.
-    Returns:
-        Part (``noun``, ``verb``, …) → concept → forms, in the order written.
+
+def load_lexicon(language: str) -> dict[str, Table]:
+    """The lexicon of a language: part (``noun``, ``verb``, …) → concept → forms.
+
+    Its file holds a concept a line: part, concept, forms; comments say what the forms of a part are.
     """
     parts: dict[str, Table] = {}
-    text = (files(__package__) / "lexicons" / f"{language}.tsv").read_text(encoding="utf-8")
-    for line in text.splitlines():
-        if not line.startswith("#"):
-            part, concept, *forms = line.split("\t")
-            table = parts.setdefault(part, {})
-            assert concept not in table, f"{language}: {part} {concept} is listed twice"
-            table[concept] = tuple("" if form == "-" else form for form in forms)
+    for part, concept, *forms in read_table(language):
+        table = parts.setdefault(part, {})
+        assert concept not in table, f"{language}: {part} {concept} is listed twice"
+        table[concept] = tuple(forms)
     return parts
 
 

@@ -6,96 +6,14 @@ that people read letters and dogs do not. The tests hold every lexicon against t
 
 from dataclasses import dataclass
 
+from st_xling.data.phrasebook.grammar import read_table
+
 #: Count of a plural without a numeral ("the cats").
 MANY = 0
 
-
-def listed(text: str) -> tuple[str, ...]:
-    """The words of a line."""
-    return tuple(text.split())
-
-
-PRONOUNS = listed("i you he she we they")
+PRONOUNS = ("i", "you", "he", "she", "we", "they")
 POSSESSORS = ("my", "your", "our")
 _PERSONS = {"i": 0, "you": 1, "he": 2, "she": 2, "we": 3, "they": 4}
-
-_COLOURS = "red blue green yellow white black"
-_STATES = "tired nervous happy sad angry"
-_ADULT = "young aged kind clever famous rich lazy strong polite " + _STATES
-_CHILD = "clever lazy polite strong kind " + _STATES
-_BEAST = "big small white black brown aged clever strong tired"
-_GOODS = "new old expensive cheap beautiful"
-
-# Every noun with the adjectives that may stand before it or be said of it.
-_SELECTION = {
-    "teacher doctor farmer cook nurse driver painter tourist man woman friend neighbour": _ADULT,
-    "student child boy girl": _CHILD,
-    "mother father grandmother grandfather uncle aunt": "clever kind polite strong famous " + _STATES,
-    "dog cat horse rabbit goat bird pig duck": _BEAST,
-    "cow monkey elephant bear": "big small aged clever strong tired brown",
-    "book": "new old thick expensive cheap beautiful",
-    "newspaper": "new old thick",
-    "letter": "old beautiful",
-    "bag umbrella hat": f"{_GOODS} {_COLOURS} big small clean dirty",
-    "shirt": f"{_GOODS} {_COLOURS} clean dirty",
-    "cup table chair": f"{_GOODS} white black brown big small clean dirty",
-    "bicycle car": f"{_GOODS} {_COLOURS} clean dirty",
-    "pencil phone": "new old red blue green yellow white black",
-    "key": "new old small",
-    "painting": _GOODS,
-    "camera clock lamp": f"{_GOODS} white black",
-    "flower": "red blue yellow white beautiful",
-    "box": f"{_COLOURS} big small heavy new old",
-    "window door": "big small new old clean dirty",
-    "house": f"{_GOODS} white yellow big small",
-    "apple": "red green yellow fresh sweet ripe delicious big small",
-    "pear tomato banana": "green yellow fresh sweet ripe delicious big small",
-    "orange carrot": "fresh sweet delicious big small",
-    "egg": "fresh big small white brown",
-    "cake sandwich": "fresh delicious big small",
-    "coffee tea": "hot cold sweet",
-    "juice": "cold sweet fresh",
-    "school library museum theatre": "big small new old modern quiet famous",
-    "market factory station airport": "big small new old modern",
-    "hospital restaurant hotel": "big small new old modern quiet clean",
-    "park garden": "big small new quiet beautiful",
-    "village beach": "small big quiet beautiful",
-    "kitchen": "big small new old modern clean dirty",
-}
-QUALITIES = {noun: tuple(adjectives.split()) for nouns, adjectives in _SELECTION.items() for noun in nouns.split()}
-NOUNS = tuple(QUALITIES)
-ADJECTIVES = tuple(dict.fromkeys(adjective for adjectives in QUALITIES.values() for adjective in adjectives))
-STATES = (*_STATES.split(), "clean", "dirty", "hot", "cold")
-COLOURS = (*_COLOURS.split(), "brown")
-
-KIN = listed("mother father grandmother grandfather uncle aunt")
-CHILDREN = ("student", "child", "boy", "girl")
-ADULTS = listed("teacher doctor farmer cook nurse driver painter tourist man woman friend neighbour")
-PEOPLE = (*ADULTS, *CHILDREN)
-ANIMALS = listed("dog cat horse rabbit goat bird pig duck cow monkey elephant bear")
-# Of these nobody says "my": it would sound odd, or mean something else.
-UNOWNED = frozenset(listed("farmer painter tourist man woman boy girl monkey elephant bear"))
-PLACES = NOUNS[NOUNS.index("school") :]
-FOOD = listed("apple pear tomato banana orange carrot egg cake sandwich")
-DRINKS = ("coffee", "tea", "juice")
-GOODS = listed(
-    "book newspaper pencil bag umbrella shirt hat cup table chair bicycle car painting camera clock phone flower "
-    "box lamp"
-)
-GIFTS = listed("book letter newspaper pencil umbrella shirt hat cup painting camera clock phone flower lamp key")
-
-# Times by tense. The fronted ones open a stated main clause in the European languages and in Vietnamese.
-TIMES_OF = {
-    "past": listed("yesterday last_week last_year this_morning last_night two_days_ago"),
-    "progressive": listed("now at_the_moment"),
-    "habitual": listed("every_day every_morning every_evening every_monday every_week"),
-    "future": listed("tomorrow next_week next_year tonight day_after_tomorrow"),
-    "modal": listed("today tomorrow tonight"),
-}
-TIMES = tuple(dict.fromkeys(time for times in TIMES_OF.values() for time in times))
-FRONTED = frozenset(
-    listed("yesterday last_week this_morning two_days_ago now every_morning tomorrow next_week tonight")
-)
 
 
 @dataclass(frozen=True)
@@ -118,85 +36,36 @@ class Verb:
     places: tuple[str, ...] = ()
 
 
-MODALS = ("want", "can", "must")
-_ALL = ("past", "progressive", "habitual", "future", *MODALS)
-_EVENT = ("past", "habitual", "future", *MODALS)
-_HUMAN = (*PEOPLE, *KIN)
-_REPAIRABLE = listed("bicycle car clock phone lamp chair camera umbrella door window")
+_GROUPS: dict[str, tuple[str, ...]] = {}
+QUALITIES: dict[str, tuple[str, ...]] = {}  # noun -> the adjectives it takes
+TIMES_OF: dict[str, tuple[str, ...]] = {}  # tense -> the times it takes
+VERBS: dict[str, Verb] = {}
 
 
-def _transitive(
-    objects: tuple[str, ...],
-    tenses: tuple[str, ...] = _ALL,
-    subjects: tuple[str, ...] = _HUMAN,
-    places: tuple[str, ...] = (),
-) -> Verb:
-    return Verb("transitive", tenses, subjects, objects, places)
+def _members(text: str) -> tuple[str, ...]:
+    """The words of a cell; a word in capitals is a group."""
+    return tuple(member for word in text.split() for member in (_GROUPS.get(word) or (word,)))
 
 
-def _activity(places: str, subjects: tuple[str, ...] = _HUMAN) -> Verb:
-    return Verb("activity", _ALL, subjects, places=listed(places))
+for _part, _name, *_cells in read_table("inventory"):
+    if _part == "group":
+        _GROUPS[_name] = _members(_cells[0])
+    elif _part == "noun":
+        QUALITIES |= dict.fromkeys(_name.split(), _members(_cells[0]))
+        _GROUPS["NOUNS"] = tuple(QUALITIES)
+    elif _part == "time":
+        TIMES_OF[_name] = _members(_cells[0])
+    else:
+        VERBS[_name] = Verb(_cells[0], *map(_members, _cells[1:]))
 
-
-VERBS = {
-    "buy": _transitive((*GOODS, *FOOD, *DRINKS), places=("market", "village", "station", "airport")),
-    "sell": _transitive((*GOODS, "house")),
-    "eat": _transitive(FOOD),
-    "drink": _transitive(DRINKS),
-    "read": _transitive(("book", "letter", "newspaper")),
-    "write": _transitive(("book", "letter")),
-    "look_for": _transitive((*GOODS, "key", "letter", "dog", "cat", "horse", *CHILDREN[1:]), places=PLACES),
-    "find": _transitive((*GOODS, "key", "letter"), ("past", "future", "can"), places=PLACES),
-    "lose": _transitive(listed("key umbrella hat bag phone camera pencil letter book"), ("past",)),
-    "see": _transitive(
-        (*PEOPLE, *ANIMALS, "house", "painting", "car"), ("past", "future", "want", "can"), PEOPLE, places=PLACES
-    ),
-    "wash": _transitive(listed("car cup bicycle apple tomato pear carrot")),
-    "carry": _transitive(listed("bag box table chair lamp painting clock")),
-    "repair": _transitive(_REPAIRABLE),
-    "draw": _transitive((*ANIMALS, "house", "flower", "car", "bicycle")),
-    "open": _transitive(("window", "door", "box", "bag"), _EVENT),
-    "close": _transitive(("window", "door", "box"), _EVENT),
-    "visit": _transitive((*PEOPLE, *KIN)),
-    "visit_place": _transitive(("museum", "village", "school", "library", "factory")),
-    "clean": _transitive(("kitchen", "restaurant", "library", "school", "hotel")),
-    "invite": _transitive((*PEOPLE, *KIN), _EVENT),
-    "call": _transitive((*PEOPLE, *KIN)),
-    "help": _transitive((*PEOPLE, *KIN)),
-    "greet": _transitive((*PEOPLE, *KIN), ("past", "habitual", "future", "want", "must")),
-    "watch": _transitive(ANIMALS),
-    "chase": _transitive(ANIMALS, ("past", "progressive", "habitual"), listed("dog cat bear horse pig goat")),
-    "feed_on": _transitive(listed("apple pear banana carrot tomato egg"), _ALL[:4], ANIMALS),
-    "give": Verb("ditransitive", _EVENT, _HUMAN, GIFTS),
-    "send": Verb("ditransitive", _EVENT, _HUMAN, GIFTS),
-    "bring": Verb("ditransitive", _EVENT, _HUMAN, GIFTS),
-    "sell_to": Verb("ditransitive", _EVENT, _HUMAN, GOODS),
-    "go": Verb("motion", _EVENT, _HUMAN),
-    "walk": Verb("motion", _ALL, _HUMAN),
-    "drive": Verb("motion", _ALL, ADULTS),
-    "run": Verb("motion", ("past", "habitual", "future"), (*PEOPLE, "dog", "cat", "horse", "rabbit", "goat", "pig")),
-    "come_back": Verb("motion", ("past", "future"), _HUMAN),
-    "sleep": _activity("hotel hospital park garden beach village", (*_HUMAN, *ANIMALS)),
-    "sing": _activity("theatre school park garden beach restaurant village"),
-    "dance": _activity("theatre school park garden beach restaurant hotel village"),
-    "work": _activity(
-        "school library museum theatre market factory station airport hospital restaurant hotel garden kitchen village",
-        ADULTS,
-    ),
-    "play": _activity("park garden beach village", (*CHILDREN, "dog", "cat", "monkey", "bear")),
-    "study": _activity("school library museum park garden kitchen", CHILDREN),
-    "cook_meals": _activity("kitchen restaurant hotel school hospital village"),
-    "wait": _activity(" ".join(PLACES)),
-    "laugh": Verb("activity", ("past", "progressive"), _HUMAN),
-    "cry": Verb("activity", ("past", "progressive"), _HUMAN),
-    "arrive": Verb("activity", ("past", "future"), _HUMAN),
-    "say": Verb("report", ("present",), _HUMAN),
-    "think": Verb("report", ("present",), _HUMAN),
-    "know": Verb("report", ("present",), _HUMAN),
-    "believe": Verb("report", ("present",), _HUMAN),
-    "be": Verb("be", ("past", "present", "future"), NOUNS),
-    "exist": Verb("exist", ("present",), (*PEOPLE, *ANIMALS, "bicycle", "table", "chair", "lamp", "clock", "box")),
-}
+NOUNS, KIN, PEOPLE, PLACES = (_GROUPS[name] for name in ("NOUNS", "KIN", "PEOPLE", "PLACES"))
+MODALS = _GROUPS["MODALS"]
+UNOWNED, FRONTED = frozenset(_GROUPS["UNOWNED"]), frozenset(_GROUPS["FRONTED"])
+MOMENTS = _GROUPS["MOMENTS"]
+STATES = (*_GROUPS["STATES"], "clean", "dirty", "hot", "cold")
+COLOURS = (*_GROUPS["COLOURS"], "brown")
+ADJECTIVES = tuple(dict.fromkeys(adjective for adjectives in QUALITIES.values() for adjective in adjectives))
+TIMES = tuple(dict.fromkeys(time for times in TIMES_OF.values() for time in times))
 VERBS_OF = {
     frame: tuple(name for name, verb in VERBS.items() if verb.frame == frame)
     for frame in dict.fromkeys(verb.frame for verb in VERBS.values())

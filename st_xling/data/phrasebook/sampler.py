@@ -12,6 +12,7 @@ from st_xling.data.phrasebook.meanings import (
     KIN,
     MANY,
     MODALS,
+    MOMENTS,
     PEOPLE,
     PLACES,
     POSSESSORS,
@@ -25,7 +26,6 @@ from st_xling.data.phrasebook.meanings import (
     Clause,
     Meaning,
     NounPhrase,
-    listed,
 )
 
 SPLITS = ("train", "dev", "test")
@@ -34,8 +34,6 @@ _KIN, _PLACES, _PEOPLE = frozenset(KIN), frozenset(PLACES), frozenset((*PEOPLE, 
 _COPULAR = tuple(noun for noun in QUALITIES if noun not in KIN)
 # Verbs grouped by frame, drawn in proportion to how much they combine.
 _ACTIONS = (*VERBS_OF["transitive"], *VERBS_OF["ditransitive"] * 2, *VERBS_OF["motion"] * 2, *VERBS_OF["activity"])
-# What may stand in a clause with "when": single events.
-_MOMENTS = listed("find lose see open close give come_back run laugh cry arrive buy greet")
 _EVENTS = tuple(verb for verb in _ACTIONS if "past" in VERBS[verb].tenses)
 
 
@@ -177,7 +175,7 @@ def _reason(rng: Random, tense: str) -> Clause:
             state = _state(rng, tense="past" if tense == "past" else "present", timed=False)
             if state.quality in STATES:
                 return state
-    return _action(rng, verbs=_MOMENTS, tense="past", timed=False, short=True)
+    return _action(rng, verbs=MOMENTS, tense="past", timed=False, short=True)
 
 
 def _past_event(rng: Random, verbs: tuple[str, ...], negation: float) -> Clause:
@@ -219,7 +217,7 @@ def draw_meaning(rng: Random) -> Meaning:
         return Meaning(main, link="because", other=_reason(rng, main.tense))
     if kind < 0.95:
         main = _past_event(rng, _EVENTS, 0.15)
-        return Meaning(main, link="when", other=_past_event(rng, _MOMENTS, 0.0))
+        return Meaning(main, link="when", other=_past_event(rng, MOMENTS, 0.0))
     return Meaning(_existence(rng))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from st_xling.data.leak_key import text_hashes
-from st_xling.data.phrasebook_spec import parse_phrasebook
+from st_xling.data.phrasebook_spec import PASSAGES, parse_phrasebook
 from st_xling.data.reranking.negatives import draw_apart
 from st_xling.data.reranking.pairs import AlignedPairs, same_text_classes
 from st_xling.data.reranking.pools import CandidatePools, candidate_pools
@@ -360,19 +360,17 @@ def phrase_questions(books: Mapping[str, str], *, split: str) -> QuestionAnsweri
     Raises:
         ValueError: Languages that do not ask for the same; unknown languages, splits and options.
     """
-    from st_xling.data.phrasebook.corpora import HELD_OUT_PASSAGES, TRAINING_PASSAGES, phrase_passages
-
-    samples = {}
+    specs = {}
     for language, book in books.items():
-        spec = parse_phrasebook(book, spec=f"{language}={book}")
+        spec = specs[language] = parse_phrasebook(book, spec=f"{language}={book}")
         if spec.languages:
             raise ValueError(f"expected {language}=phrasebook, one language a spec; got {language}={book}.")
-        samples[language] = spec.sample(split=split, train_size=TRAINING_PASSAGES, held_out_size=HELD_OUT_PASSAGES)
-    sample, *others = samples.values()
-    if any(other != sample for other in others):
+    first, *others = specs.values()
+    sample = first.sample(split=split, **PASSAGES)
+    if any(other.sample(split=split, **PASSAGES) != sample for other in others):
         got = ", ".join(f"{language}={book}" for language, book in books.items())
         raise ValueError(f"the same questions in every language take the same ?size, split and seed: got {got}.")
-    generated = phrase_passages(books, **sample)
+    generated = first.passages(books, split=split)
     rows = range(len(generated.ids))
     articles = [row // _PHRASES_PER_ARTICLE for row in rows]
     return QuestionAnswering(

@@ -1,14 +1,16 @@
-"""Queries, passages and judgements together, checked against each other."""
+"""Retrieval sets: queries, passages and judgements together, of folders, of XQuAD-R and of the phrasebook."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from st_xling.data.faults import FaultLog
-from st_xling.data.phrasebook_spec import PhrasebookSpec
+from st_xling.data.phrasebook_spec import PhrasebookSpec, is_phrasebook, parse_phrasebook
 from st_xling.data.retrieval.files import (
     Qrels,
     find_retrieval_files,
@@ -17,8 +19,21 @@ from st_xling.data.retrieval.files import (
     read_queries_with_passages,
 )
 from st_xling.data.retrieval.passages import Passages
-from st_xling.data.spec_options import Sample
+from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, SpecOption, read_options
 from st_xling.data.squad_form import read_squad
+from st_xling.utils.text import file_ending
+
+FORM = (
+    "xx=FOLDER, xx the language of the passages, perhaps with ?split=dev&corpus=PATH&queries=en,de&size=500&seed=0, "
+    "xx=FILE.json of XQuAD-R, or xx=phrasebook?split=test&size=300&queries=en,de"
+)
+
+_SPEC = re.compile(r"([a-z]{2,3}(?:[-_][A-Za-z]{2,4})?)=([^?]+)(?:\?(.*))?", re.DOTALL)
+_SENTENCES = (".json", ".json.gz")
+_LISTS = ("queries", "columns")
+_OF_PHRASEBOOK = ("size", "split", "seed", "queries")
+OF_SETS = ("split", "corpus", "queries")
+"""What may follow ``?`` of a folder, beside ``size`` and ``seed``."""
 
 
 @dataclass(frozen=True)
@@ -217,11 +232,8 @@ def phrase_set(
     Raises:
         ValueError: An unknown language or split.
     """
-    from st_xling.data.phrasebook.corpora import HELD_OUT_PASSAGES, TRAINING_PASSAGES, phrase_passages
-
     codes = list(dict.fromkeys(book.options.get("queries") or query_languages or [language]))
-    sample = book.sample(split=split, train_size=TRAINING_PASSAGES, held_out_size=HELD_OUT_PASSAGES)
-    generated = phrase_passages([language, *codes], **sample)
+    generated = book.passages([language, *codes], split=split)
     return RetrievalSet(
         language=language,
         passages=Passages.in_memory(zip(generated.ids, generated.passages[language])),
@@ -229,3 +241,89 @@ def phrase_set(
         relevant={name: {name: 1} for name in generated.ids},
         n_without_relevant=dict.fromkeys(codes, 0),
     )
+
+
+def load_retrieval_specs(
+    specs: Iterable[str],
+    *,
+    split: str = "test",
+    query_languages: Iterable[str] | None = None,
+    skip_bad_lines: bool = False,
+) -> list[RetrievalSet]:
+    """The sets that specs name; all are parsed before the first is read.
+
+    Args:
+        specs: ``xx=FOLDER``, with ``?split=``, ``corpus=`` and ``queries=`` behind it where a set needs its own, and
+            ``size=`` and ``seed=`` for a sample of its queries; ``xx=FILE.json``, sentences of XQuAD-R, whose questions
+            are read from all such files together (see :func:`read_xquad_r`); or
+            ``xx=phrasebook``, with ``?split=``, ``size=``, ``seed=`` and ``queries=``.
+        split: Of sets that name none.
+        query_languages: Likewise; by default all that a folder has, and the phrasebook's in the language of the
+            passages.
+        skip_bad_lines: As :func:`read_retrieval_set`.
+    Raises:
+        ValueError: A spec of another form; and as :func:`read_retrieval_set`.
+    Example:
+        >>> parse_retrieval_spec("fi=miracl?split=dev")
+        ('fi', 'miracl', {'split': 'dev'})
+    """
+    codes = None if query_languages is None else list(query_languages)
+    common: dict[str, Any] = {"split": split, "query_languages": codes}
+    specs = list(specs)
+    parsed = [parse_retrieval_spec(spec) for spec in specs]
+    # Files of XQuAD-R are read together, since each holds the questions of one language alone.
+    paths: dict[str, str] = {}
+    shared: dict[str, Any] | None = None
+    for spec, (code, place, options) in zip(specs, parsed):
+        if isinstance(place, str) and file_ending(place) in _SENTENCES:
+            shared = options if shared is None else shared
+            if code in paths or options.keys() - SAMPLE_OPTIONS or options != shared:
+                raise ValueError(
+                    "files of XQuAD-R come once a language, all with the same ?size and seed, and take no other "
+                    f"options: got {spec!r}."
+                )
+            paths[code] = place
+    sentences = {each.language: each for each in read_xquad_r(paths, query_languages=codes)} if paths else {}
+    sets = []
+    for spec, (code, place, options) in zip(specs, parsed):
+        if isinstance(place, PhrasebookSpec):
+            sets.append(phrase_set(place, code, **common))
+            continue
+        own = dict(options)
+        sample = Sample.pop(own, spec)
+        if file_ending(place) in _SENTENCES:
+            data = sentences[code]
+        else:
+            data = read_retrieval_set(place, language=code, **{**common, "skip_bad_lines": skip_bad_lines, **own})
+        sets.append(sample_queries(data, sample, spec))
+    return sets
+
+
+def parse_retrieval_spec(
+    spec: str, *, options: Iterable[str] = OF_SETS, form: str = FORM
+) -> tuple[str, str | PhrasebookSpec, dict[str, Any]]:
+    """Language, folder (or what the spec says of the phrasebook) and options of one spec; looks at no file.
+
+    Args:
+        spec: As :func:`load_retrieval_specs` takes it.
+        options: What may follow ``?`` beside ``size`` and ``seed``; ``queries``, which becomes ``query_languages``, and
+            ``columns`` are lists.
+        form: What is expected, for messages.
+    """
+    match = _SPEC.fullmatch(spec)
+    if match is None:
+        raise ValueError(f"expected {form}; got {spec!r}.")
+    language, folder, query = match.groups()
+    if is_phrasebook(folder):
+        book = parse_phrasebook(spec.partition("=")[2], options=_OF_PHRASEBOOK, spec=spec)
+        if book.languages:
+            raise ValueError(f"expected {FORM}, one language of passages a spec; got {spec!r}.")
+        return language, book, {}
+    known = {name: SpecOption((lambda text: text.split(",")) if name in _LISTS else str, "") for name in options}
+    try:
+        own = read_options(query or "", known | SAMPLE_OPTIONS, spec=spec)
+    except ValueError as error:
+        raise ValueError(f"{error}; the forms are {form}.") from error
+    if "queries" in own:
+        own["query_languages"] = own.pop("queries")
+    return language, folder, own

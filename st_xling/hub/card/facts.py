@@ -17,7 +17,7 @@ from st_xling.hub.card.options import CardOptions, read_card_file
 from st_xling.hub.card.rows_of_figures import judged
 from st_xling.hub.card.run_command import flag_values, shown_command
 from st_xling.hub.card.sources import DataSource, data_sources, spec_languages
-from st_xling.mining.thresholds.published import PublishedThreshold, published_thresholds
+from st_xling.mining.published import PublishedThreshold, published_thresholds
 from st_xling.utils.io import check_shape, read_json_object
 from st_xling.utils.languages import UNKNOWN
 

@@ -34,7 +34,7 @@ def recipe_citations(recipe: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _of_encoders(recipe: Mapping[str, Any]) -> list[type[nn.Module]]:
-    from st_xling.training.objectives import OBJECTIVES
+    from st_xling.training.recipe import OBJECTIVES
 
     names = [name for name, given in (recipe.get("losses") or {}).items() if (given or {}).get("weight") != 0]
     return [OBJECTIVES[name].loss for name in names if name in OBJECTIVES]
@@ -47,7 +47,7 @@ def _of_adapters(recipe: Mapping[str, Any]) -> list[type[nn.Module]]:
 
 
 def _of_cross_encoders(recipe: Mapping[str, Any]) -> list[type[nn.Module]]:
-    from st_xling.training.reranker.ranking_losses import RankingLoss, loss_names
+    from st_xling.training.ranking_losses import RankingLoss, loss_names
 
     if "strategy" not in recipe:
         return []

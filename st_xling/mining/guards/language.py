@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
-from st_xling.mining.guards.candidates import CandidateBatch, Verdict
-from st_xling.mining.guards.length_ratio import weighted_length
+from st_xling.mining.guards.predicates import CandidateBatch, Verdict, weighted_length
 from st_xling.utils.languages import canonical_language
 
 #: Characters of a sentence that are looked at: a whole long sentence takes twice the time and is told no better.

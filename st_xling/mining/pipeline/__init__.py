@@ -1,1 +1,1 @@
-"""Text files in, files of pairs out; killed, it goes on."""
+"""Text files in, files of scored pairs out; killed at any moment, the same call resumes."""

@@ -4,51 +4,129 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from st_xling.mining.find import check_k, method_for
-from st_xling.mining.guards import GuardOptions
-from st_xling.mining.pipeline.guarded_pairs import check_guards
-from st_xling.mining.pipeline.mining_plan import MiningPlan, SearchCost
-from st_xling.mining.pipeline.mining_trials import approximate_seconds, embedding_trial, guard_seconds, search_seconds
-from st_xling.mining.pipeline.options import SearchOptions
+import numpy as np
+import torch
+
+from st_xling.mining.guards import CandidateBatch, GuardOptions, PairGuards, reject_line, weighted_length
+from st_xling.mining.pipeline.config import MiningConfig, takes_options
+from st_xling.mining.pipeline.threshold import most_planted
+from st_xling.mining.search import approximate
+from st_xling.mining.search.exact import block_sizes, check_k, neighbours
+from st_xling.mining.search.find import choose_method
 from st_xling.mining.text import Files, file_list, read_rows
-from st_xling.mining.thresholds.planted_threshold import check_calibration, most_planted
-from st_xling.mining.vectors import Encoder, VectorMakers
+from st_xling.mining.vectors import Encoder
 from st_xling.utils.text import open_bytes
 
 _BYTES_PER_NUMBER = {"float32": 4, "float16": 2, "bfloat16": 2}
 _BYTES_PER_LINE = 64  # its place in the file, its fold, its hash
 _EXACT_BYTES, _APPROXIMATE_BYTES = 32, 48  # of a row in a search, beside its neighbours
-_WAITING_BYTES = 120 * 2**20  # candidates of an approximate search that wait for their exact cosines
+_HELD_BYTES = 120 * 2**20  # candidates of an approximate search that are held for their exact cosines
+
+# Rows of a trial search, cells in it, sentences embedded, and pairs that guards look at.
+_ROWS, _PROBES, _SENTENCES, _PAIRS = 2048, (3, 12), 256, 1024
+
+# Of the candidates of both texts: a pair that is met from both is asked about once. 62 % where all are turned down and
+# neighbours are mutual (30,000 random vectors and noisy copies of them), 100 % where none is met twice.
+_ASKED_ABOUT = 0.75
 
 
-def plan_mining(
-    source: Files,
-    target: Files,
-    *,
-    model: Any = None,
-    source_embeddings: str | Path | None = None,
-    target_embeddings: str | Path | None = None,
-    dim: int = 1024,
-    laser_dtype: str = "float32",
-    text_format: str = "lines",
-    errors: str = "strict",
-    batch_size: int = 128,
-    dtype: str = "float32",
-    prompt: str | None = None,
-    k: int = 4,
-    method: str = "exact",
-    engine: str = "local",
-    device: str | None = None,
-    memory_mib: int = 256,
-    calibrate_with: str | Path | None = None,
-    guards: GuardOptions | None = None,
-    work: str | Path = ".",
-) -> MiningPlan:
+@dataclass(frozen=True)
+class SearchCost:
+    """What one way to search takes.
+
+    Attributes:
+        seconds: To search once.
+        memory_bytes: Beyond the encoder's.
+    """
+
+    seconds: float
+    memory_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MiningPlan:
+    """Estimates.
+
+    Attributes:
+        rows: Lines of each text, duplicates and blank ones not yet told apart.
+        dim: Of the vectors.
+        method: How neighbours are searched: what was requested, or what ``"auto"`` picks.
+        device: Where.
+        encode_seconds: To embed what has no embeddings yet.
+        search_seconds: To search.
+        memory_bytes: Beyond the encoder's.
+        disk_bytes: For the work and the pairs, at most.
+        disk_free_bytes: Where the work is to be kept.
+        automatic: Whether ``"auto"`` picked the method.
+        calibrate_seconds: To estimate a threshold, at most; 0 where none is to be.
+        searches: What each method would take, by name; a cluster has only the exact one.
+        guard_seconds: For the guards to look at candidates.
+    """
+
+    rows: dict[str, int]
+    dim: int
+    method: str
+    device: str
+    encode_seconds: float
+    search_seconds: float
+    memory_bytes: int
+    disk_bytes: int
+    disk_free_bytes: int
+    automatic: bool
+    calibrate_seconds: float
+    searches: dict[str, SearchCost]
+    guard_seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """The estimates, as JSON can write them."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """The plan for a reader."""
+        picked = ", picked by auto" if self.automatic else ""
+        calibrating = f", up to {_duration(self.calibrate_seconds)} to calibrate" if self.calibrate_seconds else ""
+        times = f"about {_duration(self.encode_seconds)} to embed, {_duration(self.search_seconds)} to search"
+        times += f", {_duration(self.guard_seconds)} for the guards" if self.guard_seconds else ""
+        short = " — not enough" if self.disk_bytes > self.disk_free_bytes else ""
+        return [
+            *(f"{name}: {rows:,} lines" for name, rows in self.rows.items()),
+            f"search: {self.method}, dim {self.dim}, on {self.device}{picked}",
+            f"time: {times}{calibrating}",
+            f"memory: about {_size(self.memory_bytes)} beyond the encoder's",
+            f"disk: up to {_size(self.disk_bytes)} of {_size(self.disk_free_bytes)} free{short}",
+            *(
+                f"{method} instead: about {_duration(cost.seconds)} to search, {_size(cost.memory_bytes)}"
+                + (", some neighbours missed" if method == "approximate" else "")
+                for method, cost in self.searches.items()
+                if method != self.method
+            ),
+        ]
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:,.0f} MiB" if count < 10 * 2**30 else f"{count / 2**30:,.0f} GiB"
+
+
+@takes_options(
+    without=(
+        *("margin", "retrieval", "threshold", "target_precision", "rescore", "rescore_threshold", "rejects", "format"),
+        *("save_seconds", "keep_work", "progress"),
+    )
+)
+def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **options: Any) -> MiningPlan:
     """Estimate what :func:`~st_xling.mining.mine_texts` with these options will take; writes nothing.
 
     Lines are counted, a few hundred sentences embedded, and a small search made among random vectors. Real vectors lie
@@ -56,105 +134,71 @@ def plan_mining(
     picks is told by the lines, which may be more than the distinct sentences that it will go by.
 
     Args:
-        calibrate_with: A threshold will be estimated with it: planted pairs are embedded, and there is a search more.
-        guards: Which guards will be on; all by default. They are tried on some pairs of similar length.
+        source: As for ``mine_texts``.
+        target: As for ``mine_texts``.
         work: Folder where the work is to be kept, or one above it.
-        others: As for ``mine_texts``.
+        options: As for :class:`~st_xling.mining.pipeline.config.MiningConfig`. With ``calibrate_with`` known pairs are
+            embedded, and there is a search more; guards are tried on some pairs of similar length.
     Raises:
         ValueError: As ``mine_texts``, as far as it can be told by now.
     """
-    guards = guards or GuardOptions()
-    asked = PlanOptions(**locals())
-    asked.check()
-    counted = {"source": _count(source), "target": _count(target)}
-    rows = {side: lines for side, (lines, _) in counted.items()}
-    text_bytes = {side: size for side, (_, size) in counted.items()}
-    check_k(k, *rows.values())
-    makers, encoder = asked.vector_makers(rows)
-    embedded = [side for side, maker in makers.items() if isinstance(maker, Encoder)]
-    dim, seconds = _embedding(asked, makers, encoder)
-    method = method_for(engine, rows["source"], rows["target"], dim) if asked.method == "auto" else asked.method
-    searches = _searches(asked, rows, dim)
-    both, a_vector = sum(rows.values()), dim * _BYTES_PER_NUMBER[dtype]
+    config = MiningConfig(**options)
+    config.check()
+    texts = {"source": source, "target": target}
+    sizes = {name: _count(files) for name, files in texts.items()}
+    rows = {name: lines for name, (lines, _) in sizes.items()}
+    text_bytes = {name: size for name, (_, size) in sizes.items()}
+    check_k(config.k, rows["source"], rows["target"])
+    makers, encoder = config.vector_makers(rows)
+    samples = {
+        name: [
+            row.sentence
+            for row in islice(read_rows(files, format=config.text_format, errors=config.errors), 4096)
+            if row.sentence.strip()
+        ]
+        for name, files in texts.items()
+    }
+
+    # Seconds to embed a sentence of each text that the encoder will see.
+    dim, seconds = 0, {}
+    for name, maker in makers.items():
+        if encoder is not None and (maker is encoder or config.calibrate_with is not None):
+            seconds[name], dim = embedding_trial(samples[name], encoder)
+        if not isinstance(maker, Encoder):
+            dim = int(maker.rows.shape[1])
+
+    shape = rows["source"], rows["target"], dim
+    method = choose_method(config.method, config.engine, *shape)
+    searches = _searches(config, *shape)
+    embedded = [name for name, maker in makers.items() if maker is encoder]
+    k, both, a_vector = config.k, sum(rows.values()), dim * _BYTES_PER_NUMBER[config.dtype]
     # Two states of the search while one replaces the other; the pairs hold each text at most once.
     disk = 16 * k * both + sum(text_bytes.values())
-    disk += sum(rows[side] * a_vector + text_bytes[side] for side in embedded)
-    calibrate_s = 0.0
-    if calibrate_with is not None:
+    disk += sum(rows[name] * a_vector + text_bytes[name] for name in embedded)
+    calibrate_seconds = 0.0
+    if config.calibrate_with is not None:
         planted = most_planted(*rows.values())
         larger = (rows["source"] + planted) * (rows["target"] + planted) / (rows["source"] * rows["target"])
-        calibrate_s = planted * sum(seconds.values()) + searches[method].seconds * larger
+        calibrate_seconds = planted * sum(seconds.values()) + searches[method].seconds * larger
         of_text = sum(text_bytes.values()) // both
         disk += 2 * planted * (a_vector + of_text + 8 * k) + 8 * k * both  # the state of its search stays
+    place = Path(work).absolute()
+    place = next(folder for folder in (place, *place.parents) if folder.exists() and os.access(folder, os.R_OK))
     return MiningPlan(
         rows=rows,
         dim=dim,
         method=method,
-        device=asked.place,
-        encode_seconds=sum(seconds[side] * rows[side] for side in embedded),
+        device=config.place,
+        encode_seconds=sum(seconds[name] * rows[name] for name in embedded),
         search_seconds=searches[method].seconds,
         memory_bytes=searches[method].memory_bytes,
         disk_bytes=disk,
-        disk_free_bytes=shutil.disk_usage(_nearest(Path(work))).free,
-        automatic=asked.method == "auto",
-        calibrate_seconds=calibrate_s,
+        disk_free_bytes=shutil.disk_usage(place).free,
+        automatic=config.method == "auto",
+        calibrate_seconds=calibrate_seconds,
         searches=searches,
-        guard_seconds=guard_seconds(_samples(asked), guards, rows["source"], rows["target"], k=k),
+        guard_seconds=guard_seconds(samples["source"], samples["target"], config.active_guards, both, k=k),
     )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PlanOptions(SearchOptions):
-    """All that :func:`plan_mining` is asked for."""
-
-    source: Files
-    target: Files
-    text_format: str
-    errors: str
-    calibrate_with: str | Path | None
-    guards: GuardOptions
-    work: str | Path
-
-    def check(self) -> None:
-        super().check()
-        check_calibration(self.calibrate_with, threshold=None, target_precision=None, model=self.model)
-        check_guards(self.guards, self.k)
-
-
-def _embedding(asked: PlanOptions, makers: VectorMakers, encoder: Encoder | None) -> tuple[int, dict[str, float]]:
-    """Dim, and seconds to embed a sentence of each side that the encoder will see."""
-    dim, seconds = 0, {}
-    for side, files in (("source", asked.source), ("target", asked.target)):
-        maker = makers[side]
-        if encoder is not None and (maker is encoder or asked.calibrate_with is not None):
-            seconds[side], dim = embedding_trial(_sentences(asked, files), encoder)
-        if not isinstance(maker, Encoder):
-            dim = int(maker.rows.shape[1])
-    return dim, seconds
-
-
-def _samples(asked: PlanOptions) -> tuple[list[str], list[str]]:
-    return _sentences(asked, asked.source), _sentences(asked, asked.target)
-
-
-def _sentences(asked: PlanOptions, files: Files) -> list[str]:
-    """The first of a text."""
-    rows = islice(read_rows(files, format=asked.text_format, errors=asked.errors), 4096)
-    return [row.sentence for row in rows if row.sentence.strip()]
-
-
-def _searches(asked: PlanOptions, rows: dict[str, int], dim: int) -> dict[str, SearchCost]:
-    """What each method takes; a cluster has but one."""
-    options: dict[str, Any] = {"k": asked.k, "device": asked.place, "memory_mib": asked.memory_mib}
-    sizes = rows["source"], rows["target"], dim
-    both = sum(rows.values())
-    # A row's neighbours are there three times: as keys, as they are read, as candidates.
-    shared = asked.memory_mib * 2**20 + (_BYTES_PER_LINE + 24 * asked.k) * both
-    costs = {"exact": SearchCost(search_seconds(*sizes, **options), shared + _EXACT_BYTES * both)}
-    if asked.engine == "local":
-        seconds = approximate_seconds(*sizes, **options)
-        costs["approximate"] = SearchCost(seconds, shared + _APPROXIMATE_BYTES * both + _WAITING_BYTES)
-    return costs
 
 
 def _count(files: Files) -> tuple[int, int]:
@@ -169,6 +213,112 @@ def _count(files: Files) -> tuple[int, int]:
     return lines, size
 
 
-def _nearest(path: Path) -> Path:
-    path = path.absolute()
-    return next(folder for folder in (path, *path.parents) if folder.exists() and os.access(folder, os.R_OK))
+def _searches(config: MiningConfig, sources: int, targets: int, dim: int) -> dict[str, SearchCost]:
+    """What each method takes; a cluster has but one."""
+    options: dict[str, Any] = {"k": config.k, "device": config.place, "memory_mib": config.memory_mib}
+    both = sources + targets
+    # A row's neighbours are there three times: as keys, as they are read, as candidates.
+    shared = config.memory_mib * 2**20 + (_BYTES_PER_LINE + 24 * config.k) * both
+    costs = {"exact": SearchCost(search_seconds(sources, targets, dim, **options), shared + _EXACT_BYTES * both)}
+    if config.engine == "local":
+        seconds = approximate_seconds(sources, targets, dim, **options)
+        costs["approximate"] = SearchCost(seconds, shared + _APPROXIMATE_BYTES * both + _HELD_BYTES)
+    return costs
+
+
+def search_seconds(sources: int, targets: int, dim: int, *, k: int, device: str, memory_mib: int) -> float:
+    """Expected seconds of an exact search: each product has its price, and each row."""
+    blocks = block_sizes(min(sources, _ROWS), min(targets, _ROWS), dim, memory_mib=memory_mib, device=device)
+    rows, columns = blocks
+    a_product = _product_trial(rows, columns, dim, device) / (rows * columns)
+    pair = _random_vectors(rows, columns, dim)
+    seconds = _timed(lambda: neighbours(*pair, k=min(k, rows, columns), device=device, memory_mib=memory_mib))
+    a_row = max(0.0, seconds - a_product * rows * columns) / (rows + columns)
+    return a_product * sources * targets + a_row * (sources + targets)
+
+
+def approximate_seconds(sources: int, targets: int, dim: int, *, k: int, device: str, memory_mib: int) -> float:
+    """Expected seconds of an approximate search: rows by members of near cells, rows by cells, and each row by itself.
+
+    The price of the first is what more probes cost in a trial, so that reading rows together is in it.
+    """
+    rows, columns = min(sources, _ROWS), min(targets, _ROWS)
+    pair = _random_vectors(rows, columns, dim)
+    few, many = _PROBES
+    options: dict[str, Any] = {"k": min(k, rows, columns), "cells": many, "device": device, "memory_mib": memory_mib}
+
+    def trial(probes: int) -> Callable[[], object]:
+        return lambda: approximate.approximate_neighbours(*pair, probes=probes, recall_sample=0, **options)
+
+    first, more = (min(_timed(trial(probes)) for _ in range(2)) for probes in (few, many))
+    compared = 2 * rows * columns  # each row by its near cells, in either direction
+    a_pair = max(0.0, more - first) / (compared * (many - few) / many)
+    a_row = max(0.0, first - a_pair * compared * few / many) / (rows + columns)
+    a_product = _product_trial(_ROWS, _ROWS, dim, device) / _ROWS**2
+    both = sources + targets
+    cells = max(1, both // approximate.ROWS_PER_CELL)
+    # K-means, then each row by all cells: its own, and the nearest of the other corpus.
+    by_cells = approximate.ROUNDS * approximate.SAMPLE_PER_CELL * cells**2 + 2 * both * cells
+    exactly = approximate.RECALL_SAMPLE * both
+    near = 2 * sources * targets * min(approximate.PROBES, cells) / cells
+    return a_pair * near + a_product * (by_cells + exactly) + a_row * both
+
+
+def guard_seconds(sources: list[str], targets: list[str], guards: GuardOptions, rows: int, *, k: int) -> float:
+    """Expected seconds of the guards, for a retrieval from both texts.
+
+    A row's candidates are looked at until one may stay: ``1 + r + … + r^(k-1)`` of them where a share ``r`` is turned
+    down. What a sample says of ``r`` holds for pairs of similar length, as neighbours are more than any two sentences.
+
+    Args:
+        sources: Some sentences of one text.
+        targets: Some of the other.
+        guards: That will be on.
+        rows: Of both texts.
+        k: Neighbours of a row.
+    """
+    one, other = (sorted(some[:_PAIRS], key=weighted_length) for some in (sources, targets))
+    pairs = min(len(one), len(other))
+    # The hub guard counts neighbours, which there are none of; it takes no time.
+    judge = PairGuards(replace(guards, hub=None))
+    if not pairs or not judge.guards:
+        return 0.0
+    batch = CandidateBatch(one[:pairs], other[:pairs], np.ones(pairs), np.arange(pairs), np.arange(pairs))
+    seconds = _timed(lambda: [reject_line(reject) for reject in judge.check(batch)[1]])
+    share = sum(judge.rejected.values()) / pairs
+    candidates = sum(share**place for place in range(k)) * rows
+    return seconds / pairs * candidates * _ASKED_ABOUT
+
+
+def embedding_trial(sentences: list[str], encoder: Encoder) -> tuple[float, int]:
+    """Seconds a sentence, and the vectors' dim."""
+    from st_xling.mining.encoding import embed
+
+    sample = sentences[:: max(1, len(sentences) // _SENTENCES)][:_SENTENCES] or ["."]
+    options = {"batch_size": encoder.options.batch_size, "prompt": encoder.options.prompt}
+    dim = int(embed(encoder.model, sample[:8], options, encoder.options.device).shape[1])
+    return _timed(lambda: embed(encoder.model, sample, options, encoder.options.device)) / len(sample), dim
+
+
+def _random_vectors(rows: int, columns: int, dim: int) -> list[np.ndarray]:
+    random = np.random.default_rng(0)
+    return [random.standard_normal((count, dim), dtype=np.float32) for count in (rows, columns)]
+
+
+def _product_trial(rows: int, columns: int, dim: int, device: str) -> float:
+    """Seconds for a block of products and a look at each from either corpus."""
+    one, other = torch.rand(rows, dim, device=device), torch.rand(columns, dim, device=device)
+    out = torch.empty(rows, columns, device=device)
+
+    def trial() -> None:
+        torch.mm(one, other.T, out=out)
+        out.amax(dim=1)
+        out.amax(dim=0).sum().item()  # waits for a GPU
+
+    return min(_timed(trial) for _ in range(4))
+
+
+def _timed(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -14,11 +14,35 @@ from tqdm import tqdm
 
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.vectors import model_identity
-from st_xling.models.pair_scorer import PairScorer
 from st_xling.utils.io import atomic_writer
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder
 
 # Pairs scored between two saves, and sorted by length together.
 _PAIRS = 2000
+
+
+def load_reranker(model: Any, device: str | None = None) -> tuple[CrossEncoder, str | None]:
+    """A cross-encoder, and the name it was loaded by, if it was.
+
+    Args:
+        model: One, or its Hub id or folder.
+        device: Where to put one that is loaded; by default a GPU where there is one.
+    Raises:
+        ValueError: If nothing can be loaded at that name, or what is there has no trained head of one score.
+    """
+    from st_xling.models.cross_encoder import cross_encoder
+
+    if not isinstance(model, str):
+        return model, None
+    try:
+        return cross_encoder(model, head="keep", device=device), model
+    except ValueError as error:
+        raise ValueError(
+            f"expected a cross-encoder with a trained head of one score at {model!r}; st-xling train xpr-mixed makes "
+            f"one ({error})"
+        ) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,38 +52,22 @@ class Rescored:
     Attributes:
         pairs: With those scores, best first; equal ones in the order of their margins.
         margins: What they were mined by. *Shape:* ``(pairs,)``
-        below: Pairs left out because they score below the threshold.
-        cut: Pairs whose target was cut to the model's length.
-        too_long: Pairs left out because the source, which is never cut, leaves the model no room for a target.
+        counts: Pairs ``kept``; ``below`` the threshold; whose target was ``cut`` to the model's length; left out as
+            ``too_long``, because the source, which is never cut, leaves the model no room for a target.
         model: What scored them.
     """
 
     pairs: MinedPairs
     margins: np.ndarray
-    below: int
-    cut: int
-    too_long: int
+    counts: dict[str, int]
     model: str
-
-    @property
-    def figures(self) -> dict[str, int]:
-        """Counts, for a report."""
-        return {"kept": len(self.pairs), "below": self.below, "cut": self.cut, "too_long": self.too_long}
-
-
-def check_rescore(model: Any, threshold: float | None) -> None:
-    """Raise for what should not wait for a search."""
-    if model is None and threshold is not None:
-        raise ValueError("rescore_threshold needs rescore (--rescore): the cross-encoder whose scores it is for.")
-    if threshold is not None and np.isnan(threshold):
-        raise ValueError("rescore_threshold must be a number: got NaN; leave it out to keep every pair.")
 
 
 def rescore(
-    pairs: MinedPairs,
-    texts: Sequence[Sequence[str]],
     encoder: Any,
     name: str | None,
+    pairs: MinedPairs,
+    texts: Sequence[Sequence[str]],
     folder: Path,
     *,
     threshold: float | None = None,
@@ -67,19 +75,21 @@ def rescore(
 ) -> Rescored:
     """Score each pair as (source, target), and sort by that.
 
-    Scores are kept in ``folder`` as they are made; called again with the same pairs and model, it goes on.
+    Scores are saved in ``folder`` as they are computed; called again with the same pairs and model, it resumes.
 
     Args:
-        pairs: Mined.
-        texts: Sentences of either side, by row.
         encoder: A cross-encoder of one label.
         name: What it was loaded by.
-        folder: Where scores are kept.
+        pairs: Mined.
+        texts: Sentences of both languages, by row.
+        folder: Where scores are saved.
         threshold: Keep pairs whose score, after the model's activation, is at least this.
         progress: Show a bar on stderr.
     Raises:
         ValueError: For a model of several labels.
     """
+    from st_xling.models.pair_scorer import PairScorer
+
     identity = model_identity(encoder, name)
     digest = hashlib.sha256(repr(identity.fingerprint).encode())
     for column in (pairs.source_indices, pairs.target_indices):
@@ -89,30 +99,30 @@ def rescore(
     cut = 0
     with tqdm(total=len(pairs), unit="pair", desc="re-scoring", disable=not progress) as bar:
         for start in range(0, len(pairs), _PAIRS):
-            stop = min(start + _PAIRS, len(pairs))
+            some = pairs.select(slice(start, start + _PAIRS))
             part = folder / f"rescored-{digest.hexdigest()[:16]}-{start}.npz"
-            found = _saved(part, stop - start)
-            if found is None:
+            saved = _saved(part, len(some))
+            if saved is None:
                 before = scorer.counts.cut_passages
-                scores = scorer.score(list(_texts(pairs, texts, start, stop)), raw=True)
-                found = scores, scorer.counts.cut_passages - before
+                rows = zip(some.source_indices.tolist(), some.target_indices.tolist())
+                scores = scorer.score([(texts[0][one], texts[1][other]) for one, other in rows], raw=True)
+                saved = scores, scorer.counts.cut_passages - before
                 with atomic_writer(part) as stream:
-                    np.savez(stream, logits=found[0], cut=found[1])
-            logits[start:stop] = found[0]
-            cut += found[1]
-            bar.update(stop - start)
+                    np.savez(stream, logits=saved[0], cut=saved[1])
+            logits[start : start + _PAIRS] = saved[0]
+            cut += saved[1]
+            bar.update(len(some))
     # Sorted before the activation: a sigmoid takes all logits above 17 for 1.
     order = np.argsort(-logits, kind="stable")
     order = order[np.isfinite(logits[order])]
     scores = scorer.activate(logits[order]).astype(np.float64)
-    kept_rows = slice(None) if threshold is None else scores >= threshold
-    chosen = order[kept_rows]
+    above = slice(None) if threshold is None else scores >= threshold
+    chosen = order[above]
+    counts = {"kept": len(chosen), "below": len(order) - len(chosen), "cut": cut, "too_long": len(pairs) - len(order)}
     return Rescored(
-        MinedPairs(scores[kept_rows], pairs.source_indices[chosen], pairs.target_indices[chosen]),
+        MinedPairs(scores[above], pairs.source_indices[chosen], pairs.target_indices[chosen]),
         pairs.scores[chosen],
-        below=len(order) - len(chosen),
-        cut=cut,
-        too_long=len(pairs) - len(order),
+        counts,
         model=str(identity or name),
     )
 
@@ -125,8 +135,3 @@ def _saved(path: Path, pairs: int) -> tuple[np.ndarray, int] | None:
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, BadZipFile):
         return None  # cut off
     return (logits, cut) if logits.shape == (pairs,) else None
-
-
-def _texts(pairs: MinedPairs, texts: Sequence[Sequence[str]], start: int, stop: int) -> Iterator[tuple[str, str]]:
-    rows = zip(pairs.source_indices[start:stop].tolist(), pairs.target_indices[start:stop].tolist())
-    return ((texts[0][one], texts[1][other]) for one, other in rows)

@@ -1,4 +1,4 @@
-"""What a search has found so far, kept on disk so that it can go on after an interruption."""
+"""What a search has found so far, saved on disk to resume from after an interruption."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from st_xling.mining.search.side import Side
+from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.utils.io import atomic_path
 
 _FILE = "search.safetensors"
@@ -22,16 +22,16 @@ logger = logging.getLogger(__name__)
 
 
 class SearchState:
-    """Finished rows of the source side, and the best of the target side among them.
+    """Finished source rows, and the best of the targets among them.
 
-    Both are exact and free of how the search was cut into blocks, so a search may go on with other blocks, threads or
-    device and ends with the same bytes.
+    Both are exact and free of how the search was cut into blocks, so a search may resume with other blocks, threads or
+    device and end with the same bytes.
 
     Args:
         source: Its rows are finished in order.
-        target: The other side.
+        target: The other corpus.
         k: Neighbours of each row.
-        folder: Where to keep ``search.safetensors``; nothing is written without one.
+        folder: Where to save ``search.safetensors``; nothing is written without one.
         save_seconds: Least time between two saves, except for the last.
     Raises:
         ValueError: When the folder holds the state of another search.
@@ -42,7 +42,9 @@ class SearchState:
         target_keys: *Shape:* ``(targets, k)``
     """
 
-    def __init__(self, source: Side, target: Side, *, k: int, folder: Path | None, save_seconds: float) -> None:
+    def __init__(
+        self, source: CorpusMatrix, target: CorpusMatrix, *, k: int, folder: Path | None, save_seconds: float
+    ) -> None:
         self.done = 0
         self.source_keys = torch.empty((source.rows, k), dtype=torch.int64)
         self.target_keys = torch.empty((0, k), dtype=torch.int64)
@@ -60,7 +62,7 @@ class SearchState:
     def is_due(self) -> bool:
         return self._path is not None and time.monotonic() - self._saved_at >= self._save_seconds
 
-    def finish(self, done: int, target_keys: Tensor) -> None:
+    def save(self, done: int, target_keys: Tensor) -> None:
         """Remember, and save, that the first ``done`` source rows have been compared with all targets.
 
         Raises:
@@ -88,11 +90,11 @@ class SearchState:
             self.target_keys = saved.get_tensor("target")
 
 
-def _identity(source: Side, target: Side, k: int) -> str:
-    """A digest of k, both shapes, all lengths and about a thousand exact rows of either side."""
+def _identity(source: CorpusMatrix, target: CorpusMatrix, k: int) -> str:
+    """A digest of k, both shapes, all lengths and about a thousand exact rows of either matrix."""
     digest = hashlib.sha256(str((k, source.rows, target.rows, source.dim)).encode())
-    for side in (source, target):
-        digest.update(side.lengths.tobytes())
-        rows = np.unique(np.linspace(0, side.rows - 1, min(side.rows, 1024)).astype(np.int64))
-        digest.update(side.grid(torch.from_numpy(rows)).cpu().numpy().tobytes())
+    for matrix in (source, target):
+        digest.update(matrix.lengths.tobytes())
+        rows = np.unique(np.linspace(0, matrix.rows - 1, min(matrix.rows, 1024)).astype(np.int64))
+        digest.update(matrix.fixed_point_rows(torch.from_numpy(rows)).cpu().numpy().tobytes())
     return digest.hexdigest()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +19,105 @@ from st_xling._version import __version__
 from st_xling.data.language_texts import LanguageTexts, Row, language_texts
 from st_xling.models import load_encoder
 from st_xling.models.fingerprint import model_fingerprint
-from st_xling.models.slim.parity import Parity, parity
-from st_xling.models.slim.report import SlimFigures
-from st_xling.models.slim.set_apart import MOST_ROWS, check_hold_out, sampled, set_apart
-from st_xling.models.slim.slim_encoder import slim_encoder
-from st_xling.models.slim.write import SlimFolder
+from st_xling.models.slim.parity import MOST_ROWS, Parity, check_hold_out, parity, sampled, set_apart
+from st_xling.models.slim.prune import SlimResult, slim_encoder
+from st_xling.utils.io import is_disk_full, read_json_object, sync_folder, write_json
 from st_xling.utils.languages import canonical_language
+from st_xling.utils.lock import LockedFolder
+from st_xling.utils.tables import format_table
+
+RELATION = "quantized"
+"""Of the slim model to its source, out of the Hub's four words (adapter, finetune, merge, quantized): the same model in
+less space; it was not trained.
+"""
+
+KEY = "slim"
+"""Of ``results.json``, under which the report stands, and by which an earlier slim model is known."""
+
+
+@dataclass(frozen=True)
+class SlimReport:
+    """Everything there is to say of one cut.
+
+    Attributes:
+        source: Hub id, or name of the folder.
+        fingerprint: Eight hex digits of the source: weights, settings and vocabulary.
+        languages: That the text covered.
+        texts: Texts counted, by language.
+        result: What became of the vocabulary.
+        signature: What the numbers depend on besides the source.
+        counted: Parity on a sample of the text that was counted; ``None`` of a plan.
+        held_out: Parity on text that was not.
+        command: Which gives the same again.
+    """
+
+    source: str
+    fingerprint: str
+    languages: list[str]
+    texts: dict[str, int]
+    result: SlimResult
+    signature: str
+    counted: Parity | None = None
+    held_out: Parity | None = None
+    command: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For ``results.json["slim"]`` and ``--json``."""
+        parities = {"counted": self.counted, "held_out": self.held_out}
+        before, after = asdict(self.result.before), asdict(self.result.after)
+        return {
+            "source": self.source,
+            "source_fingerprint": self.fingerprint,
+            "relation": RELATION,
+            "langs": self.languages,
+            "report": {
+                "texts": self.texts,
+                "size": {name: {"before": before[name], "after": after[name]} for name in before},
+                "kept": self.result.reasons,
+                "rare": self.result.rare,
+                "parity": {name: each.as_dict() for name, each in parities.items() if each is not None},
+            },
+            "signature": self.signature,
+            **({} if self.command is None else {"command": self.command}),
+            "version": __version__,
+        }
+
+    def table(self) -> str:
+        """Sizes, reasons and parity as plain text."""
+        before, after = self.result.before, self.result.after
+        sizes = []
+        for name, was, became, unit in (
+            ("vocabulary", before.tokens, after.tokens, 1),
+            ("parameters", before.parameters, after.parameters, 1),
+            ("weights and tokenizer, MB", before.bytes, after.bytes, 1e6),
+        ):
+            shown = [f"{was:,}", f"{became:,}"] if unit == 1 else [f"{was / unit:,.1f}", f"{became / unit:,.1f}"]
+            sizes.append((name, *shown, f"{100 * became / was:.1f} %"))
+        cosines = []
+        for label, text, each in (("counted", "counted", self.counted), ("held out", "held-out", self.held_out)):
+            if each is None:
+                continue
+            for name, ways in each.retrieval.items():
+                source, _, target = name.partition("-")
+                for way, goal in (("forward", f"{source} to {target}"), ("back", f"{target} to {source}")):
+                    shown = [f"{100 * value:.1f}" for value in (ways[way].before, ways[way].after)]
+                    sizes.append((f"retrieval {goal}, {label}, %", *shown, ""))
+            length, unknown = each.tokens_per_text, each.unknown_share
+            sizes.append((f"tokens a text, {label}", f"{length.before:.2f}", f"{length.after:.2f}", ""))
+            shown = [f"{100 * value:.3f}" for value in (unknown.before, unknown.after)]
+            sizes.append((f"unknown tokens, {label}, %", *shown, ""))
+            shares = (f"{100 * each.same_share:.1f}", f"{100 * each.same_tokens_share:.1f}")
+            numbers = (f"{each.texts:,}", f"{each.cosine_mean:.5f}", f"{each.cosine_min:.5f}", *shares)
+            cosines.append((f"{text} text", *numbers, f"{each.largest_difference:.1e}"))
+        kept = ", ".join(f"{count:,} {why}" for why, count in self.result.reasons.items())
+        lines = [format_table(["", "before", "after", "left"], sizes), "", f"kept: {kept}"]
+        if self.result.rare:
+            lines.append(f"tokens of the text that came too seldom: {self.result.rare:,}")
+        lines.append("texts counted: " + ", ".join(f"{language} {count:,}" for language, count in self.texts.items()))
+        if cosines:
+            head = ["cosine to the old embedding", "texts", "mean", "least", "same, %", "same tokens, %"]
+            lines += ["", format_table([*head, "largest difference"], cosines), ""]
+        return "\n".join([*lines, self.signature])
 
 
 def slim_model(
@@ -42,7 +138,7 @@ def slim_model(
     progress: bool = False,
     command: str | None = None,
     complete: Callable[[Path], object] | None = None,
-) -> SlimFigures:
+) -> SlimReport:
     """Cut a model's vocabulary to the tokens of some languages, compare, and save.
 
     Args:
@@ -59,9 +155,9 @@ def slim_model(
         skip_bad_lines: Leave faulty lines out, with a warning.
         overwrite: Replace an earlier slim model in ``out``.
         batch_size: Texts encoded at a time.
-        device: Where to encode; ``None`` lets the host choose.
+        device: Where to encode; ``None`` lets ST choose.
         progress: Show bars on stderr.
-        command: To be kept with the figures.
+        command: To be recorded in the report.
         complete: Called with the folder of the slim model before it takes its place, such as to write the card.
 
     Raises:
@@ -74,33 +170,34 @@ def slim_model(
         text = _Text(texts, languages, share, seed, skip_bad_lines)
         compared = _Text(parity_texts, languages, 0.0, seed, skip_bad_lines, every=False) if parity_texts else None
         encoder = load_encoder(model, device=device)
-        found = slim_encoder(
+        result = slim_encoder(
             encoder, text, min_count=min_count, keep=keep, plan=out is None, progress=progress, total=text.total
         )
         if compared is not None:
-            for _ in compared:
+            for _ in compared:  # read it: its samples and its hash are then complete
                 pass
+        counted = held_out = None
+        if result.model is not None:
+            rows = text.held_out if compared is None else compared.samples
+            options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": progress}
+            counted = _compare(encoder, result.model, text.samples, **options)
+            held_out = _compare(encoder, result.model, rows, **options)
         is_folder = Path(model).is_dir()
-        figures: dict[str, Any] = {
-            "source": Path(model).resolve().name if is_folder else model,
-            "fingerprint": model_fingerprint(encoder)[:8],
-            "languages": text.languages,
-            "texts": dict(text.counts),
-            "report": found.report,
-            "signature": _signature(text, compared, min_count=min_count, share=share, seed=seed),
-            "command": command,
-        }
-        if folder is None or found.model is None:
-            return SlimFigures(**figures)
-        options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": progress}
-        result = SlimFigures(
-            **figures,
-            counted=_compare(encoder, found.model, text.samples, **options),
-            held_out=_compare(encoder, found.model, text.held_out if compared is None else compared.samples, **options),
+        report = SlimReport(
+            source=Path(model).resolve().name if is_folder else model,
+            fingerprint=model_fingerprint(encoder)[:8],
+            languages=text.languages,
+            texts=dict(text.counts),
+            result=result,
+            signature=_signature(text, compared, min_count=min_count, share=share, seed=seed),
+            counted=counted,
+            held_out=held_out,
+            command=command,
         )
-        found.model.model_card_data.base_model = None if is_folder else model
-        folder.write(found.model, result.as_dict(), complete)
-        return result
+        if folder is not None and result.model is not None:
+            result.model.model_card_data.base_model = None if is_folder else model
+            folder.write(result.model, report.as_dict(), complete)
+        return report
 
 
 class _Text:
@@ -135,7 +232,7 @@ class _Text:
         self.others: Counter[str] = Counter()
         self.samples: dict[str, list[Row]] = {}
         self.held_out: dict[str, list[Row]] = {}
-        if all(source.languages for source in self._sources):  # else only the rows tell
+        if all(source.languages for source in self._sources):  # else only the rows name them
             self._check({code for source in self._sources for code in source.languages})
 
     @property
@@ -159,9 +256,9 @@ class _Text:
                     yield text
         left = {code for rows in self.held_out.values() for row in rows for code, _ in row} - set(self.counts)
         if left:
-            told = ", ".join(sorted(left))
+            languages = ", ".join(sorted(left))
             raise ValueError(
-                f"hold_out must leave text to count: {self._hold_out:g} takes all of {told}; hold out less."
+                f"hold_out must leave text to count: {self._hold_out:g} takes all of {languages}; hold out less."
             )
         self._check(set(self.counts))
 
@@ -178,20 +275,20 @@ class _Text:
         known = {canonical_language(code) for code in there}
         missing = [code for wanted, code in self._wanted.items() if wanted not in known]
         if missing and (self._every or not known & set(self._wanted)):
-            found = ", ".join(sorted({*self.others, *there})) or "none"
+            others = ", ".join(sorted({*self.others, *there})) or "none"
             if not self._every:
                 raise ValueError(
-                    f"parity is found on text of {', '.join(missing)}: got text of {found} alone; give such text with "
+                    f"parity is found on text of {', '.join(missing)}: got text of {others} alone; give such text with "
                     "--parity, or leave it out."
                 )
             raise ValueError(
-                f"every language must have text: got none of {', '.join(missing)} (there is text of: {found}); add "
+                f"every language must have text: got none of {', '.join(missing)} (there is text of: {others}); add "
                 f"--text {missing[0]}=FILE, or leave {missing[0]} out of --langs."
             )
 
 
 def _signature(text: _Text, compared: _Text | None, *, min_count: int, share: float, seed: int) -> str:
-    """What the figures depend on besides the source, once all text is read."""
+    """What the numbers depend on besides the source, once all text is read."""
     parts = [
         "slim",
         f"langs:{','.join(text.languages)}",
@@ -214,11 +311,113 @@ def _compare(
     for each in rows.values():
         for row in each:
             if len(row) == 2:
-                sides = pairs.setdefault("-".join(code for code, _ in row), ([], []))
-                for side, (_, text) in zip(sides, row):
-                    side.append(text)
+                columns = pairs.setdefault("-".join(code for code, _ in row), ([], []))
+                for column, (_, text) in zip(columns, row):
+                    column.append(text)
             else:
                 texts += [text for _, text in row]
     if not texts and not pairs:
         return None
     return parity(before, after, texts, pairs=pairs, **options)
+
+
+class SlimFolder(LockedFolder):
+    """A slim model's folder while it is made: by no other process meanwhile, and what a killed run left is cleared.
+
+    Beside ``out`` stands a work folder with a fixed name: in it ``NAME`` is what is being saved, ``NAME.old`` what was
+    at ``out`` before. They are exchanged by two renames, old away, new in; a process that is killed in between leaves
+    no ``out``, and the next run puts the old one back. The work folder goes when the block ends.
+
+    Args:
+        out: The folder to be.
+        source: Hub id or folder of the model that is cut.
+        overwrite: Replace an earlier slim model.
+    Raises:
+        ValueError: On entering: a slim model may not be written to ``out``, or another process writes it.
+    """
+
+    def __init__(self, out: Path, source: str, *, overwrite: bool = False) -> None:
+        out = Path(out)
+        super().__init__(work_folder(out), what="the work folder of slim", instead="remove it")
+        self.out, self._source, self._overwrite = out, source, overwrite
+        self._old = self.path / f"{out.name}.old"
+
+    def __enter__(self) -> SlimFolder:
+        out, source = self.out, self._source
+        if out.exists() and not out.is_dir():
+            raise ValueError(f"--out must be a folder: {out} is a file; choose another name.")
+        if not out.name:
+            raise ValueError(f"--out must be a folder with a name of its own: got {out}; choose another name.")
+        if Path(source).is_dir():
+            there, goal = Path(source).resolve(), out.resolve()
+            if there == goal or there in goal.parents or goal in there.parents:
+                raise ValueError(f"--out must lie apart from the model, which stays as it is: got {out} for {source}.")
+        return super().__enter__()
+
+    def __exit__(self, *exception: object) -> None:
+        if self._lock is not None and (self.out.exists() or not self._old.exists()):
+            shutil.rmtree(self.path, ignore_errors=True)
+        super().__exit__(*exception)
+
+    def _claim(self) -> None:
+        free = not self.out.exists() or (self.out.is_dir() and not any(self.out.iterdir()))
+        if self._old.is_dir() and free:  # killed between the two renames
+            self._old.replace(self.out)
+        elif self._old.is_dir() and KEY not in read_json_object(self.out / "results.json"):
+            raise ValueError(
+                f"{self._old} is the model that was at {self.out}, where something else is now: move one of them away."
+            )
+        for rest in self.path.iterdir():
+            shutil.rmtree(rest)
+        if self.out.is_dir() and any(self.out.iterdir()):
+            if KEY not in read_json_object(self.out / "results.json"):
+                raise ValueError(
+                    f"--out must be empty or an earlier slim model: {self.out} holds something else; choose another."
+                )
+            if not self._overwrite:
+                raise ValueError(f"{self.out} holds an earlier slim model; use --overwrite to replace it.")
+
+    def write(
+        self, model: SentenceTransformer, report: dict[str, Any], complete: Callable[[Path], object] | None = None
+    ) -> None:
+        """Save model and report in the work folder, then put them in place.
+
+        Args:
+            model: The slim one.
+            report: For ``results.json``. The manifest of the source's training is copied as well.
+            complete: Called with the folder before it takes its place, such as to write the card.
+        Raises:
+            OSError: When it cannot be written; an earlier model then stands.
+        """
+        new, old = self.path / self.out.name, self._old  # the card is called by the folder's name
+        try:
+            model.save_pretrained(str(new))
+            if any(getattr(module, "do_lower_case", False) for module in model.modules()):  # ST reads, never saves it
+                for path in new.rglob("sentence_bert_config.json"):
+                    write_json(path, {**read_json_object(path), "do_lower_case": True})
+            write_json(new / "results.json", {KEY: json.loads(json.dumps(report))})
+            manifest = Path(self._source) / "training" / "run.json"
+            if manifest.is_file():
+                (new / "training").mkdir()
+                shutil.copyfile(manifest, new / "training" / "run.json")
+            if complete is not None:
+                complete(new)
+            if self.out.exists():
+                self.out.replace(old)
+            new.replace(self.out)
+            sync_folder(self.out.parent)
+        except BaseException as error:
+            if old.exists() and not self.out.exists():
+                old.replace(self.out)
+            if is_disk_full(error):
+                raise OSError(
+                    errno.ENOSPC,
+                    f"no space left for {self.out}, and what stood there before stands ({error}). Make room and run "
+                    "the same command again",
+                ) from error
+            raise
+
+
+def work_folder(out: Path) -> Path:
+    """Where the slim model for ``out`` is made."""
+    return out.with_name(f".{out.name}.slim")

@@ -1,17 +1,41 @@
-"""What a fast tokenizer knows, read from its own JSON: pieces by id, model type, and the ids that must stay."""
+"""A fast tokenizer's vocabulary, how often text uses each token, and which tokens stay.
+
+Those of the text stay, and those without which the rest would not work. A text whose tokens all stay is cut into the
+same tokens as before:
+
+* **WordPiece** takes the longest piece that fits. What it took stays, and nothing longer was there. A word of which one
+  place has no piece is unknown as a whole; hence every character of the text stays in both forms, ``c`` and ``##c``, so
+  that a word that was never seen, of letters that were, has pieces.
+* **BPE** applies the first merge that fits. Where a token stays, so do all merges that result in it, and their parts
+  with theirs, down to characters: every step that led to it still does, and no merge comes before one of them that did
+  not before.
+* **Unigram** takes the best-scored pieces. Scores stay, so what won still stands, with fewer rivals; the piece of the
+  lowest score stays since the price of an unknown character hangs on it.
+
+For words that were never seen the single characters of the text stay, and those of ASCII.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Iterator
+import string
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from tokenizers import pre_tokenizers
+from tqdm.auto import tqdm
 
 KINDS = ("WordPiece", "Unigram", "BPE")
 """Model types that can be pruned."""
 
+REASONS = ("special", "asked for", "in the text", "characters", "parts of others")
+"""Why a token stays, in the order in which they are checked."""
+
+BATCH_TEXTS = 1000
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 
 
@@ -66,29 +90,33 @@ class Vocabulary:
 
     def structural_ids(self) -> set[int]:
         """Ids that the tokenizer needs whatever the text: added, unknown and padding token, those that the
-        post-processor puts in, all bytes where it falls back on them, and what :meth:`_scale_ids` says.
+        post-processor puts in, all bytes where it falls back on them, and Unigram's piece of the lowest score.
         """
-        needed = {*self.added, *_processor_ids(self.content["post_processor"])} | self._scale_ids() | self._byte_ids()
+        needed = set(self.added)
         if self.unknown_id is not None:
             needed.add(self.unknown_id)
         if self.content["padding"]:
             needed.add(self.content["padding"]["pad_id"])
+        for each in processors(self.content["post_processor"]):
+            needed.update(number for token in (each.get("special_tokens") or {}).values() for number in token["ids"])
+            needed.update(each[place][1] for place in ("cls", "sep") if isinstance(each.get(place), list))
+        if self.kind == "Unigram":  # an unknown character costs ten more than the lowest score of all
+            listed = self.model["vocab"]
+            needed.add(min(range(len(listed)), key=lambda number: (listed[number][1], number)))
+        if self.model.get("byte_fallback"):
+            needed.update(number for number, piece in self.pieces.items() if _BYTE.fullmatch(piece))
+        steps = [*processors(self.content["pre_tokenizer"]), *processors(self.content["normalizer"])]
+        if any(step["type"] == "ByteLevel" for step in steps):
+            needed.update(self.ids[letter] for letter in pre_tokenizers.ByteLevel.alphabet() if letter in self.ids)
         return needed & (set(self.pieces) | set(self.added))
 
-    def _scale_ids(self) -> set[int]:
-        """Unigram scores an unknown character ten below the lowest score of all: that piece has to stay."""
-        if self.kind != "Unigram":
-            return set()
-        listed = self.model["vocab"]
-        return {min(range(len(listed)), key=lambda number: (listed[number][1], number))}
-
-    def _byte_ids(self) -> set[int]:
-        found = set()
-        if self.model.get("byte_fallback"):
-            found = {number for number, piece in self.pieces.items() if _BYTE.fullmatch(piece)}
-        if _is_byte_level(self.content["pre_tokenizer"]) or _is_byte_level(self.content["normalizer"]):
-            found |= {self.ids[letter] for letter in pre_tokenizers.ByteLevel.alphabet() if letter in self.ids}
-        return found
+    def merges(self) -> list[tuple[int, int, int]]:
+        """Ids of left part, right part and result of each merge of BPE, in order; none of other types."""
+        if self.kind != "BPE":
+            return []
+        prefix, ids = self.model.get("continuing_subword_prefix") or "", self.ids
+        pairs = map(as_pair, self.model["merges"])
+        return [(ids[left], ids[right], ids[left + right.removeprefix(prefix)]) for left, right in pairs]
 
 
 def processors(part: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
@@ -100,14 +128,168 @@ def processors(part: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
                 yield from processors(inner)
 
 
-def _is_byte_level(part: dict[str, Any] | None) -> bool:
-    return any(each["type"] == "ByteLevel" for each in processors(part))
+@dataclass
+class TokenCounts:
+    """What a tokenizer makes of some text.
+
+    Attributes:
+        counts: Occurrences by id, special tokens not counted. *Shape:* ``(ids,)``
+        texts: Texts counted.
+        before_unknown: WordPiece alone: pieces that it takes before it gives up a word as unknown. They are no part of
+            the result, but without them it would take shorter ones, and might get through.
+    """
+
+    counts: np.ndarray
+    texts: int = 0
+    before_unknown: set[int] = field(default_factory=set)
 
 
-def _processor_ids(part: dict[str, Any] | None) -> set[int]:
-    found: set[int] = set()
-    for each in processors(part):
-        for token in (each.get("special_tokens") or {}).values():
-            found |= set(token["ids"])
-        found |= {each[side][1] for side in ("cls", "sep") if isinstance(each.get(side), list)}
-    return found
+def count_tokens(
+    tokenizer: Any,
+    vocabulary: Vocabulary,
+    texts: Iterable[str],
+    *,
+    prompts: Iterable[str] = (),
+    progress: bool = False,
+    total: int | None = None,
+) -> TokenCounts:
+    """Tokenise every text once, uncut.
+
+    Args:
+        tokenizer: A fast transformers tokenizer.
+        vocabulary: Its own.
+        texts: Sentences or passages; blank ones are passed over.
+        prompts: Put before every text, one after the other, beside the text alone: a word may begin with another piece
+            where it does not begin the text.
+        progress: Show a bar on stderr.
+        total: How many texts there are, for the bar.
+    """
+    counted = TokenCounts(np.zeros(len(vocabulary), dtype=np.int64))
+    prompts, iterator = ["", *prompts], iter(texts)
+    with tqdm(total=total, desc="counting tokens", unit=" texts", disable=not progress, leave=False) as bar:
+        while batch := list(itertools.islice(iterator, BATCH_TEXTS)):
+            bar.update(len(batch))
+            batch = [text for text in batch if text.strip()]
+            counted.texts += len(batch)
+            for prompt in prompts:
+                prompted = [prompt + text for text in batch]
+                rows = token_ids(tokenizer, prompted)
+                flat = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64)
+                counted.counts += np.bincount(flat, minlength=len(counted.counts))
+                if vocabulary.kind == "WordPiece":
+                    for text, ids in zip(prompted, rows):
+                        if vocabulary.unknown_id in ids:
+                            pieces = _pieces_before_unknown(tokenizer.backend_tokenizer, vocabulary, text)
+                            counted.before_unknown.update(pieces)
+    return counted
+
+
+def token_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+    """Ids of each text, uncut and without special tokens."""
+    if not texts:
+        return []
+    return tokenizer(
+        texts, add_special_tokens=False, truncation=False, padding=False, verbose=False, return_attention_mask=False
+    )["input_ids"]
+
+
+def _pieces_before_unknown(backend: Any, vocabulary: Vocabulary, text: str) -> Iterator[int]:
+    """Pieces of the words of ``text``, each up to the place where no piece fits."""
+    text = backend.normalizer.normalize_str(text) if backend.normalizer else text
+    words = backend.pre_tokenizer.pre_tokenize_str(text) if backend.pre_tokenizer else [(text, None)]
+    prefix = vocabulary.model["continuing_subword_prefix"]
+    for word, _ in words:
+        start = 0
+        while start < len(word) <= vocabulary.model["max_input_chars_per_word"]:
+            before = prefix if start else ""
+            # The longest piece that fits, as WordPiece takes it.
+            ends = range(len(word), start, -1)
+            end = next((end for end in ends if before + word[start:end] in vocabulary.ids), None)
+            if end is None:
+                break
+            yield vocabulary.ids[before + word[start:end]]
+            start = end
+
+
+@dataclass(frozen=True)
+class KeptTokens:
+    """Tokens that stay.
+
+    Attributes:
+        ids: Their old ids, ascending.
+        reasons: How many stay for which of :data:`REASONS`, each token counted once.
+        rare: Tokens of the text that came too seldom to stay.
+    """
+
+    ids: list[int]
+    reasons: dict[str, int]
+    rare: int
+
+
+def kept_tokens(
+    vocabulary: Vocabulary,
+    counted: TokenCounts,
+    *,
+    min_count: int = 1,
+    special: Iterable[int] = (),
+    requested: Iterable[int] = (),
+) -> KeptTokens:
+    """Choose the tokens that stay.
+
+    Args:
+        vocabulary: Of the tokenizer.
+        counted: What it made of the text.
+        min_count: Tokens that come less often go, unless another reason keeps them.
+        special: Ids that stay, beside those that the tokenizer itself needs.
+        requested: Ids that the user wants.
+
+    Raises:
+        ValueError: ``min_count`` below 1, text without any token.
+    """
+    if min_count < 1:
+        raise ValueError(f"min_count must be 1 or more: got {min_count}; 1 keeps every token of the text.")
+    seen = set(np.flatnonzero(counted.counts).tolist())
+    if not seen:
+        raise ValueError("text is needed: got none with a token in it; give text of every language to be kept.")
+    often = set(np.flatnonzero(counted.counts >= min_count).tolist()) | counted.before_unknown
+    groups = [vocabulary.structural_ids() | set(special), set(requested), often, _characters(vocabulary, seen)]
+    groups.append(_parts(vocabulary, set().union(*groups)))
+    kept: set[int] = set()
+    reasons = {}
+    for reason, group in zip(REASONS, groups):
+        reasons[reason] = len(group - kept)
+        kept |= group
+    return KeptTokens(sorted(kept), reasons, len(seen - kept))
+
+
+def _characters(vocabulary: Vocabulary, seen: Iterable[int]) -> set[int]:
+    """Pieces of one character, for every character that the seen pieces spell, and for ASCII."""
+    model = vocabulary.model
+    prefix, suffix = model.get("continuing_subword_prefix") or "", model.get("end_of_word_suffix") or ""
+    alphabet = set(string.printable)
+    for number in seen:
+        piece = vocabulary.pieces.get(number, "")
+        alphabet.update(piece.removeprefix(prefix).removesuffix(suffix))
+    spelled = {f"{before}{letter}{after}" for letter in alphabet for before in {"", prefix} for after in {"", suffix}}
+    return {vocabulary.ids[piece] for piece in spelled if piece in vocabulary.ids}
+
+
+def _parts(vocabulary: Vocabulary, kept: Iterable[int]) -> set[int]:
+    """Parts of all merges that result in a kept token, and their parts; none but for BPE."""
+    made_of: dict[int, list[int]] = {}
+    for left, right, result in vocabulary.merges():
+        made_of.setdefault(result, []).extend((left, right))
+    parts: set[int] = set()
+    waiting = list(kept)
+    while waiting:
+        for part in made_of.get(waiting.pop(), ()):
+            if part not in parts:
+                parts.add(part)
+                waiting.append(part)
+    return parts
+
+
+def as_pair(merge: str | list[str]) -> tuple[str, str]:
+    """A merge as older files have it, divided by a blank, or as newer ones do."""
+    left, right = merge.split(" ") if isinstance(merge, str) else merge
+    return left, right

@@ -34,9 +34,8 @@ from st_xling.data.conllu import TaggedSentences
 from st_xling.models.backbone import token_encoder
 from st_xling.models.load import limit_length, load_encoder, loading, longest_input, st_model
 from st_xling.models.lora import check_start
-from st_xling.training.finite_trainer import FiniteTrainer
-from st_xling.training.guarded import GuardedTrainer
-from st_xling.training.progress import StderrProgress
+from st_xling.training.callbacks import StderrProgress
+from st_xling.training.trainer import FiniteTrainer, GuardedTrainer
 from st_xling.training.transfer.scores import Labels
 from st_xling.training.transfer.tasks import FineTuning
 

@@ -8,11 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from st_xling.data.classified_pairs import ClassifiedPairs
+from st_xling.data.classified_pairs import PAWSX_LABELS, XNLI_LABELS, ClassifiedPairs, read_pawsx, read_xnli
 from st_xling.data.conllu import UPOS, TaggedSentences, read_conllu
 from st_xling.data.panx import PANX_LABELS, read_panx
-from st_xling.data.pawsx import PAWSX_LABELS, read_pawsx
-from st_xling.data.xnli import XNLI_LABELS, read_xnli
 
 SCHEDULES = ("constant", "linear", "cosine")
 

@@ -146,42 +146,42 @@ def test_a_cut_by_shares_needs_articles(files: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "facts"),
     [
         ("{", "expected JSON in SQuAD's form"),
         ("[]", "1 faults:\n  data: expected a list, got nothing"),
         ('{"data": [3]}', r"data\[0\]: expected an object, got int"),
         ('{"data": []}', "no question"),
-        (
-            '{"data": [{"paragraphs": [{"context": " ", "qas": []}]}]}',
-            r"data\[0\].paragraphs\[0\].context: expected text, got blank",
-        ),
+        ('{"data": [{"paragraphs": [{"context": " ", "qas": []}]}]}', r"paragraphs\[0\].context: .*blank"),
         (
             '{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "1"}, {"question": "?", "answers": [4]}]}]}]}',
             r"2 faults:\n.*qas\[0\].question: expected text, got nothing\n.*qas\[1\].answers: expected a list of",
         ),
     ],
 )
-def test_a_file_of_another_form_is_told_with_its_places(tmp_path: Path, content: str, message: str) -> None:
+def test_faults_of_a_file_have_their_places(tmp_path: Path, content: str, facts: str) -> None:
     path = tmp_path / "faulty.json"
     path.write_text(content)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=facts):
         read_question_answering({"en": path})
 
 
 def test_files_that_have_nothing_in_common_are_refused(tmp_path: Path) -> None:
-    one = squad(tmp_path / "en.json", [("t", [("x", [question("a", "q", "x")])])])
-    two = squad(tmp_path / "de.json", [("t", [("x", [question("b", "q", "x"), question("c", "p", "x")])])])
-    with pytest.raises(
-        ValueError, match="1 questions in en, 1 articles, 1 paragraphs and 2 questions in de, and no shared id"
+    def written(code: str, *questions: dict[str, object]) -> Path:
+        return squad(tmp_path / f"{code}.json", [("t", [("x", list(questions))])])
+
+    one = written("en", question("a", "q", "x"))
+    for code, other, facts in (
+        (
+            "de",
+            [question("b", "q", "x"), question("c", "p", "x")],
+            "1 questions in en, .* 2 questions in de, and no sh",
+        ),
+        ("fr", [question("a", "q", "x"), question("a", "p", "x")], "the id 'a' of question 1 comes twice"),
+        ("es", [question("a", "q", "y")], "no question is left of .*es: answer not in its paragraph 1"),
     ):
-        read_question_answering({"en": one, "de": two})
-    twice = squad(tmp_path / "fr.json", [("t", [("x", [question("a", "q", "x"), question("a", "p", "x")])])])
-    with pytest.raises(ValueError, match="the id 'a' of question 1 comes twice"):
-        read_question_answering({"en": one, "fr": twice})
-    wrong = squad(tmp_path / "es.json", [("t", [("x", [question("a", "q", "y")])])])
-    with pytest.raises(ValueError, match="no question is left of .*es: answer not in its paragraph 1"):
-        read_question_answering({"en": one, "es": wrong})
+        with pytest.raises(ValueError, match=facts):
+            read_question_answering({"en": one, code: written(code, *other)})
     with pytest.raises(FileNotFoundError, match="the nearest name there is e[ns].json"):
         read_question_answering({"en": tmp_path / "em.json"})
     with pytest.raises(ValueError, match="a file for each language: got none"):

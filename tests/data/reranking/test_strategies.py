@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.data.reranking.pairs import KEY_COLUMNS, PAIR_COLUMNS, AlignedPairs
+from st_xling.data.reranking.pairs import KEY_COLUMNS, PAIR_COLUMNS
 from st_xling.data.reranking.strategies import STRATEGIES, cascade, merged, mixed
 from tests.data.reranking.aligned_sentences import by_hand, numbered
 
@@ -77,21 +77,3 @@ def test_all_give_as_many_rows_and_each_seed_its_own(name: str) -> None:
     again, other = STRATEGIES[name](pairs, seed=4), STRATEGIES[name](pairs, seed=5)
     assert [stage[:] for stage in stages] == [stage[:] for stage in again]
     assert [stage[:] for stage in stages] != [stage[:] for stage in other]
-
-
-@pytest.mark.parametrize("name", list(STRATEGIES))
-def test_translations_share_a_key(name: str) -> None:
-    """And so do texts that are equal in one language alone, with their translations."""
-    pairs = AlignedPairs(
-        {"de": ["Wer?", "wer", "Wo?"], "en": ["Who?", "Which one?", "Where?"]},
-        {"de": ["Er.", "Sie.", "Da."], "en": ["He.", "She.", "She!"]},
-        [1, 1, 1],
-    )
-    said: dict[int, set[str]] = {}
-    for row in (row for stage in STRATEGIES[name](pairs) for row in stage):
-        for side in ("query", "passage"):
-            said.setdefault(row[f"{side}_key"], set()).add(row[side])
-    whole = [{"Wer?", "wer", "Who?", "Which one?"}, {"Wo?", "Where?"}, {"Er.", "He."}, {"Sie.", "Da.", "She.", "She!"}]
-    assert len(said) == 4 and all(any(texts <= group for group in whole) for texts in said.values())
-    if name != "mixed":  # which shows each passage in one language alone
-        assert sorted(map(sorted, said.values())) == sorted(map(sorted, whole))

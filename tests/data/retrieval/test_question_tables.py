@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from st_xling.data.retrieval import load_query_passage_specs
-from st_xling.data.retrieval.question_tables import read_question_table
+from st_xling.data.retrieval.training_text import read_question_table
 
 
 def squad(path: Path) -> Path:

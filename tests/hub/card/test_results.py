@@ -15,7 +15,7 @@ from st_xling.hub.card.facts import read_facts
 from st_xling.hub.card.metadata import card_metadata, eval_results
 from st_xling.hub.card.rows_of_figures import judged
 from st_xling.hub.card.validate import check_card
-from st_xling.mining.thresholds.published import PublishedThreshold, publish_thresholds
+from st_xling.mining.published import PublishedThreshold, publish_thresholds
 
 
 def interval(mean: float) -> dict[str, float]:

@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 
 from st_xling.mining.guards import LengthRatioGuard, weighted_length
-from st_xling.mining.guards.length_ratio import HAN, HANGUL, KANA
+from st_xling.mining.guards.predicates import HAN, HANGUL, KANA
 from tests.mining.guards.batches import verdicts
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from st_xling.mining.guards import NumbersGuard, Quantity, agree, quantities
-from st_xling.mining.guards.number_agreement import leftovers
+from st_xling.mining.guards.numbers import leftovers
 from tests.mining.guards.batches import verdicts
 
 

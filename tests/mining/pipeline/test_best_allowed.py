@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from st_xling.mining import RETRIEVALS, MinedPairs, Neighbours, margin_scores, mine, neighbours
-from st_xling.mining.pipeline.best_allowed import best_allowed_pairs
+from st_xling.mining.mine import best_pairs
 
 
 def sides(sources: int, targets: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -74,7 +74,7 @@ def test_by_definition(retrieval: str, margin: str, share: float) -> None:
             asked.extend(some)
             return np.array([pair not in forbidden for pair in some], dtype=bool)
 
-        found = best_allowed_pairs(forward, backward, allow=allow, margin=margin, retrieval=retrieval)
+        found = best_pairs(forward, backward, allow=allow, margin=margin, retrieval=retrieval)
         assert columns(found) == by_definition(forward, backward, forbidden, margin, retrieval)
         assert len(asked) == len(set(asked))
 
@@ -84,7 +84,7 @@ def test_without_a_ban_it_is_mine(retrieval: str) -> None:
     source, target = sides(40, 30, 3)
     for threshold in (None, 1.01):
         expected = mine(source, target, k=3, retrieval=retrieval, threshold=threshold)
-        found = best_allowed_pairs(*neighbours(source, target, k=3), retrieval=retrieval, threshold=threshold)
+        found = best_pairs(*neighbours(source, target, k=3), retrieval=retrieval, threshold=threshold)
         assert columns(found) == columns(expected)
 
 
@@ -95,5 +95,5 @@ def test_pairs_below_the_threshold_are_not_asked_about() -> None:
         lowest.append(pairs.scores.min())
         return np.zeros(len(pairs), dtype=bool)
 
-    found = best_allowed_pairs(*neighbours(*sides(40, 30, 3), k=3), allow=allow, threshold=1.01)
+    found = best_pairs(*neighbours(*sides(40, 30, 3), k=3), allow=allow, threshold=1.01)
     assert len(found) == 0 and min(lowest) >= 1.01

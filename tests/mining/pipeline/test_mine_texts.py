@@ -275,7 +275,7 @@ def stop_before_the_pairs(monkeypatch: pytest.MonkeyPatch, **options: Any) -> No
     from st_xling.mining.pipeline import mine_texts as pipeline
 
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "best_allowed_pairs", lambda *args, **named: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(pipeline, "best_pairs", lambda *args, **named: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             mine_texts(**options)
 

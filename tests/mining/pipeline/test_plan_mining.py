@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from st_xling.mining import GuardOptions, mine_texts, plan_mining, write_store
-from st_xling.mining.pipeline.mining_trials import approximate_seconds, search_seconds
+from st_xling.mining.pipeline.plan_mining import approximate_seconds, search_seconds
 
 
 def test_it_counts_measures_and_writes_nothing(make_model: Callable[..., Any], tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_what_auto_picks_and_the_other_method(tmp_path: Path, monkeypatch: pytes
     sides: Any = (tmp_path / "t", tmp_path / "t")
     options: dict[str, Any] = {"source_embeddings": tmp_path / "store", "target_embeddings": tmp_path / "store"}
     for most, picked, other in ((10**9, "exact", "approximate"), (10**6, "approximate", "exact")):
-        monkeypatch.setattr("st_xling.mining.find.MOST_EXACT", most)
+        monkeypatch.setattr("st_xling.mining.search.find.MOST_EXACT", most)
         plan = plan_mining(*sides, method="auto", **options)
         assert plan.method == picked and plan.automatic
         assert plan.lines()[2] == f"search: {picked}, dim 24, on {plan.device}, picked by auto"

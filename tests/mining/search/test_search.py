@@ -9,22 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from st_xling.mining import neighbours
-from st_xling.mining.search import precision, shortlist
-from st_xling.mining.search.blocks import block_sizes
+from st_xling.mining.search import corpus_matrix, top_k
+from st_xling.mining.search.corpus_matrix import CorpusMatrix, product_error
+from st_xling.mining.search.exact import block_sizes
 from st_xling.mining.search.search_state import SearchState
-from st_xling.mining.search.side import Side, filter_error
-from st_xling.utils.cosines import exact_cosines, on_grid
+from st_xling.utils.cosines import exact_cosines, fixed_point
 
 pytestmark = pytest.mark.usefixtures("each_precision")
 
-MEASURED = precision.bfloat16_pays  # which the fixture replaces
+MEASURED = corpus_matrix.bfloat16_pays  # which the fixture replaces
 
 KINDS = ("random", "equal", "clusters", "few", "tiny", "huge", "mixed", "opposite")
 
 
 def by_definition(source, target, k):
     """All exact cosines, sorted by (highest cosine, lowest index)."""
-    cosines = exact_cosines(on_grid(source), on_grid(target))
+    cosines = exact_cosines(fixed_point(source), fixed_point(target))
     results = []
     for matrix in (cosines, cosines.T):
         order = np.lexsort((np.broadcast_to(np.arange(matrix.shape[1]), matrix.shape), -matrix), axis=1)[:, :k]
@@ -99,19 +99,19 @@ def test_near_ties_by_the_thousand(blocks, most_waiting, monkeypatch):
     source, target = crowded(random, 700), crowded(random, 900)
     target[::2] = source[0]
     crowds, most = [], []
-    settle_crowd, wait = shortlist.Shortlist.settle_crowd, shortlist.Shortlist._wait
+    score_block, wait = top_k.TopK.score_block, top_k.TopK._hold
 
     def counted_crowd(self, *arguments):
         crowds.append(arguments)
-        settle_crowd(self, *arguments)
+        score_block(self, *arguments)
 
     def counted_wait(self, *arguments):
         wait(self, *arguments)
-        most.append(self._n_waiting)
+        most.append(self._n_held)
 
-    monkeypatch.setattr(shortlist, "_MOST_WAITING", most_waiting)
-    monkeypatch.setattr(shortlist.Shortlist, "settle_crowd", counted_crowd)
-    monkeypatch.setattr(shortlist.Shortlist, "_wait", counted_wait)
+    monkeypatch.setattr(top_k, "_MOST_HELD", most_waiting)
+    monkeypatch.setattr(top_k.TopK, "score_block", counted_crowd)
+    monkeypatch.setattr(top_k.TopK, "_hold", counted_wait)
     found = neighbours(source, target, k=4, block_rows=blocks[0], block_columns=blocks[1])
     assert crowds
     assert max(most, default=0) <= most_waiting
@@ -127,7 +127,7 @@ def test_products_may_be_off_by_their_bound(size, monkeypatch):
     target[150:200] = source[:50]
     expected = by_definition(source, target, 3)
     product = torch.mm
-    slack = size * (filter_error(64) - 64 * 2.0**-24 * 0.25)  # what float32 itself may be off by is within the rest
+    slack = size * (product_error(64) - 64 * 2.0**-24 * 0.25)  # what float32 itself may be off by is within the rest
 
     def noisy(one, other, *, out):
         product(one, other, out=out)
@@ -143,12 +143,12 @@ def test_bound_holds(dim):
     random = np.random.default_rng(dim)
     rows = np.vstack([random.standard_normal((40, dim)), np.ones((1, dim)), 1 + 1e-3 * random.random((20, dim))])
     rows = rows.astype(np.float32)
-    side = Side(rows, "rows", torch.device("cpu"))
+    side = CorpusMatrix(rows, "rows", torch.device("cpu"))
     unit = torch.empty(len(rows), dim)
     side.unit(0, len(rows), unit)
-    errors = np.abs((unit @ unit.T).numpy().astype(np.float64) - exact_cosines(on_grid(rows), on_grid(rows)))
-    assert 0 < errors.max() <= filter_error(dim) or dim == 1
-    assert filter_error(dim) < 1.2 * (dim + 16) * 2.0**-24 + 1e-6
+    errors = np.abs((unit @ unit.T).numpy().astype(np.float64) - exact_cosines(fixed_point(rows), fixed_point(rows)))
+    assert 0 < errors.max() <= product_error(dim) or dim == 1
+    assert product_error(dim) < 1.2 * (dim + 16) * 2.0**-24 + 1e-6
 
 
 @pytest.mark.parametrize("dim", [1, 2, 768, 4096])
@@ -159,14 +159,14 @@ def test_bfloat16_bound_holds_and_is_near(dim, exponent):
     rows = np.vstack(
         [random.standard_normal((40, dim)), np.ones((1, dim)), 1 + 2.0**exponent * random.random((20, dim))]
     )
-    side = Side(rows.astype(np.float32), "rows", torch.device("cpu"))
+    side = CorpusMatrix(rows.astype(np.float32), "rows", torch.device("cpu"))
     unit = torch.empty(len(rows), dim, dtype=torch.bfloat16)
     side.unit(0, len(rows), unit)
-    exact = exact_cosines(on_grid(side.embeddings.numpy()), on_grid(side.embeddings.numpy()))
+    exact = exact_cosines(fixed_point(side.embeddings.numpy()), fixed_point(side.embeddings.numpy()))
     errors = np.abs((unit @ unit.T).double().numpy() - exact)
-    assert errors.max() <= precision.bfloat16_error(side, side) < 2.0**-6
+    assert errors.max() <= corpus_matrix.bfloat16_error(side, side) < 2.0**-6
     if dim > 2:
-        assert errors.max() > precision.bfloat16_error(side, side) / 50
+        assert errors.max() > corpus_matrix.bfloat16_error(side, side) / 50
 
 
 def test_crowded_bfloat16_blocks_are_multiplied_again(monkeypatch):
@@ -180,8 +180,8 @@ def test_crowded_bfloat16_blocks_are_multiplied_again(monkeypatch):
         return mm(one, other, **options)
 
     monkeypatch.setattr(torch, "mm", counted)
-    monkeypatch.setattr(precision, "_LEAST_ROWS", 0)
-    monkeypatch.setattr(precision, "bfloat16_pays", lambda: True)
+    monkeypatch.setattr(corpus_matrix, "_LEAST_ROWS", 0)
+    monkeypatch.setattr(corpus_matrix, "bfloat16_pays", lambda: True)
     found = neighbours(source, target, k=1, block_rows=900, block_columns=450)
     assert multiplied == [torch.bfloat16, torch.float32, torch.float32]
     assert_exact(found, by_definition(source, target, 1))
@@ -199,7 +199,7 @@ def test_bfloat16_pays_by_the_best_of_either(single_s, half_s, pays, monkeypatch
         ran.append(run().dtype)
         return next(measured)
 
-    monkeypatch.setattr(precision, "_seconds", timed)
+    monkeypatch.setattr(corpus_matrix, "_seconds", timed)
     decide = MEASURED.__wrapped__
     assert decide() is pays
     assert ran == 4 * [torch.float32, torch.bfloat16]
@@ -282,7 +282,7 @@ def test_budget_bounds_the_blocks():
 
 def interrupted(source, target, folder, monkeypatch, *, after, **options):
     """A search that is killed right after its ``after``-th save."""
-    finish, saves = SearchState.finish, []
+    finish, saves = SearchState.save, []
 
     def finish_and_die(self, *arguments):
         finish(self, *arguments)
@@ -291,7 +291,7 @@ def interrupted(source, target, folder, monkeypatch, *, after, **options):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(SearchState, "finish", finish_and_die)
+        patched.setattr(SearchState, "save", finish_and_die)
         with pytest.raises(KeyboardInterrupt):
             neighbours(source, target, state_folder=folder, save_seconds=0, **options)
     return saves

@@ -8,10 +8,8 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from st_xling.models.slim.count_tokens import count_tokens, token_ids
-from st_xling.models.slim.kept_tokens import kept_tokens
-from st_xling.models.slim.prune_tokenizer import new_ids, prune_tokenizer
-from st_xling.models.slim.vocabulary import Vocabulary
+from st_xling.models.slim.prune import new_ids, prune_tokenizer
+from st_xling.models.slim.vocabulary import Vocabulary, count_tokens, kept_tokens, token_ids
 
 
 def fast(model: Any, **special: str) -> Any:
@@ -45,7 +43,7 @@ def test_a_word_that_wordpiece_gave_up_stays_unknown() -> None:
     vocab = {piece: number for number, piece in enumerate(["[UNK]", "a", "ab", "##bc", "##b", "z", "zz"])}
     tokenizer = fast(models.WordPiece(vocab, unk_token="[UNK]"), unk_token="[UNK]")
     assert tokenizer.tokenize("abc a") == ["[UNK]", "a"]
-    after = cut(tokenizer, ["abc", "a", "zbc"], asked=[vocab["##bc"]])
+    after = cut(tokenizer, ["abc", "a", "zbc"], requested=[vocab["##bc"]])
     assert after.tokenize("abc a") == ["[UNK]", "a"] and "zz" not in after.get_vocab()
 
 

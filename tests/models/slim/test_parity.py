@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from st_xling.models.slim import parity, slim_encoder
-from st_xling.training.retriever.encoders import separate_encoders
+from st_xling.training.retriever import separate_encoders
 from st_xling.utils.nearest import retrieval_accuracy
 from tests.models.slim.encoders import encoder, german_english, phrases
 

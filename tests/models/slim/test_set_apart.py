@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from st_xling.models.slim.set_apart import sampled, set_apart
+from st_xling.models.slim.parity import sampled, set_apart
 
 
 @pytest.mark.parametrize("hold_out", [0.0, 0.1, 0.9, 1, 7, 50])

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from st_xling.models.slim import SlimResult, model_size, slim_encoder
 from st_xling.models.slim.vocabulary import Vocabulary
-from st_xling.training.retriever.encoders import separate_encoders
+from st_xling.training.retriever import separate_encoders
 from tests.models.slim.encoders import KINDS, encoder, everything, german_english, phrases
 
 UNSEEN = ["Die Häuser sehen größer aus, 1987!", "zebra QXZ@st_xling", "naïve café 🙂 我买了三本旧书。", ""]
@@ -55,7 +55,7 @@ def test_what_is_saved_is_a_stock_model_of_that_size(
     assert type(found.tokenizer) is type(before.tokenizer)
     assert tokens(found, texts) == tokens(result.model, texts)
     np.testing.assert_allclose(found.encode(texts), result.model.encode(texts), rtol=0, atol=1e-6)
-    kept = result.report.after
+    kept = result.after
     assert found[0].auto_model.config.vocab_size == len(found.tokenizer) == kept.tokens
     assert sum(parameter.numel() for parameter in found.parameters()) == kept.parameters
     written = [path for path in (tmp_path / "slim").iterdir() if path.name in ("model.safetensors", "tokenizer.json")]
@@ -153,18 +153,23 @@ def test_the_type_of_the_weights_stays(tmp_path: Path) -> None:
 
 def test_rare_tokens_go_unless_they_are_asked_for() -> None:
     before = encoder("unigram")
-    every = slim_encoder(before, german_english()).report
+    every = slim_encoder(before, german_english())
     often = slim_encoder(before, german_english(), min_count=5)
-    assert often.report.rare > 0 and often.report.after.tokens < every.after.tokens
+    assert often.rare > 0 and often.after.tokens < every.after.tokens
     tokenizer: Any = before.tokenizer
     chinese = next(piece for piece in tokens(before, phrases()["zh"])[0] if not piece.isascii())
     asked = slim_encoder(before, german_english(), min_count=5, keep=[chinese, phrases()["vi"][0]])
     assert asked.model is not None
-    assert asked.report.reasons["asked for"] > 0
+    assert asked.reasons["asked for"] > 0
     assert {chinese, *tokenizer.tokenize(phrases()["vi"][0])} <= set(asked.model.tokenizer.get_vocab())
     plan = slim_encoder(before, german_english(), min_count=5, plan=True)
-    assert plan.model is None and plan.report == often.report
-    assert sum(plan.report.reasons.values()) == plan.report.after.tokens
+    assert plan.model is None and (plan.before, plan.after, plan.reasons, plan.rare) == (
+        often.before,
+        often.after,
+        often.reasons,
+        often.rare,
+    )
+    assert sum(plan.reasons.values()) == plan.after.tokens
 
 
 def test_prompts_are_read_before_every_text() -> None:
@@ -188,8 +193,8 @@ def test_separate_encoders_are_cut_together(tmp_path: Path) -> None:
         next(both[0].sub_modules["query"].parameters()).mul_(-1)
     result = slim_encoder(both, german_english())
     assert result.model is not None
-    assert result.report.before.parameters - result.report.after.parameters == 2 * 16 * (
-        both[0].sub_modules["query"][0].auto_model.config.vocab_size - result.report.after.tokens
+    assert result.before.parameters - result.after.parameters == 2 * 16 * (
+        both[0].sub_modules["query"][0].auto_model.config.vocab_size - result.after.tokens
     )
     result.model.save_pretrained(str(tmp_path / "both"))
     found = SentenceTransformer(str(tmp_path / "both"), device="cpu")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from st_xling.models.slim.write import SlimFolder, work_folder
+from st_xling.models.slim.slim_model import SlimFolder, work_folder
 from tests.models.slim.encoders import encoder
 
 

@@ -1,0 +1,343 @@
+"""Options of mining two texts, of scoring a file of pairs and of planning either: each declared and documented once."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+from st_xling._version import __version__
+from st_xling.mining.deduplication import DistinctText
+from st_xling.mining.guards import GuardOptions, NeighbourCounts, PairGuards
+from st_xling.mining.mine import check_choice
+from st_xling.mining.search.exact import Neighbours, check_k
+from st_xling.mining.search.find import check_search, choose_method, find_neighbours
+from st_xling.mining.store import check_format
+from st_xling.mining.vectors import (
+    EncodeOptions,
+    Encoder,
+    GivenEmbeddings,
+    VectorMakers,
+    embeddings_of,
+    model_names,
+    vectors_from,
+)
+from st_xling.utils.cosines import Embeddings
+from st_xling.utils.devices import check_device
+from st_xling.utils.paths import check_outputs
+from st_xling.utils.work_folder import Output, WorkFolder, deliver, work_folder, work_path
+
+#: Names that ``format`` may take.
+PAIR_FORMATS = ("tsv", "jsonl")
+
+#: Words that ``threshold`` may be: use a published one that fits if there is one, or insist on it.
+AUTO, PUBLISHED = "auto", "published"
+
+#: Name of the rejects in a work folder.
+REJECTS = "rejects.jsonl"
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MiningConfig:
+    """Options of :func:`~st_xling.mining.mine_texts`, :func:`~st_xling.mining.score_texts` and ``plan_mining``.
+
+    Attributes:
+        model: What embeds a text without embeddings: a ``SentenceTransformer``, or the Hub id or folder of one.
+        source_embeddings: Store, or LASER file, of all rows of the source text.
+        target_embeddings: The same of the target text.
+        dim: Of LASER files.
+        laser_dtype: Of LASER files: ``"float32"`` or ``"float16"``.
+        text_format: ``"lines"``, ``"bucc"`` or ``"jsonl"``; see :class:`~st_xling.mining.MiningText`.
+        errors: ``"strict"`` or ``"replace"``, for bytes that are not UTF-8.
+        batch_size: Sentences that ``model`` embeds at a time.
+        dtype: Type in which embeddings are stored: ``"float32"``, ``"float16"`` or ``"bfloat16"``.
+        prompt: Put before every sentence, such as ``"query: "``.
+        k: Neighbours that make up a sentence's neighbourhood.
+        margin: ``"ratio"``, ``"distance"`` or ``"absolute"``.
+        retrieval: ``"max"``, ``"intersect"``, ``"forward"`` or ``"backward"``; see :func:`~st_xling.mining.mine`.
+        threshold: Keep pairs that score at least this; all by default. ``"published"``: the one that the model's
+            ``mining.json`` has for the languages that ``guards`` name, if it was found by mining in the same way (see
+            :func:`~st_xling.mining.published.fitting_threshold`); ``"auto"``: the same, or all where there is none, or
+            where ``calibrate_with`` is set. What was chosen stays when the work is resumed.
+        calibrate_with: File of known translations from elsewhere, from which the threshold is estimated instead.
+        target_precision: Estimated precision that the threshold shall reach; else that of the best estimated F1.
+        rescore: A cross-encoder of one label, or the Hub id or folder of one: scores the pairs that were mined, source
+            before target, and puts them in that order; a pair's margin score stays beside.
+        rescore_threshold: Keep pairs that the cross-encoder scores at least this, after its activation.
+        guards: Which guards are on; by default all for mining, none for scoring, where every line has its score.
+        rejects: File for the pairs that guards turn down, as JSON lines.
+        format: ``"tsv"`` or ``"jsonl"``, of the pairs.
+        method: As for :func:`~st_xling.mining.search.find.find_neighbours`.
+        engine: As for :func:`~st_xling.mining.search.find.find_neighbours`.
+        device: Where to embed and search; by default a GPU where there is one.
+        memory_mib: Bound on the memory of one block of the search, in MiB.
+        save_seconds: Least time between two saves of the search.
+        work: Folder of the work; by default ``OUT.work``, or for a stream one that does not outlive the call.
+        keep_work: Leave it when all is done.
+        progress: Show bars on stderr.
+    """
+
+    model: Any = None
+    source_embeddings: str | Path | None = None
+    target_embeddings: str | Path | None = None
+    dim: int = 1024
+    laser_dtype: str = "float32"
+    text_format: str = "lines"
+    errors: str = "strict"
+    batch_size: int = 128
+    dtype: str = "float32"
+    prompt: str | None = None
+    k: int = 4
+    margin: str = "ratio"
+    retrieval: str = "max"
+    threshold: float | str | None = None
+    calibrate_with: str | Path | None = None
+    target_precision: float | None = None
+    rescore: Any = None
+    rescore_threshold: float | None = None
+    guards: GuardOptions | None = None
+    rejects: str | Path | None = None
+    format: str = "tsv"
+    method: str = "exact"
+    engine: str = "local"
+    device: str | None = None
+    memory_mib: int = 256
+    save_seconds: float = 60.0
+    work: str | Path | None = None
+    keep_work: bool = False
+    progress: bool = False
+
+    @property
+    def active_guards(self) -> GuardOptions:
+        """Those set, else all."""
+        return self.guards or GuardOptions()
+
+    @property
+    def place(self) -> str:
+        """Device to embed and search on."""
+        return self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether a published threshold is looked for; a calibration comes before one that may be missing."""
+        return isinstance(self.threshold, str) and (self.threshold != AUTO or self.calibrate_with is None)
+
+    @property
+    def number(self) -> float | None:
+        """The threshold, where it is a number."""
+        return None if isinstance(self.threshold, str) else self.threshold
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """Options of every search of this call."""
+        names = ("k", "memory_mib", "save_seconds", "progress")
+        return {"device": self.place, **{name: getattr(self, name) for name in names}}
+
+    def check(self) -> None:
+        """Raise for what should not wait for an encoder or a search."""
+        check_choice(margin=self.margin, threshold=self.number, retrieval=self.retrieval)
+        self._check_threshold()
+        if self.rescore is None and self.rescore_threshold is not None:
+            raise ValueError("rescore_threshold needs rescore (--rescore): the cross-encoder whose scores it is for.")
+        if self.rescore_threshold is not None and math.isnan(self.rescore_threshold):
+            raise ValueError("rescore_threshold must be a number: got NaN; leave it out to keep every pair.")
+        if self.format not in PAIR_FORMATS:
+            raise ValueError(f"format must be one of {', '.join(PAIR_FORMATS)}: got {self.format!r}.")
+        check_search(self.method, self.engine)
+        check_format(self.dtype, "safetensors")
+        for name, usual in (("k", 4), ("batch_size", 128), ("memory_mib", 256)):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"{name} must be at least 1: got {name}={getattr(self, name)}; leave it out for {usual}."
+                )
+        if self.device is not None:
+            check_device(self.device)
+        nothing = torch.zeros(1, dtype=torch.int32).numpy()
+        self.active_guards.build(counts=NeighbourCounts(nothing, nothing, self.k))  # raises for limits out of range
+        if not 0 <= self.save_seconds < math.inf:
+            raise ValueError(f"save_seconds must be 0 or more: got {self.save_seconds}; 60 is the usual choice.")
+
+    def _check_threshold(self) -> None:
+        if self.calibrate_with is None:
+            if self.target_precision is not None:
+                raise ValueError("target_precision needs calibrate_with (--calibrate): a file of known translations.")
+        elif self.threshold not in (None, AUTO):
+            raise ValueError("threshold and calibrate_with both set the threshold: choose one of them.")
+        elif self.model is None:
+            raise ValueError(
+                "calibrate_with needs the model (--model): known translations must be embedded like the text."
+            )
+        elif self.target_precision is not None and not 0 < self.target_precision <= 1:
+            raise ValueError(f"target_precision must lie in (0, 1]: got {self.target_precision}.")
+        if isinstance(self.threshold, str) and self.threshold not in (AUTO, PUBLISHED):
+            raise ValueError(
+                f"threshold must be a number, {AUTO!r}, {PUBLISHED!r} or None: got {self.threshold!r}; {PUBLISHED!r} "
+                "is the model's own for the two languages."
+            )
+        if self.threshold == PUBLISHED and not isinstance(self.model, str):
+            kind = "none" if self.model is None else f"a loaded {type(self.model).__name__}"
+            raise ValueError(f"threshold 'published' needs the folder or the Hub id of a model (--model): got {kind}.")
+        guards = self.active_guards
+        if self.threshold == PUBLISHED and (guards.source_language is None or guards.target_language is None):
+            raise ValueError(
+                "threshold 'published' needs the languages of both sides: name them (--source-language and "
+                "--target-language, or source_language and target_language of GuardOptions)."
+            )
+
+    def check_files(self, out: Output, inputs: Sequence[Any]) -> None:
+        """Raise if a result would replace an input or another result; what is no path is passed over."""
+        read = [*inputs, self.model, self.source_embeddings, self.target_embeddings, self.calibrate_with, self.rescore]
+        check_outputs({"out": out, "rejects": self.rejects}, read, folders={"work": work_path(out, self.work)})
+
+    def vector_makers(self, rows: dict[str, int]) -> tuple[VectorMakers, Encoder | None]:
+        """What gives the vectors of texts of so many rows, see :func:`vectors_from`."""
+        return vectors_from(
+            self.model,
+            {"source": self.source_embeddings, "target": self.target_embeddings},
+            rows,
+            dim=self.dim,
+            laser_dtype=self.laser_dtype,
+            options=EncodeOptions(
+                batch_size=self.batch_size, dtype=self.dtype, prompt=self.prompt, device=self.place, engine=self.engine
+            ),
+        )
+
+    def written(self, folder: WorkFolder) -> Path:
+        """Where the pairs are written first."""
+        return folder.path / f"pairs.{self.format}"
+
+    @contextmanager
+    def working(
+        self, command: str, out: Output, hashes: Mapping[str, str], makers: VectorMakers
+    ) -> Iterator[WorkFolder]:
+        """The work folder; when the block ends well, pairs and rejects go where they are wanted, and the work goes.
+
+        Args:
+            command: What is done.
+            out: Where the pairs go.
+            hashes: Of the texts, by name.
+            makers: What gives the vectors.
+        """
+        # What embeddings and search depend on: other options may change while the work is resumed.
+        task: dict[str, Any] = {"command": command, "k": self.k, "method": self.method}
+        task |= {f"{name} text": sha256 for name, sha256 in hashes.items()}
+        for side, maker in makers.items():
+            task |= {f"{side} {name}": value for name, value in maker.settings.items()}
+        with work_folder(out, self.work, task) as folder:
+            yield folder
+            deliver(self.written(folder), out)
+            if self.rejects is not None:
+                deliver(folder.path / REJECTS, self.rejects)
+            if not self.keep_work:
+                folder.remove()
+
+    def embed(
+        self, texts: Mapping[str, DistinctText], makers: VectorMakers, folder: WorkFolder
+    ) -> tuple[tuple[Embeddings, Embeddings], str]:
+        """Vectors of the distinct sentences of both texts, and the method to search them by."""
+        source, target = (
+            embeddings_of(text, makers[name], folder.path / name, progress=self.progress)
+            for name, text in texts.items()
+        )
+        shape = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
+        return (source, target), choose_method(self.method, self.engine, *shape, progress=self.progress)
+
+    def find(
+        self, embeddings: tuple[Embeddings, Embeddings], method: str, folder: WorkFolder
+    ) -> tuple[tuple[Neighbours, Neighbours], PairGuards]:
+        """Neighbours in both directions, and the guards that know them; a search that was stopped resumes."""
+        state = folder.path / "search"
+        forward, backward = find_neighbours(
+            *embeddings, method=method, engine=self.engine, state_folder=state, **self.search
+        )
+        return (forward, backward), PairGuards(self.active_guards, counts=NeighbourCounts.of(forward, backward))
+
+    def signature(
+        self,
+        command: str,
+        makers: VectorMakers,
+        guards: PairGuards,
+        *,
+        method: str,
+        threshold: str | None = None,
+        choice: Sequence[str] = (),
+        texts: Sequence[str],
+    ) -> str:
+        """One line that says what was done with what.
+
+        Args:
+            command: What was done.
+            makers: What gave the vectors.
+            guards: Those that could not work are left out.
+            method: By which neighbours were searched.
+            threshold: What to say of it; by default the number.
+            choice: Further words on how pairs were chosen.
+            texts: Names and hashes.
+        """
+        number = "none" if self.number is None else f"{self.number:g}"
+        words = [
+            *(command, f"model:{model_names(makers)}", f"margin:{self.margin}", f"k:{self.k}", *choice),
+            *(f"method:{method}", f"guards:{self.active_guards.signature(guards.idle)}"),
+            *(f"threshold:{threshold or number}", "duplicates:folded", *texts, f"st-xling:{__version__}"),
+        ]
+        return "|".join(words)
+
+
+def check_vectors(texts: Mapping[str, tuple[Sequence[str], DistinctText]], makers: VectorMakers, k: int) -> None:
+    """Raise for what can be wrong with text and embeddings, before a work folder is made and anything is embedded.
+
+    Args:
+        texts: Sentences by row, and the distinct ones, by name.
+        makers: What gives their vectors.
+        k: Neighbours.
+    Raises:
+        ValueError: If a store is damaged or of another text, or ``k`` above the number of distinct sentences.
+    """
+    for name, (rows, _) in texts.items():
+        maker = makers[name]
+        if isinstance(maker, GivenEmbeddings):
+            maker.check(rows)
+    sources, targets = (len(distinct) for _, distinct in texts.values())
+    check_k(k, sources, targets, kind="distinct ")
+
+
+def reject_lines(rejected: Mapping[str, int]) -> list[str]:
+    """How many pairs each guard turned down, for a reader; none without rejects."""
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in rejected.items())
+    return [f"turned down by guards: {reasons}"] if reasons else []
+
+
+def takes_options(*, without: Sequence[str] = ()) -> Callable[[_Function], _Function]:
+    """Give a function that ends in ``**options`` the signature with :class:`MiningConfig`'s fields in their place.
+
+    Args:
+        without: Fields that it does not take.
+    """
+
+    def decorate(function: _Function) -> _Function:
+        own = [one for one in inspect.signature(function).parameters.values() if one.kind is not one.VAR_KEYWORD]
+        shared = [
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
+            for field in fields(MiningConfig)
+            if field.name not in without and field.name not in {one.name for one in own}
+        ]
+        signature = inspect.Signature([*own, *shared])
+
+        @functools.wraps(function)
+        def call(*arguments: Any, **options: Any) -> Any:
+            signature.bind(*arguments, **options)  # raises for an option that there is not
+            return function(*arguments, **options)
+
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        return call  # type: ignore[return-value]
+
+    return decorate

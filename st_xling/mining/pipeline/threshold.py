@@ -1,0 +1,269 @@
+"""The threshold of a run: the model's own, from its ``mining.json``, or estimated with known translations."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from st_xling.data.parallel import read_parallel
+from st_xling.mining.calibrate import calibrate
+from st_xling.mining.deduplication import folding_key, write_sentences
+from st_xling.mining.pipeline.config import PUBLISHED, MiningConfig
+from st_xling.mining.published import FittingThreshold, PublishedThreshold, fitting_threshold, published_thresholds
+from st_xling.mining.vectors import Encoder, GivenEmbeddings, VectorMakers
+from st_xling.utils.cosines import Embeddings
+from st_xling.utils.io import read_json_object, write_json
+
+_FEWEST, _MOST = 100, 10_000
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakenThreshold:
+    """A published threshold that pairs were kept from.
+
+    Attributes:
+        model: Whose it is.
+        pair: Languages under which it stands there, possibly the other way round.
+        published: The threshold, with what it is known to yield.
+    """
+
+    model: str
+    pair: str
+    published: PublishedThreshold
+
+    def line(self) -> str:
+        """For a reader."""
+        metrics = [(name, getattr(self.published, name)) for name in ("precision", "recall")]
+        known = [f"{name} {value:.3f}" for name, value in metrics if value is not None]
+        yielded = f"; it yielded {', '.join(known)}" if known else ""
+        return f"threshold {self.published.threshold:.4f} of {self.model} for {self.pair}{yielded}"
+
+
+def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> TakenThreshold | None:
+    """The threshold that this work was begun with; else the one that holds now, if any does.
+
+    What is chosen is noted in ``work``: a model's file may change before the same call resumes.
+
+    Args:
+        config: What is to be mined.
+        makers: What gives the vectors: a store knows its prompt.
+        work: Folder of the work.
+    Raises:
+        ValueError: If the model's file is broken, or there is none that holds where one was insisted on.
+    """
+    model, guards = config.model, config.active_guards
+
+    def log(message: str) -> None:
+        if config.progress:
+            tqdm.write(message, file=sys.stderr)
+
+    if not isinstance(model, str):
+        return None  # a loaded model has no thresholds with it
+    if guards.source_language is None or guards.target_language is None:
+        if found := published_thresholds(model):
+            log(
+                f"{model} has thresholds for {', '.join(found)}; to have one taken, name the languages of both sides "
+                "(--source-language, --target-language)"
+            )
+        return None
+    languages = guards.source_language, guards.target_language
+    prompts = {_prompt_of(maker, config.prompt) for maker in makers.values()}
+    way = {"margin": config.margin, "k": config.k, "retrieval": config.retrieval}
+    way["prompt"] = prompts.pop() if len(prompts) == 1 else "another on each side"
+
+    note = work / "published.json"
+    asked = {"model": model, "source_language": languages[0], "target_language": languages[1], **way}
+    fit, since = _noted(note, asked), " (as when this work was begun)"
+    insisted = config.threshold == PUBLISHED
+    if fit is None or (fit.threshold is None and insisted):
+        fit, since = fitting_threshold(published_thresholds(model), *languages, way=way), ""
+        if fit.threshold is None and insisted:
+            raise ValueError(
+                f"threshold 'published' needs a threshold of {model} that holds for this: {fit.why_not}; give a "
+                "number, or calibrate with known translations."
+            )
+        write_json(note, {"asked": asked, "fit": asdict(fit)}, indent=1)
+    if fit.threshold is not None:
+        taken = TakenThreshold(model=model, pair=fit.pair, published=fit.threshold)
+        log(f"{taken.line()}{since}")
+        return taken
+    message = f"no threshold of {model} is taken: {fit.why_not}{since}; all pairs are kept"
+    report: Callable[[str], None] = logger.warning if fit.differs else log
+    report(message)
+    return None
+
+
+def _prompt_of(maker: Any, own: str | None) -> str | None:
+    """Before the sentences of a text; of a LASER file nobody knows, so there is none."""
+    if not isinstance(maker, GivenEmbeddings):
+        return own
+    return None if maker.store is None else maker.store.manifest.header.settings.get("prompt")
+
+
+def _noted(path: Path, asked: dict[str, Any]) -> FittingThreshold | None:
+    """What was noted for the same call."""
+    if not path.is_file():
+        return None
+    remedy = "delete it to have the threshold looked for again"
+    note = read_json_object(path, remedy=remedy)
+    try:
+        if note["asked"] != asked:
+            return None
+        threshold = note["fit"]["threshold"]
+        threshold = None if threshold is None else PublishedThreshold(**threshold)
+        return FittingThreshold(**{**note["fit"], "threshold": threshold})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{path}: expected the threshold that this work was begun with, got {error!r}; {remedy}."
+        ) from None
+
+
+@dataclass(frozen=True)
+class PlantedThreshold:
+    """A threshold estimated with known translations, and what is expected of it.
+
+    Attributes:
+        threshold: Pairs that score at least this are kept.
+        precision: Estimated share of translations among them, with the ends of its interval.
+        recall: Estimated share of the text's translations among them, with the ends of its interval.
+        planted: Known pairs that were used: not those of which the text has a sentence.
+        margin: By which pairs were scored.
+        k: Neighbours that made up a neighbourhood.
+        retrieval: By which pairs were chosen.
+        prompt: Put before every known sentence.
+    """
+
+    threshold: float
+    precision: tuple[float, float, float]
+    recall: tuple[float, float, float]
+    planted: int
+    margin: str
+    k: int
+    retrieval: str
+    prompt: str | None
+
+    def line(self) -> str:
+        """For a reader."""
+        precision, recall = (
+            f"{share:.3f} [{low:.3f}, {high:.3f}]" for share, low, high in (self.precision, self.recall)
+        )
+        return (
+            f"threshold {self.threshold:.4f} from {self.planted:,} planted pairs; before guards, precision about "
+            f"{precision}, recall about {recall}"
+        )
+
+    def as_published(self, signature: str) -> PublishedThreshold:
+        """What a model's ``mining.json`` says of it.
+
+        Args:
+            signature: Of the run that estimated it.
+        """
+        precision, recall = self.precision[0], self.recall[0]
+        known = np.isfinite(precision)  # where nothing of the text is kept, no share of it is right
+        total = precision + recall
+        return PublishedThreshold(
+            threshold=self.threshold,
+            precision=precision if known else None,
+            recall=recall,
+            f1=(2 * precision * recall / total if total else 0.0) if known else None,
+            margin=self.margin,
+            k=self.k,
+            retrieval=self.retrieval,
+            signature=signature,
+            prompt=self.prompt,
+        )
+
+
+def most_planted(sources: int, targets: int) -> int:
+    """How many known pairs are used at most: a tenth of the smaller text, lest they change its neighbourhoods."""
+    return min(_MOST, max(_FEWEST, min(sources, targets) // 10))
+
+
+def planted_pairs(path: str | Path, texts: Sequence[Sequence[str]], *, seed: int = 0) -> list[tuple[str, str]]:
+    """Distinct pairs of a parallel file of which the text has neither sentence, as many as :func:`most_planted` says.
+
+    Args:
+        path: Any file of :func:`~st_xling.data.read_parallel`.
+        texts: Distinct sentences of both languages.
+        seed: Which are drawn of too many.
+    """
+    rows = read_parallel(str(path))
+    pairs = list(dict.fromkeys(zip(rows["source"], rows["target"])))
+    for language, text in enumerate(texts):
+        keys = {folding_key(pair[language]) for pair in pairs}
+        there = {key for sentence in text if (key := folding_key(sentence)) in keys}
+        pairs = [pair for pair in pairs if folding_key(pair[language]) not in there]
+    most = most_planted(*map(len, texts))
+    if len(pairs) > most:
+        drawn = np.random.default_rng(seed).choice(len(pairs), most, replace=False)
+        pairs = [pairs[row] for row in np.sort(drawn).tolist()]
+    if len(pairs) < 4:
+        raise ValueError(
+            f"{path}: expected at least 4 pairs of which the text to mine has neither sentence, got {len(pairs)} of "
+            f"{len(rows)}; calibrate with translations from elsewhere, of the same kind of text."
+        )
+    return pairs
+
+
+def planted_threshold(
+    config: MiningConfig,
+    texts: Sequence[Sequence[str]],
+    embeddings: tuple[Embeddings, Embeddings],
+    encoder: Encoder,
+    folder: Path,
+    method: str,
+) -> PlantedThreshold:
+    """Add known translations, mine, and choose the lowest threshold of a precision, or that of the best F1.
+
+    Args:
+        config: ``calibrate_with`` names the file, ``target_precision`` the precision.
+        texts: Distinct sentences of both languages.
+        embeddings: Their vectors.
+        encoder: What embeds the known sentences.
+        folder: Where vectors and the state of the search are kept, by content.
+        method: By which the text will be searched.
+    Raises:
+        ValueError: With fewer than 4 pairs left, or if no threshold reaches the precision.
+    """
+    path, target_precision = config.calibrate_with, config.target_precision
+    assert path is not None
+    pairs = planted_pairs(path, texts)
+    content = hashlib.sha256("\n".join(f"{source}\t{target}" for source, target in pairs).encode()).hexdigest()
+    folder = folder / content[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    planted = []
+    for name, sentences in zip(("source", "target"), zip(*pairs)):
+        written = folder / f"{name}.jsonl"
+        write_sentences(sentences, written)
+
+        def place(row: int, sentences: Sequence[str] = sentences) -> str:
+            return f"{path} ({sentences[row]!r})"
+
+        planted.append(encoder.encode(written, folder / name, place=place, progress=config.progress))
+    way: dict[str, Any] = {"margin": config.margin, "k": config.k, "retrieval": config.retrieval}
+    options = {**config.search, **way, "method": method, "state_folder": folder / "search"}
+    estimates = calibrate(*embeddings, *planted, **options)
+    threshold = estimates.best() if target_precision is None else estimates.with_precision(target_precision)
+    if not np.isfinite(threshold):
+        best = np.nanmax(np.append(estimates.precision, 0.0))
+        raise ValueError(
+            f"target_precision must be reached by some threshold: got {target_precision}, and the highest estimate is "
+            f"{best:.3f}; ask for less, or give more pairs to calibrate with than {len(pairs)}."
+        )
+    at = int(np.flatnonzero(estimates.thresholds == threshold)[0])
+    precision, recall = (
+        tuple(float(getattr(estimates, name + end)[at]) for end in ("", "_low", "_high"))
+        for name in ("precision", "recall")
+    )
+    prompt = encoder.options.prompt
+    return PlantedThreshold(threshold, precision, recall, len(pairs), **way, prompt=prompt)  # type: ignore[arg-type]

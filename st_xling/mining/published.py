@@ -1,0 +1,278 @@
+"""``mining.json`` of a model: from which score on the pairs that it mines are worth keeping, by pair of languages.
+
+.. code-block:: json
+
+    {"version": 1, "pairs": {"de-en": {"threshold": 1.06, "precision": 0.97, "recall": 0.92, "f1": 0.94,
+                                       "margin": "ratio", "k": 4, "retrieval": "max", "signature": "bucc|…"}}}
+
+``prompt`` stands there too where sentences were embedded with one.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from st_xling.mining.margins import MARGINS
+from st_xling.mining.mine import RETRIEVALS
+from st_xling.utils.io import read_json_object, update_json_object
+from st_xling.utils.languages import canonical_language
+
+logger = logging.getLogger(__name__)
+
+#: Name of the file in a model's folder, or in its repository.
+MINING_FILE = "mining.json"
+VERSION = 1
+
+_PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
+
+# A pair's margin is the same in both directions; what a retrieval starts from is not.
+_MIRRORED = {"forward": "backward", "backward": "forward"}
+
+
+def languages_of(pair: str) -> tuple[str, str]:
+    """Both codes of a pair such as ``de-en`` in one spelling, so that ``deu-eng`` is the same.
+
+    Raises:
+        ValueError: If it is no such pair.
+    Example:
+        >>> languages_of("de-en"), languages_of("deu-eng")
+        (('deu', 'eng'), ('deu', 'eng'))
+    """
+    match = _PAIR.fullmatch(pair)
+    if match is None:
+        raise ValueError(f"a pair must be two language codes joined by a hyphen, such as de-en: got {pair!r}.")
+    return _one_spelling(match[1]), _one_spelling(match[2])
+
+
+def pair_of(source_language: str, target_language: str) -> str:
+    """The pair of two languages, without region or script: a pair of languages has but one threshold.
+
+    Example:
+        >>> pair_of("de_AT", "en-GB")
+        'de-en'
+    """
+    codes = (code.strip().lower().replace("_", "-").split("-")[0] for code in (source_language, target_language))
+    return "-".join(codes)
+
+
+def _one_spelling(code: str) -> str:
+    return "eng" if code == "en" else canonical_language(code)  # English is not among Tatoeba's codes
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedThreshold:
+    """A threshold, what it yielded, and how the pairs were mined: for other ways to mine it means nothing.
+
+    Attributes:
+        threshold: A pair is kept when its score is at least this; finite.
+        precision: Correct share of these pairs, in [0, 1]; ``None`` where nobody knows.
+        recall: Found share of the translations, likewise.
+        f1: Their harmonic mean, likewise.
+        margin: As for :func:`~st_xling.mining.mine`.
+        k: As for :func:`~st_xling.mining.mine`.
+        retrieval: As for :func:`~st_xling.mining.mine`.
+        signature: Of the metrics: what they were measured on.
+        prompt: Put before every sentence that was embedded.
+    Raises:
+        ValueError: For values out of these ranges, all at once.
+    """
+
+    threshold: float
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    margin: str
+    k: int
+    retrieval: str
+    signature: str
+    prompt: str | None = None
+
+    def __post_init__(self) -> None:
+        faults = []
+        if not _is_number(self.threshold):
+            faults.append(f"threshold must be a finite number: got {self.threshold!r}")
+        for name in ("precision", "recall", "f1"):
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value) and 0 <= value <= 1):
+                faults.append(f"{name} must lie in [0, 1]: got {value!r}")
+        for name, known in (("margin", MARGINS), ("retrieval", RETRIEVALS)):
+            if getattr(self, name) not in known:
+                faults.append(f"{name} must be one of {', '.join(known)}: got {getattr(self, name)!r}")
+        if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:
+            faults.append(f"k must be a whole number of at least 1: got {self.k!r}")
+        if not isinstance(self.signature, str) or not isinstance(self.prompt, str | None):
+            faults.append(f"signature and prompt must be text: got {self.signature!r}, {self.prompt!r}")
+        if faults:
+            raise ValueError("; ".join(faults) + ".")
+
+    def as_dict(self) -> dict[str, Any]:
+        """As the file has it."""
+        return {name: value for name, value in asdict(self).items() if name != "prompt" or value is not None}
+
+
+def publish_thresholds(folder: str | Path, thresholds: Mapping[str, PublishedThreshold]) -> Path:
+    """Add thresholds to the ``mining.json`` of a model's folder; one of the same languages is replaced, others stay.
+
+    Args:
+        folder: Of the model.
+        thresholds: By pair of language codes, such as ``de-en``: the source language first.
+    Returns:
+        The file.
+    Raises:
+        ValueError: If there is no such folder, a pair is not two codes, or the file that is there is broken.
+        OSError: When it cannot be written; what was there then stands.
+    """
+    path = Path(folder) / MINING_FILE
+    if not path.parent.is_dir():
+        raise ValueError(f"thresholds are published in a model's folder: there is no folder {folder}.")
+    new = {languages_of(pair): (pair, threshold.as_dict()) for pair, threshold in thresholds.items()}
+
+    def merged(content: dict[str, Any]) -> dict[str, Any]:
+        _parsed(content, path)
+        pairs = {pair: entry for pair, entry in content.get("pairs", {}).items() if languages_of(pair) not in new}
+        return {"version": VERSION, "pairs": {**pairs, **dict(new.values())}}
+
+    update_json_object(path, merged)
+    return path
+
+
+def published_thresholds(model: str | Path) -> dict[str, PublishedThreshold]:
+    """The thresholds of a model by pair of languages; none if it has no ``mining.json``.
+
+    Args:
+        model: Folder, or Hub id: one file is then downloaded; without a network the cached one counts, if there is one.
+    Raises:
+        ValueError: If the file is broken, or there is neither such a folder nor such a model on the Hub.
+    """
+    path = Path(model) / MINING_FILE if Path(model).is_dir() else _downloaded(str(model))
+    return {} if path is None else _parsed(read_json_object(path), path)
+
+
+def _is_number(value: Any) -> bool:
+    # An integer of JSON may have any number of digits, so that math.isfinite, which makes it a float, may overflow.
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def _parsed(content: dict[str, Any], path: Path) -> dict[str, PublishedThreshold]:
+    """What the file holds; all its faults in one error."""
+    if not content:
+        return {}
+    thresholds, faults = {}, []
+    pairs = content.get("pairs")
+    if content.get("version") != VERSION:
+        faults.append(f"version must be {VERSION}, got {content.get('version')!r} (of a later st-xling?)")
+    elif unknown := sorted(content.keys() - {"version", "pairs"}):
+        faults.append(f"got unknown {', '.join(unknown)}")
+    elif not isinstance(pairs, dict):
+        faults.append(f"pairs must be an object, got {pairs!r}")
+    else:
+        for pair, entry in pairs.items():
+            try:
+                languages_of(pair)
+                thresholds[pair] = _entry(entry)
+            except ValueError as error:
+                faults.append(f"{pair}: {str(error).rstrip('.')}")
+    if faults:
+        raise ValueError(f"{path}: expected thresholds by pair of languages: {'; '.join(faults)}. Mend or remove it.")
+    return thresholds
+
+
+def _entry(entry: Any) -> PublishedThreshold:
+    if not isinstance(entry, dict):
+        raise ValueError(f"expected an object, got {entry!r}")
+    names = {field.name for field in fields(PublishedThreshold)}
+    differences = {"missing": names - {"prompt"} - entry.keys(), "unknown": entry.keys() - names}
+    if what := [f"{word} {', '.join(sorted(keys))}" for word, keys in differences.items() if keys]:
+        raise ValueError(" and ".join(what))
+    return PublishedThreshold(**entry)
+
+
+def _downloaded(model: str) -> Path | None:
+    """The file of a model on the Hub, as it is cached; ``None`` if there is none."""
+    from huggingface_hub import errors as hub
+    from huggingface_hub import hf_hub_download
+
+    from st_xling.utils.hub_requests import limited_requests
+
+    # A name alone may be, as it is for sentence-transformers, one of its own models.
+    names, is_there = [model, *([] if "/" in model else [f"sentence-transformers/{model}"])], False
+    for name in names:
+        try:
+            with limited_requests():
+                return Path(hf_hub_download(name, MINING_FILE))
+        except hub.LocalEntryNotFoundError:  # a kind of the next one
+            is_there = True
+            logger.warning(
+                "thresholds of %s are not known: %s is not in the cache, and the Hub cannot be asked.",
+                name,
+                MINING_FILE,
+            )
+        except hub.EntryNotFoundError:
+            is_there = True
+        except (hub.RepositoryNotFoundError, hub.HFValidationError) as error:
+            fault = error
+    if not is_there:
+        raise ValueError(f"expected a folder or the Hub id of a model, got {model!r}; check the spelling.") from fault
+    return None
+
+
+@dataclass(frozen=True)
+class FittingThreshold:
+    """The published threshold that holds for what is to be mined, and under which pair; or neither, and why.
+
+    Attributes:
+        pair: As in the file, possibly the other way round.
+        threshold: What holds.
+        why_not: Words on what is missing, or differs.
+        differs: Whether there is one of these languages, for another way to mine.
+    """
+
+    pair: str = ""
+    threshold: PublishedThreshold | None = None
+    why_not: str = ""
+    differs: bool = False
+
+
+def fitting_threshold(
+    published: Mapping[str, PublishedThreshold], source_language: str, target_language: str, *, way: Mapping[str, Any]
+) -> FittingThreshold:
+    """The threshold of these languages, if it was found by mining in the same way.
+
+    One of the pair the other way round holds as well, since a margin has no direction: as it is for the retrievals
+    ``max`` and ``intersect``, that of ``forward`` for ``backward`` and the reverse. Whatever else differs, the scores
+    are others, and the threshold does not hold.
+
+    Args:
+        published: By pair, from :func:`published_thresholds`.
+        source_language: Such as ``"de"``, ``"deu"`` or ``"de-AT"``.
+        target_language: Likewise.
+        way: ``margin``, ``k``, ``retrieval`` and ``prompt`` of the call that is to mine.
+    """
+    source, target = map(_one_spelling, pair_of(source_language, target_language).split("-"))
+    mirrored = {**way, "retrieval": _MIRRORED.get(way["retrieval"], way["retrieval"])}
+    unlike = []
+    directions = {(target, source): mirrored, (source, target): way}
+    for languages, requested in reversed(directions.items()):
+        for pair, threshold in published.items():
+            if languages_of(pair) != languages:
+                continue
+            there = {name: getattr(threshold, name) for name in requested}
+            if there == requested:
+                return FittingThreshold(pair, threshold)
+            differences = [
+                f"{name} {there[name]}, not {here}" for name, here in requested.items() if there[name] != here
+            ]
+            unlike.append(f"that of {pair} is for {', '.join(differences)}")
+    if unlike:
+        return FittingThreshold(why_not="; ".join(unlike), differs=True)
+    if not published:
+        return FittingThreshold(why_not="it has none")
+    return FittingThreshold(
+        why_not=f"it has one for {', '.join(published)}, none for {source_language}-{target_language}"
+    )

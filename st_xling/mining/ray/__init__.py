@@ -1,1 +1,0 @@
-"""The same work by the workers of a ray cluster."""

@@ -1,0 +1,471 @@
+"""Adapters on a frozen encoder's layer (mBERT-SF): cached vectors → a small network → one stock model.
+
+A recipe says layer, network, loss and training; a sweep compares all layers: their vectors as they are, centred, and
+under a trained adapter.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, get_args
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.training_args import BaseTrainingArguments
+from torch import Tensor
+
+from st_xling.losses.siamese_contrastive import Distance, Negatives, check_options
+from st_xling.models.layers import check_layer, cut_to_layer, layer_count
+from st_xling.models.load import Pooling, st_model
+from st_xling.models.lora import has_adapters, merge_adapters
+from st_xling.models.view import Centre, check_centre
+from st_xling.training.adapter_fit import (
+    Adapter,
+    Fit,
+    FittedAdapter,
+    Network,
+    centred,
+    check_network,
+    fit_adapter,
+    languages_of,
+)
+from st_xling.training.arguments import OURS, TrainingOptions
+from st_xling.training.leak_check import OnLeak, check_leaks
+from st_xling.training.mixture import fingerprint, mix
+from st_xling.training.recipe import BaseRecipe, load_kind, recipe_kind, recipe_names
+from st_xling.training.run import Run, model_name
+from st_xling.training.sentence_vectors import Column, VectorCache, default_cache, layer_vectors
+from st_xling.utils.languages import UNKNOWN
+from st_xling.utils.tables import format_table
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from st_xling.data.leak import Texts
+
+__all__ = [
+    "Adapter",
+    "AdapterOptions",
+    "AdapterRecipe",
+    "AdapterResult",
+    "Column",
+    "Fit",
+    "FittedAdapter",
+    "LayerResult",
+    "LayerRow",
+    "SiameseOptions",
+    "VectorCache",
+    "adapter_recipe_names",
+    "centred",
+    "default_cache",
+    "fit_adapter",
+    "is_adapter_recipe",
+    "layer_table",
+    "layer_vectors",
+    "load_adapter_recipe",
+    "stock_model",
+    "sweep_rows",
+    "train_adapter",
+]
+
+STAGES = ("untrained", "centred", "trained")
+_OF_TRAINERS = ("max_grad_norm", "gradient_accumulation_steps", "bf16", "fp16", "eval_steps", "logging_steps")
+
+
+@dataclass(frozen=True)
+class AdapterOptions:
+    """What is trained, and on which layer.
+
+    Attributes:
+        layer: Of the encoder, counted from 1; in a sweep each in turn.
+        network: ``"linear"``, ``"tanh"``, ``"relu"`` or ``"two-layer"``, see :class:`Adapter`.
+        dropout: Of its outputs, while it is trained.
+        centre: After training, ``"per_language"``: each language's unit vectors less their own mean, as in the paper;
+            ``"joint"``: less one mean of all languages; ``"none"``: unit length alone.
+    """
+
+    layer: int = 7
+    network: Network = "linear"
+    dropout: float = 0.2
+    centre: Centre = "per_language"
+
+
+@dataclass(frozen=True)
+class SiameseOptions:
+    """Options of :func:`~st_xling.losses.siamese_contrastive`."""
+
+    margin: float = 1.0
+    distance: Distance = "euclidean"
+    negatives: Negatives = "worst"
+
+
+@dataclass(frozen=True)
+class EncoderOptions:
+    """How text becomes the vectors below the adapter. ``max_length`` of ``None`` keeps what the model has."""
+
+    pooling: Pooling = "mean"
+    max_length: int | None = None
+
+
+@dataclass(frozen=True)
+class AdapterRecipe(BaseRecipe):
+    """A named way to train an adapter."""
+
+    kind: ClassVar[str] = "adapter"
+    arguments: ClassVar[type[BaseTrainingArguments] | None] = None  # ST's trainer trains no layer on cached vectors
+    without: ClassVar[tuple[str, ...]] = (*OURS, *_OF_TRAINERS, "save_total_limit")
+
+    name: str
+    summary: str = ""
+    adapter: AdapterOptions = field(default_factory=AdapterOptions)
+    loss: SiameseOptions = field(default_factory=SiameseOptions)
+    model: EncoderOptions = field(default_factory=EncoderOptions)
+    training: TrainingOptions = field(default_factory=TrainingOptions)
+
+    def check(self) -> None:
+        check_network(self.adapter.network, self.adapter.dropout)
+        check_centre(self.adapter.centre)
+        check_options(self.loss.margin, self.loss.distance, self.loss.negatives)
+        if self.model.pooling not in get_args(Pooling):
+            raise ValueError(f"model.pooling must be one of {get_args(Pooling)}: got {self.model.pooling!r}.")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values; of the training options those that count here."""
+        content = super().as_dict()
+        used = {key: value for key, value in content["training"].items() if key not in self.without}
+        return content | {"training": used}
+
+
+def adapter_recipe_names() -> list[str]:
+    """Names of the adapters' recipes that come with the package."""
+    return recipe_names("adapter")
+
+
+def is_adapter_recipe(name_or_path: str) -> bool:
+    """Whether a recipe's name or file is an adapter's: it has a key ``adapter``."""
+    return name_or_path in recipe_names("adapter") or (
+        Path(name_or_path).is_file() and recipe_kind(name_or_path) == "adapter"
+    )
+
+
+def load_adapter_recipe(
+    name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None
+) -> AdapterRecipe:
+    """Read a recipe by name, or from a YAML file; see :func:`~st_xling.training.load_recipe` for the arguments.
+
+    Raises:
+        ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
+    """
+    return load_kind(AdapterRecipe, name_or_path, tiny=tiny, overrides=overrides)
+
+
+class Evaluator(Protocol):
+    """An evaluator of vectors, as ``PrecisionEvaluator``."""
+
+    pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]]
+    languages: Mapping[str, tuple[str | None, str | None]]
+    primary_measure: str
+    at: tuple[int, ...]
+
+    def judge(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]: ...
+
+
+@dataclass(frozen=True)
+class LayerRow:
+    """What is made of one or more columns: their mean.
+
+    Attributes:
+        label: ``"7"``; ``"all"``: the mean over all layers; ``"cls"``: the last layer's first token.
+        columns: Averaged.
+    """
+
+    label: str
+    columns: tuple[Column, ...]
+
+    @property
+    def layer(self) -> int | None:
+        """The layer, where an encoder cut to it gives these vectors."""
+        return self.columns[0].layer if len(self.columns) == 1 else None
+
+
+@dataclass(frozen=True)
+class LayerResult:
+    """One row of the table.
+
+    Attributes:
+        row: What was trained on.
+        fit: The adapter, its steps and losses.
+        figures: Of each of ``STAGES`` the evaluator's metrics; empty without one.
+        centred_by: What gave the metrics of ``centred``: the better one of ``"joint"`` and ``"per_language"``.
+    """
+
+    row: LayerRow
+    fit: Fit = field(repr=False)
+    figures: dict[str, dict[str, float]]
+    centred_by: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"layer": self.row.label, **self.figures, "centred_by": self.centred_by}
+
+
+def sweep_rows(layers: int, pooling: Pooling = "mean") -> list[LayerRow]:
+    """The rows of the paper's table 8: every layer, the mean over all of them, the last layer's CLS."""
+    each = [LayerRow(str(layer), (Column(layer, pooling),)) for layer in range(1, layers + 1)]
+    rows = [*each, LayerRow("all", tuple(row.columns[0] for row in each))]
+    return rows if pooling == "cls" else [*rows, LayerRow("cls", (Column(layers, "cls"),))]
+
+
+def try_layer(
+    row: LayerRow, pairs: Any, recipe: AdapterRecipe, cache: VectorCache, evaluator: Evaluator | None = None
+) -> LayerResult:
+    """Train on one row of the table and evaluate it.
+
+    Args:
+        row: What to train on; the cache has it for the texts of ``pairs`` and of the evaluator.
+        pairs: A ``Dataset`` with ``source`` and ``target``.
+        recipe: Network, loss and training options.
+        cache: Sentence vectors.
+        evaluator: Evaluates the vectors of its pairs.
+    """
+    device = cache.model.device
+
+    def vectors(texts: Sequence[str]) -> Tensor:
+        columns = [cache.read(texts, column) for column in row.columns]
+        return torch.from_numpy(np.mean(columns, axis=0, dtype=np.float32)).to(device)
+
+    source, target = vectors(pairs["source"][:]), vectors(pairs["target"][:])
+    fit = fit_adapter(source, target, recipe, pairs=pairs, description=f"{recipe.name}, layer {row.label}")
+    if evaluator is None:
+        return LayerResult(row, fit, {})
+    sides = {name: (vectors(left), vectors(right)) for name, (left, right) in evaluator.pairs.items()}
+
+    def evaluate(change: Callable[[Tensor, str | None], Tensor]) -> dict[str, float]:
+        changed = {}
+        for name, pair in sides.items():
+            left, right = (
+                change(matrix, language).cpu().numpy() for matrix, language in zip(pair, evaluator.languages[name])
+            )
+            changed[name] = (left, right)
+        return evaluator.judge(changed)
+
+    # What an adapter has to beat is the better way to centre, whichever its own is.
+    text, languages = torch.cat([source, target]), languages_of(pairs, len(source))
+    ways: tuple[Centre, ...] = ("per_language", "joint")
+    centrings = {way: evaluate(centred(None, text, languages, way)) for way in ways}
+    best = max(centrings, key=lambda way: centrings[way][evaluator.primary_measure])
+    stages = (evaluate(lambda matrix, _: matrix), centrings[best], evaluate(fit.fitted))
+    return LayerResult(row, fit, dict(zip(STAGES, stages)), best)
+
+
+def best_row(results: Sequence[LayerResult], measure: str) -> LayerResult:
+    """The row of a single layer whose adapter is best by ``measure``; the lowest layer of equals."""
+    single = [result for result in results if result.row.layer is not None and result.row.label != "cls"]
+    return max(single, key=lambda result: result.figures["trained"][measure])
+
+
+def layer_table(results: Sequence[LayerResult], at: Sequence[int] = (1, 5)) -> str:
+    """Layer x P@N, mean of both directions, in percent: one line a row, without a final newline.
+
+    The last column is how the vectors without an adapter were centred: by the better of both ways.
+    """
+    head = ["layer", *(f"{stage} P@{n}" for stage in STAGES for n in at), "centred by"]
+    rows = [
+        [
+            result.row.label,
+            *(100 * result.figures[stage][f"mean_p@{n}"] for stage in STAGES for n in at),
+            result.centred_by,
+        ]
+        for result in results
+    ]
+    return format_table(head, rows)
+
+
+@dataclass(frozen=True)
+class AdapterResult:
+    """What a run leaves behind.
+
+    Attributes:
+        model: The encoder, cut, with the adapter as stock modules.
+        folder: Where it was saved.
+        chosen: The layer that was saved: the recipe's, or a sweep's best.
+        layers: All rows that were trained, in order.
+        encoded: Texts that were not in the cache.
+        seconds: Wall time of encoding, and of the trainings with their evaluations.
+        scores: ``best_dev`` and the evaluator's ``signature``; empty without one.
+    """
+
+    model: SentenceTransformer
+    folder: Path
+    chosen: LayerResult
+    layers: list[LayerResult]
+    encoded: int
+    seconds: dict[str, float]
+    scores: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """Losses of all layers."""
+        return [{"layer": result.row.label, **entry} for result in self.layers for entry in result.fit.history]
+
+    def figures(self) -> dict[str, Any]:
+        """What ``results.json`` says of it."""
+        return {
+            "seconds": self.seconds,
+            "encoded": self.encoded,
+            "layer": self.chosen.row.layer,
+            "steps": self.chosen.fit.steps,
+            "layers": [result.as_dict() for result in self.layers],
+            **self.scores,
+        }
+
+
+def train_adapter(
+    recipe: AdapterRecipe,
+    data: Mapping[str, Dataset],
+    out: str | Path,
+    *,
+    model: str | SentenceTransformer = "tiny",
+    tiny: Mapping[str, Any] | None = None,
+    evaluator: Any = None,
+    evaluation: Mapping[str, Texts] | None = None,
+    on_leak: OnLeak = "report",
+    sweep: bool = False,
+    cache: str | Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    command: str | None = None,
+    sources: Sequence[Mapping[str, Any]] = (),
+) -> AdapterResult:
+    """Encode once, train an adapter on a layer's sentence vectors, and save both as one stock model.
+
+    Args:
+        recipe: Layer, network, loss and options, from :func:`load_adapter_recipe`.
+        data: Name → data set with ``source``, ``target`` and their languages; all are put together.
+        out: Folder of the run, see :class:`RunFolder`.
+        model: Hub id, folder, a loaded model, or ``"tiny"``: a small encoder of random weights, built from the data.
+        tiny: Options of :func:`tiny_encoder`, for ``model="tiny"``.
+        evaluator: A ``PrecisionEvaluator``; it evaluates the vectors as they are, centred, and under the adapter.
+        evaluation: Further texts that the model will be evaluated on, to be looked for in the data.
+        on_leak: What to do about training rows with such text: ``"report"``, ``"drop"`` or ``"fail"``.
+        sweep: Train on every layer; the one whose adapter the evaluator finds best is saved.
+        cache: Folder of sentence vectors, see :class:`VectorCache`; ``None``: the model's own, beside downloaded ones.
+        resume: Repeat a run that was interrupted: its vectors are in the cache, its training starts again.
+        overwrite: Replace an earlier run in ``out``.
+        command: The command line, recorded with the run.
+        sources: Where the text came from, recorded with the run, see :class:`~st_xling.training.run.Run`.
+
+    Raises:
+        ValueError: Empty data, one pair only, a layer that the encoder lacks, a cache of another model, an occupied
+            folder; a sweep without an evaluator; means by language, of text whose language is not known.
+        TrainingInterrupted: Ctrl-C while training.
+    """
+    run = _AdapterRun(
+        recipe,
+        out,
+        model=model,
+        tiny=tiny,
+        evaluator=evaluator,
+        evaluation=evaluation,
+        on_leak=on_leak,
+        resume=resume,
+        overwrite=overwrite,
+        command=command,
+        sources=sources,
+    )
+    run.data, run.sweep, run.cache_folder = data, sweep, cache
+    return run()
+
+
+class _AdapterRun(Run[AdapterResult]):
+    """There are no checkpoints: a run that is resumed trains again on the vectors in the cache."""
+
+    single_process = "adapters"
+    recipe: AdapterRecipe
+    data: Mapping[str, Dataset]
+    sweep: bool
+    cache_folder: str | Path | None
+
+    def check(self) -> None:
+        if self.sweep and self.evaluator is None:
+            raise ValueError("a sweep compares layers on development pairs: got none; pass some.")
+
+    def prepare_data(self) -> None:
+        mix(self.data)
+        self.data, self.leak = check_leaks(self.data, self.evaluator, self.evaluation, on_leak=self.on_leak)
+        self.pairs = mix(self.data)
+        unknown = [
+            name
+            for name, part in self.data.items()
+            if UNKNOWN in (*part.unique("source_language"), *part.unique("target_language"))
+        ]
+        if unknown and self.recipe.adapter.centre == "per_language":
+            raise ValueError(
+                f"a mean for each language needs the languages of the text: {', '.join(unknown)} does not say them "
+                "all; name them (zh-vi=PATH), or take adapter.centre joint."
+            )
+
+    def describe_data(self) -> dict[str, Any]:
+        described = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in self.data.items()}
+        return {"data": described, "sweep": self.sweep}
+
+    def build(self, checkpoint: Path | None) -> None:
+        pooling, pairs = self.recipe.model.pooling, self.pairs
+        self.encoder = self._load_encoder()
+        if self.sweep:
+            self.rows = sweep_rows(layer_count(self.encoder), pooling)
+        else:
+            layer = check_layer(self.encoder, self.recipe.adapter.layer)
+            self.rows = [LayerRow(str(layer), (Column(layer, pooling),))]
+        started = time.perf_counter()
+        self.cache = VectorCache(self.encoder, self.cache_folder, name=model_name(self.model))
+        texts = [*pairs["source"][:], *pairs["target"][:]]
+        if self.evaluator is not None:
+            texts += [text for sides in self.evaluator.pairs.values() for side in sides for text in side]
+        self.cache.fill(texts, list(dict.fromkeys(column for row in self.rows for column in row.columns)))
+        self.encoding_seconds = round(time.perf_counter() - started, 2)
+
+    def _load_encoder(self) -> SentenceTransformer:
+        # Vectors are pooled by the recipe in the cache: the encoder's own pooling is left as it is.
+        encoder = self.load_start(lambda: [*self.pairs["source"][:], *self.pairs["target"][:]], pooling=False)
+        if has_adapters(encoder):
+            encoder = merge_adapters(encoder if isinstance(self.model, str) else copy.deepcopy(encoder))
+        kind = next(encoder.parameters()).dtype
+        if kind != torch.float32:
+            raise ValueError(
+                f"the encoder must have float32 weights, as its adapter has: got {kind}; call .float() first."
+            )
+        return encoder.eval()
+
+    def fit(self, checkpoint: Path | None) -> AdapterResult:
+        evaluator, started = self.evaluator, time.perf_counter()
+        results = [try_layer(row, self.pairs, self.recipe, self.cache, evaluator) for row in self.rows]
+        seconds = {"encoding": self.encoding_seconds, "training": round(time.perf_counter() - started, 2)}
+        chosen = best_row(results, evaluator.primary_measure) if self.sweep else results[0]
+        assert chosen.row.layer is not None
+        model = stock_model(self.encoder, chosen.row.layer, chosen.fit.fitted, self.recipe)
+        model.model_card_data.base_model = self.base_model
+        scores: dict[str, Any] = {}
+        if evaluator is not None:
+            trained = chosen.figures["trained"]
+            scores = {"best_dev": trained[evaluator.primary_measure], "signature": evaluator.signature}
+            metrics = evaluator.prefix_name_to_metrics(dict(trained), evaluator.name)
+            evaluator.store_metrics_in_model_card_data(model, metrics, -1, -1)
+        return AdapterResult(model, self.folder.path, chosen, results, self.cache.encoded, seconds, scores)
+
+
+def stock_model(
+    encoder: SentenceTransformer, layer: int, fitted: FittedAdapter, recipe: AdapterRecipe
+) -> SentenceTransformer:
+    """The encoder cut to ``layer``, pooling, the adapter, and its centring: modules of sentence-transformers alone.
+
+    Centred by language, ``encode(texts, task="zh")`` takes the mean of that language, ``encode`` the joint one; see
+    :meth:`~st_xling.models.view.Centring.modules`.
+    """
+    cut = cut_to_layer(encoder, layer, pooling=recipe.model.pooling)
+    stock = [*cut, *copy.deepcopy(fitted).stock_modules()]
+    return st_model(SentenceTransformer, modules=stock, device=str(encoder.device)).eval()

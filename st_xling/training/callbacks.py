@@ -1,0 +1,127 @@
+"""Callbacks of training: one progress bar on stderr, and loss weights that change while training."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from tqdm.auto import tqdm
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from st_xling.losses.base import CombinedLoss
+from st_xling.training.options import check_keys, read_value
+
+_NOT_SHOWN = {"learning_rate", "grad_norm", "epoch", "total_flos", "step"}
+
+
+class StderrProgress(TrainerCallback):
+    """Replaces transformers' bar, which writes its logs to stdout, where our results go."""
+
+    def __init__(self, description: str = "training") -> None:
+        self.description = description
+        self.bar: Any = None
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        if state.is_world_process_zero:
+            total, done = state.max_steps, state.global_step
+            self.bar = tqdm(total=total, initial=done, desc=self.description, file=sys.stderr, dynamic_ncols=True)
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        if self.bar is not None:
+            self.bar.update(state.global_step - self.bar.n)
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if self.bar is None or not logs or "train_runtime" in logs:
+            return
+        shown = {
+            name.removeprefix("eval_").removesuffix("_accuracy"): f"{value:.3f}"
+            for name, value in logs.items()
+            if isinstance(value, float)
+            and name not in _NOT_SHOWN
+            and not name.endswith(("runtime", "per_second"))
+            and (not name.startswith("eval_") or name.endswith(("mean_accuracy", "acc@1")))
+        }
+        self.bar.set_postfix(shown)
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the bar as it stands; an interrupted run would otherwise draw it over the message."""
+        if self.bar is not None:
+            self.bar.close()
+            self.bar = None
+
+
+@dataclass(frozen=True)
+class LinearRamp:
+    """A weight that runs from ``start`` to ``end`` over the first ``steps`` optimiser steps and stays there.
+
+    Attributes:
+        start: Weight at the first step, 0 or more.
+        end: Weight from step ``steps`` on, 0 or more.
+        steps: Above 0.
+    """
+
+    start: float
+    end: float
+    steps: int
+
+    def at(self, step: int) -> float:
+        """The weight before optimiser step ``step``, counted from 0."""
+        return self.start + (self.end - self.start) * min(1.0, step / self.steps)
+
+
+class ScheduledWeights(TrainerCallback):
+    """Sets the weights of a sum's terms before each step; they depend on the step alone, so resuming needs no state.
+
+    Args:
+        loss: The sum.
+        ramps: Name of a term → its ramp.
+    """
+
+    def __init__(self, loss: CombinedLoss, ramps: dict[str, LinearRamp]) -> None:
+        self.loss, self.ramps = loss, ramps
+
+    def on_step_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        for name, ramp in self.ramps.items():
+            self.loss.set_weight(name, ramp.at(state.global_step))
+
+
+def read_weight(value: Any, where: str) -> float | dict[str, float | int]:
+    """A recipe's weight: a number, or ``{start: 0, end: 1, steps: 1000}``.
+
+    Raises:
+        ValueError: Negative or not finite weights, steps below 1, or unknown keys.
+    """
+    if not isinstance(value, dict):
+        return _weight(value, where)
+    check_keys(value, ["start", "end", "steps"], where)
+    if set(value) != {"start", "end", "steps"}:
+        raise ValueError(f"{where} as a ramp needs start, end and steps: got {', '.join(value) or 'none of them'}.")
+    steps = read_value(value["steps"], (int,), f"{where}.steps")
+    if steps < 1:
+        raise ValueError(f"{where}.steps must be at least 1: got {steps}.")
+    return {**{key: _weight(value[key], f"{where}.{key}") for key in ("start", "end")}, "steps": steps}
+
+
+def _weight(value: Any, where: str) -> float:
+    weight = read_value(value, (float,), where)
+    if not 0 <= weight < math.inf:
+        raise ValueError(f"{where} must be a finite number, 0 or more: got {weight}.")
+    return weight

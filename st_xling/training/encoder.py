@@ -1,0 +1,273 @@
+"""Encoders: parallel text and a recipe's losses → a sentence-transformers model. What ``st-xling train`` calls."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.evaluation import BaseEvaluator
+from torch import nn
+from tqdm.auto import tqdm
+
+from st_xling.data.orient import orient
+from st_xling.data.text_columns import column_texts
+from st_xling.losses import CachedLoss
+from st_xling.losses.base import CombinedLoss, Term
+from st_xling.models import VocabularyHead
+from st_xling.models.lora import add_lora, check_start, end_lora, require_peft, trained_share, without_adapters
+from st_xling.training.arguments import AUTO, training_arguments
+from st_xling.training.auto_batch import choose_mini_batch
+from st_xling.training.callbacks import LinearRamp, ScheduledWeights
+from st_xling.training.checkpoint import seal
+from st_xling.training.leak_check import OnLeak, check_leaks
+from st_xling.training.mixture import COLUMNS, add_mono, fingerprint, log_mixture, log_truncation, prepare, report_sides
+from st_xling.training.recipe import OBJECTIVES, Recipe
+from st_xling.training.run import Run, TrainingResult, fit_trainer, model_name
+from st_xling.training.run_folder import save_model
+from st_xling.training.trainer import CrossLingualTrainer
+from st_xling.utils import distributed
+
+if TYPE_CHECKING:
+    from datasets import Dataset, IterableDataset
+
+    from st_xling.data.leak import Texts
+
+
+def train(
+    recipe: Recipe,
+    data: Mapping[str, Dataset | IterableDataset],
+    out: str | Path,
+    *,
+    model: str | SentenceTransformer = "tiny",
+    tiny: Mapping[str, Any] | None = None,
+    mono: Mapping[str, Dataset] | None = None,
+    evaluator: BaseEvaluator | None = None,
+    evaluation: Mapping[str, Texts] | None = None,
+    on_leak: OnLeak = "report",
+    resume: bool = False,
+    overwrite: bool = False,
+    command: str | None = None,
+    sources: Sequence[Mapping[str, Any]] = (),
+    begin: Callable[[SentenceTransformer, Path], None] | None = None,
+) -> TrainingResult:
+    """Train a cross-lingual encoder and save it; called in each of several processes, they train one together.
+
+    Args:
+        recipe: Objectives and options, from :func:`load_recipe`.
+        data: Name → data set with ``source``, ``target``, ``source_language``, ``target_language``; all are mixed.
+            If one is an ``IterableDataset``, all are streamed, and the recipe must say ``max_steps``: vocabulary,
+            truncation report and leak check then see the first rows alone.
+        out: Folder of the run (see :class:`RunFolder`).
+        model: Hub id, folder, a loaded model, or ``"tiny"``: a small encoder built from the data.
+        tiny: Options of :func:`tiny_encoder`, for ``model="tiny"``.
+        mono: Name → text of one language, line by line, which the recipe's masked language modelling then reads instead
+            of the sentences of ``data``; see :func:`add_mono`. It is not looked through for leaks.
+        evaluator: Evaluates the model during training, by its ``primary_metric``; the best checkpoint is kept.
+        evaluation: Texts that the model will be evaluated on later; like the evaluator's, they are looked for in the
+            data.
+        on_leak: What to do about training rows with such text: ``"report"``, ``"drop"`` or ``"fail"``.
+        resume: Go on from the last complete checkpoint in ``out``.
+        overwrite: Replace an earlier run in ``out``.
+        command: The command line, recorded with the run.
+        sources: Where the text came from, recorded with the run, see :class:`~st_xling.training.run.Run`.
+        begin: Called with the model before its first step, and the folder ``training`` of the run; not if it is
+            resumed from a checkpoint, and by the main process alone.
+
+    Raises:
+        ValueError: Empty data, an occupied folder, a model or option that does not fit; shared text, if it is to fail.
+        TrainingInterrupted: Ctrl-C.
+    """
+    if recipe.training.lora is not None:
+        require_peft()
+    run = _EncoderRun(
+        _reading_mono(recipe) if mono else recipe,
+        out,
+        model=model,
+        tiny=tiny,
+        evaluator=evaluator,
+        evaluation=evaluation,
+        on_leak=on_leak,
+        resume=resume,
+        overwrite=overwrite,
+        command=command,
+        sources=sources,
+    )
+    run.data, run.mono, run.on_begin = data, mono or {}, begin
+    return run()
+
+
+def _reading_mono(recipe: Recipe) -> Recipe:
+    """The recipe whose MLM term reads the columns that :func:`add_mono` adds, and no other term does."""
+    if "mlm" not in recipe.losses:
+        raise ValueError(
+            f"monolingual text is for masked language modelling: {recipe.name} has {', '.join(recipe.losses)}; take a "
+            "recipe with the loss mlm, such as amber."
+        )
+    losses = {name: {"columns": [0, 1], **options} for name, options in recipe.losses.items()}
+    losses["mlm"] |= {"columns": [2, 3], "contiguous": True}
+    return dataclasses.replace(recipe, losses=losses)
+
+
+class _EncoderRun(Run[TrainingResult]):
+    recipe: Recipe
+    data: Mapping[str, Dataset | IterableDataset]
+    mono: Mapping[str, Dataset]
+    on_begin: Callable[[SentenceTransformer, Path], None] | None
+
+    def prepare_data(self) -> None:
+        training, processes = self.recipe.training, distributed.process_count()
+        oriented = orient(self.data, pivot=training.pivot)
+        if {
+            "representation_translation",
+            "translation_ranking",
+        } & self.recipe.losses.keys():  # others have no direction
+            for line in oriented.messages():
+                tqdm.write(line, file=sys.stderr)
+        mixture = prepare(oriented.data, training, processes=processes)
+        if mixture.streamed and self.on_leak != "report":
+            raise ValueError(
+                f"a stream is not read before it is trained on: got on_leak={self.on_leak!r}; take st-xling leak."
+            )
+        seen = " (first rows)" if mixture.streamed else ""  # so that results and signature say so
+        parts = {name + seen: part for name, part in mixture.parts.items()}
+        parts_left, self.leak = check_leaks(parts, self.evaluator, self.evaluation, on_leak=self.on_leak)
+        if self.leak is not None and self.leak.dropped:
+            mixture = prepare(parts_left, training, processes=processes)
+        self.mixture = add_mono(mixture, self.mono, seed=training.seed) if self.mono else mixture
+
+    def describe_data(self) -> dict[str, Any]:
+        described: dict[str, Any] = {"data": self.mixture.manifest}
+        if self.mono:
+            described["mono"] = {name: {"rows": len(p), "sha8": fingerprint(p)} for name, p in self.mono.items()}
+        return described
+
+    def build(self, checkpoint: Path | None) -> None:
+        start = self.model
+        if checkpoint is None and self.model == "tiny" and distributed.process_count() > 1:
+            # Built once, and read by all processes.
+            start = str(self.folder.start)
+            distributed.run_on_main(lambda: self._load("tiny").save_pretrained(start))
+        distributed.run_on_all(lambda: self._build(start, checkpoint))
+        if self.model == "tiny":
+            self.trainer.model.model_card_data.base_model = None
+        if self.recipe.training.mini_batch_size == AUTO:  # noted for those who resume
+            self.manifest["mini_batch_size"] = getattr(self.trainer.loss, "mini_batch_size", 0)
+
+    def _load(self, model: str | SentenceTransformer) -> SentenceTransformer:
+        return self.load_start(lambda: column_texts(self.mixture.looked_at, "source", "target"), model)
+
+    def _build(self, start: str | SentenceTransformer, checkpoint: Path | None) -> None:
+        recipe, mixture, folder = self.recipe, self.mixture, self.folder
+        training, lora = recipe.training, recipe.training.lora
+        if checkpoint is not None:
+            encoder = self.load_checkpoint(checkpoint if lora is None else folder.base)
+        else:
+            encoder = self._load(start)
+            check_start(encoder, lora, given=not isinstance(start, str))
+        log_mixture(mixture, training)
+        self.texts = report_sides(encoder, mixture.looked_at)
+        both = self.texts[0] + self.texts[1]
+        log_truncation(both.truncated, both.texts, both.longest, max_length=encoder.max_seq_length)
+        languages = [mixture.looked_at.unique(f"{side}_language") for side in ("source", "target")]
+        loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in self.texts], languages=languages)
+        if checkpoint is None and self.model != "tiny":  # a resumed run has the checkpoint's heads
+            for origin in dict.fromkeys(part.origin for part in loss.modules() if isinstance(part, VocabularyHead)):
+                tqdm.write(f"vocabulary head: {origin}", file=sys.stderr)
+        weights = scheduled_weights(recipe, loss)
+        if lora is not None:  # after the losses, which copy plain layers
+            add_lora(encoder, lora, base=folder.base, seed=training.seed)
+            tqdm.write(f"LoRA trains {trained_share(encoder)} of the encoder", file=sys.stderr)
+        size = 0 if training.mini_batch_size == AUTO else int(training.mini_batch_size)
+        self.trainer = CrossLingualTrainer(
+            model=encoder,
+            args=training_arguments(
+                training,
+                folder.training,
+                rows=mixture.rows,
+                processes=distributed.process_count(),
+                best_metric=None if self.evaluator is None else f"eval_{self.evaluator.primary_metric}",
+            ),
+            train_dataset=mixture.pairs,
+            loss=CachedLoss(loss, mini_batch_size=size) if size else loss,
+            evaluator=self.evaluator,
+            callbacks=[] if weights is None else [weights],
+        )
+        if training.mini_batch_size == AUTO:
+            self._cache_what_fits()
+
+    def _cache_what_fits(self) -> None:
+        """Cache the trainer's loss by the largest mini-batch that fits, or by the one that the run was started with."""
+        folder, options, trainer = self.folder, self.recipe.training, self.trainer
+        saved = folder.read_manifest() if self.resumes and folder.manifest_path.is_file() else {}
+        size = saved.get("mini_batch_size")
+        if size is None:
+            longest = {"source": self.texts[0].longest_text, "target": self.texts[1].longest_text}
+            row = {name: text for name, text in self.mixture.looked_at[0].items() if name in COLUMNS} | longest
+            rows, budget = options.per_device_train_batch_size, options.memory_budget
+            size = choose_mini_batch(trainer, row, batch_size=rows, budget_mib=budget)
+        if size:
+            loss: Any = trainer.loss
+            trainer.loss = trainer.prepare_loss(CachedLoss(loss, mini_batch_size=size), trainer.model)  # type: ignore[assignment]
+
+    def fit(self, checkpoint: Path | None) -> TrainingResult:
+        model, folder, lora = self.trainer.model, self.folder, self.recipe.training.lora
+        if checkpoint is None:
+            if lora is not None:
+                distributed.run_on_main(lambda: _save_base(model, folder.base))
+            if (begin := self.on_begin) is not None:
+                distributed.run_on_main(lambda: begin(model, folder.training))
+        result = fit_trainer(self.trainer, folder, checkpoint, self.texts, name=self.recipe.name)
+        if lora is not None:
+            end_lora(result.model, lora, start=model_name(self.model), base=folder.base)
+        return result
+
+
+def _save_base(model: SentenceTransformer, base: Path) -> None:
+    """The model below adapters, whole or not at all."""
+    save_model(without_adapters(model), base)
+    seal(base)
+
+
+def build_loss(
+    recipe: Recipe, model: nn.Module, *, token_ids: Sequence[set[int]], languages: Sequence[Sequence[str]] = ()
+) -> CombinedLoss:
+    """The weighted sum that a recipe describes.
+
+    Args:
+        recipe: What to train with.
+        model: The ``SentenceTransformer`` to train.
+        token_ids: Token ids that each text column uses: the meaning of ``target_vocabulary: auto``.
+        languages: Languages of each text column, for losses that tell languages apart.
+
+    Raises:
+        ValueError: Options that the loss refuses.
+    """
+    terms = []
+    for name, section in recipe.losses.items():
+        objective = OBJECTIVES[name]
+        options: dict[str, Any] = {**objective.preset, **section}
+        weight, columns = options.pop("weight", 1.0), options.pop("columns", None)
+        options = objective.loss.resolve_options(options, token_ids=token_ids, languages=languages)
+        try:
+            with torch.random.fork_rng():  # new heads are drawn
+                torch.manual_seed(recipe.training.seed)
+                loss = objective.loss(model, **options)
+        except TypeError as error:
+            raise ValueError(f"losses.{name} has an option of the wrong type: {error}") from error
+        except ValueError as error:
+            raise ValueError(f"losses.{name}: {error}") from error
+        start = weight["start"] if isinstance(weight, dict) else weight
+        terms.append(Term(loss, start, None if columns is None else tuple(columns), name=name))
+    return CombinedLoss(model, terms)
+
+
+def scheduled_weights(recipe: Recipe, loss: CombinedLoss) -> ScheduledWeights | None:
+    """The callback that moves the recipe's changing weights, if it has any."""
+    weights = {name: options["weight"] for name, options in recipe.losses.items()}
+    ramps = {name: LinearRamp(**weight) for name, weight in weights.items() if isinstance(weight, dict)}
+    return ScheduledWeights(loss, ramps) if ramps else None

@@ -1,0 +1,232 @@
+"""ST's losses for cross-encoders by name, and labelled pairs as the rows that each of them reads.
+
+=============  ==============================================  ==========================================
+form           columns                                         label
+=============  ==============================================  ==========================================
+``pairs``      ``query, passage``                              ``label``: 0 or 1
+``lists``      ``query, passages`` (a list)                    ``labels``: one a passage, relevant ones first
+``positives``  ``query, positive, negative_1, …, negative_n``  none
+``triplets``   ``query, positive, negative``                   ``label``: the margin, 1
+=============  ==============================================  ==========================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from sentence_transformers import CrossEncoder
+from sentence_transformers.cross_encoder import losses as st_losses
+from torch import nn
+
+from st_xling.data.reranking.pairs import KEY_COLUMNS, PAIR_COLUMNS
+from st_xling.training.options import check_keys, nearest, option_types, read_value
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+Form = Literal["pairs", "lists", "positives", "triplets"]
+
+DEFAULT = "binary_cross_entropy"
+
+_CLASSES: dict[str, tuple[str, Form]] = {
+    "binary_cross_entropy": ("BinaryCrossEntropyLoss", "pairs"),
+    "mse": ("MSELoss", "pairs"),
+    "lambda": ("LambdaLoss", "lists"),
+    "list_net": ("ListNetLoss", "lists"),
+    "list_mle": ("ListMLELoss", "lists"),
+    "plist_mle": ("PListMLELoss", "lists"),
+    "rank_net": ("RankNetLoss", "lists"),
+    "adr_mse": ("ADRMSELoss", "lists"),
+    "multiple_negatives_ranking": ("MultipleNegativesRankingLoss", "positives"),
+    "cached_multiple_negatives_ranking": ("CachedMultipleNegativesRankingLoss", "positives"),
+    "margin_mse": ("MarginMSELoss", "triplets"),
+}
+_ACTIVATIONS: dict[str, type[nn.Module]] = {"identity": nn.Identity, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh}
+_WEIGHTINGS = ("NoWeightingScheme", "NDCGLoss1Scheme", "NDCGLoss2Scheme", "LambdaRankScheme", "NDCGLoss2PPScheme")
+_NAMED = {"activation_fn": tuple(_ACTIVATIONS), "weighting_scheme": _WEIGHTINGS}
+_NEVER = {"lambda_weight", "show_progress_bar"}
+
+
+@dataclass(frozen=True)
+class RankingLoss:
+    """A loss that a recipe names.
+
+    Attributes:
+        name: As :func:`loss_names` spells it.
+        options: Of ST's class; ``activation_fn`` and ``weighting_scheme`` by name, ``pos_weight`` a number.
+    """
+
+    name: str = DEFAULT
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> type[nn.Module]:
+        """ST's class."""
+        return _st_class(self.name)
+
+    @property
+    def form(self) -> Form:
+        """The rows it reads, see :func:`loss_rows`."""
+        return _CLASSES[self.name][1]
+
+    @property
+    def compares_within_batch(self) -> bool:
+        """Whether other rows' passages serve as negatives, so that no text, nor a translation of it, may come twice
+        in a batch: see :func:`meaning_keys`."""
+        return self.form == "positives"
+
+    def build(self, model: CrossEncoder) -> nn.Module:
+        """ST's loss over ``model``."""
+        options = dict(self.options)
+        if "activation_fn" in options:
+            options["activation_fn"] = _ACTIVATIONS[options["activation_fn"]]()
+        if "weighting_scheme" in options:
+            options["weighting_scheme"] = getattr(st_losses, options["weighting_scheme"])()
+        if "pos_weight" in options:
+            options["pos_weight"] = torch.tensor(options["pos_weight"], device=model.device)
+        return _st_class(self.name)(model, **options)
+
+
+def loss_names() -> list[str]:
+    """Losses of the installed sentence-transformers that can be trained with labelled pairs."""
+    return [name for name, (kind, _) in _CLASSES.items() if hasattr(st_losses, kind)]
+
+
+def read_ranking_loss(section: Any, where: str = "loss") -> RankingLoss:
+    """What a recipe says under ``loss``: a name, or a mapping of one name to its options.
+
+    Names are taken in any of the spellings ``rank_net``, ``ranknet`` and ``RankNetLoss``.
+
+    Raises:
+        ValueError: A loss or option that is not known (the nearest is named), or a value of another type.
+    """
+    if section is None:
+        return RankingLoss()
+    if isinstance(section, str):
+        section = {section: None}
+    if not isinstance(section, dict) or len(section) != 1:
+        raise ValueError(f"{where} names one loss, as in {{list_net: {{mini_batch_size: 16}}}}: got {section!r}.")
+    [(spelling, options)] = section.items()
+    spelled = {_plain(name): name for name in loss_names()}
+    name = spelled.get(_plain(str(spelling)))
+    if name is None:
+        raise ValueError(f"{where} {str(spelling)!r} is not known{nearest(str(spelling), loss_names())}")
+    return RankingLoss(name, _loss_options(name, {} if options is None else options, f"{where}.{name}"))
+
+
+def _loss_options(name: str, section: Any, where: str) -> dict[str, Any]:
+    known: dict[str, tuple[type, ...]] = dict(option_types(_st_class(name)))
+    takes = {key: types for key, types in known.items() if (types or key in _NAMED) and key not in _NEVER}
+    if "pos_weight" in known:
+        takes["pos_weight"] = (float,)
+    check_keys(section, takes, where)
+    options = {}
+    for key, value in section.items():
+        if key in _NAMED and value not in _NAMED[key]:
+            raise ValueError(f"{where}.{key} must be one of {', '.join(_NAMED[key])}: got {value!r}.")
+        options[key] = value if key in _NAMED else read_value(value, takes[key], f"{where}.{key}")
+    return options
+
+
+def _st_class(name: str) -> Any:
+    return getattr(st_losses, _CLASSES[name][0])
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower().removesuffix("loss")
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The passages of one query in one language."""
+
+    query: str
+    relevant: list[str]
+    others: list[str]
+
+
+def loss_rows(pairs: Dataset, form: Form) -> tuple[Dataset, int]:
+    """The rows, and how many queries were left out because all their passages have the same label.
+
+    Args:
+        pairs: Labelled pairs, see ``labelled_dataset``; rows of the same query text and language belong together.
+        form: What the loss reads; only ``"pairs"`` takes queries whose passages are all relevant, or all not.
+
+    Raises:
+        ValueError: No rows, a missing column, a label other than 0 and 1, or no query that can be ranked.
+    """
+    from datasets import Dataset
+
+    check_pairs(pairs)
+    if form == "pairs":
+        return pairs.select_columns(["query", "passage", "label"]), 0
+    queries = candidates(pairs)
+    usable = [entry for entry in queries if entry.relevant and entry.others]
+    if not usable:
+        raise ValueError(
+            f"a loss that compares passages needs a query with a relevant and another one: got {len(queries):,} "
+            "queries with one kind alone; draw negatives, or take binary_cross_entropy."
+        )
+    return Dataset.from_dict(_columns(usable, form)), len(queries) - len(usable)
+
+
+def candidates(pairs: Dataset) -> list[Candidates]:
+    """The passages of each query, in the order in which they first come; a repeated passage counts once."""
+    entries: dict[tuple[str, str], Candidates] = {}
+    for row in pairs.select_columns(list(PAIR_COLUMNS)):
+        key = (row["query"], row["query_language"])
+        entry = entries.setdefault(key, Candidates(row["query"], [], []))
+        passages = entry.relevant if row["label"] else entry.others
+        if row["passage"] not in passages:
+            passages.append(row["passage"])
+    return list(entries.values())
+
+
+def check_pairs(pairs: Dataset) -> None:
+    """Raise ``ValueError`` unless ``pairs`` can be trained on."""
+    missing = [name for name in PAIR_COLUMNS if name not in pairs.column_names]
+    if missing:
+        raise ValueError(f"labelled pairs lack {', '.join(missing)}: they have {', '.join(pairs.column_names)}.")
+    unknown = [label for label in pairs.unique("label") if label not in (0, 1)]
+    if unknown:
+        raise ValueError(f"a label is 1 (relevant) or 0 (not): got {', '.join(map(repr, unknown[:5]))}.")
+    if len(pairs) < 2:
+        raise ValueError(f"training needs at least 2 labelled pairs: got {len(pairs)}; check the reader's report.")
+
+
+def _columns(usable: list[Candidates], form: Form) -> dict[str, list[Any]]:
+    if form == "lists":  # ListMLE reads the order of the passages as their rank
+        return {
+            "query": [entry.query for entry in usable],
+            "passages": [entry.relevant + entry.others for entry in usable],
+            "labels": [[1.0] * len(entry.relevant) + [0.0] * len(entry.others) for entry in usable],
+        }
+    if form == "triplets":
+        triplets = [(entry.query, one, other) for entry in usable for one in entry.relevant for other in entry.others]
+        columns = zip(("query", "positive", "negative"), zip(*triplets))
+        return {name: list(texts) for name, texts in columns} | {"label": [1.0] * len(triplets)}
+    # Columns are the same for all rows: as many negatives as the query with the fewest has.
+    negatives = min(len(entry.others) for entry in usable)
+    rows = [(entry, positive) for entry in usable for positive in entry.relevant]
+    texts = {"query": [entry.query for entry, _ in rows], "positive": [positive for _, positive in rows]}
+    return texts | {f"negative_{place + 1}": [entry.others[place] for entry, _ in rows] for place in range(negatives)}
+
+
+def meaning_keys(pairs: Dataset, rows: Dataset) -> np.ndarray | None:
+    """Keys of each row's texts, shared by translations, to keep in-batch negatives apart; ``None`` without any.
+
+    Args:
+        pairs: Labelled pairs, with :data:`~st_xling.data.reranking.labelled.KEY_COLUMNS` if they were aligned.
+        rows: Made of them for a loss: a column ``query``, the others passages.
+    Returns:
+        A text that stands for two meanings (``Taxi`` in two languages) has the key of the last.
+        *Shape:* ``(rows, columns)``, uint64
+    """
+    if not set(KEY_COLUMNS) <= set(pairs.column_names):
+        return None
+    queries, passages = (dict(zip(pairs[side], pairs[f"{side}_key"])) for side in ("query", "passage"))
+    columns = [(queries if name == "query" else passages, rows[name]) for name in rows.column_names]
+    return np.stack([np.fromiter((keys[text] for text in column), np.uint64) for keys, column in columns], axis=1)

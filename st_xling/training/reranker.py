@@ -1,0 +1,676 @@
+"""Cross-encoders for re-ranking: labelled pairs → a model, in one stage or several (XPI first, languages in turn).
+
+Beside what :mod:`st_xling.training.run_folder` names, the folder of a run of two stages or more has
+
+================================  ====================================================================
+``training/stage-1/checkpoint-N/``  ST's checkpoint of the first stage
+``training/stage-1/base/``          training by adapters: the model below them
+``training/stage-1/model/``         what the stage ended with, and ``files.json``: the next one starts from it
+``training/stage-1/report.json``    its results and log
+================================  ====================================================================
+
+A run of one stage keeps its checkpoints in ``training/``, as an encoder's does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import logging
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
+
+import numpy as np
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers.base.evaluation import BaseEvaluator
+from sentence_transformers.base.training_args import BaseTrainingArguments
+from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+from tqdm.auto import tqdm
+
+from st_xling.data.reranking.pairs import PAIR_COLUMNS
+from st_xling.data.reranking.strategies import STRATEGIES
+from st_xling.data.text_columns import column_texts
+from st_xling.models.cross_encoder import Head, cross_encoder, replace_head, tiny_cross_encoder
+from st_xling.models.load import st_model
+from st_xling.models.lora import add_lora, end_lora, require_peft, trained_share
+from st_xling.training.arguments import TrainingOptions, training_arguments
+from st_xling.training.checkpoint import BASE, damage, enough_room, forget_last_call, newest_checkpoint, seal
+from st_xling.training.leak_check import OnLeak, check_leaks, evaluation_texts
+from st_xling.training.mixture import fingerprint, log_truncation
+from st_xling.training.options import check_keys, merge
+from st_xling.training.ranking_losses import RankingLoss, check_pairs, loss_rows, meaning_keys, read_ranking_loss
+from st_xling.training.recipe import BaseRecipe, read_sections, recipe_kind, recipe_names
+from st_xling.training.run import Run, dev_data, model_name, run_trainer
+from st_xling.training.run_folder import RunFolder, save_model
+from st_xling.training.trainer import GuardedTrainer
+from st_xling.utils.io import read_json_object, write_json
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from st_xling.data.leak import Texts
+
+logger = logging.getLogger(__name__)
+
+XPI = "xpi"
+Start = str | SentenceTransformer | CrossEncoder
+"""Hub id, folder, a loaded model, or ``"tiny"``."""
+BATCH_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class NegativeOptions:
+    """Pairs of label 0 that are drawn.
+
+    Attributes:
+        per_positive: For each positive pair; ``None``: 1, or none where the data label negatives.
+        hard: So many of these out of the same group, e.g. paragraphs of the same article.
+    """
+
+    per_positive: int | None = None
+    hard: int = 0
+
+
+@dataclass(frozen=True)
+class SentenceOptions:
+    """What XPI makes of parallel text.
+
+    Attributes:
+        size: Rows drawn of all parallel text; ``None``: all. The paper's: 100,000.
+        mono_positives: Two sentences of one language that mean the same: ``"identical"`` or ``"thinned"``.
+    """
+
+    size: int | None = None
+    mono_positives: str = "identical"
+
+
+@dataclass(frozen=True)
+class PairOptions:
+    """How a pair becomes tokens. ``None`` keeps what the model has."""
+
+    max_length: int | None = None
+
+
+def _read_strategy(value: Any) -> str:
+    if value not in (known := (XPI, *STRATEGIES)):
+        raise ValueError(f"strategy must be one of {', '.join(known)}: got {value!r}.")
+    return value
+
+
+def _read_head(value: Any) -> str:
+    value = "cls" if value is None else value
+    if value not in get_args(Head):
+        raise ValueError(f"head must be one of {', '.join(get_args(Head))}: got {value!r}.")
+    return value
+
+
+@dataclass(frozen=True)
+class CrossEncoderRecipe(BaseRecipe):
+    """A named way to train a cross-encoder.
+
+    Attributes:
+        strategy: ``"xpi"``, or how translated query-passage pairs are put together: ``STRATEGIES``.
+        xpi: The recipe of the stage before, whose encoder is kept and whose head is not; ``None``: none.
+    """
+
+    kind: ClassVar[str] = "cross-encoder"
+    arguments: ClassVar[type[BaseTrainingArguments] | None] = CrossEncoderTrainingArguments
+    # Balance is the strategy's, mini-batches are the loss's.
+    without: ClassVar[tuple[str, ...]] = (
+        *("mini_batch_size", "memory_budget", "language_alpha", "language_temperature", "batches"),
+        *("keep_duplicates_apart", "shuffle_buffer"),
+    )
+
+    name: str
+    summary: str
+    strategy: str = field(metadata={"read": _read_strategy})
+    negatives: NegativeOptions = field(default_factory=NegativeOptions)
+    sentences: SentenceOptions = field(default_factory=SentenceOptions)
+    head: Head = field(default="cls", metadata={"read": _read_head})
+    loss: RankingLoss = field(default_factory=RankingLoss, metadata={"read": read_ranking_loss})
+    model: PairOptions = field(default_factory=PairOptions)
+    training: TrainingOptions = field(default_factory=TrainingOptions)
+    xpi: CrossEncoderRecipe | None = None
+
+    def check(self) -> None:
+        if self.strategy != XPI and self.sentences != SentenceOptions():
+            raise ValueError(
+                f"'sentences' shapes what XPI makes of parallel text: strategy {self.strategy!r} takes none."
+            )
+        drawn = 1 if self.negatives.per_positive is None else self.negatives.per_positive
+        if drawn < 0 or not 0 <= self.negatives.hard <= drawn:
+            hard = self.negatives.hard
+            raise ValueError(f"negatives.hard counts among negatives.per_positive: got {hard} of {drawn}.")
+
+
+def cross_encoder_recipe_names() -> list[str]:
+    """Names of the cross-encoders' recipes that come with the package."""
+    return recipe_names("cross-encoder")
+
+
+def is_cross_encoder_recipe(name_or_path: str) -> bool:
+    """Whether a recipe's name or file is a cross-encoder's: it has a ``strategy``; an encoder's has ``losses``."""
+    return name_or_path in recipe_names("cross-encoder") or (
+        Path(name_or_path).is_file() and recipe_kind(name_or_path) == "cross-encoder"
+    )
+
+
+def load_cross_encoder_recipe(
+    name_or_path: str, *, tiny: bool = False, xpi: bool = False, overrides: dict[str, Any] | None = None
+) -> CrossEncoderRecipe:
+    """Read a recipe by name, or from a YAML file.
+
+    Args:
+        name_or_path: One of :func:`cross_encoder_recipe_names`, or a path that ends in ``.yaml``.
+        tiny: Apply the ``tiny`` sections, meant for encoders that start from random weights.
+        xpi: XPI comes before, by the recipe ``xpi`` and what is said under this one's key ``xpi``.
+        overrides: Dotted key → value, applied last: ``{"training.num_train_epochs": 2, "xpi.training.seed": 1}``.
+
+    Raises:
+        ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
+    """
+    raw = read_sections(CrossEncoderRecipe, name_or_path, tiny=tiny, overrides=overrides)
+    before = raw.pop(XPI, None)
+    recipe = CrossEncoderRecipe.from_dict(raw, Path(name_or_path).stem)
+    if recipe.strategy == XPI and (xpi or before is not None):
+        raise ValueError(f"XPI comes before a re-ranking recipe: got it before {recipe.name}, which is XPI itself.")
+    if not xpi:
+        if any(key.split(".")[0] == XPI for key in overrides or {}):
+            raise ValueError(
+                "options under 'xpi' are of a stage that is not there: give --xpi-data, or leave them out."
+            )
+        return recipe
+    before = {} if before is None else before
+    check_keys(before, ["negatives", "sentences", "loss", "training"], XPI)
+    # Head, length, seed, precision and adapters are said once, for both stages; what stands under xpi wins.
+    training = raw.get("training") or {}
+    shared = {key: training[key] for key in ("seed", "bf16", "fp16", "lora") if key in training}
+    stage = merge(read_sections(CrossEncoderRecipe, XPI, tiny=tiny), {"training": shared})
+    stage = merge(stage, merge(before, {"head": recipe.head, "model": dataclasses.asdict(recipe.model)}))
+    return dataclasses.replace(recipe, xpi=CrossEncoderRecipe.from_dict(stage, XPI))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One training on one data set.
+
+    Attributes:
+        name: For people, e.g. ``"xpr-cascade 2/2"``.
+        recipe: Its loss and training options.
+        pairs: Labelled pairs.
+        max_steps: Its part of the recipe's; at most 0: as the epochs say.
+        new_head: The head of the stage before is replaced.
+        evaluator: Evaluates it; the best checkpoint is what it ends with.
+    """
+
+    name: str
+    recipe: CrossEncoderRecipe
+    pairs: Dataset
+    max_steps: int
+    new_head: bool
+    evaluator: BaseEvaluator | None
+
+
+def plan_stages(
+    recipe: CrossEncoderRecipe,
+    pairs: Sequence[Dataset],
+    *,
+    evaluator: BaseEvaluator | None = None,
+    xpi: Dataset | None = None,
+    xpi_evaluator: BaseEvaluator | None = None,
+) -> list[Stage]:
+    """The stages of a recipe in order, XPI first.
+
+    ``max_steps`` is of the whole recipe, so that strategies of one and of several stages cost the same: its stages
+    share it by their rows. Epochs are of each stage's own data.
+
+    Raises:
+        ValueError: No data, data for XPI but no recipe for it or the reverse, or fewer steps than stages.
+    """
+    if not pairs:
+        raise ValueError("training needs at least one data set: got none.")
+    if (recipe.xpi is None) != (xpi is None):
+        present, lacking = ("data", "recipe") if recipe.xpi is None else ("recipe", "data")
+        raise ValueError(
+            f"XPI needs a recipe and data: got its {present} and no {lacking}; load the recipe with xpi=True."
+        )
+    stages = []
+    if recipe.xpi is not None and xpi is not None:
+        stages.append(Stage(recipe.xpi.name, recipe.xpi, xpi, recipe.xpi.training.max_steps, False, xpi_evaluator))
+    steps = _shares(recipe.training.max_steps, [len(part) for part in pairs])
+    for number, part in enumerate(pairs):
+        name = recipe.name if len(pairs) == 1 else f"{recipe.name} {number + 1}/{len(pairs)}"
+        stages.append(Stage(name, recipe, part, steps[number], number == 0 and bool(stages), evaluator))
+    return stages
+
+
+def _shares(total: int, rows: Sequence[int]) -> list[int]:
+    """``total`` steps divided by rows, at least one for each."""
+    if total <= 0:
+        return [total] * len(rows)
+    if total < len(rows):
+        raise ValueError(f"training.max_steps is shared by {len(rows)} stages: got {total}; give one step to each.")
+    bounds = [round(total * sum(rows[:place]) / max(1, sum(rows))) for place in range(len(rows) + 1)]
+    shares = [max(1, end - start) for start, end in itertools.pairwise(bounds)]
+    shares[shares.index(max(shares))] += total - sum(shares)
+    return shares
+
+
+class StagedRunFolder(RunFolder):
+    """The folder of a run of ``stages`` stages, which are numbered from 0."""
+
+    def __init__(self, path: str | Path, *, stages: int, **options: Any) -> None:
+        super().__init__(path, **options)
+        self.stages = stages
+
+    def stage(self, number: int) -> Path:
+        """Where a stage's checkpoints are."""
+        return self.training if self.stages == 1 else self.training / f"stage-{number + 1}"
+
+    def model(self, number: int) -> Path:
+        """The model that a stage before the last ended with."""
+        return self.stage(number) / "model"
+
+    def first_unfinished(self) -> int:
+        """The stage to go on in; the last one is finished by the run itself."""
+        for number in range(self.stages - 1):
+            model = self.model(number)
+            if not model.is_dir():
+                return number
+            if (fault := damage(model)) is not None:
+                logger.warning("%s is damaged: %s; stage %d ends anew.", model, fault, number + 1)
+                return number
+        return self.stages - 1
+
+    def last_checkpoint(self, *, compare: bool = True) -> Path | None:
+        """What there is to go on from: a checkpoint of the stage that was interrupted, or the model before it."""
+        number = self.first_unfinished()
+        checkpoint = newest_checkpoint(self.stage(number), compare=compare)
+        return self.model(number - 1) if checkpoint is None and number > 0 else checkpoint
+
+    def stage_after(self, start: Path) -> int:
+        """The stage to be trained from what :meth:`last_checkpoint` returned."""
+        stage = next(number for number in range(self.stages) if start.parent == self.stage(number))
+        return stage + 1 if start == self.model(stage) else stage
+
+    def finish_stage(self, number: int, model: CrossEncoder, report: dict[str, Any]) -> None:
+        """Keep what a stage before the last ended with; the model stands, or does not, as a whole.
+
+        Raises:
+            OSError: No room; the stage's last checkpoint stands.
+        """
+        goal = self.model(number)
+        write_json(self.stage(number) / "report.json", report)
+        beside = goal.with_name("model.tmp")
+        shutil.rmtree(beside, ignore_errors=True)
+        with enough_room(goal, self.stage(number)):
+            forget_last_call(model)
+            model.save_pretrained(str(beside))
+            seal(beside)
+        shutil.rmtree(goal, ignore_errors=True)  # a damaged one
+        beside.replace(goal)
+
+    def report(self, number: int) -> dict[str, Any]:
+        """What :meth:`finish_stage` kept."""
+        remedy = "remove the folder of the stage, which is then trained again"
+        return read_json_object(self.stage(number) / "report.json", missing_ok=False, remedy=remedy)
+
+    def _last_stage(self) -> Path:
+        return self.stage(self.stages - 1)
+
+
+@dataclass(frozen=True)
+class PairLengths:
+    """Tokens of labelled pairs, special tokens included.
+
+    Attributes:
+        pairs: Pairs counted.
+        cut: Pairs of which the passage will be cut.
+        longest: Tokens of the longest pair.
+        left_out: Pairs, not among the others, whose query leaves no room for a token of the passage.
+    """
+
+    pairs: int
+    cut: int
+    longest: int
+    left_out: int
+
+
+def fitting_pairs(tokenizer: Any, pairs: Dataset, *, max_length: int | None) -> tuple[Dataset, PairLengths]:
+    """The pairs that can be trained on, and how long they are; a text of several pairs is tokenised once.
+
+    Args:
+        tokenizer: The model's.
+        pairs: Labelled pairs.
+        max_length: Tokens that a pair is cut to, its passage alone; ``None``: never.
+
+    Raises:
+        ValueError: No query leaves room for a passage.
+    """
+    queries, passages = list(pairs["query"]), list(pairs["passage"])
+    texts, sizes = list(dict.fromkeys((*queries, *passages))), dict[str, int]()
+    with tqdm(total=len(texts), desc="lengths", file=sys.stderr, leave=False, disable=len(texts) < BATCH_ROWS) as bar:
+        for start in range(0, len(texts), BATCH_ROWS):
+            batch = texts[start : start + BATCH_ROWS]
+            rows = tokenizer(batch, add_special_tokens=False, truncation=False, verbose=False)["input_ids"]
+            sizes.update((text, len(row)) for text, row in zip(batch, rows))
+            bar.update(len(batch))
+    special = tokenizer.num_special_tokens_to_add(pair=True)
+    query_tokens = np.fromiter((sizes[text] for text in queries), np.int64, len(queries)) + special
+    total = query_tokens + np.fromiter((sizes[text] for text in passages), np.int64, len(passages))
+    if max_length is None:
+        return pairs, PairLengths(len(pairs), 0, int(total.max(initial=0)), 0)
+    fits = query_tokens < max_length
+    if not fits.any():
+        raise ValueError(
+            f"a query is never cut, and none of {len(set(queries)):,} leaves room for a passage in {max_length} tokens:"
+            f" the shortest takes {int(query_tokens.min(initial=0))} with its special tokens; raise model.max_length."
+        )
+    kept = total[fits]
+    lengths = PairLengths(len(kept), int((kept > max_length).sum()), int(kept.max()), int((~fits).sum()))
+    return (pairs if fits.all() else pairs.select(np.flatnonzero(fits))), lengths
+
+
+class RankingTrainer(GuardedTrainer, CrossEncoderTrainer):
+    """``CrossEncoderTrainer`` with what :class:`GuardedTrainer` adds.
+
+    Args:
+        *args, **options: Of ``CrossEncoderTrainer``.
+        keys: Of the training rows' texts; beside equal texts, those of equal keys are kept out of each other's batches,
+            by samplers that keep duplicates apart. *Shape:* ``(rows, columns)``, uint64
+    """
+
+    def __init__(self, *args: Any, keys: np.ndarray | None = None, **options: Any) -> None:
+        self.row_keys = keys
+        super().__init__(*args, **options)
+
+    def get_batch_sampler(self, dataset: Any, *args: Any, **options: Any) -> Any:
+        """Of the training rows; evaluators make batches of their own."""
+        sampler: Any = super().get_batch_sampler(dataset, *args, **options)
+        known = getattr(sampler, "keys", None)
+        if self.row_keys is not None and known is not None and len(known) == len(self.row_keys):
+            sampler.keys = np.concatenate([known, self.row_keys], axis=1)
+        return sampler
+
+
+@dataclass(frozen=True)
+class CrossEncoderResult:
+    """What a run leaves behind.
+
+    Attributes:
+        model: The trained model: the best by the development score of the last stage, or the last one.
+        folder: Where it was saved.
+        seconds: Wall time of training, of stages that an earlier process has finished too.
+        steps: Optimiser steps of all stages.
+        stages: Results of each stage: name, pairs, steps, seconds, best development score, pairs cut and left out.
+        history: The trainer's log of all stages.
+        best: Best development score of the last stage, if there was a development set.
+    """
+
+    model: CrossEncoder
+    folder: Path
+    seconds: float
+    steps: int
+    stages: list[dict[str, Any]]
+    history: list[dict[str, Any]] = field(repr=False)
+    best: float | None = None
+
+    def figures(self) -> dict[str, Any]:
+        """What ``results.json`` says of it."""
+        totals = {"seconds": round(self.seconds, 1), "steps": self.steps, "best_dev": self.best}
+        return {**totals, "stages": self.stages}
+
+
+def train_cross_encoder(
+    recipe: CrossEncoderRecipe,
+    stages: Sequence[Dataset],
+    out: str | Path,
+    *,
+    model: Start = "tiny",
+    tiny: Mapping[str, Any] | None = None,
+    evaluator: BaseEvaluator | None = None,
+    xpi: Dataset | None = None,
+    xpi_evaluator: BaseEvaluator | None = None,
+    evaluation: Mapping[str, Texts] | None = None,
+    on_leak: OnLeak = "report",
+    resume: bool = False,
+    overwrite: bool = False,
+    command: str | None = None,
+    sources: Sequence[Mapping[str, Any]] = (),
+) -> CrossEncoderResult:
+    """Train a cross-encoder and save it.
+
+    Args:
+        recipe: Loss and options, from :func:`load_cross_encoder_recipe`.
+        stages: Labelled pairs of each stage, as a strategy gives them.
+        out: Folder of the run, see :mod:`st_xling.training.reranker`.
+        model: Hub id, folder, a loaded model (an encoder or a cross-encoder, see :func:`cross_encoder`), or ``"tiny"``:
+            a small encoder built from the data.
+        tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
+        evaluator: Evaluates the model during training by its ``primary_metric``; the best checkpoint is kept.
+        xpi: Labelled pairs of the stage before, for a recipe that was loaded with ``xpi=True``: the encoder is kept,
+            the head is new.
+        xpi_evaluator: Evaluates that stage.
+        evaluation: Texts that the model will be evaluated on later; like the evaluators' queries and relevant passages,
+            they are looked for in the pairs of every stage, and ``results.json`` says what was found.
+        on_leak: What to do about pairs with such text: ``"report"``, ``"drop"`` or ``"fail"``.
+        resume: Go on from the last complete checkpoint in ``out``, in the stage that was interrupted.
+        overwrite: Replace an earlier run in ``out``.
+        command: The command line, recorded with the run.
+        sources: Where the text came from, recorded with the run, see :class:`~st_xling.training.run.Run`.
+
+    Raises:
+        ValueError: Empty data, an occupied folder, a model or option that does not fit; several processes;
+            shared text, if it is to fail.
+        TrainingInterrupted: Ctrl-C.
+    """
+    run = _RerankerRun(
+        recipe,
+        out,
+        model=model,
+        tiny=tiny,
+        evaluator=evaluator,
+        evaluation=evaluation,
+        on_leak=on_leak,
+        resume=resume,
+        overwrite=overwrite,
+        command=command,
+        sources=sources,
+    )
+    run.plan = plan_stages(recipe, stages, evaluator=evaluator, xpi=xpi, xpi_evaluator=xpi_evaluator)
+    run.folder = StagedRunFolder(out, stages=len(run.plan), resume=resume, overwrite=overwrite, start=model)
+    return run()
+
+
+class _RerankerRun(Run[CrossEncoderResult]):
+    single_process = "cross-encoders"
+    recipe: CrossEncoderRecipe
+    folder: StagedRunFolder
+    plan: list[Stage]
+
+    def check(self) -> None:
+        for stage in self.plan:
+            check_pairs(stage.pairs)
+            if stage.recipe.training.lora is not None:
+                require_peft()
+
+    def prepare_data(self) -> None:
+        texts: dict[str, Texts] = {}
+        first = {id(stage.evaluator): stage for stage in reversed(self.plan)}  # one evaluator may serve several stages
+        for stage in reversed(first.values()):
+            texts |= evaluation_texts(stage.evaluator, prefix=f"{stage.recipe.name} ")
+        columns = {"query": "source", "passage": "target"}
+        data = {stage.name: stage.pairs.rename_columns(columns) for stage in self.plan}
+        evaluation = {**texts, **(self.evaluation or {})}
+        data_left, self.leak = check_leaks(data, evaluation=evaluation, on_leak=self.on_leak)
+        if self.leak is not None and self.leak.dropped:
+            back = {new: old for old, new in columns.items()}
+            self.plan = [
+                dataclasses.replace(stage, pairs=data_left[stage.name].rename_columns(back)) for stage in self.plan
+            ]
+
+    def describe_data(self) -> dict[str, Any]:
+        text = [name for name in PAIR_COLUMNS if name != "label"]
+        return {
+            "data": {
+                stage.name: {"rows": len(stage.pairs), "sha8": fingerprint(stage.pairs, text)} for stage in self.plan
+            },
+            "dev": {stage.name: dev_data(stage.evaluator) for stage in self.plan},
+        }
+
+    def build(self, checkpoint: Path | None) -> None:
+        self.start: CrossEncoder | None = None
+        if checkpoint is None:
+            self.start = self._start_model()
+            for stage in self.plan:  # faults of any stage before the first is trained
+                prepare_stage(stage, self.start, log=False)
+
+    def _start_model(self) -> CrossEncoder:
+        """What the first stage begins with, by the recipe of the last one; a tiny vocabulary is of the text of all."""
+        recipe = self.plan[-1].recipe
+        seed, max_length = recipe.training.seed, recipe.model.max_length
+        if self.model != "tiny":
+            return cross_encoder(self.model, head=recipe.head, max_length=max_length, seed=seed)
+        if recipe.head == "keep":
+            raise ValueError("the model 'tiny' has no head to keep: got head 'keep'; take 'cls' or 'pooler'.")
+        texts = (text for stage in self.plan for text in column_texts(stage.pairs, "query", "passage"))
+        shape: dict[str, Any] = {"seed": seed, "max_length": max_length or 128, **self.tiny}
+        return tiny_cross_encoder(texts, head=recipe.head, **shape)
+
+    def fit(self, checkpoint: Path | None) -> CrossEncoderResult:
+        """Train the stages that are not finished yet.
+
+        Args:
+            checkpoint: Of the first of them, or the model that the one before ended with; ``None``: from the start.
+        """
+        folder, model = self.folder, self.start
+        first = 0 if checkpoint is None else folder.stage_after(checkpoint)
+        reports = [folder.report(number) for number in range(first)]
+        for number in range(first, len(self.plan)):
+            stage, last = self.plan[number], number == len(self.plan) - 1
+            resumed = checkpoint if number == first else newest_checkpoint(folder.stage(number))
+            if resumed is not None and number and resumed == folder.model(number - 1):
+                model, resumed = st_model(CrossEncoder, str(resumed)), None
+            if resumed is None and stage.new_head and model is not None:
+                replace_head(model, stage.recipe.training.seed)
+            start = None if number else model_name(self.model)
+            model, report = self._train_stage(number, model, resumed, keep_adapters=last, start=start)
+            reports.append(report)
+            if not last:
+                folder.finish_stage(number, model, report)
+        assert model is not None
+        model.model_card_data.base_model = self.base_model
+        return CrossEncoderResult(
+            model=model,
+            folder=folder.path,
+            seconds=sum(report["seconds"] for report in reports),
+            steps=sum(report["steps"] for report in reports),
+            stages=[{key: value for key, value in report.items() if key != "history"} for report in reports],
+            history=[{**entry, "stage": report["name"]} for report in reports for entry in report["history"]],
+            best=reports[-1]["best_dev"],
+        )
+
+    def _train_stage(
+        self,
+        number: int,
+        model: CrossEncoder | None,
+        checkpoint: Path | None,
+        *,
+        keep_adapters: bool,
+        start: str | None,
+    ) -> tuple[CrossEncoder, dict[str, Any]]:
+        """Train one stage, from ``checkpoint`` if there is one.
+
+        Args:
+            number: Of the stage.
+            model: What it begins with; ``None``: what the checkpoint's folder holds.
+            checkpoint: Where to go on.
+            keep_adapters: Adapters may stay apart at the end, if the recipe says so; otherwise they are merged.
+            start: Name of the model that the stage begins with, for kept adapters to name as their base.
+
+        Returns:
+            The model, best by the development score or last, and the stage's results with its log.
+        """
+        stage, folder = self.plan[number], self.folder.stage(number)
+        options, lora, base = stage.recipe.training, stage.recipe.training.lora, folder / BASE
+        if checkpoint is not None:
+            model = st_model(CrossEncoder, str(checkpoint if lora is None else base))
+        assert model is not None
+        rows, lengths = prepare_stage(stage, model)
+        if lora is not None:
+            if checkpoint is None:
+                base.mkdir(parents=True, exist_ok=True)
+                save_model(model, base)
+                seal(base)
+            add_lora(model, lora, base=base, seed=options.seed)
+            tqdm.write(f"LoRA trains {trained_share(model)}", file=sys.stderr)
+        loss = stage.recipe.loss
+        options = dataclasses.replace(
+            options, max_steps=stage.max_steps, keep_duplicates_apart=loss.compares_within_batch
+        )
+        trainer = RankingTrainer(
+            model=model,
+            args=training_arguments(
+                options,
+                folder,
+                rows=len(rows),
+                best_metric=None if stage.evaluator is None else f"eval_{_metric(stage.evaluator)}",
+                kind=CrossEncoderTrainingArguments,
+            ),
+            train_dataset=rows,
+            loss=loss.build(model),
+            keys=meaning_keys(stage.pairs, rows) if loss.compares_within_batch else None,
+            evaluator=stage.evaluator,
+        )
+        run_trainer(trainer, self.folder, checkpoint, name=stage.name)
+        trained: CrossEncoder = trainer.model
+        if lora is not None:
+            ending = lora if keep_adapters else dataclasses.replace(lora, merge=True)
+            end_lora(trained, ending, start=start or str(base), base=base)
+        return trained, {
+            "name": stage.name,
+            "pairs": lengths.pairs,
+            "pairs_cut": lengths.cut,
+            "pairs_left_out": lengths.left_out,
+            "steps": trainer.state.global_step,
+            "seconds": round(trainer.seconds, 1),
+            "best_dev": trainer.state.best_metric,
+            "history": trainer.state.log_history,
+        }
+
+
+def prepare_stage(stage: Stage, model: CrossEncoder, *, log: bool = True) -> tuple[Dataset, PairLengths]:
+    """The rows that the stage's loss reads, and how long its pairs are.
+
+    Raises:
+        ValueError: Nothing that can be trained on; a loss that does not fit the model.
+    """
+    name, loss, max_length = stage.name, stage.recipe.loss, model.max_seq_length
+    pairs, lengths = fitting_pairs(model.tokenizer, stage.pairs, max_length=max_length)
+    rows, unusable = loss_rows(pairs, loss.form)
+    loss.build(model)
+    if log:
+        sizes, effect = (lengths.cut, lengths.pairs, lengths.longest), "and their passages are cut"
+        log_truncation(*sizes, max_length=max_length, what=f"pairs of {name}", effect=effect)
+    if log and lengths.left_out:
+        tqdm.write(
+            f"{name}: {lengths.left_out:,} pairs are left out: their queries, which are never cut, leave no room for "
+            f"a passage in {max_length} tokens. Raise model.max_length to keep them.",
+            file=sys.stderr,
+        )
+    if log and unusable:
+        tqdm.write(
+            f"{name}: {unusable:,} queries are left out: {loss.name} needs a relevant passage and another one of each.",
+            file=sys.stderr,
+        )
+    return rows, lengths
+
+
+def _metric(evaluator: BaseEvaluator) -> str:
+    # Some of ST's evaluators put their name before their metric's only when they are first called.
+    metric, prefix = str(evaluator.primary_metric), f"{getattr(evaluator, 'name', '')}_"
+    return metric if prefix == "_" or metric.startswith(prefix) else prefix + metric

@@ -1,0 +1,500 @@
+"""Dense retrievers: English questions, parallel text, and text of other languages → an encoder, or two.
+
+Recipes have a section ``retrieval``; their losses are the IR loss with semaCL and langCL. Data of different sizes are
+joined into one stream, in which each is cycled; every term encodes its own columns, and the gradients of all terms add
+up in one step.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
+from sentence_transformers.base.evaluation import BaseEvaluator
+from sentence_transformers.sentence_transformer.modules import Router
+from torch import Tensor
+
+from st_xling.data.retrieval.training_text import negative_columns
+from st_xling.data.stream_mixture import mix_streams
+from st_xling.data.text_columns import column_texts
+from st_xling.losses.base import CombinedLoss
+from st_xling.models.view import rebuilt
+from st_xling.training.arguments import sampler_options, total_steps, training_arguments
+from st_xling.training.encoder import build_loss, scheduled_weights
+from st_xling.training.leak_check import OnLeak, check_leaks
+from st_xling.training.mixture import as_stream, fingerprint, log_truncation, mix, report_sides
+from st_xling.training.options import check_keys
+from st_xling.training.recipe import Recipe, load_kind, recipe_kind, recipe_names
+from st_xling.training.run import Run, TrainingResult, fit_trainer
+from st_xling.training.trainer import CrossLingualDataCollator, CrossLingualTrainer
+
+if TYPE_CHECKING:
+    from datasets import Dataset, IterableDataset
+
+    from st_xling.data.leak import Texts
+
+__all__ = [
+    "ROUTES",
+    "RetrievalOptions",
+    "RetrievalRecipe",
+    "RetrievalSources",
+    "RetrievalTrainer",
+    "TermByTermLoss",
+    "is_retrieval_recipe",
+    "join_sources",
+    "load_retrieval_recipe",
+    "retrieval_recipe_names",
+    "separate_encoders",
+    "train_retrieval",
+]
+
+ROUTES = {"query": "query"}
+"""Columns that the query encoder reads; the passage encoder reads all others."""
+ENCODERS = ("shared", "separate")
+GRADIENTS = ("one_by_one", "together")
+RANKING, SEMANTIC, LANGUAGE = "in_batch_ranking", "semantic_contrastive", "language_contrastive"
+
+Data = Mapping[str, "Dataset"]
+
+
+@dataclass(frozen=True)
+class RetrievalOptions:
+    """What only retrievers have.
+
+    Attributes:
+        encoders: ``"separate"``: one for queries and one for passages, from the same start, of which the contrastive
+            terms train the latter alone, as in the paper; or ``"shared"``.
+        gradients: ``"one_by_one"``: each term is computed and its gradient added before the next, as in the paper, in
+            the memory of the largest; ``"together"``: one backward pass through all. The step is the same.
+        parallel_batch_size: Pairs of parallel text in a batch, and as many of the others, beside the queries of
+            ``training.per_device_train_batch_size``; ``None``: as many as queries.
+    """
+
+    encoders: str = "separate"
+    gradients: str = "one_by_one"
+    parallel_batch_size: int | None = None
+
+
+@dataclass(frozen=True)
+class RetrievalRecipe(Recipe):
+    """A named way to train a retriever."""
+
+    kind: ClassVar[str] = "retriever"
+
+    retrieval: RetrievalOptions = field(default_factory=RetrievalOptions)
+
+    @property
+    def batch_rows(self) -> int:
+        """Rows of a batch: those of the larger of the two kinds of text."""
+        return max(self.training.per_device_train_batch_size, self.retrieval.parallel_batch_size or 0)
+
+    def check(self) -> None:
+        for name, choices in (("encoders", ENCODERS), ("gradients", GRADIENTS)):
+            if (value := getattr(self.retrieval, name)) not in choices:
+                raise ValueError(f"retrieval.{name} must be one of {', '.join(choices)}: got {value!r}.")
+        check_keys(self.losses, (RANKING, SEMANTIC, LANGUAGE), "losses of a retriever")
+        if RANKING not in self.losses:
+            raise ValueError(f"a retriever learns by {RANKING}: got {', '.join(self.losses)} alone; add it.")
+        for name, options in self.losses.items():
+            if "columns" in options:
+                raise ValueError(f"losses.{name}.columns follow from the term: leave them out.")
+        size = self.retrieval.parallel_batch_size
+        if size is not None and size < 2:
+            raise ValueError(f"retrieval.parallel_batch_size must be at least 2 pairs, to contrast: got {size}.")
+        if size is not None and not set(self.losses) & {SEMANTIC, LANGUAGE}:
+            raise ValueError(
+                f"{self.name} reads no parallel text: got retrieval.parallel_batch_size {size}; leave it out."
+            )
+        if self.training.mini_batch_size != 0 or self.training.lora is not None:
+            raise ValueError(
+                "retrievers are trained without mini-batches and adapters: got training.mini_batch_size or "
+                "training.lora; leave it out, or lower training.per_device_train_batch_size."
+            )
+
+
+def retrieval_recipe_names() -> list[str]:
+    """Names of the recipes of retrievers that come with the package."""
+    return recipe_names("retriever")
+
+
+def is_retrieval_recipe(name_or_path: str) -> bool:
+    """Whether a name or a YAML file is a retriever's recipe; a file is, if it has a section ``retrieval``."""
+    return name_or_path in recipe_names("retriever") or (
+        Path(name_or_path).is_file() and recipe_kind(name_or_path) == "retriever"
+    )
+
+
+def load_retrieval_recipe(
+    name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None
+) -> RetrievalRecipe:
+    """Read a recipe by name, or from a YAML file; see :func:`~st_xling.training.load_recipe` for the arguments.
+
+    Raises:
+        ValueError: As there; no IR loss, losses or options that a retriever does not take.
+    """
+    return load_kind(RetrievalRecipe, name_or_path, tiny=tiny, overrides=overrides)
+
+
+@dataclass(frozen=True)
+class RetrievalSources:
+    """What a retriever learns from; every data set has the four columns of parallel text.
+
+    Attributes:
+        queries: Name → queries (``source``) and passages (``target``); perhaps hard negatives: passages that are near,
+            and wrong (``negative_1``, ``negative_2``, …), as many in each data set.
+        parallel: Name → parallel text, for semaCL and langCL.
+        others: Name → sentences without translations, for langCL: ``source`` and ``target`` alike.
+    """
+
+    queries: Data
+    parallel: Data = field(default_factory=dict)
+    others: Data = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Query-passage pairs: an epoch."""
+        return sum(len(part) for part in self.queries.values())
+
+    @property
+    def negatives(self) -> list[str]:
+        """Columns of hard negatives."""
+        return negative_columns(next(iter(self.queries.values())).column_names) if self.queries else []
+
+    def columns(self, loss: str) -> list[str]:
+        """Text columns that a term looks at."""
+        if loss == RANKING:
+            return ["query", "passage", *self.negatives]
+        if loss == SEMANTIC:
+            return ["semantic_source", "semantic_target"]
+        return ["language_source", "language_target", *(["other"] if self.others else [])]
+
+    def named(self) -> dict[str, Dataset]:
+        """All data sets, by role and name."""
+        roles = {"queries": self.queries, "parallel": self.parallel, "others": self.others}
+        return {f"{role}:{name}": part for role, data in roles.items() for name, part in data.items()}
+
+    def check(self, recipe: Recipe) -> None:
+        """Raise ``ValueError`` unless the recipe's terms have their data, and all data a term."""
+        mix(self.queries)
+        counts = {name: len(negative_columns(part.column_names)) for name, part in self.queries.items()}
+        if len(set(counts.values())) > 1:
+            shown = ", ".join(f"{name} {count}" for name, count in counts.items())
+            raise ValueError(f"queries need as many hard negatives in each data set: got {shown}; choose by ?columns=.")
+        used = set(recipe.losses)
+        if used & {SEMANTIC, LANGUAGE} and not self.parallel:
+            raise ValueError(f"{recipe.name} learns from parallel text too: got none; give it with --parallel.")
+        if self.parallel and not used & {SEMANTIC, LANGUAGE}:
+            raise ValueError(f"{recipe.name} has no use for parallel text: leave --parallel out, or take ir-semacl.")
+        if self.others and LANGUAGE not in used:
+            raise ValueError(f"{recipe.name} has no use for other text: leave --others out, or take ir-langcl.")
+        for part in (self.parallel, self.others):
+            if part:
+                mix(part)
+
+    def manifest(self) -> dict[str, dict[str, Any]]:
+        """Role and name → rows and the fingerprint of the text."""
+        columns = {name: ["source", "target", *negative_columns(p.column_names)] for name, p in self.named().items()}
+        return {
+            name: {"rows": len(part), "sha8": fingerprint(part, columns[name])} for name, part in self.named().items()
+        }
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a term reads of one source: one of the cycled streams side by side."""
+
+    columns: dict[str, str]  # of the joined rows → of the stream
+    stream: IterableDataset
+    rows: int  # of a batch
+
+
+@dataclass(frozen=True)
+class _Plan:
+    parts: tuple[_Part, ...]  # a tuple: of a list, datasets would hand each worker a part
+
+
+def join_sources(sources: RetrievalSources, recipe: RetrievalRecipe) -> IterableDataset:
+    """One stream without an end, whose rows hold a piece of each source that the recipe's terms look at.
+
+    Cut every ``recipe.batch_rows`` rows, it gives the batches of training. Every term reads its source in an order of
+    its own, and from the start again when it has come to the end, so the sources' sizes need not agree. In a batch the
+    rows of each source are of like length, without a text twice, and several pairs of languages are mixed, as the
+    options say. Side by side, rows of different sources have nothing to do with each other; where parallel text has
+    batches of another size, the cells that are left over are ``None``.
+
+    Raises:
+        ValueError: As :meth:`RetrievalSources.check`; while reading, too few distinct texts to fill a batch.
+    """
+    from datasets import Features, IterableDataset, Value
+
+    sources.check(recipe)
+    parts = [part for loss in recipe.losses for part in _parts(sources, loss, recipe)]
+    features = Features({name: Value("string") for part in parts for name in part.columns})
+    return IterableDataset.from_generator(_rows, features=features, gen_kwargs={"plan": _Plan(tuple(parts))})
+
+
+def _parts(sources: RetrievalSources, loss: str, recipe: RetrievalRecipe) -> list[_Part]:
+    """What one term looks at, in the order of :meth:`RetrievalSources.columns`."""
+    names, sides, options = sources.columns(loss), ("source", "target"), recipe.training
+    rows = options.per_device_train_batch_size
+    parallel = recipe.retrieval.parallel_batch_size or rows
+
+    def part(columns: dict[str, str], data: Data, rows: int, place: int) -> _Part:
+        stream = mix_streams(
+            {name: as_stream(name, part) for name, part in data.items()},
+            batch_rows=rows,
+            seed=options.seed + 1_000_003 * place,  # each source in an order of its own
+            group_by_length=options.group_by_length,
+            buffer_rows=options.shuffle_buffer,
+            more=[name for name in columns.values() if name not in sides],
+            **sampler_options(options),
+        )
+        return _Part(columns, stream, rows)
+
+    if loss == RANKING:
+        return [part(dict(zip(names, (*sides, *sources.negatives))), sources.queries, rows, 0)]
+    if loss == SEMANTIC:
+        return [part(dict(zip(names, sides)), sources.parallel, parallel, 1)]
+    pairs = part(dict(zip(names[:2], sides)), sources.parallel, parallel, 2)
+    others = {name: "source" for name in names[2:]}
+    return [pairs, part(others, sources.others, parallel, 3)] if others else [pairs]
+
+
+def _rows(plan: _Plan) -> Iterator[dict[str, str | None]]:
+    streams = [iter(part.stream) for part in plan.parts]
+    while True:
+        for row in range(max(part.rows for part in plan.parts)):
+            cells = [next(stream) if row < part.rows else {} for part, stream in zip(plan.parts, streams)]
+            yield {
+                name: own.get(column) for part, own in zip(plan.parts, cells) for name, column in part.columns.items()
+            }
+
+
+def separate_encoders(encoder: SentenceTransformer) -> SentenceTransformer:
+    """A model with two encoders that start out alike: ``encode_query`` uses one, ``encode_document`` the other.
+
+    Plain ``encode`` uses the passage encoder. A model that has routes already comes back as it is.
+
+    Args:
+        encoder: What both start from; its modules become the passage encoder.
+    Raises:
+        ValueError: Routes of other names.
+    """
+    if _has_routes(encoder):
+        routes = list(encoder[0].sub_modules)  # type: ignore[arg-type]
+        if set(routes) != {"query", "document"}:
+            raise ValueError(f"separate encoders need the routes query and document: got {', '.join(routes)}.")
+        return encoder
+    modules: list[Any] = list(encoder)
+    router = Router.for_query_document(
+        query_modules=copy.deepcopy(modules),
+        document_modules=modules,
+        default_route="document",
+    )
+    return rebuilt(encoder, [router])
+
+
+def _has_routes(encoder: SentenceTransformer) -> bool:
+    return isinstance(encoder[0], Router)
+
+
+class TermByTermLoss(CombinedLoss):
+    """A :class:`CombinedLoss` with an encoder pass for each term, over the term's columns.
+
+    Long passages are then not the length to which parallel sentences are padded, and a term can be computed while the
+    others' activations do not exist. Value and gradient are those of the single pass, but for dropout's draws.
+
+    Attributes:
+        only: Name of the term to compute; ``None``: all.
+    """
+
+    only: str | None = None
+
+    def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> dict[str, Tensor]:
+        columns = list(sentence_features)
+        self.check_columns(len(columns))
+        components: dict[str, Tensor] = {}
+        for name, term in zip(self.names, self.term_list()):
+            if self.only in (None, name):
+                seen = columns if term.columns is None else [columns[column] for column in term.columns]
+                components[name] = term.weight * term.loss([dict(column) for column in seen], labels)
+        return components
+
+
+class RetrievalCollator(CrossLingualDataCollator):
+    """Batches whose columns may be of unequal length: cells that are ``None`` are left out."""
+
+    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
+        batch: dict[str, Any] = {}
+        for name in features[0] if features else ():
+            batch |= super().__call__([{name: row[name]} for row in features if row[name] is not None])
+        return batch
+
+
+class RetrievalTrainer(CrossLingualTrainer):
+    """:class:`CrossLingualTrainer` with a backward pass for each term of a :class:`TermByTermLoss`.
+
+    Gradients add up in the parameters until the optimiser's step, so the step is that of one backward pass through the
+    sum, in the memory of the largest term.
+
+    Args:
+        one_by_one: Whether to; otherwise there is one backward pass.
+    """
+
+    data_collator_class = RetrievalCollator
+
+    def __init__(self, *args: Any, one_by_one: bool = True, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.one_by_one = one_by_one
+
+    def training_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Tensor:
+        loss = self.loss
+        if not self.one_by_one or not isinstance(loss, TermByTermLoss):
+            return super().training_step(model, inputs, *args, **kwargs)
+        values = []
+        try:
+            for name in loss.names:
+                loss.only = name
+                values.append(super().training_step(model, dict(inputs), *args, **kwargs))
+        finally:
+            loss.only = None
+        return torch.stack(values).sum()
+
+    def track_loss_components(self, loss: dict[str, Tensor]) -> None:
+        super().track_loss_components(loss)
+        own: Any = self.loss
+        if isinstance(own, TermByTermLoss) and own.only not in (None, own.names[0]):
+            # ST divides by its calls, and a step has one for each term.
+            self.accum_loss_components["train" if self.model.training else "eval"]["steps"] -= 1
+
+
+def train_retrieval(
+    recipe: RetrievalRecipe,
+    sources: RetrievalSources,
+    out: str | Path,
+    *,
+    model: str | SentenceTransformer = "tiny",
+    tiny: Mapping[str, Any] | None = None,
+    evaluator: BaseEvaluator | None = None,
+    evaluation: Mapping[str, Texts] | None = None,
+    on_leak: OnLeak = "report",
+    resume: bool = False,
+    overwrite: bool = False,
+    command: str | None = None,
+    specs: Sequence[Mapping[str, Any]] = (),
+) -> TrainingResult:
+    """Train a retriever and save it: a stock model for ``encode_query`` and ``encode_document``.
+
+    Args:
+        recipe: Terms and options, from :func:`load_retrieval_recipe`.
+        sources: Queries with their passages, and what the recipe's other terms look at. An epoch is as long as the
+            query-passage pairs; the others are cycled beside them.
+        out: Folder of the run, see :class:`~st_xling.training.run_folder.RunFolder`.
+        model: Hub id, folder, a loaded model, or ``"tiny"``: a small encoder built from the data.
+        tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
+        evaluator: Evaluates the model during training by its ``primary_metric``; the best checkpoint is kept.
+        evaluation: Texts that the model will be evaluated on later; like the evaluator's queries, they are looked for.
+        on_leak: What to do about training rows with such text: ``"report"``, ``"drop"`` or ``"fail"``.
+        resume: Go on from the last complete checkpoint in ``out``.
+        overwrite: Replace an earlier run in ``out``.
+        command: The command line, recorded with the run.
+        specs: Where the text came from, recorded as ``sources``, see :class:`~st_xling.training.run.Run`.
+
+    Raises:
+        ValueError: Data that do not fit the recipe, an occupied folder, a model or option that does not fit; shared
+            text, if it is to fail; several processes.
+        TrainingInterrupted: Ctrl-C.
+    """
+    run = _RetrieverRun(
+        recipe,
+        out,
+        model=model,
+        tiny=tiny,
+        evaluator=evaluator,
+        evaluation=evaluation,
+        on_leak=on_leak,
+        resume=resume,
+        overwrite=overwrite,
+        command=command,
+        sources=specs,
+    )
+    run.text = sources
+    return run()
+
+
+class _RetrieverRun(Run[TrainingResult]):
+    single_process = "retrievers"
+    recipe: RetrievalRecipe
+    text: RetrievalSources
+
+    def check(self) -> None:
+        self.text.check(self.recipe)
+
+    def prepare_data(self) -> None:
+        named = self.text.named()
+        left, self.leak = check_leaks(named, self.evaluator, self.evaluation, on_leak=self.on_leak)
+        if self.leak is not None and self.leak.dropped:
+            roles: dict[str, dict[str, Dataset]] = {"queries": {}, "parallel": {}, "others": {}}
+            for key, part in left.items():
+                role, _, name = key.partition(":")
+                roles[role][name] = part
+            self.text = RetrievalSources(**roles)
+
+    def describe_data(self) -> dict[str, Any]:
+        return {"data": self.text.manifest()}
+
+    def build(self, checkpoint: Path | None) -> None:
+        recipe, text = self.recipe, self.text
+        encoder = self.load_start(self._texts) if checkpoint is None else self.load_checkpoint(checkpoint)
+        self.reports = report_sides(encoder, mix(text.queries), ("queries", "passages"))
+        for report, name in zip(self.reports, ("queries", "passages")):
+            limit = encoder.max_seq_length
+            log_truncation(report.truncated, report.texts, report.longest, max_length=limit, what=name)
+        if recipe.retrieval.encoders == "separate":
+            encoder = separate_encoders(encoder)
+        elif _has_routes(encoder):
+            raise ValueError("this model has separate encoders: got retrieval.encoders 'shared'; take 'separate'.")
+        names = [name for loss in recipe.losses for name in text.columns(loss)]
+        losses = {
+            loss: {**options, "columns": [names.index(name) for name in text.columns(loss)]}
+            for loss, options in recipe.losses.items()
+        }
+        total = build_loss(dataclasses.replace(recipe, losses=losses), encoder, token_ids=[set(), set()])
+        loss = TermByTermLoss(encoder, total.term_list())
+        weights = scheduled_weights(recipe, loss)
+        self.trainer = RetrievalTrainer(
+            model=encoder,
+            args=self._arguments(encoder, names),
+            train_dataset=join_sources(text, recipe),
+            loss=loss,
+            evaluator=self.evaluator,
+            callbacks=[] if weights is None else [weights],
+            one_by_one=recipe.retrieval.gradients == "one_by_one",
+        )
+
+    def _texts(self) -> Iterator[str]:
+        """Of all sources, for the vocabulary of a tiny encoder."""
+        for data in (self.text.queries, self.text.parallel, self.text.others):
+            if data:
+                yield from column_texts(mix(data), "source", "target")
+
+    def _arguments(self, encoder: SentenceTransformer, columns: Sequence[str]) -> Any:
+        # The epochs of a stream are not known to ST, so they are counted out here.
+        options = dataclasses.replace(self.recipe.training, max_steps=total_steps(self.recipe.training, self.text.rows))
+        metric = None if self.evaluator is None else f"eval_{self.evaluator.primary_metric}"
+        arguments: SentenceTransformerTrainingArguments = training_arguments(
+            options, self.folder.training, rows=None, best_metric=metric
+        )
+        arguments.per_device_train_batch_size = self.recipe.batch_rows
+        if _has_routes(encoder):
+            arguments.router_mapping = {name: ROUTES.get(name, "document") for name in columns}
+        return arguments
+
+    def fit(self, checkpoint: Path | None) -> TrainingResult:
+        return fit_trainer(self.trainer, self.folder, checkpoint, self.reports, name=self.recipe.name)

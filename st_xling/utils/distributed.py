@@ -1,0 +1,129 @@
+"""Distributed helpers: several processes train as one; the main one logs and writes, and an error ends all of them.
+
+``accelerate launch --multi_gpu --num_processes 2 -m st_xling.cli train …``, or ``torchrun --nproc-per-node 2 -m …``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import logging
+import os
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+from sentence_transformers.util.distributed import get_rank, get_world_size
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+MAIN = 0
+
+
+class AnotherProcessFailed(ValueError):
+    """Raised in the processes beside the one that failed, which reports why itself."""
+
+
+def init_distributed() -> None:
+    """Join the other processes, if a launcher started several; on CPUs they communicate by gloo."""
+    if _environment("WORLD_SIZE", 1) == 1:
+        _warn_of_one()
+        return
+    from accelerate import PartialState
+
+    if not torch.accelerator.is_available():
+        os.environ.setdefault("ACCELERATE_USE_CPU", "true")  # otherwise ST trains N models side by side
+    PartialState(cpu=os.environ.get("ACCELERATE_USE_CPU", "false").lower() in ("1", "true", "yes"))
+
+
+def process_count() -> int:
+    """Processes that train together."""
+    return get_world_size()
+
+
+def require_one_process(what: str) -> None:
+    """Raise ``ValueError`` beside other processes; ``what`` is trained here, such as ``"adapters"``."""
+    if process_count() > 1:
+        raise ValueError(f"{what} are trained in one process: got {process_count()}; start one.")
+
+
+def is_main() -> bool:
+    """Whether this process logs and writes; known from the environment before :func:`init_distributed`."""
+    return (get_rank() if get_world_size() > 1 else _environment("RANK", MAIN)) == MAIN
+
+
+def run_on_all(step: Callable[[], Result]) -> Result:
+    """Run ``step`` in every process; if one fails, all do. Only the main process writes to stderr meanwhile.
+
+    Args:
+        step: Must not wait for other processes.
+
+    Raises:
+        ValueError: What ``step`` raised in the main process, or else where it failed and how.
+        AnotherProcessFailed: In the processes in which it did not fail, and beside the main one.
+    """
+    if get_world_size() == 1:
+        return step()
+    error, result, discarded = None, None, io.StringIO()
+    quiet = contextlib.nullcontext() if is_main() else contextlib.redirect_stderr(discarded)
+    try:
+        with quiet:
+            result = step()
+    except (ValueError, OSError) as fault:
+        error = fault
+    faults = _exchange(None if error is None else str(error))
+    failed = [rank for rank, fault in enumerate(faults) if fault is not None]
+    if not failed:
+        return result  # type: ignore[return-value]
+    if not is_main():
+        raise AnotherProcessFailed(faults[failed[0]]) from error
+    if error is not None:
+        raise error
+    raise ValueError(f"process {failed[0]} of {get_world_size()}: {faults[failed[0]]}")
+
+
+def run_on_main(step: Callable[[], Result]) -> Result:
+    """Run ``step`` in the main process while the others wait; all get its result (of plain types) or its error."""
+    result = run_on_all(lambda: step() if is_main() else None)
+    if get_world_size() > 1:
+        result = _exchange(result)[MAIN]
+    return result  # type: ignore[return-value]
+
+
+def end_process(status: int) -> int:
+    """The exit status; beside others, a process ends here.
+
+    torch joins gloo's thread while it holds the GIL when a group is destroyed, as at the interpreter's end; that thread
+    may be waiting for the GIL to let go of its last piece of work, and both then wait for ever.
+    """
+    if get_world_size() == 1:
+        return status
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+@functools.cache
+def _warn_of_one() -> None:
+    """accelerate sets the address for several processes, but with ``--cpu`` starts them only through MPI."""
+    if "MASTER_ADDR" in os.environ and "ACCELERATE_MIXED_PRECISION" in os.environ and "RANK" not in os.environ:
+        logger.warning(
+            "accelerate was asked for several processes but started one, as it does with --cpu; on CPUs use: "
+            "torchrun --nproc-per-node N -m st_xling.cli …"
+        )
+
+
+def _exchange(own: Result) -> list[Result]:
+    everyone: list[Result] = [own] * get_world_size()
+    dist.all_gather_object(everyone, own)
+    return everyone
+
+
+def _environment(name: str, default: int) -> int:
+    value = os.environ.get(name, "")
+    return int(value) if value.isdigit() else default

@@ -1,0 +1,111 @@
+"""``st-xling train`` with the recipes of cross-encoders, from files to a model that the host loads."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+from sentence_transformers import CrossEncoder
+
+from st_xling.cli import main
+from tests.training.children import Death, st_xling
+from tests.training.ranking_run import sentences
+
+TINY = ["--tiny", "hidden_size=32", "--tiny", "layers=1", "--tiny", "vocabulary=300", "--max-length", "64"]
+STEPS = ["--max-steps", "4", "--eval-steps", "2", "--batch-size", "8"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """``--data`` of a labelled file in each of two languages, row by row translations of each other."""
+    folder = tmp_path_factory.mktemp("pairs")
+    words = []
+    for language, texts in zip(("de", "en"), sentences(30)):
+        path = folder / f"pairs.{language}.tsv"
+        others = texts[1:] + texts[:1]
+        rows = [f"{text}\t{text}\t1\n{text}\t{other}\t0\n" for text, other in zip(texts, others)]
+        path.write_text("query\tpassage\tlabel\n" + "".join(rows), encoding="utf-8")
+        words += ["--data", f"{language}={path}"]
+    return words
+
+
+def test_xpi_before_mixed_in_one_command(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    words = ["train", "xpr-mixed", "--model", "tiny", *files, *TINY, *STEPS, "--out", str(out)]
+    words += ["--xpi-data", "phrasebook:de?size=40", "--xpi-steps", "3", "--xpi-dev", "none"]
+    assert main([*words, "--json", str(tmp_path / "figures.json")]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("7 steps in ") and "best development acc@1" in told.out
+    assert "xpi: " in told.err and "queries for development" in told.err
+    stages = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))["training"]["stages"]
+    assert [(stage["name"], stage["steps"]) for stage in stages] == [("xpi", 3), ("xpr-mixed", 4)]
+    assert stages[0]["best_dev"] is None and 0 <= stages[1]["best_dev"] <= 1
+    ranking = CrossEncoder(str(out), device="cpu").rank("Der Hund schläft.", ["The dog sleeps.", "Drei Bücher."])
+    assert {entry["corpus_id"] for entry in ranking} == {0, 1}
+    assert main(words) == 2
+    assert "holds an earlier run (it is complete)" in capsys.readouterr().err
+
+
+def test_xpi_alone_is_stopped_and_goes_on(tmp_path: Path) -> None:
+    words = ["train", "xpi", "--data", "phrasebook:de?size=60", *TINY, *STEPS]
+    whole, torn = tmp_path / "whole", tmp_path / "torn"
+    outcome = st_xling([*words, "--out", str(whole)], tmp_path / "first")
+    assert outcome.status == 0, outcome.stderr
+    death = Death(event="open", path="checkpoint-4/trainer_state.json", number=signal.SIGKILL)
+    assert st_xling([*words, "--out", str(torn)], tmp_path / "second", death).status == -9
+    outcome = st_xling([*words, "--out", str(torn), "--resume"], tmp_path / "third")
+    assert outcome.status == 0, outcome.stderr
+    left, right = (load_file(folder / "model.safetensors") for folder in (whole, torn))
+    assert max(float((left[key] - right[key]).abs().max()) for key in left) <= 1e-6
+
+
+def test_text_of_later_tests(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a labelled file its queries and relevant passages, of plain text every line; dev pools always."""
+    _, english = sentences(30)
+    later, plain = tmp_path / "later.en.tsv", tmp_path / "plain.txt"
+    rows = [f"{text.upper()}\tNo such text.\t1\nNew {text}?\t{text}\t0\n" for text in english]
+    later.write_text("".join(rows), encoding="utf-8")
+    plain.write_text("Nothing of the kind.\n", encoding="utf-8")
+    words = ["train", "xpr-mixed", "--model", "tiny", *files, *TINY, "--batch-size", "8", "--max-steps", "1"]
+    words += ["--check-leak", f"en={later}", "--check-leak", str(plain), "--dev-share", "0.2"]
+    out = tmp_path / "run"
+    assert main([*words, "--out", str(out)]) == 0
+    assert "text in both training and evaluation data" in capsys.readouterr().err
+    sets = json.loads((out / "results.json").read_text(encoding="utf-8"))["leak"]["sets"]
+    assert list(sets) == [
+        "xpr-mixed dev queries",
+        "xpr-mixed dev relevant passages",
+        "plain",
+        "en=later.en.tsv queries",
+        "en=later.en.tsv relevant passages",
+    ]
+    assert sets["xpr-mixed dev queries"]["text"]["rows"] == 6
+    figures = {name: (side["text"]["leaked"], side["text"]["rows"]) for name, side in sets.items()}
+    leaked, asked = figures["en=later.en.tsv queries"]
+    assert 20 <= leaked <= 30 and asked == 60, "each but some of those held out"
+    assert figures["plain"] == (0, 1) == figures["en=later.en.tsv relevant passages"]
+    assert main([*words, "--out", str(tmp_path / "other"), "--fail-on-leak"]) == 2
+    assert "training data must not hold evaluation text" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["xpr-mixd"], "no recipe is called 'xpr-mixd'; did you mean 'xpr-mixed'?"),
+        (["xpr-mixed", "--stream"], "--stream is for encoders: got the recipe of a cross-encoder xpr-mixed"),
+        (["dap", "--xpi-data", "phrasebook:de"], "--xpi-data is for cross-encoders: got"),
+        (["xpr-mixed", "--xpi-steps", "3"], "options under 'xpi' are of a stage that is not there: give --xpi-data"),
+        (["xpi", "--xpi-data", "phrasebook:de"], "XPI comes before a re-ranking recipe"),
+        (["xpr-mixed", "--dev", "none", "--dev", "x"], "--dev none means no development pairs"),
+    ],
+)
+def test_what_does_not_go_together(
+    words: list[str], message: str, files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *words, *files, "--out", str(tmp_path / "run")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,353 @@
+"""What ``--data`` may say: SQuAD's form, labelled files, InsuranceQA, the phrasebook, parallel text."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from st_xling.data.phrasebook import phrase_passages
+from st_xling.data.reranking.insurance_qa import read_insurance_qa
+from st_xling.data.reranking.question_answering import QuestionAnswering
+from st_xling.data.reranking.specs import (
+    is_pair_spec,
+    load_judging_texts,
+    load_pair_specs,
+    load_pool_specs,
+    load_xpi_specs,
+    read_pair_specs,
+)
+from tests.data.reranking.aligned_sentences import PASSAGES, QUERIES, question, squad
+from tests.data.reranking.insurance_files import ANSWERS, CHINESE, ENGLISH, POOLS, TRUTHS, write_translation, write_v2
+
+BOTH = ["en=phrasebook?size=20", "zh=phrasebook?size=20"]
+CODES = ("en", "zh", "ar")
+
+
+def questions(folder: Path, articles: int = 10) -> list[str]:
+    specs = []
+    for code in CODES:
+        told = [
+            (
+                f"t{row}",
+                [
+                    (f"p{row}.{part} {code}", [question(f"i{row}.{part}", f"q{row}.{part} {code}", f"p{row}")])
+                    for part in range(2)
+                ],
+            )
+            for row in range(articles)
+        ]
+        specs.append(f"{code}={squad(folder / f'{code}.json', told)}")
+    return specs
+
+
+def labelled(folder: Path, ending: str, labels: list[int], *, codes: tuple[str, ...] = CODES) -> list[str]:
+    specs = []
+    for code in codes:
+        rows = [(f"q{row // 2} {code}", f'"p{row} {code}', label) for row, label in enumerate(labels)]
+        if ending.startswith(".jsonl"):
+            text = "".join(json.dumps({"query": q, "passage": p, "label": label}) + "\n" for q, p, label in rows)
+        else:
+            text = "query\tpassage\tlabel\n" * (code == "zh") + "".join(f"{q}\t{p}\t{label}\n" for q, p, label in rows)
+        path = folder / f"pairs.{code}{ending}"
+        path.write_bytes(gzip.compress(text.encode()) if ending.endswith(".gz") else text.encode())
+        specs.append(f"{code}={path}")
+    return specs
+
+
+def test_a_pair_spec_names_one_language() -> None:
+    assert all(map(is_pair_spec, ["en=x.json", "zh-CN=x.tsv", "sr-Latn=x", "swa=a=b"]))
+    assert not any(map(is_pair_spec, ["de-en=x.tsv", "x.tsv", "phrasebook:de", "en=", "English=x"]))
+
+
+def test_articles_are_held_out_of_questions(tmp_path: Path) -> None:
+    specs = questions(tmp_path)
+    data = load_pair_specs(specs, dev_share=0.2, test_share=0.3, negatives_per_positive=2, hard_negatives=1, seed=5)
+    assert data.train.languages == CODES and len(data.train) == 5 * 2 * 3
+    assert data.dev is not None and len(data.dev) == 4 and len(data.dev[0].passages) == 4
+    test = load_pool_specs(specs, split="test", dev_share=0.2, test_share=0.3, seed=5)
+    again = load_pool_specs(specs, split="dev", dev_share=0.2, test_share=0.3, seed=5)
+    assert again == data.dev and len(test) == 6
+    trained = {text.split(".")[0] for text in data.train.passages["en"]}
+    shown = [{text.split(".")[0] for text in pools[0].passages} for pools in (data.dev, test)]
+    assert len(trained) == 5 and len(shown[0]) == 2 and len(shown[1]) == 3 and len(trained.union(*shown)) == 10
+    assert len(load_pool_specs(specs)) == 20 and len(load_pool_specs(specs, max_candidates=7)[0].passages) == 7
+    assert set(load_pool_specs(specs, query_languages=["zh"], passage_languages=["ar"])[0].passage_languages) == {"ar"}
+    assert load_pair_specs(specs, dev_share=0).dev is None
+
+
+def test_a_development_set_of_its_own_is_taken_whole(tmp_path: Path) -> None:
+    (tmp_path / "dev").mkdir()
+    data = load_pair_specs(questions(tmp_path), dev=questions(tmp_path / "dev", articles=3)[:2])
+    assert len(data.train) == 40 and data.dev is not None and len(data.dev) == 6
+    assert set(data.dev[0].passage_languages) == {"en", "zh"}
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".tsv", ".tsv.gz"])
+def test_labelled_files_keep_their_negatives(tmp_path: Path, ending: str) -> None:
+    data = load_pair_specs(labelled(tmp_path, ending, [1, 0] * 10), dev_share=0.2)
+    assert len(data.train) == 16 and sum(data.train.labels) == 8 and data.train.passages["ar"][0][0] == '"'
+    assert data.dev is not None and len(data.dev) == 2 and {len(pool.passages) for pool in data.dev} == {2}
+    assert not {pool.query[:2] for pool in data.dev} & {query[:2] for query in data.train.queries["en"]}
+    more = load_pair_specs(labelled(tmp_path, ending, [1, 0] * 10), dev_share=0, negatives_per_positive=3)
+    assert len(more.train) == 20 + 30
+
+
+def test_files_of_relevant_pairs_get_negatives_and_all_candidates(tmp_path: Path) -> None:
+    data = load_pair_specs(labelled(tmp_path, ".tsv", [1] * 20), dev_share=0.3)
+    assert data.train.labels == [1] * 14 + [0] * 14
+    assert data.dev is not None and [(len(pool.passages), sum(pool.labels)) for pool in data.dev] == [(2, 2)] * 3
+    single = load_pool_specs(labelled(tmp_path, ".jsonl", [1, 1, 0, 1]), without_relevant="keep")
+    assert "candidates:own" in single.signature
+
+
+def test_rows_with_one_passage_a_query_have_every_passage_as_candidate(tmp_path: Path) -> None:
+    specs = []
+    for code in ("th", "fr"):
+        path = tmp_path / f"{code}.tsv"
+        path.write_text("".join(f"{q}\t{p}\t1\n" for q, p in zip(QUERIES[code], PASSAGES[code])), encoding="utf-8")
+        specs.append(f"{code}={path}")
+    pools = load_pool_specs(specs)
+    assert len(pools) == 4 and all(len(pool.passages) == 4 and sum(pool.labels) == 1 for pool in pools)
+    assert "candidates:all" in pools.signature
+
+
+def test_a_folder_is_a_retrieval_set(tmp_path: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "p", "text": "猫"}\n{"_id": "o", "text": "狗"}\n')
+    (tmp_path / "queries.en.jsonl").write_text('{"_id": "q", "text": "cat"}\n')
+    (tmp_path / "qrels.tsv").write_text("q\tp\t1\n")
+    pools = load_pool_specs([f"zh={tmp_path}"])
+    assert [(pool.query, pool.passages, pool.labels) for pool in pools] == [("cat", ("猫", "狗"), (1, 0))]
+    with pytest.raises(ValueError, match="takes no split"):
+        load_pool_specs([f"zh={tmp_path}"], split="test")
+
+
+def test_faults_of_labelled_files_are_told_together(tmp_path: Path) -> None:
+    path = tmp_path / "en.tsv"
+    path.write_text("q\tp\t2\nq\t \t1\nq\tp\nq\tp\t0\n")
+    with pytest.raises(
+        ValueError, match=r"3 faults(?s:.*):1: label outside \{0, 1\} \(got '2'\)(?s:.*):2: empty side(?s:.*):3: wrong"
+    ):
+        load_pair_specs([f"en={path}"])
+    first, second = labelled(tmp_path, ".jsonl", [1, 0] * 4, codes=("en", "zh"))
+    short = labelled(tmp_path, ".tsv", [1, 0, 1], codes=("ar",))
+    with pytest.raises(ValueError, match=r"row by row: got 8 in en .*, 3 in ar .*pairs.ar.tsv\)"):
+        load_pair_specs([first, *short])
+    other = labelled(tmp_path, ".tsv", [1, 0, 1, 1, 1, 0, 1, 0], codes=("ar",))
+    with pytest.raises(ValueError, match="differ in the labels of rows 3, counted from 0"):
+        load_pair_specs([first, second, *other])
+
+
+def test_specs_of_two_forms_and_odd_shares_are_refused(tmp_path: Path) -> None:
+    asked, rows = questions(tmp_path, articles=2), labelled(tmp_path, ".tsv", [1, 0])
+    with pytest.raises(ValueError, match=r"all of one form: got files ending in .json, .tsv"):
+        load_pair_specs([asked[0], rows[1]])
+    with pytest.raises(FileNotFoundError, match="the nearest name there is en.json"):
+        load_pair_specs([f"en={tmp_path}/em.json"])
+    with pytest.raises(ValueError, match="leave something: got 0.5 and 0.5"):
+        load_pair_specs(asked, dev_share=0.5, test_share=0.5)
+    with pytest.raises(ValueError, match="cannot cut 2 into 3 parts"):
+        load_pair_specs(asked, dev_share=0.3, test_share=0.3)
+    with pytest.raises(ValueError, match="a split out of train, test: got 'dev'"):
+        load_pool_specs(asked, split="dev", dev_share=0)
+    with pytest.raises(ValueError, match="need the group of each"):
+        load_pair_specs(labelled(tmp_path, ".jsonl", [1] * 20), hard_negatives=1)
+
+
+def test_xpi_reads_parallel_text_and_holds_rows_out(tmp_path: Path) -> None:
+    path = tmp_path / "zh-en.tsv"
+    path.write_text("".join(f"句子 {row}\tsentence {row}\n" for row in range(2000)), encoding="utf-8")
+    data = load_xpi_specs([str(path)], size=400, seed=1)
+    assert len(data.train) == 800 and sum(data.train["label"]) == 400
+    assert data.dev is not None and 20 <= len(data.dev) <= 60
+    trained = {text.split()[1] for column in ("query", "passage") for text in data.train[column]}
+    assert not trained & {pool.query.split()[1] for pool in data.dev}
+    whole = load_xpi_specs([str(path)], dev=[str(path)], negatives_per_positive=0)
+    assert len(whole.train) == 2000 and whole.dev is not None and len(whole.dev) == 500
+
+
+def test_xpi_reads_labelled_paraphrases(tmp_path: Path) -> None:
+    data = load_xpi_specs(labelled(tmp_path, ".tsv", [1, 0] * 20), dev_share=0.25)
+    assert len(data.train) == 30 and sum(data.train["label"]) == 15 and data.dev is not None and len(data.dev) == 5
+    assert len(load_xpi_specs(labelled(tmp_path, ".tsv", [1] * 40), dev_share=0).train) == 80
+    with pytest.raises(ValueError, match="questions and their paragraphs are no paraphrases"):
+        load_xpi_specs(questions(tmp_path))
+    with pytest.raises(ValueError, match="not both: got"):
+        load_xpi_specs(["de-en=a.tsv", "en=b.tsv"])
+    with pytest.raises(ValueError, match="got size=5"):
+        load_xpi_specs(labelled(tmp_path, ".tsv", [1, 0] * 20), size=5)
+
+
+def test_a_sample_counts_questions_and_keeps_their_candidates(tmp_path: Path) -> None:
+    lines = [f"Frage {row // 3}\tAntwort {row}\t{int(row % 3 == 0)}\n" for row in range(30)]
+    (tmp_path / "a.tsv").write_text("".join(lines), encoding="utf-8")
+    pools = load_pool_specs([f"de={tmp_path / 'a.tsv'}?size=4&seed=3"])
+    assert len(pools) == 4 and all(len(pool.passages) == 3 and sum(pool.labels) == 1 for pool in pools)
+    pairs = load_pair_specs([f"de={tmp_path / 'a.tsv'}?size=4&seed=3"], dev_share=0).train
+    assert {pool.query for pool in pools} == set(pairs.queries["de"]) and len(pairs) == 12
+    numbers = [int(query.split()[1]) for query in pairs.queries["de"]]
+    assert numbers == sorted(numbers)
+    xpi = load_xpi_specs([f"{code}={tmp_path / 'a.tsv'}?size=5" for code in ("de", "en")], dev_share=0)
+    assert len(set(xpi.train["query"])) == 5
+
+
+def test_a_sample_of_questions_keeps_every_paragraph(real_data: Path) -> None:
+    specs = [f"{code}={real_data}/xquad/xquad.{code}.json?size=20&seed=1" for code in ("en", "zh")]
+    pools = load_pool_specs(specs)
+    assert len(pools) == 20 and {len(pool.passages) for pool in pools} == {240}
+    with pytest.raises(ValueError, match="same .size"):
+        load_pool_specs([specs[0], specs[1].replace("20", "21")])
+
+
+def test_questions_and_passages_are_the_same_in_both_languages() -> None:
+    found = read_pair_specs(BOTH)
+    assert isinstance(found, QuestionAnswering)
+    wanted = phrase_passages(["en", "zh"], split="train", size=20)
+    assert found.questions == wanted.questions and found.passages == wanted.passages
+    assert found.relevant() == [[number] for number in range(20)]
+    assert len(found.articles) == 4 and found.passage_articles[:6] == [0, 0, 0, 0, 0, 1]
+
+
+def test_training_holds_out_articles_and_its_dev_and_test_are_other_splits() -> None:
+    data = load_pair_specs(BOTH, dev_share=0.25, negatives_per_positive=2)
+    assert len(data.train) == 15 * 3 and data.dev is not None and len(data.dev) == 5
+    given = load_pair_specs(BOTH, dev=["en=phrasebook?size=6", "zh=phrasebook?size=6"])
+    assert given.dev is not None and len(given.train) == 40
+    assert [pool.query_id for pool in given.dev] == [f"dev-0-{number}" for number in range(6)]
+
+
+def test_the_split_of_pools() -> None:
+    def first(**options: object) -> str:
+        return load_pool_specs(BOTH, **options)[0].query_id  # type: ignore[arg-type]
+
+    assert first() == "test-0-0" and first(split="dev") == "dev-0-0"
+    named = ["en=phrasebook?size=4&split=dev", "zh=phrasebook?size=4&split=dev"]
+    pools = load_pool_specs(named, query_languages=["zh"], passage_languages=["en"])
+    assert len(pools) == 4 and pools[0].query_id == "dev-0-0"
+    assert {pool.query_language for pool in pools} == {"zh"} and len(pools[0].passages) == 4
+
+
+@pytest.mark.parametrize(
+    ("specs", "facts"),
+    [
+        ([], "at least one data spec, got none; pass xx=QUESTIONS.json"),
+        (["de-en=a.tsv"], "got none of these in 'de-en=a.tsv'"),
+        (["en=a.json", "en=b.json"], "got the language a second time in 'en=b.json'"),
+        (["en=phrasebook?size=5", "zh=phrasebook?size=6"], "take the same .size, split and seed: got en=phrasebook"),
+        (["en=phrasebook", "zh=phrasebook?seed=1"], "take the same"),
+        (["en=phrasebook", "zh=xquad.zh.json"], "in every language or in none: got it in en out of en, zh"),
+        (["en=phrasebook:de"], "one language a spec"),
+        (["ru=phrasebook"], "language must be one of"),
+        (["en=phrasebook?gold=1"], "expected the options size, split, seed, once each, got 'gold=1' in 'en=phrasebook"),
+    ],
+)
+def test_malformed_specs_are_refused(specs: list[str], facts: str) -> None:
+    with pytest.raises(ValueError, match=facts):
+        load_pair_specs(specs)
+
+
+def test_languages_of_xpi_are_parallel_text() -> None:
+    single = load_xpi_specs(["en=phrasebook?size=40", "zh=phrasebook?size=40", "de=phrasebook?size=40"])
+    paired = load_xpi_specs(["zh-en=phrasebook?size=40", "de-en=phrasebook?size=40"])
+    assert single.train.to_dict() == paired.train.to_dict()
+    with pytest.raises(ValueError, match="size, split and seed must be, too: got en=phrasebook.size=50, zh=phrasebook"):
+        load_xpi_specs(["en=phrasebook?size=50", "zh=phrasebook"])
+    dev = load_xpi_specs(["zh-en=phrasebook?size=40"], dev=["phrasebook:zh?size=10"]).dev
+    explicit = load_xpi_specs(["zh-en=phrasebook?size=40"], dev=["phrasebook:zh?size=10&split=dev"]).dev
+    assert dev is not None and explicit is not None and list(dev) == list(explicit)
+
+
+def test_judging_texts() -> None:
+    texts = load_judging_texts(["en=phrasebook?size=3", "phrasebook:de?size=2"])
+    assert any("en=phrasebook" in name for name in texts) and len(texts["de-en"]) == 2
+    assert phrase_passages(["en"], split="test", size=3).questions["en"] in [list(part) for part in texts.values()]
+
+
+def test_v2_with_its_translation(tmp_path: Path) -> None:
+    """The pools of one, the Chinese of the other: same numbers, same labels."""
+    v2, zh = write_v2(tmp_path / "V2"), write_translation(tmp_path / "zh")
+    found = read_insurance_qa({"en": v2, "zh": zh})
+    assert found.queries == {"en": ENGLISH, "zh": CHINESE} and found.languages == ("en", "zh")
+    assert [[found.passage_ids[number] for number in row] for row in found.candidates] == POOLS
+    assert [[found.passage_ids[number] for number in row] for row in found.relevant] == TRUTHS
+    for number, label in enumerate(found.passage_ids):
+        assert (found.passages["en"][number], found.passages["zh"][number]) == (ANSWERS[label], f"第{label}号回答")
+
+
+def test_training_pairs_come_from_the_pools(tmp_path: Path) -> None:
+    specs = [f"en={write_v2(tmp_path / 'V2')}", f"zh={write_translation(tmp_path / 'zh')}"]
+    pairs = load_pair_specs(specs, dev_share=0).train
+    rows = list(zip(pairs.queries["en"], pairs.passages["en"], pairs.labels))
+    label_of = {text: label for label, text in ANSWERS.items()}
+    for query, passage, label in rows:
+        row = ENGLISH.index(query)
+        assert label_of[passage] in POOLS[row] and label == (label_of[passage] in TRUTHS[row])
+    counts = Counter((ENGLISH.index(query), label) for query, _, label in rows)
+    # One negative for each positive, as far as the pool has them; the third question has nothing to learn from.
+    assert counts == {(0, 1): 1, (0, 0): 1, (1, 1): 2, (1, 0): 2, (3, 1): 1, (3, 0): 1}
+    assert len(load_pair_specs(specs, dev_share=0, negatives_per_positive=9).train) == 3 + 4 + 2
+    assert [*pairs.queries["zh"][:1], *pairs.passages["zh"][:1]] == [CHINESE[0], "第11号回答"]
+
+
+def test_pools_are_the_papers(tmp_path: Path) -> None:
+    v2, zh = write_v2(tmp_path / "V2", part="test"), write_translation(tmp_path / "zh", part="test")
+    pools = load_pool_specs([f"en={v2}", f"zh={zh}"])
+    assert [pool.query_id for pool in pools] == ["test/0", "test/1", "test/3"] and pools.without_relevant == 1
+    assert [list(pool.passage_ids) for pool in pools] == [POOLS[0], POOLS[1], POOLS[3]]
+    assert [sum(pool.labels) for pool in pools] == [1, 2, 1]
+    assert Counter(pools[1].passage_languages) == {"en": 2, "zh": 2}
+    # The translation alone: its own answers and negatives.
+    alone = load_pool_specs([f"en={zh}", f"zh={zh}"])
+    assert len(alone) == 4 and list(alone[1].passage_ids) == ["12", "13", "15", "16", "17", "18"]
+    assert len(load_pool_specs([f"zh={zh}?size=2&seed=1"])) == 2
+
+
+def test_a_held_out_part_keeps_whole_pools(tmp_path: Path) -> None:
+    data = load_pair_specs([f"zh={write_translation(tmp_path)}"], dev_share=0.25)
+    assert data.dev is not None and [len(pool.passages) for pool in data.dev] == [
+        6 if "定期" in data.dev[0].query else 5
+    ]
+    assert data.dev[0].query not in data.train.queries["zh"]
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "facts"),
+    [
+        ("vocabulary", "idx_3\t", "idx_999\t", "unknown word .idx_3 is not in vocabulary"),
+        ("pool", "life\t", "life ", "pool.solr.train.encoded:1: wrong column count .expected 4, got 3"),
+        ("pool", "15 11 16", "15 11 99", "answer for every label, got none for 1, such as 99"),
+    ],
+)
+def test_faults_of_v2(tmp_path: Path, name: str, old: str, new: str, facts: str) -> None:
+    folder = write_v2(tmp_path)
+    path = folder / (
+        name if name == "vocabulary" else "InsuranceQA.question.anslabel.token.500.pool.solr.train.encoded"
+    )
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(ValueError, match=facts):
+        read_insurance_qa({"en": folder})
+
+
+def test_refusals(tmp_path: Path) -> None:
+    v2, zh = write_v2(tmp_path / "V2"), write_translation(tmp_path / "zh")
+    with pytest.raises(FileNotFoundError, match=r"token\.100\.pool\.solr\.train"):
+        load_pair_specs([f"en={v2}?pool=100"])
+    with pytest.raises(ValueError, match="pool=500"):
+        load_pair_specs([f"zh={zh}?pool=500"])
+    with pytest.raises(ValueError, match="each number in 'de'"):
+        load_pair_specs([f"de={zh}"])
+    with pytest.raises(ValueError, match="same .size"):
+        load_pair_specs([f"en={v2}?size=2", f"zh={zh}"])
+    with pytest.raises(FileNotFoundError, match=r"valid\.json"):
+        load_pool_specs([f"zh={zh}"], split="dev")
+    (tmp_path / "a.json").write_text("{}")
+    with pytest.raises(ValueError, match="pool is for folders of InsuranceQA"):
+        load_pair_specs([f"en={tmp_path / 'a.json'}?pool=500"])
+    rows = json.loads(gzip.decompress((zh / "pool" / "train.json.gz").read_bytes()))
+    rows["1"]["answers"] = ["12"]
+    (zh / "pool" / "train.json.gz").write_bytes(gzip.compress(json.dumps(rows).encode()))
+    with pytest.raises(ValueError, match="zh has 4, of which 1 have other ground truths, beside 4"):
+        load_pair_specs([f"en={v2}", f"zh={zh}"])

@@ -1,0 +1,103 @@
+"""No two rows of a batch share a text; rows and sizes of batches stay, as far as that can be."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from st_xling.data.batches import arrange, keep_apart
+
+
+def shared(batch: np.ndarray, keys: np.ndarray) -> bool:
+    """Plain definition: two places of the batch with a text in common, on whatever side."""
+    texts = [set(keys[row].tolist()) for row in batch]
+    return any(texts[i] & texts[j] for i in range(len(texts)) for j in range(i))
+
+
+@st.composite
+def corpora(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int]:
+    rows = draw(st.integers(1, 80))
+    texts = draw(st.integers(1, 60))
+    keys = draw(st.lists(st.tuples(*[st.integers(0, texts)] * 2), min_size=rows, max_size=rows))
+    order = draw(st.permutations(range(rows)))
+    return np.array(keys, dtype=np.uint64), np.array(order), draw(st.integers(1, 12))
+
+
+@settings(max_examples=300, deadline=None)
+@given(corpora())
+def test_never_a_shared_text(corpus: tuple[np.ndarray, np.ndarray, int]) -> None:
+    keys, order, size = corpus
+    batches, left_out = arrange(order, size, keys=keys, lengths=keys.sum(axis=1).astype(np.int64))
+    assert not any(shared(batch, keys) for batch in batches)
+    assert len(batches) == -(-len(order) // size) and all(1 <= len(batch) <= size for batch in batches)
+    if not left_out:
+        assert sorted(np.concatenate(batches).tolist()) == sorted(order.tolist())
+        assert all(len(batch) == size for batch in batches[:-1])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(2, 12), st.integers(2, 10), st.integers(0, 5), st.randoms(use_true_random=False))
+def test_what_can_be_placed_is_placed(batches: int, size: int, repeated: int, random: object) -> None:
+    """Texts that come in half as many rows as there are batches, each beside unique ones, always find a place."""
+    rows = batches * size
+    keys = np.stack([np.arange(rows), rows + np.arange(rows)], axis=1).astype(np.uint64)
+    for text in range(min(repeated, size // 2)):
+        keys[text * batches : text * batches + batches // 2, 1] = 10**6 + text
+    order = list(range(rows))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    made, left_out = arrange(np.array(order), size, keys=keys)
+    assert left_out == 0 and sorted(np.concatenate(made).tolist()) == list(range(rows))
+    assert not any(shared(batch, keys) for batch in made)
+
+
+def test_a_text_more_frequent_than_batches_is_replaced() -> None:
+    """Ten of 40 rows end alike, but there are four batches: six make room for others, and all batches are full."""
+    keys = np.stack([np.arange(40), 100 + np.arange(40)], axis=1).astype(np.uint64)
+    keys[:10, 1] = 999
+    made, left_out = keep_apart(np.split(np.arange(40), 4), keys)
+    assert left_out == 6 and [len(batch) for batch in made] == [10] * 4
+    assert not any(shared(batch, keys) for batch in made)
+    times = Counter(np.concatenate(made).tolist())
+    assert sum(times[row] for row in range(10)) == 4 and set(range(10, 40)) <= set(times)
+
+
+def test_too_few_texts_make_short_batches() -> None:
+    keys = np.tile(np.arange(3, dtype=np.uint64)[:, None], (4, 1))
+    made, left_out = keep_apart(np.split(np.arange(12), 2), keys)
+    assert [len(batch) for batch in made] == [3, 3] and left_out == 6
+
+
+def test_text_that_is_nearly_all_alike_ends_in_time() -> None:
+    """Two sentences 25,000 times each: no place to find, and no hours to look for one."""
+    keys = np.random.default_rng(0).integers(0, 2, size=50_000).astype(np.uint64)[:, None]
+    made, left_out = arrange(np.arange(50_000), 4, keys=keys)
+    assert left_out > 25_000 and {len(batch) for batch in made} <= {1, 2}
+    assert not any(shared(batch, keys) for batch in made)
+
+
+def test_a_row_whose_sides_are_equal_is_no_duplicate() -> None:
+    keys = np.array([[1, 1], [2, 2], [3, 3], [4, 4]], dtype=np.uint64)
+    made, left_out = keep_apart([np.array([0, 1]), np.array([2, 3])], keys)
+    assert [batch.tolist() for batch in made] == [[0, 1], [2, 3]] and left_out == 0
+
+
+def test_the_source_of_one_row_may_be_the_target_of_another() -> None:
+    """Both sides are candidates of the losses that rank all sentences of a batch."""
+    keys = np.array([[1, 2], [2, 3], [4, 5], [6, 7]], dtype=np.uint64)
+    made, _ = keep_apart([np.array([0, 1]), np.array([2, 3])], keys)
+    assert not any({0, 1} <= set(batch.tolist()) for batch in made)
+
+
+def test_swapping_keeps_lengths_together() -> None:
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(5, 200, size=4000)
+    keys = np.stack([np.arange(4000), generator.integers(0, 2000, size=4000) + 10**6], axis=1).astype(np.uint64)
+    order = generator.permutation(4000)
+    plain, _ = arrange(order, 50, lengths=lengths)
+    apart, left_out = arrange(order, 50, lengths=lengths, keys=keys)
+    assert left_out == 0 and sum(shared(batch, keys) for batch in plain) > 20
+    padding = [sum(int(lengths[b].max()) * len(b) - int(lengths[b].sum()) for b in made) for made in (plain, apart)]
+    assert padding[1] < 1.3 * padding[0]

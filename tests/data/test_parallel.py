@@ -1,0 +1,521 @@
+"""Readers of parallel text: what is written is what is read, whole or as a stream, and every fault is found."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import logging
+import lzma
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from datasets import Dataset, DatasetDict, Features, IterableDataset, Translation
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from st_xling.data import (
+    COLUMNS,
+    ParallelTextError,
+    load_data_specs,
+    read_hub,
+    read_moses,
+    read_parallel,
+    require_rows,
+    stream_parallel,
+)
+from st_xling.data.pairs import head, stream_rows
+
+REAL = [
+    ("هذا كتابٌ جديد", "This is a new book"),
+    ("นี่คือหนังสือเล่มใหม่", "日本語のテキスト"),
+    ("👩‍👩‍👧‍👦 Famille", "e\u0301te\u0301 vs été"),
+    ("line\u2028separator", "next\x85line \x0b\x0c\x1c"),
+    ('ein einzelnes " Zeichen', 'a lone " mark'),
+    ('"', "'"),
+    ("  leading and trailing  ", "\u00a0no-break\u00a0"),
+]
+
+# Tabs and line ends divide; a "\r" before the line's end belongs to the line end.
+TEXT = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r\ufeff"), min_size=1, max_size=30
+).filter(lambda text: text.strip())
+PAIRS = st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=8)
+KINDS = ["tsv", "tsv.gz", "tsv.xz", "csv", "jsonl", "jsonl.gz", "parquet", "moses", "moses.gz", "saved"]
+
+
+def write(folder: Path, kind: str, pairs: list[tuple[str, str]]) -> Path:
+    """The pairs in one of the layouts, in line ends and spellings that differ; the place to read them from."""
+    sides = {"de": [source for source, _ in pairs], "en": [target for _, target in pairs]}
+    packed = gzip.compress if kind.endswith(".gz") else lzma.compress if kind.endswith(".xz") else bytes
+    path = folder / f"de-en.{kind}"
+    if kind.startswith("tsv"):
+        text = "\ufeff" + "\r\n".join(map("\t".join, pairs))
+        path.write_bytes(packed(text.encode()))
+    elif kind == "csv":
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([("source", "target"), *pairs])
+    elif kind.startswith("jsonl"):
+        rows = ({"src": s, "tgt": t} if packed is bytes else {"translation": {"de": s, "en": t}} for s, t in pairs)
+        path.write_bytes(packed("\n".join(json.dumps(row, ensure_ascii=len(pairs) % 2 == 0) for row in rows).encode()))
+    elif kind == "parquet":
+        table = pa.table({"en": pa.array(sides["en"], "string"), "id": range(len(pairs)), "de": sides["de"]})
+        pq.write_table(table, path, row_group_size=1000)
+    elif kind.startswith("moses"):
+        for code, texts in sides.items():
+            end = f".{code}.gz" if packed is gzip.compress else f".{code}"
+            (folder / f"c{end}").write_bytes(packed("".join(f"{text}\n" for text in texts).encode()))
+        return folder / "c"
+    else:
+        path = folder / "saved"
+        DatasetDict({"train": Dataset.from_dict(sides)}).save_to_disk(path)
+    return path
+
+
+def cells(dataset: Any) -> list[tuple[str, str]]:
+    return [(row["source"], row["target"]) for row in dataset]
+
+
+def codes(dataset: Any) -> tuple[str, str]:
+    row = next(iter(dataset))
+    return row["source_language"], row["target_language"]
+
+
+@pytest.mark.parametrize("kind", KINDS[:-1])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pairs=PAIRS)
+def test_what_is_written_is_read(tmp_path: Path, kind: str, pairs: list[tuple[str, str]]) -> None:
+    assert cells(read_parallel(write(tmp_path, kind, pairs))) == pairs
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stream_is_what_is_read(tmp_path: Path, kind: str) -> None:
+    pairs = REAL * 300
+    place = write(tmp_path, kind, pairs)
+    whole, stream = read_parallel(place), stream_parallel(place)
+    assert isinstance(stream, IterableDataset) and stream.column_names == whole.column_names == list(COLUMNS)
+    assert {str(feature.dtype) for feature in whole.features.values()} == {"string"}
+    assert cells(whole) == pairs and codes(whole) == ("de", "en")
+    assert list(stream) == list(whole) == list(stream)  # twice
+    expected = None if kind == "saved" else len(pairs) + (kind == "csv")  # an estimate: a header is a line
+    assert stream_rows(stream) == expected
+    assert list(head(stream, 1500)) == list(whole.select(range(1500)))
+
+
+# Name of a file, what it holds, options, and its pairs.
+READ: dict[str, tuple[str, str | bytes, dict[str, Any], list[tuple[str, str]]]] = {
+    "last line without end": ("c.tsv", "Hund\tdog", {}, [("Hund", "dog")]),
+    "mark at the start only": ("c.tsv", "\ufeffa\tb\n\ufeffc\td\n", {}, [("a", "b"), ("\ufeffc", "d")]),
+    "lone carriage return": ("c.tsv", "a\rb\tc\n", {}, [("a\rb", "c")]),
+    "quotes swallow nothing": ("c.tsv", '"a\tb\nc\t"d\n"e"\tf"\n', {}, [('"a', "b"), ("c", '"d'), ('"e"', 'f"')]),
+    "packed whatever the name": ("c.tsv", gzip.compress(b"a\tb\n"), {}, [("a", "b")]),
+    "columns": ("c.tsv", "1\ta\tb\tmore\n2\tc\td\n", {"columns": (2, 1)}, [("b", "a"), ("d", "c")]),
+    "no header": ("c.tsv", "source\ttarget\n", {}, [("source", "target")]),
+    "CSV, quoted": ("c.csv", '"a, b","say ""x"""\r\nc,"d"\r\n', {}, [("a, b", 'say "x"'), ("c", "d")]),
+    "CSV, quote is text": ("c.csv", '5" pipe,Rohr\na,6\'5"\n', {}, [('5" pipe', "Rohr"), ("a", "6'5\"")]),
+    "CSV, header": ("c.csv", "id,tgt,src\n1,b,a\n", {}, [("a", "b")]),
+    "CSV, two codes": ("c.csv", "en,de\ndog,Hund\n", {}, [("en", "de"), ("dog", "Hund")]),  # "no,si" may be a pair
+    "CSV, codes asked for": ("c.csv", "en,de\nx,y\n", {"source_language": "de", "target_language": "en"}, [("y", "x")]),
+    "CSV, codes of the name": ("de-en.csv", "en,de\ndog,Hund\n", {}, [("Hund", "dog")]),
+    "CSV, positions": ("c.csv", "1,a,b\n2,c,d\n", {"columns": (1, 2)}, [("a", "b"), ("c", "d")]),
+    "CSV, positions and header": ("c.csv", "source,target\na,b\n", {"columns": (1, 0)}, [("b", "a")]),
+    "CSV, first line faulty": ("c.csv", '"a,b\nc,d\n', {"skip_bad_lines": True}, [("c", "d")]),
+    "JSON, keys": ("c.jsonl", '{"de": "a", "en": "b"}\n{"en": "d", "de": "c"}\n', {}, [("a", "b"), ("c", "d")]),
+    "JSON, one language": ("c.jsonl", '{"de": "a", "en": "b"}\n', {"source_language": "en"}, [("b", "a")]),
+    "JSON, columns": ("c.jsonl", '{"id": "7", "de": "a", "en": "b"}\n', {"columns": ("en", "de")}, [("b", "a")]),
+    "JSON, keys come late": (
+        "c.jsonl", '{"text": 1}\n{"src": "a", "tgt": "b"}\n', {"skip_bad_lines": True}, [("a", "b")],
+    ),
+    "JSON, translation": (
+        "c.jsonl",
+        '{"translation": {"de": "a", "en": "b", "fr": "c"}}\n',
+        {"source_language": "fr", "target_language": "en"},
+        [("c", "b")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", READ)
+def test_what_is_read(tmp_path: Path, case: str) -> None:
+    name, content, options, expected = READ[case]
+    (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    assert cells(read_parallel(tmp_path / name, **options)) == expected
+    assert cells(stream_parallel(tmp_path / name, **options)) == expected
+
+
+JSON_FAULTS = [
+    '{"source": "a", "target": "b"}',
+    '{"source": "a", "target": ',
+    '["a", "b"]',
+    '{"source": "a"}',
+    '{"source": 1, "target": null}',
+    '{"source": "a", "target": " "}',
+    "",
+    '{"source": "\\ud83d", "target": "b"}',
+]
+
+# Name of a file, what it holds, its faults, and the pairs that are left without the faulty lines.
+FAULTY: dict[str, tuple[str, bytes, list[str], list[tuple[str, str]]]] = {
+    "TSV": (
+        "c.tsv",
+        b"gut\tgood\neins\n \tempty\n\nx\xff\ty\na\tb\tc\n",
+        [
+            r"c\.tsv:2: wrong column count \(expected 2, got 1\)",
+            r":3: empty side \(source\)",
+            r":4: wrong column count",
+            r":5: invalid UTF-8 \(byte 0xff at byte 2\)",
+            r":6: wrong column count \(expected 2, got 3\)",
+        ],
+        [("gut", "good")],
+    ),
+    "CSV, open quote": ("c.csv", b'x,y\n"a,b\n"e",f\n', [":2: unclosed quote"], [("x", "y"), ("e", "f")]),
+    "CSV, quote and more": ("c.csv", b'x,y\n"a" x,b\n', [":2: unclosed quote"], [("x", "y")]),
+    "CSV, last quote": ("c.csv", b'x,y\n"""a"",b\n', [":2: unclosed quote"], [("x", "y")]),
+    "CSV, field over lines": (
+        "c.csv",
+        b'x,y\n"a\nb",c\nd,e\n',
+        [":2: unclosed quote", r":3: unclosed quote \(ends a field that line 2 opened"],
+        [("x", "y"), ("d", "e")],
+    ),
+    "CSV, width": ("c.csv", b"id,source,target\n1,a,b\n2,c\n", [r":3: wrong column count \(expected 3"], [("a", "b")]),
+    "JSON": (
+        "c.jsonl",
+        "\n".join(JSON_FAULTS).encode(),
+        [
+            r":2: bad JSON \(Expecting value",
+            r":3: bad JSON \(expected an object, got list\)",
+            r":4: missing key \(expected 'source' and 'target', got source\)",
+            r":5: non-string value \(source is int\)",
+            r":5: non-string value \(target is null\)",
+            r":6: empty side \(target\)",
+            r":7: bad JSON \(an empty line\)",
+            r":8: bad JSON \(source holds half a surrogate pair\)",
+        ],
+        [("a", "b")],
+    ),
+    "JSON, nested": ("c.jsonl", b'{"source": "a", "target": "b"}\n' + b"[" * 200_000, [":2: bad JSON"], [("a", "b")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FAULTY)
+def test_faults(tmp_path: Path, case: str, caplog: pytest.LogCaptureFixture) -> None:
+    """All together of a file, the first of a stream; dropped and counted where that is asked for."""
+    name, content, faults, rest = FAULTY[case]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ParallelTextError) as caught:
+        read_parallel(tmp_path / name)
+    assert f"got {len(faults)} fault" in str(caught.value) and len(caught.value.faults) == len(faults)
+    for fault in faults:
+        assert re.search(fault, str(caught.value)), fault
+    assert "skip_bad_lines=True / --skip-bad-lines" in str(caught.value)
+    assert pickle.loads(pickle.dumps(caught.value)).faults == caught.value.faults
+    rows = iter(stream_parallel(tmp_path / name))
+    with pytest.raises(ParallelTextError, match=faults[0]) as first:
+        list(rows)
+    assert len(first.value.faults) == 1
+    lines = len({fault.line for fault in caught.value.faults})
+    with caplog.at_level(logging.WARNING):
+        assert cells(read_parallel(tmp_path / name, skip_bad_lines=True)) == rest
+        assert f"dropped for faults in {lines} lines" in caplog.text
+        assert cells(stream_parallel(tmp_path / name, skip_bad_lines=True)) == rest
+        assert f"dropped {lines} faulty lines in this pass" in caplog.text
+
+
+def test_many_faults_are_counted_and_rows_before_them_streamed(tmp_path: Path) -> None:
+    path = tmp_path / "c.tsv"
+    path.write_text("a\tb\n" * 1500 + "one\n" * 33, encoding="utf-8")
+    with pytest.raises(ParallelTextError, match=r"got 33 faults(.|\n)*:1520: (.|\n)*and 13 more") as caught:
+        read_parallel(path)
+    assert ":1521:" not in str(caught.value)
+    rows = iter(stream_parallel(path))
+    for _ in range(1500):
+        next(rows)
+    with pytest.raises(ParallelTextError, match=r"c\.tsv:1501: wrong column count"):
+        next(rows)
+
+
+# Name of a file, what it holds, options, and what the error says, of a file that cannot be read at all.
+REFUSED: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
+    "empty": ("c.tsv", b"", {}, r"at least one sentence pair in .*c\.tsv, got none"),
+    "all faulty": ("c.tsv", b"bad\n", {"skip_bad_lines": True}, "at least one sentence pair"),
+    "UTF-16": ("c.tsv", "a\tb\n".encode("utf-16"), {}, "byte order mark of UTF-16"),
+    "not packed": ("c.tsv.gz", b"a\tb\n", {}, "expected gz, got a file that begins with b'a"),
+    "cut off": ("c.tsv.gz", gzip.compress(b"a\tb\n" * 9000)[:-20], {}, "expected a whole packed file"),
+    "TSV by name": ("c.tsv", b"a\tb\n", {"columns": ("de", "en")}, "two different positions counted from 0"),
+    "one column twice": ("c.tsv", b"a\tb\n", {"columns": (0, 0)}, "two different positions counted from 0"),
+    "negative": ("c.csv", b"a,b\n", {"columns": (-1, 0)}, "two different positions counted from 0"),
+    "CSV, no such names": ("c.csv", b"n,en\n1,a\n", {"columns": ("fr", "en")}, r"'fr', 'en'\) in the header, got"),
+    "JSON by position": ("c.jsonl", b"{}", {"columns": (0, 1)}, "must be two different names"),
+    "JSON, no pair": ("c.jsonl", b'{"id": "7", "de": "a", "en": "b"}\n', {}, "missing key(.|\n)*Name the two columns"),
+    "JSON, three codes": (
+        "c.jsonl",
+        b'{"translation": {"de": "a", "en": "b", "fr": "c"}}\n',
+        {},
+        r"missing key \(expected source/target.*got translation in line 1",
+    ),
+    "no Parquet": ("c.parquet", b"no parquet", {}, "Parquet"),
+    "split of a file": ("c.tsv", b"a\tb\n", {"split": "train"}, "takes no split='train'"),
+    "other way round": (
+        "de-en.tsv",
+        b"a\tb\n",
+        {"source_language": "en", "target_language": "de"},
+        "expected de-en, as the name of .* says, got en-de",
+    ),
+    "unknown ending": ("c.docx", b"a\tb\n", {}, r"expected a file ending in \.tsv, .*c\.docx"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_cannot_be_read(tmp_path: Path, case: str, stream: bool) -> None:
+    name, content, options, message = REFUSED[case]
+    (tmp_path / name).write_bytes(content)
+    if stream and case in ("empty", "all faulty"):
+        assert list(stream_parallel(tmp_path / name, **options)) == []
+        return
+    with pytest.raises(ValueError, match=message):
+        list(stream_parallel(tmp_path / name, **options)) if stream else read_parallel(tmp_path / name, **options)
+
+
+@pytest.mark.parametrize("reader", [read_parallel, stream_parallel])
+def test_files_that_are_not_there(tmp_path: Path, reader: Any) -> None:
+    (tmp_path / "de-en.tsv").write_text("a\tb\n", encoding="utf-8")
+    (tmp_path / "c.de").write_text("a\n", encoding="utf-8")
+    with pytest.raises(FileNotFoundError, match=r"the nearest name there is de-en\.tsv"):
+        reader(tmp_path / "de-en.tsv.gz")
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere"):
+        reader(tmp_path / "nowhere" / "de-en.tsv")
+    with pytest.raises(FileNotFoundError, match=r"the nearest name there is c\.de"):
+        reader((tmp_path / "c.de", tmp_path / "c.en"))
+    with pytest.raises(ValueError, match="pass both paths"):
+        reader(tmp_path / "c.de")
+    with pytest.raises(ValueError, match=r"takes no columns=\(0, 1\)"):
+        reader((tmp_path / "c.de", tmp_path / "c.en"), columns=(0, 1))
+
+
+def test_parquet_faults(tmp_path: Path) -> None:
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"source": ["a", None, ""], "target": ["b", "c", "d"]}), path)
+    with pytest.raises(ParallelTextError, match=r":2: non-string value \(source is null\)(.|\n)*:3: empty side"):
+        read_parallel(path)
+    pq.write_table(pa.table({"source": [1], "text": ["b"]}), path)
+    with pytest.raises(ParallelTextError, match=r"missing key \(expected source/target.*got source, text"):
+        read_parallel(path)
+    pq.write_table(pa.table({"translation": [{"de": "Hund", "en": "dog"}]}), path)
+    assert cells(read_parallel(path)) == [("Hund", "dog")]
+
+
+@pytest.mark.parametrize(
+    ("name", "pair"),
+    [
+        ("de-en.tsv", ("de", "en")),
+        ("de-en.dev.tsv", ("de", "en")),
+        ("wmt_zh-vi.tsv", ("zh", "vi")),
+        ("dev-de.tsv", ("und", "und")),
+        ("built-in-to.tsv", ("und", "und")),
+    ],
+)
+def test_languages_of_a_name(tmp_path: Path, name: str, pair: tuple[str, str]) -> None:
+    (tmp_path / name).write_text("a\tb\n", encoding="utf-8")
+    assert codes(read_parallel(tmp_path / name)) == pair
+    assert codes(read_parallel(tmp_path / name, source_language="nl")) == ("nl", pair[1])
+
+
+def test_languages_of_columns(tmp_path: Path) -> None:
+    text = "source,target,source_language,target_language\na,b,de,fr\nc,d,,fr\n"
+    (tmp_path / "c.csv").write_text(text, encoding="utf-8")
+    dataset = read_parallel(tmp_path / "c.csv")
+    assert dataset["source_language"][:] == ["de", "und"] and dataset["target_language"][:] == ["fr", "fr"]
+    assert read_parallel(tmp_path / "c.csv", source_language="nl")["source_language"][:] == ["nl", "nl"]
+    (tmp_path / "n.csv").write_text("n,en,de\n1,dog,Hund\n", encoding="utf-8")
+    named = read_parallel(tmp_path / "n.csv", columns=("de", "en"))
+    assert cells(named) == [("Hund", "dog")] and codes(named) == ("de", "en")
+    (tmp_path / "de-en.tsv").write_text("Hund\tdog\n", encoding="utf-8")
+    turned = read_parallel(tmp_path / "de-en.tsv", source_language="en", target_language="de", columns=(1, 0))
+    assert cells(turned) == [("dog", "Hund")] and codes(turned) == ("en", "de")
+
+
+def test_own_format_comes_back(tmp_path: Path) -> None:
+    first = read_parallel(write(tmp_path, "tsv", REAL))
+    first.to_json(tmp_path / "again.jsonl")
+    first.to_parquet(tmp_path / "again.parquet")
+    for ending in ("jsonl", "parquet"):
+        assert read_parallel(tmp_path / f"again.{ending}").to_list() == first.to_list()
+
+
+class TestMoses:
+    def test_which_side_is_source(self, tmp_path: Path) -> None:
+        for name in ("corpus", "en-de"):
+            (tmp_path / f"{name}.en").write_text("dog\n", encoding="utf-8")
+            (tmp_path / f"{name}.de").write_text("Hund\n", encoding="utf-8")
+        assert cells(read_parallel(tmp_path / "corpus")) == [("Hund", "dog")]  # English is the target
+        assert cells(read_parallel(tmp_path / "en-de")) == [("dog", "Hund")]  # unless the name says otherwise
+        assert cells(read_parallel(tmp_path / "corpus", source_language="en")) == [("dog", "Hund")]
+        with pytest.raises(ValueError, match="swap the languages or the files"):
+            read_moses(tmp_path / "corpus.de", tmp_path / "corpus.en", source_language="en", target_language="de")
+        (tmp_path / "corpus.fr").write_text("chien\n", encoding="utf-8")
+        with pytest.raises(ValueError, match="source_language and target_language to choose two"):
+            read_parallel(tmp_path / "corpus")
+        chosen = read_parallel(tmp_path / "corpus", source_language="fr", target_language="de")
+        assert cells(chosen) == [("chien", "Hund")]
+        for ending in ("one.txt", "two.txt"):
+            (tmp_path / ending).write_text("a\n", encoding="utf-8")
+        assert codes(read_parallel((tmp_path / "one.txt", tmp_path / "two.txt"))) == ("und", "und")
+
+    def test_faults(self, tmp_path: Path) -> None:
+        (tmp_path / "c.de").write_bytes(b"a\n\nc\xff\nd\n")
+        (tmp_path / "c.en").write_bytes(b"A\nB\nC\n \n")
+        with pytest.raises(ParallelTextError) as caught:
+            read_parallel(tmp_path / "c")
+        for reason in (r"c\.de:2: empty side", r"c\.de:3: invalid UTF-8", r"c\.en:4: empty side"):
+            assert re.search(reason, str(caught.value))
+        for reader in (read_parallel, stream_parallel):
+            assert cells(reader(tmp_path / "c", skip_bad_lines=True)) == [("a", "A")]
+
+    @pytest.mark.parametrize("skip_bad_lines", [False, True])
+    @pytest.mark.parametrize("reader", [read_parallel, stream_parallel])
+    @pytest.mark.parametrize("rows", [(1500, 1400), (0, 1)])
+    def test_unequal_line_counts_cannot_be_skipped(
+        self, tmp_path: Path, skip_bad_lines: bool, reader: Any, rows: tuple[int, int]
+    ) -> None:
+        for code, count in zip(("de", "en"), rows):
+            (tmp_path / f"c.{code}").write_text("a\n" * count, encoding="utf-8")
+        counts = rf"unequal line counts \({rows[0]} lines, but .*c\.en has {rows[1]}\)"
+        with pytest.raises(ParallelTextError, match=counts) as caught:
+            list(reader(tmp_path / "c", skip_bad_lines=skip_bad_lines))
+        assert "skip_bad_lines=True" not in str(caught.value)
+
+
+class TestHub:
+    """Through ``load_dataset``: folders here, since tests ask nothing of the network."""
+
+    @pytest.fixture(autouse=True)
+    def offline(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        import datasets
+        import huggingface_hub.constants
+
+        monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+        monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+
+    def folder(self, tmp_path: Path, rows: list[dict[str, Any]], name: str = "train.jsonl") -> Path:
+        (tmp_path / "set").mkdir(exist_ok=True)
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / "set" / name).write_text(lines, encoding="utf-8")
+        return tmp_path / "set"
+
+    @pytest.mark.parametrize("dataset_id", ["nobody/no-such-corpus", "nocorpus"])
+    def test_unknown_id(self, dataset_id: str) -> None:
+        with pytest.raises(ValueError, match=f"the Hub, got {dataset_id}; the Hub says: .*Check the") as caught:
+            read_parallel(dataset_id)
+        assert caught.value.__cause__ is not None
+
+    @pytest.mark.parametrize(
+        ("row", "languages"),
+        [
+            ({"source": "Hund", "target": "dog", "score": 1.0}, ("und", "und")),
+            ({"tgt": "dog", "src": "Hund"}, ("und", "und")),
+            ({"sentence1": "Hund", "sentence2": "dog"}, ("und", "und")),
+            ({"id": "1", "translation": {"de": "Hund", "en": "dog"}}, ("de", "en")),
+            ({"de": "Hund", "en": "dog"}, ("de", "en")),
+        ],
+    )
+    def test_columns_are_found(self, tmp_path: Path, row: dict[str, Any], languages: tuple[str, str]) -> None:
+        folder = self.folder(tmp_path, [row])
+        for reader in (read_parallel, stream_parallel):
+            assert cells(reader(folder)) == [("Hund", "dog")] and codes(reader(folder)) == languages
+
+    def test_direction_and_columns_are_asked_for(self, tmp_path: Path) -> None:
+        folder = self.folder(tmp_path, [{"translation": {"de": "Hund", "en": "dog", "fr": "chien"}}])
+        asked = read_parallel(folder, source_language="en", target_language="fr")
+        assert cells(asked) == [("dog", "chien")] and codes(asked) == ("en", "fr")
+        named = read_parallel(folder, columns=("fr", "de"))
+        assert cells(named) == [("chien", "Hund")] and codes(named) == ("fr", "de")
+        with pytest.raises(ParallelTextError, match="missing key"):
+            read_parallel(folder)
+
+    def test_translation_feature(self, tmp_path: Path) -> None:
+        features = Features({"translation": Translation(languages=["de", "en"])})
+        saved = Dataset.from_dict({"translation": [{"de": "Hund", "en": "dog"}]}, features=features)
+        saved.save_to_disk(tmp_path / "disk")
+        dataset = read_hub(tmp_path / "disk")
+        assert cells(dataset) == [("Hund", "dog")] and codes(dataset) == ("de", "en")
+
+    def test_splits_and_faulty_rows(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        rows = [{"source": "a", "target": "b"}, {"source": "", "target": "d"}, {"source": "e", "target": None}]
+        folder = self.folder(tmp_path, rows, "test.jsonl")  # the only one
+        with pytest.raises(ParallelTextError, match=r":2: empty side \(source\)(.|\n)*:3: non-string value"):
+            read_parallel(folder)
+        assert cells(read_parallel(folder, skip_bad_lines=True)) == [("a", "b")] and "dropped" in caplog.text
+        self.folder(tmp_path, [{"source": "c", "target": "d"}], "validation.jsonl")
+        with pytest.raises(ValueError, match="expected a split to choose, got none for"):
+            read_parallel(folder)
+        assert cells(read_parallel(folder, split="validation")) == [("c", "d")]
+        with pytest.raises(ValueError, match="with split dev; the Hub says"):
+            read_parallel(folder, split="dev")
+
+
+def test_a_folder_of_tatoeba_files(tmp_path: Path) -> None:
+    for code in ("deu", "eng"):
+        (tmp_path / f"tatoeba.deu-eng.{code}").write_text("a\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="read_tatoeba"):
+        read_parallel(tmp_path)
+    assert codes(read_parallel(tmp_path / "tatoeba.deu-eng")) == ("deu", "eng")
+
+
+def test_require_rows(tmp_path: Path) -> None:
+    dataset = read_parallel(write(tmp_path, "tsv", REAL))
+    assert require_rows(dataset, "here") is dataset
+    with pytest.raises(ParallelTextError, match="in the dev set, got none"):
+        require_rows(dataset.select([]), "the dev set")
+
+
+def test_streams_of_specs(tmp_path: Path) -> None:
+    path = write(tmp_path, "tsv", REAL)
+    loaded = load_data_specs([str(path), "phrasebook:zh?size=5"], stream=True)
+    assert isinstance(loaded["de-en"], IterableDataset) and isinstance(loaded["zh-en"], Dataset)
+    (tmp_path / "empty.tsv").write_text("", encoding="utf-8")
+    with pytest.raises(ParallelTextError, match="at least one sentence pair"):
+        load_data_specs([str(tmp_path / "empty.tsv")], stream=True)
+
+
+def test_importing_is_cheap() -> None:
+    heavy = "[name for name in ('datasets', 'torch', 'pyarrow', 'numpy') if name in sys.modules]"
+    code = f"import sys, st_xling.data; print({heavy})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+MEASURE = """
+import resource, sys
+from st_xling.data import load_data_specs
+from st_xling.data.stream_mixture import mix_streams
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+stream = load_data_specs([sys.argv[1]], stream=True)["x"]
+mixed = mix_streams({"x": stream}, batch_rows=64, buffer_rows=2000)
+for rows, _ in enumerate(mixed.take(8000), 1):
+    before = peak() if rows == 2000 else before if rows > 2000 else 0
+print(rows, peak() - before, peak())
+"""
+
+
+@pytest.mark.slow
+def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
+    """Measured in a process of its own; the file holds long lines, so that few of them are many bytes."""
+    line = json.dumps({"source": "Quelle {} " + "x" * 5000, "target": "target {} " + "y" * 5000})
+    lines = "".join(line.replace("{}", str(n)) + "\n" for n in range(1000))
+    with (tmp_path / "x.jsonl").open("w", encoding="utf-8") as file:
+        file.writelines([lines] * 9)
+    assert (tmp_path / "x.jsonl").stat().st_size > 85 * 2**20
+    command = [sys.executable, "-c", MEASURE, str(tmp_path / "x.jsonl")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    rows, growth, peak = map(int, ran.stdout.split())
+    assert rows == 8000 and growth < 60, (growth, peak)

@@ -1,0 +1,165 @@
+"""Calibration: estimates against texts whose translations are known, intervals, the formula by hand, errors."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from st_xling.mining import Calibration, calibrate, mine
+from st_xling.mining.calibrate import Stacked, _right_among_kept, _translated, wilson
+
+
+def translations(rows, random, noise, dim=16):
+    source = random.standard_normal((rows, dim)) + 0.3
+    return source, source + noise * random.standard_normal((rows, dim))
+
+
+def text_with(share, rows, seed, noise=0.7, planted=240):
+    """A text of which a share has a translation, its gold, and known translations of the same kind."""
+    random = np.random.default_rng(seed)
+    source, target = translations(rows, random, noise)
+    alone = rows - round(share * rows)
+    target[rows - alone :] = translations(alone, random, noise)[1]
+    return source, target, rows - alone, translations(planted, random, noise)
+
+
+@pytest.mark.parametrize("share, tolerance", [(0.15, 0.25), (0.8, 0.1)])
+@pytest.mark.parametrize("margin, retrieval", [("ratio", "max"), ("distance", "intersect"), ("ratio", "forward")])
+def test_estimates_are_near_the_truth(share, tolerance, margin, retrieval):
+    source, target, gold, planted = text_with(share, 3000, seed=0, planted=600)
+    estimate = calibrate(source, target, *planted, margin=margin, retrieval=retrieval)
+    mined = mine(source, target, margin=margin, retrieval=retrieval)
+    correct = (mined.source_indices == mined.target_indices) & (mined.source_indices < gold)
+    checked = 0
+    for row, threshold in enumerate(estimate.thresholds):
+        kept = mined.scores >= threshold
+        if kept.sum() < 100:
+            continue
+        checked += 1
+        precision, recall = correct[kept].mean(), (correct & kept).sum() / gold
+        assert estimate.recall[row] == pytest.approx(recall, abs=0.08)
+        assert estimate.precision[row] == pytest.approx(precision, abs=tolerance)
+        assert estimate.precision_low[row] - 0.05 <= precision <= estimate.precision_high[row] + 0.05
+    assert checked > 20
+
+
+def test_intervals_cover():
+    """Of 12 texts, the intervals at one threshold hold the true figures nearly always."""
+    hits = {"recall": 0, "precision": 0}
+    for seed in range(12):
+        source, target, gold, planted = text_with(0.4, 500, seed=seed)
+        planted = tuple(side[:100] for side in planted)
+        estimate = calibrate(source, target, *planted, thresholds=[1.15], seed=seed)
+        mined = mine(source, target, threshold=1.15)
+        correct = (mined.source_indices == mined.target_indices) & (mined.source_indices < gold)
+        hits["recall"] += estimate.recall_low[0] <= correct.sum() / gold <= estimate.recall_high[0]
+        hits["precision"] += estimate.precision_low[0] <= correct.mean() <= estimate.precision_high[0]
+    assert min(hits.values()) >= 10
+
+
+def test_shapes_and_order():
+    source, target, _, planted = text_with(0.5, 300, seed=1)
+    estimate = calibrate(source, target, *planted)
+    n = len(estimate.thresholds)
+    assert 1 < n <= 100
+    assert (np.diff(estimate.thresholds) > 0).all()
+    assert (np.diff(estimate.recall) <= 0).all()
+    assert (np.diff(estimate.kept) <= 0).all()
+    assert (estimate.recall_low <= estimate.recall).all()
+    assert (estimate.recall <= estimate.recall_high).all()
+    known = estimate.kept > 0
+    assert (estimate.precision_low[known] < estimate.precision_high[known]).all()
+    for name in ("recall", "precision", "precision_low", "precision_high"):
+        values = getattr(estimate, name)
+        assert values.shape == (n,)
+        assert ((values[known] >= 0) & (values[known] <= 1)).all()
+
+
+def test_the_seed_decides():
+    source, target, _, planted = text_with(0.5, 200, seed=2)
+    one, same, other = (calibrate(source, target, *planted, seed=seed, thresholds=[1.1]) for seed in (3, 3, 4))
+    for name in ("recall", "precision", "precision_low", "precision_high"):
+        assert np.array_equal(getattr(one, name), getattr(same, name))
+    assert one.precision_low[0] != other.precision_low[0]
+
+
+def test_formula_by_hand():
+    """Pairs found 0.8, kept wrongly 0.1, decoys kept 0.1; of the text 0.5 = 0.5 * 0.9 + 0.5 * 0.1 is kept."""
+    shares = np.array([0.8]), np.array([0.1]), np.array([0.1])
+    assert _translated(*shares, np.array([0.5])).tolist() == pytest.approx([0.5], rel=1e-9)
+    assert _right_among_kept(*shares, np.array([0.5])).tolist() == pytest.approx([0.4 / 0.5], rel=1e-9)
+    assert _translated(*shares, np.array([0.1])).tolist() == [0.0]
+    assert _translated(*shares, np.array([0.95])).tolist() == [1.0]
+    assert _translated(np.array([0.2]), np.array([0.1]), np.array([0.5]), np.array([0.3])).tolist() == [0.0]
+
+
+def test_nothing_kept_has_no_precision():
+    source, target, _, planted = text_with(0.5, 200, seed=5)
+    estimate = calibrate(source, target, *planted, thresholds=[1.0, 99.0])
+    assert estimate.kept[1] == estimate.recall[1] == 0
+    assert np.isnan(estimate.precision[1])
+    assert estimate.f1[1] == 0
+    assert estimate.best() == 1.0
+
+
+def test_choosing():
+    def estimate(precision, recall):
+        rows, recall = np.arange(len(precision)) + 1.0, np.array(recall)
+        kept = np.where(np.isnan(precision), 0, 5)
+        return Calibration(rows, recall, recall, recall, np.array(precision), recall, recall, kept, 0.95)
+
+    falling = estimate([0.5, 0.95, 0.9, 0.96, np.nan], [0.9, 0.8, 0.7, 0.6, 0.1])
+    assert falling.with_precision(0.95) == 4.0  # not 2.0: behind it the estimate drops again
+    assert falling.with_precision(0.4) == 1.0
+    assert falling.with_precision(0.99) == np.inf
+    assert falling.best() == 2.0
+    assert estimate([0.5, 0.5], [0.5, 0.5]).best() == 2.0
+
+
+PARTS = [np.arange(15.0, dtype=np.float32).reshape(5, 3), torch.arange(6.0).reshape(2, 3).half(), np.ones((4, 3))]
+WHOLE = np.concatenate([np.asarray(part) for part in PARTS])
+
+
+@given(st.integers(0, 13), st.integers(0, 13), st.lists(st.integers(0, 10)))
+def test_stacked_matrices_read_like_their_concatenation(start, stop, rows):
+    stacked = Stacked(PARTS)
+    assert stacked.shape == (11, 3)
+    assert np.array_equal(stacked[start:stop], WHOLE[start:stop])
+    assert np.array_equal(stacked[np.array(rows, dtype=np.int64)], WHOLE[np.array(rows, dtype=np.int64)])
+
+
+def test_wilson_by_hand():
+    """z = 1.96, 9 of 10: centre (0.9 + 0.19208) / 1.38416, half width 1.96 / 1.38416 * sqrt(0.009 + 0.009604)."""
+    low, high = wilson(np.array([9, 0, 10]), 10, 0.95)
+    assert low[0] == pytest.approx((1.09208 - 1.96 * np.sqrt(0.018604)) / 1.38416, abs=1e-4)
+    assert high[0] == pytest.approx((1.09208 + 1.96 * np.sqrt(0.018604)) / 1.38416, abs=1e-4)
+    assert low[1] == 0
+    assert high[1] > 0.2
+    assert low[2] < 0.8
+    assert high[2] == 1
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"planted_source": np.eye(3)}, "row-aligned: got 3 and 8 rows"),
+        ({"planted_source": np.eye(8, 4) + 1}, "same dim: got 3 and 4"),
+        ({"planted_source": np.ones((3, 3)), "planted_target": np.ones((3, 3))}, "at least 4, better hundreds: got 3"),
+        ({"decoys": 1.0}, "decoys must lie between 0 and 1: got 1.0"),
+        ({"decoys": 0.99}, "must leave a pair to be found: got 0.99 of 8"),
+        ({"confidence": 0.0}, "confidence must lie between 0 and 1"),
+        ({"margin": "cosine"}, "absolute, distance, ratio"),
+        ({"retrieval": "both"}, "forward, backward, intersect, max"),
+        ({"planted_target": -np.eye(8, 3) - 1, "target_embeddings": -np.eye(9, 3) - 1}, "none of them was mined"),
+    ],
+)
+def test_errors(changes, message):
+    arguments = {
+        "source_embeddings": np.eye(9, 3) + 1,
+        "target_embeddings": np.eye(9, 3) + 1,
+        "planted_source": np.eye(8, 3) + 1,
+        "planted_target": np.eye(8, 3) + 1,
+    }
+    with pytest.raises(ValueError, match=message):
+        calibrate(**{**arguments, **changes}, k=2)

@@ -1,0 +1,242 @@
+"""The recipe sf on the phrasebook: settings, cached vectors, stock modules, a sweep over layers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.evaluation import PrecisionEvaluator
+from st_xling.hub.known_files import describe
+from st_xling.models import tiny_encoder
+from st_xling.models.layers import cut_to_layer
+from st_xling.models.view import centred_model, fit_centring
+from st_xling.training.adapter import (
+    VectorCache,
+    adapter_recipe_names,
+    is_adapter_recipe,
+    layer_table,
+    load_adapter_recipe,
+    train_adapter,
+)
+from st_xling.training.arguments import total_steps
+from tests.models.test_stock import TEXTS
+
+
+def test_the_papers_settings() -> None:
+    """Huang et al. 2023, section 4.2."""
+    recipe = load_adapter_recipe("sf")
+    assert adapter_recipe_names() == ["sf"] and is_adapter_recipe("sf") and not is_adapter_recipe("dap")
+    assert (recipe.adapter.layer, recipe.adapter.network, recipe.adapter.dropout) == (7, "linear", 0.2)
+    assert (recipe.loss.margin, recipe.loss.distance, recipe.loss.negatives) == (1.0, "euclidean", "worst")
+    training = recipe.as_dict()["training"]
+    assert (training["num_train_epochs"], training["per_device_train_batch_size"], training["learning_rate"]) == (
+        70,
+        32,
+        5e-6,
+    )
+    # 2,016 pairs and as many negatives are 4,032 labelled rows: 63 batches of 64 an epoch.
+    assert total_steps(recipe.training, 2016) == 70 * 4032 // 64 == 4410
+    assert recipe.adapter.centre == "per_language"
+    assert (training["lr_scheduler_type"], training["weight_decay"]) == ("constant", 0.0)
+    assert "lora" not in training
+    assert load_adapter_recipe("sf", tiny=True).adapter.layer == 1
+
+
+def test_a_file_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("adapter: {layer: 5, network: tanh}\nloss: {negatives: hardest}\n", encoding="utf-8")
+    assert is_adapter_recipe(str(path))
+    recipe = load_adapter_recipe(str(path), overrides={"adapter.dropout": 0})
+    assert (recipe.name, recipe.adapter.layer, recipe.adapter.network, recipe.adapter.dropout) == ("mine", 5, "tanh", 0)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("adapter.layers", 3, "adapter has no key 'layers'; did you mean 'layer'"),
+        ("adapter.network", "lnear", "network must be one of .* got 'lnear'"),
+        ("adapter.dropout", 1, "dropout must be in"),
+        ("adapter.centre", "language", "centre must be one of per_language, joint, none: got 'language'"),
+        ("adapter.layer", 2.5, "adapter.layer must be a whole number: got 2.5"),
+        ("loss.distance", "chebyshev", "distance must be one of"),
+        ("loss.margin", 0, "margin must be above 0"),
+        ("model.pooling", "last", "model.pooling must be one of"),
+        ("training.lora.rank", 8, "training has no key 'lora'"),
+        ("training.learning_rate", -1, "training.learning_rate is out of range"),
+    ],
+)
+def test_recipes_that_are_refused(key: str, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_adapter_recipe("sf", overrides={key: value})
+
+
+FAST = {
+    "training.num_train_epochs": 20,
+    "training.learning_rate": 1e-3,
+    "training.per_device_train_batch_size": 32,
+    "loss.negatives": "hardest",
+}
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Any]:
+    return {"zh-vi": parallel_phrases("zh", "vi", size=160)}
+
+
+@pytest.fixture(scope="module")
+def evaluator() -> PrecisionEvaluator:
+    dev = parallel_phrases("zh", "vi", split="test", size=40)
+    return PrecisionEvaluator({"zh-vi": dev}, name="dev", write_csv=False)
+
+
+@pytest.fixture(scope="module")
+def encoder(data: dict[str, Any]) -> Any:
+    texts = [text for side in ("source", "target") for text in data["zh-vi"][side][:]]
+    return tiny_encoder(texts, vocabulary=400, hidden_size=64, layers=3, dropout=0.0).to("cpu").eval()
+
+
+ROUTED = """
+import sys
+sys.modules["st_xling"] = None
+import numpy as np
+from sentence_transformers import SentenceTransformer
+folder, texts, goal = sys.argv[1], sys.argv[2:-1], sys.argv[-1]
+model = SentenceTransformer(folder, device="cpu")
+np.save(goal, [model.encode(texts, task=task) for task in ("zh", "vi", None, "query")])
+try:
+    model.encode(texts, task="th")
+except ValueError as error:
+    assert "'zh'" in str(error) and "'vi'" in str(error)
+else:
+    sys.exit("a language without a mean has a route")
+"""
+
+
+@pytest.mark.parametrize(("network", "centre"), [("two-layer", "per_language"), ("tanh", "joint"), ("relu", "none")])
+def test_the_saved_model_is_stock_and_says_what_the_adapter_says(
+    network: str, centre: str, data: dict[str, Any], encoder: Any, evaluator: PrecisionEvaluator, tmp_path: Path
+) -> None:
+    options = {"adapter.layer": 2, "adapter.network": network, "adapter.centre": centre}
+    out = tmp_path / "run"
+    recipe = load_adapter_recipe("sf", overrides={**FAST, **options})
+    result = train_adapter(recipe, data, out, model=encoder, evaluator=evaluator, cache=tmp_path / "cache")
+    cache = VectorCache(encoder, tmp_path / "cache")
+    columns = result.chosen.row.columns
+    cache.fill(TEXTS, columns)
+    vectors, fitted = torch.from_numpy(cache.read(TEXTS, columns[0])), result.chosen.fit.fitted
+    np.testing.assert_allclose(result.model.encode(TEXTS), fitted(vectors).numpy(), rtol=0, atol=1e-5)
+
+    middle = {"per_language": ["Normalize", "Router", "Normalize"], "joint": ["Normalize", "Dense", "Normalize"]}
+    kinds = [entry["type"].rsplit(".", 1)[1] for entry in json.loads((out / "modules.json").read_text("utf-8"))]
+    dense = ["Dense"] * (2 if network == "two-layer" else 1)
+    assert kinds == ["Transformer", "Pooling", *dense, *middle.get(centre, ["Normalize"])]
+    if centre == "per_language":  # in a process without this package
+        goal = tmp_path / "embeddings.npy"
+        words = [sys.executable, "-c", ROUTED, str(out), *TEXTS, str(goal)]
+        ran = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+        assert ran.returncode == 0, ran.stderr
+        expected = [fitted(vectors, language).numpy() for language in ("zh", "vi", None, None)]
+        np.testing.assert_allclose(np.load(goal), expected, rtol=0, atol=1e-5)
+        assert np.abs(expected[0] - expected[1]).max() > 1e-2
+        nested = [path.relative_to(out).as_posix() for path in out.glob("*_Router/**/*") if path.is_file()]
+        assert len(nested) == 7 and all(map(describe, nested)), "all of it is published"
+    assert json.loads((out / "config.json").read_text(encoding="utf-8"))["num_hidden_layers"] == 2
+    assert str(tmp_path) not in (out / "README.md").read_text(encoding="utf-8")
+
+    figures = json.loads((out / "results.json").read_text(encoding="utf-8"))["training"]
+    judged = evaluator(result.model)
+    assert figures["layers"][0]["trained"]["mean_p@1"] == pytest.approx(judged["dev_mean_p@1"])
+    assert figures["best_dev"] == figures["layers"][0]["trained"]["mean_p@1"]
+    assert figures["layer"] == 2 and figures["signature"] == evaluator.signature
+
+
+def test_the_better_centring_is_what_an_adapter_has_to_beat(
+    data: dict[str, Any], encoder: Any, evaluator: PrecisionEvaluator, tmp_path: Path
+) -> None:
+    """A tiny encoder of random weights sets languages far apart, which one mean of both cannot undo."""
+    recipe = load_adapter_recipe("sf", overrides={**FAST, "adapter.layer": 1, "training.max_steps": 1})
+    result = train_adapter(recipe, data, tmp_path / "run", model=encoder, evaluator=evaluator, cache=tmp_path / "c")
+    cut = cut_to_layer(encoder, 1)
+    found = {}
+    for way in ("joint", "per_language"):
+        texts = [text for side in ("source", "target") for text in data["zh-vi"][side][:]]
+        centring = fit_centring(torch.from_numpy(cut.encode(texts)), ["zh"] * 160 + ["vi"] * 160, way)
+        found[way] = evaluator(centred_model(cut, centring))["dev_mean_p@1"]
+    row = result.layers[0]
+    assert row.figures["centred"]["mean_p@1"] == pytest.approx(max(found.values()))
+    assert found[str(row.centred_by)] == max(found.values()) > min(found.values())
+
+
+def test_means_by_language_need_languages(data: dict[str, Any], encoder: Any, tmp_path: Path) -> None:
+    unnamed = data["zh-vi"].remove_columns("source_language").add_column("source_language", ["und"] * 160)
+    recipe = load_adapter_recipe("sf", overrides={**FAST, "adapter.layer": 1, "training.max_steps": 1})
+    with pytest.raises(ValueError, match=r"mine .* adapter.centre joint"):
+        train_adapter(recipe, {"mine": unnamed}, tmp_path / "run", model=encoder, cache=tmp_path / "cache")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_sweep_is_one_pass_and_a_second_run_none(
+    data: dict[str, Any], encoder: Any, evaluator: PrecisionEvaluator, tmp_path: Path
+) -> None:
+    recipe = load_adapter_recipe("sf", overrides=FAST)  # layer 7, which is not asked for
+    passed: list[int] = []
+    hook = encoder[0].auto_model.encoder.layer[0].register_forward_hook(lambda *a: passed.append(len(a[2][0])))
+    options: dict[str, Any] = {"model": encoder, "evaluator": evaluator, "sweep": True, "cache": tmp_path / "cache"}
+    try:
+        result = train_adapter(recipe, data, tmp_path / "first", **options)
+        texts = {text for side in ("source", "target") for text in data["zh-vi"][side][:]}
+        texts |= {text for side in evaluator.pairs["zh-vi"] for text in side}
+        assert result.encoded == len(texts)
+        assert len(passed) <= -(-len(texts) // 32) + 4  # batches, and one text to check a cut
+        again = train_adapter(recipe, data, tmp_path / "second", **options)
+    finally:
+        hook.remove()
+    assert again.encoded == 0
+    assert [row.figures for row in again.layers] == [row.figures for row in result.layers]
+    assert [row.row.label for row in result.layers] == ["1", "2", "3", "all", "cls"]
+    table = layer_table(result.layers).splitlines()
+    assert table[0].split()[:5] == ["layer", "untrained", "P@1", "untrained", "P@5"] and len(table) == 6
+    assert all(len(line.split()) == 8 for line in table[1:])
+    single = {row.row.label: row.figures["trained"]["mean_p@1"] for row in result.layers[:3]}
+    assert single[result.chosen.row.label] == max(single.values())
+
+    own = load_adapter_recipe("sf", overrides={**FAST, "adapter.layer": 2})
+    alone = train_adapter(own, data, tmp_path / "third", model=encoder, evaluator=evaluator, cache=tmp_path / "cache")
+    assert alone.encoded == 0 and alone.layers[0].figures == result.layers[1].figures
+
+
+def test_faults(
+    data: dict[str, Any], encoder: Any, evaluator: PrecisionEvaluator, make_model: Callable[..., Any], tmp_path: Path
+) -> None:
+    out, cache = tmp_path / "run", tmp_path / "cache"
+    recipe = load_adapter_recipe("sf", overrides={**FAST, "training.max_steps": 2})
+    with pytest.raises(ValueError, match="layer must be from 1 to 3: got 7; BertModel has 3 layers"):
+        train_adapter(recipe, data, out, model=encoder, cache=cache)
+    recipe = load_adapter_recipe("sf", overrides={"adapter.layer": 1, "training.max_steps": 2})
+    one = {"zh-vi": data["zh-vi"].select([0])}
+    with pytest.raises(ValueError, match="at least 2 pairs, each other's negatives: got 1"):
+        train_adapter(recipe, one, out, model=encoder, cache=cache)
+    with pytest.raises(ValueError, match="a sweep compares layers on development pairs"):
+        train_adapter(recipe, data, out, model=encoder, sweep=True, cache=cache)
+    with pytest.raises(ValueError, match="float32 weights, .* got torch.float16"):
+        train_adapter(recipe, data, out, model=make_model().half(), cache=cache)
+    assert not out.exists()
+    train_adapter(recipe, data, out, model=encoder, cache=cache)
+    with pytest.raises(ValueError, match="holds vectors of another model"):
+        train_adapter(recipe, data, tmp_path / "other", model=make_model(), cache=cache)
+    assert not (tmp_path / "other").exists()
+    with pytest.raises(ValueError, match="holds an earlier run"):
+        train_adapter(recipe, data, out, model=encoder, cache=cache)
+    longer = load_adapter_recipe("sf", overrides={"adapter.layer": 1, "training.max_steps": 3})
+    with pytest.raises(ValueError, match="--resume must repeat the run .* recipe.training.max_steps differ"):
+        train_adapter(longer, data, out, model=encoder, cache=cache, resume=True)
+    assert train_adapter(longer, data, out, model=encoder, cache=cache, overwrite=True).chosen.fit.steps == 3

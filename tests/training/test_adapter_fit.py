@@ -1,0 +1,129 @@
+"""Adapters: networks by definition, their stock modules, training on vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from sentence_transformers.base.modules import Router
+from torch import Tensor, nn
+
+from st_xling.evaluation import precision_at
+from st_xling.training import NotFiniteError
+from st_xling.training.adapter import Adapter, centred, fit_adapter, load_adapter_recipe
+
+NETWORKS = ("linear", "tanh", "relu", "two-layer")
+
+
+def by_definition(network: str, adapter: Adapter, vectors: Tensor) -> Tensor:
+    weights = [(stage.linear.weight, stage.linear.bias) for stage in adapter.stages]  # type: ignore[union-attr]
+    first = vectors @ weights[0][0].T + weights[0][1]
+    if network == "linear":
+        return first
+    if network == "relu":
+        return first.clamp(min=0)
+    if network == "tanh":
+        return first.tanh()
+    return first.tanh() @ weights[1][0].T + weights[1][1]
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_networks_and_their_stock_modules(network: str) -> None:
+    torch.manual_seed(0)
+    adapter = Adapter(6, network=network, dropout=0.5).double()  # type: ignore[arg-type]
+    source, target = torch.randn(9, 6).double(), torch.randn(5, 6).double()
+    adapter.eval()
+    torch.testing.assert_close(adapter(source), by_definition(network, adapter, source), rtol=1e-9, atol=0)
+
+    fitted = centred(adapter.train(), torch.cat([source, target]), ["zh"] * 9 + ["vi"] * 5)
+    assert not adapter.training, "the means are taken without dropout"
+    units = [nn.functional.normalize(adapter(side), dim=-1) for side in (source, target)]
+    means = {language: unit.mean(dim=0) for language, unit in zip(("zh", "vi"), units)}
+    for language, mean in {**means, None: (means["zh"] + means["vi"]) / 2}.items():
+        shifted = units[0] - mean
+        torch.testing.assert_close(fitted(source, language), shifted / shifted.norm(dim=-1, keepdim=True))
+        features, options = {"sentence_embedding": source}, {"task": language} if language else {}
+        for module in fitted.stock_modules():
+            assert type(module).__module__.startswith("sentence_transformers.")
+            features = module.double()(features, **(options if isinstance(module, Router) else {}))
+        torch.testing.assert_close(features["sentence_embedding"], fitted(source, language))
+
+
+def test_dropout_acts_in_training_alone() -> None:
+    torch.manual_seed(0)
+    adapter, vectors = Adapter(64, dropout=0.5), torch.randn(4, 64)
+    dropped = adapter.train()(vectors) == 0
+    assert 0.3 < dropped.float().mean() < 0.7
+    assert not (adapter.eval()(vectors) == 0).any()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"network": "gelu"}, "network must be one of .*: got 'gelu'"), ({"dropout": 1.0}, "dropout must be in")],
+)
+def test_unknown_options(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Adapter(4, **options)
+
+
+SHORT = {"training.num_train_epochs": 30, "training.per_device_train_batch_size": 32, "training.learning_rate": 3e-3}
+
+
+@pytest.fixture(scope="module")
+def sides() -> tuple[Tensor, Tensor]:
+    """Two languages that agree in 6 of 24 dimensions; the others are noise of twice the size."""
+    generator = torch.Generator().manual_seed(0)
+    shared = torch.randn(300, 6, generator=generator)
+    noise = 2 * torch.randn(2, 300, 18, generator=generator)
+    return torch.cat([shared, noise[0]], dim=1), torch.cat([shared, noise[1]], dim=1)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {},
+        {"adapter.network": "tanh"},
+        {"adapter.network": "two-layer"},
+        {"loss.distance": "manhattan"},
+        {"loss.distance": "cosine", "loss.negatives": "average"},
+        {"loss.negatives": "random"},
+        {"loss.negatives": "hardest"},
+        {"loss.negatives": "none"},
+        {"adapter.centre": "none"},
+    ],
+    ids=lambda options: ",".join(map(str, options.values())) or "paper",
+)
+def test_unseen_translations_are_found_more_often(sides: tuple[Tensor, Tensor], overrides: dict[str, Any]) -> None:
+    source, target = sides
+    fit = fit_adapter(source[:200], target[:200], load_adapter_recipe("sf", overrides={**SHORT, **overrides}))
+    losses = [entry["loss"] for entry in fit.history]
+    assert losses[-1] < losses[0] and fit.steps == 30 * 6
+    before = precision_at(source[200:], target[200:])[0][5]
+    after = precision_at(fit.fitted(source[200:]), fit.fitted(target[200:]))[0][5]
+    assert after > before
+
+
+def test_the_seed_fixes_it_and_the_callers_randomness_stays(sides: tuple[Tensor, Tensor]) -> None:
+    options = {**SHORT, "training.max_steps": 8, "loss.negatives": "random"}
+    recipes = [load_adapter_recipe("sf", overrides={**options, "training.seed": seed}) for seed in (1, 1, 2)]
+    torch.manual_seed(5)
+    fits = [fit_adapter(*sides, recipe).fitted(sides[0]) for recipe in recipes]
+    drawn = torch.rand(1)
+    assert torch.equal(fits[0], fits[1]) and not torch.equal(fits[0], fits[2])
+    torch.manual_seed(5)
+    assert torch.equal(drawn, torch.rand(1))
+
+
+def test_what_cannot_be_trained_on(sides: tuple[Tensor, Tensor]) -> None:
+    recipe = load_adapter_recipe("sf", overrides={**SHORT, "training.max_steps": 2})
+    source, target = sides
+    with pytest.raises(ValueError, match=r"row-aligned vectors .* \(300, 24\) and \(299, 24\)"):
+        fit_adapter(source, target[1:], recipe)
+    with pytest.raises(ValueError, match="at least 2 pairs, .* got 1"):
+        fit_adapter(source[:1], target[:1], recipe)
+    with pytest.raises(ValueError, match="target holds vectors that are not finite"):
+        fit_adapter(source, target / 0, recipe)
+    assert fit_adapter(source[:2], target[:2], recipe).steps == 2
+    with pytest.raises(NotFiniteError, match="the loss is inf"):
+        fit_adapter(source * 1e25, target * 1e25, recipe)

@@ -1,0 +1,139 @@
+"""Labelled pairs as each of ST's losses reads them; in-batch negatives keep translations apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from datasets import Dataset
+from sentence_transformers.cross_encoder import CrossEncoderTrainingArguments
+from sentence_transformers.cross_encoder.losses import MultipleNegativesRankingLoss
+
+from st_xling.data.reranking.negatives import with_negatives
+from st_xling.data.reranking.pairs import labelled_dataset
+from st_xling.data.reranking.strategies import merged
+from st_xling.data.samplers import ShuffledBatchSampler
+from st_xling.models.cross_encoder import tiny_cross_encoder
+from st_xling.training import reranker as reranker_module
+from st_xling.training.ranking_losses import loss_rows, meaning_keys
+from st_xling.training.reranker import RankingTrainer
+from tests.data.reranking.aligned_sentences import numbered
+from tests.training.ranking_run import run, xpi_rows
+
+ROWS = [  # query, passage, label, the two languages
+    ("who", "he", 0, "en", "en"),
+    ("who", "她", 1, "en", "zh"),
+    ("who", "them", 0, "en", "en"),
+    ("谁", "她", 1, "zh", "zh"),
+    ("谁", "I", 1, "zh", "en"),
+    ("谁", "he", 0, "zh", "en"),
+    ("what", "it", 1, "en", "en"),  # nothing to compare with
+]
+
+
+def pairs(rows: list[tuple[str, str, int, str, str]] = ROWS) -> Dataset:
+    queries, passages, labels, asked, shown = (list(column) for column in zip(*rows))
+    return labelled_dataset(queries, passages, labels, asked, shown)  # type: ignore[arg-type]
+
+
+def test_pairs_are_taken_as_they_are() -> None:
+    rows, left_out = loss_rows(pairs(), "pairs")
+    assert rows.column_names == ["query", "passage", "label"] and len(rows) == 7 and left_out == 0
+
+
+def test_lists_have_relevant_passages_first() -> None:
+    rows, left_out = loss_rows(pairs(), "lists")
+    assert rows.to_list() == [
+        {"query": "who", "passages": ["她", "he", "them"], "labels": [1.0, 0.0, 0.0]},
+        {"query": "谁", "passages": ["她", "I", "he"], "labels": [1.0, 1.0, 0.0]},
+    ]
+    assert left_out == 1
+
+
+def test_positives_with_as_many_negatives_as_all_queries_have() -> None:
+    rows, _ = loss_rows(pairs(), "positives")
+    assert rows.to_list() == [
+        {"query": "who", "positive": "她", "negative_1": "he"},
+        {"query": "谁", "positive": "她", "negative_1": "he"},
+        {"query": "谁", "positive": "I", "negative_1": "he"},
+    ]
+
+
+def test_triplets() -> None:
+    rows, _ = loss_rows(pairs(), "triplets")
+    assert rows.column_names == ["query", "positive", "negative", "label"]
+    assert [tuple(row.values()) for row in rows][:2] == [("who", "她", "he", 1.0), ("who", "她", "them", 1.0)]
+    assert len(rows) == 4
+
+
+def test_the_same_text_in_two_languages_is_two_queries() -> None:
+    rows, _ = loss_rows(pairs([("Taxi", "a", 1, "de", "en"), ("Taxi", "b", 0, "de", "en")] * 2), "lists")
+    assert len(rows) == 1 and rows[0]["passages"] == ["a", "b"]
+    rows, left_out = loss_rows(
+        pairs([("Taxi", "a", 1, "de", "en"), ("Taxi", "b", 0, "de", "en"), ("Taxi", "b", 0, "en", "en")]), "lists"
+    )
+    assert len(rows) == 1 and left_out == 1
+
+
+def test_what_cannot_be_trained_on() -> None:
+    with pytest.raises(ValueError, match=r"a label is 1 \(relevant\) or 0 \(not\): got 2"):
+        loss_rows(pairs([("who", "he", 2, "en", "en")]), "pairs")
+    with pytest.raises(ValueError, match="at least 2 labelled pairs: got 0"):
+        loss_rows(pairs().select([]), "pairs")
+    with pytest.raises(ValueError, match="labelled pairs lack passage_language"):
+        loss_rows(pairs().remove_columns("passage_language"), "pairs")
+    with pytest.raises(ValueError, match="needs a query with a relevant and another one: got 1 queries"):
+        loss_rows(pairs([("who", "he", 1, "en", "en"), ("who", "she", 1, "en", "en")]), "lists")
+
+
+def batches(rows: Any, keys: np.ndarray | None, folder: Path) -> list[list[int]]:
+    model = tiny_cross_encoder(rows["query"], hidden_size=16, layers=1, vocabulary=200)
+    arguments = CrossEncoderTrainingArguments(
+        output_dir=str(folder),
+        per_device_train_batch_size=8,
+        batch_sampler=ShuffledBatchSampler,  # type: ignore[arg-type]
+        report_to="none",
+    )
+    loss = MultipleNegativesRankingLoss(model)
+    trainer = RankingTrainer(model=model, args=arguments, train_dataset=rows, loss=loss, keys=keys)
+    return [list(batch) for batch in trainer.get_train_dataloader().batch_sampler]
+
+
+def test_no_translation_in_a_batch(tmp_path: Path) -> None:
+    pairs = merged(with_negatives(numbered(40, "de", "en"), seed=1))[0]
+    rows, _ = loss_rows(pairs, "positives")
+    keys = meaning_keys(pairs, rows)
+    assert keys is not None and keys.shape == (80, 3)
+
+    def met_twice(batch: list[int]) -> bool:  # "p7 de" and "p7 en" say the same
+        said = [rows[row][name].split()[0] for row in batch for name in ("positive", "negative_1")]
+        return len(set(said)) < len(said)
+
+    assert any(map(met_twice, batches(rows, None, tmp_path))), "or the test says nothing"
+    apart = batches(rows, keys, tmp_path)
+    assert not any(map(met_twice, apart)) and sorted(row for batch in apart for row in batch) == list(range(80))
+
+
+def test_labelled_pairs_without_keys_have_none() -> None:
+    pairs = xpi_rows()
+    assert meaning_keys(pairs, loss_rows(pairs, "positives")[0]) is None
+
+
+@pytest.mark.parametrize(("loss", "kept"), [("multiple_negatives_ranking", True), ("binary_cross_entropy", False)])
+def test_a_run_keeps_them_apart_where_the_loss_compares(
+    loss: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    class Watched(RankingTrainer):
+        def get_batch_sampler(self, *args: Any, **options: Any) -> Any:
+            seen.append(super().get_batch_sampler(*args, **options))
+            return seen[-1]
+
+    monkeypatch.setattr(reranker_module, "RankingTrainer", Watched)
+    run(tmp_path / "run", "xpr-merged", loss=loss, judged=False, training__max_steps=1)
+    assert len(seen) == 1 and (seen[0].keys is not None) == kept
+    if kept:
+        assert seen[0].keys.shape[1] == 6  # query, positive and negative, as text and as meaning

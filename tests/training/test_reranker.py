@@ -1,0 +1,305 @@
+"""Cross-encoders: recipes, stages, losses, heads, adapters, leaks, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from sentence_transformers import CrossEncoder, InputExample
+from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
+from torch.utils.data import DataLoader
+
+from st_xling.data import LeakError
+from st_xling.data.reranking.pools import CandidatePool, pool_texts
+from st_xling.data.reranking.strategies import merged
+from st_xling.evaluation import RerankingEvaluator
+from st_xling.models.cross_encoder import tiny_cross_encoder
+from st_xling.models.lora import has_adapters
+from st_xling.training import NotFiniteError
+from st_xling.training.ranking_losses import RankingLoss, loss_names, read_ranking_loss
+from st_xling.training.reranker import (
+    cross_encoder_recipe_names,
+    is_cross_encoder_recipe,
+    load_cross_encoder_recipe,
+    train_cross_encoder,
+)
+from tests.training.ranking_run import TINY, aligned, run, sentences, xpi_rows
+
+NAMES = ["xpi", "xpr-cascade", "xpr-merged", "xpr-mixed"]
+
+
+def load(name: str = "xpr-mixed", **options: Any) -> Any:
+    return load_cross_encoder_recipe(name, **options)
+
+
+def test_the_paper_s_recipes() -> None:
+    """Adam, 2e-5, linear decay, binary cross-entropy, linear on CLS (section V-D, equations 1 to 4)."""
+    assert cross_encoder_recipe_names() == NAMES
+    for name in NAMES:
+        recipe = load(name)
+        assert recipe.name == name and recipe.summary and recipe.strategy == name.removeprefix("xpr-")
+        assert recipe.head == "cls" and recipe.loss == RankingLoss("binary_cross_entropy")
+        training = recipe.training
+        assert (training.learning_rate, training.lr_scheduler_type, training.weight_decay) == (2e-5, "linear", 0.0)
+        assert load(name, tiny=True).training.learning_rate > 1e-4
+        assert is_cross_encoder_recipe(name)
+    assert not is_cross_encoder_recipe("dap")
+
+
+def test_xpi_before_another() -> None:
+    told = {"training.seed": 7, "training.num_train_epochs": 2, "xpi.training.max_steps": 3, "model.max_length": 99}
+    recipe = load(xpi=True, overrides={**told, "head": "pooler", "training.lora.rank": 4})
+    before = recipe.xpi
+    assert (before.strategy, before.head, before.model.max_length) == ("xpi", "pooler", 99)
+    assert (before.training.seed, before.training.max_steps, before.training.num_train_epochs) == (7, 3, 1.0)
+    assert before.training.lora.rank == recipe.training.lora.rank == 4 and recipe.training.max_steps == -1
+    assert load(xpi=True, overrides={"training.seed": 7, "xpi.training.seed": 1}).xpi.training.seed == 1
+    assert load().xpi is None
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"strateggy": "mixed"}, "has no key 'strateggy'; did you mean 'strategy'"),
+        ({"strategy": "stirred"}, "strategy must be one of xpi, merged, cascade, mixed: got 'stirred'"),
+        ({"head": "mean"}, "head must be one of cls, pooler, keep: got 'mean'"),
+        ({"training.batches": "one_pair"}, "training has no key 'batches'"),
+        ({"training.learning_rate": -1}, r"training\.learning_rate is out of range"),
+        ({"negatives.per_positve": 1}, "negatives has no key 'per_positve'; did you mean 'per_positive'"),
+        ({"negatives.hard": 3}, r"negatives\.hard counts among negatives\.per_positive: got 3 of 1"),
+        ({"sentences.size": 3}, "'sentences' shapes what XPI makes of parallel text"),
+        ({"xpi.training.num_train_epochs": 3}, "options under 'xpi' are of a stage that is not there"),
+        ({"loss": "lamda"}, "loss 'lamda' is not known; did you mean 'lambda'"),
+        ({"loss": {"list_net": {"mini_batch": 3}}}, "has no key 'mini_batch'; did you mean 'mini_batch_size'"),
+        ({"loss": {"list_net": None, "mse": None}}, "loss names one loss"),
+        ({"loss": {"lambda": {"sigma": "big"}}}, r"loss\.lambda\.sigma must be a number: got 'big'"),
+        ({"loss.lambda.sigma": 2.0}, "'loss' is no section of the recipe"),
+        ({"loss": {"lambda": {"weighting_scheme": "Heavy"}}}, "weighting_scheme must be one of NoWeightingScheme"),
+    ],
+)
+def test_options_that_cannot_be(overrides: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        load(overrides=overrides)
+
+
+def test_xpi_before_xpi() -> None:
+    with pytest.raises(ValueError, match="XPI comes before a re-ranking recipe: got it before xpi"):
+        load("xpi", xpi=True)
+    with pytest.raises(ValueError, match="no recipe is called 'xpr-mixd'; did you mean 'xpr-mixed'"):
+        load("xpr-mixd")
+
+
+@pytest.mark.parametrize("spelling", ["rank_net", "ranknet", "RankNetLoss", "rank-net"])
+def test_a_loss_in_any_spelling(spelling: str) -> None:
+    assert read_ranking_loss({spelling: {"k": 3}}) == RankingLoss("rank_net", {"k": 3})
+
+
+def test_every_ranking_loss_of_the_host_is_known() -> None:
+    from sentence_transformers.cross_encoder import losses
+
+    plain = {name.replace("_", "") for name in loss_names()}
+    theirs = {name.removesuffix("Loss").lower() for name in losses.__all__ if name.endswith("Loss")}
+    assert theirs - plain == {"crossentropy"}  # of several classes, which no score is
+
+
+def test_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "strategy: merged\nloss: {lambda: {k: 5}}\ntiny: {training: {num_train_epochs: 9}}\n", encoding="utf-8"
+    )
+    assert is_cross_encoder_recipe(str(path))
+    recipe = load(str(path), tiny=True)
+    assert (recipe.name, recipe.loss.options, recipe.training.num_train_epochs) == ("mine", {"k": 5}, 9.0)
+    path.write_text("losses: {translation_ranking: {}}\n", encoding="utf-8")
+    assert not is_cross_encoder_recipe(str(path))
+
+
+PAIRS = list(zip(*sentences()))
+
+
+def same_scores(folder: Path, model: CrossEncoder) -> None:
+    loaded = CrossEncoder(str(folder), device="cpu")
+    assert loaded.predict(PAIRS) == pytest.approx(model.to("cpu").predict(PAIRS), abs=1e-6)
+
+
+def test_xpi_then_cascade_is_three_stages(tmp_path: Path) -> None:
+    result = run(tmp_path / "run", "xpr-cascade", xpi=True)
+    assert [stage["name"] for stage in result.stages] == ["xpi", "xpr-cascade 1/2", "xpr-cascade 2/2"]
+    # The recipe's four steps are shared by its two stages; XPI has its own.
+    assert [stage["steps"] for stage in result.stages] == [3, 2, 2] and result.steps == 7
+    assert result.stages[0]["best_dev"] is None and result.best == result.stages[-1]["best_dev"] > 0
+    same_scores(tmp_path / "run", result.model)
+    training = tmp_path / "run" / "training"
+    manifest = json.loads((training / "run.json").read_text(encoding="utf-8"))
+    assert manifest["finished"] is True and list(manifest["data"]) == [stage["name"] for stage in result.stages]
+    figures = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))["training"]
+    assert figures["steps"] == 7 and figures["stages"] == result.stages
+    log = [json.loads(line) for line in (training / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [entry["stage"] for entry in log if "loss" in entry].count("xpr-cascade 2/2") == 2
+
+
+def test_stage_two_keeps_the_encoder_and_replaces_the_head(tmp_path: Path) -> None:
+    """With a rate of nearly nothing, what stage two ends with is what it began with."""
+    options = {"training__learning_rate": 1e-12, "xpi__training__learning_rate": 1e-2}
+    run(tmp_path / "run", xpi=True, judged=False, **options)
+    before, after = tmp_path / "run" / "training" / "stage-1" / "model", tmp_path / "run"
+    encoders = [load_file(folder / "model.safetensors") for folder in (before, after)]
+    assert all(torch.allclose(encoders[0][key], encoders[1][key], atol=1e-7) for key in encoders[0])
+    heads = [load_file(folder / "2_Dense" / "model.safetensors") for folder in (before, after)]
+    assert not torch.allclose(heads[0]["linear.weight"], heads[1]["linear.weight"], atol=1e-3)
+    assert heads[1]["linear.bias"].abs().max() < 1e-6 < heads[0]["linear.bias"].abs().max()
+
+
+def test_cascade_keeps_the_head_too(tmp_path: Path) -> None:
+    run(tmp_path / "run", "xpr-cascade", judged=False, training__learning_rate=1e-12)
+    heads = [tmp_path / "run" / part / "2_Dense" / "model.safetensors" for part in ("training/stage-1/model", "")]
+    first, last = (load_file(path)["linear.weight"] for path in heads)
+    assert torch.allclose(first, last, atol=1e-7)
+
+
+@pytest.mark.parametrize("loss", loss_names())
+def test_every_loss_trains(loss: str, tmp_path: Path) -> None:
+    result = run(tmp_path / "run", "xpr-merged", loss=loss, judged=False, training__max_steps=2)
+    losses = [entry["loss"] for entry in result.history if "loss" in entry]
+    assert len(losses) == 2 and np.isfinite(losses).all()
+    assert (tmp_path / "run" / "training" / "checkpoint-2").is_dir()  # one stage: where an encoder's are
+
+
+def test_it_learns(tmp_path: Path) -> None:
+    """Queries whose passage is themselves, among others: binary cross-entropy falls well below log 2."""
+    steps = {"training__max_steps": 120, "training__eval_steps": 60, "training__logging_steps": 20}
+    result = run(tmp_path / "run", "xpi", stages=[xpi_rows(6)], judged=False, **steps, training__learning_rate=3e-3)
+    losses = [entry["loss"] for entry in result.history if "loss" in entry]
+    assert losses[0] > 0.5 and losses[-1] < 0.3
+
+
+@pytest.mark.parametrize("head", ["cls", "pooler"])
+@pytest.mark.parametrize("merge", [True, False])
+def test_lora_trains_and_keeps_the_head(head: str, merge: bool, tmp_path: Path) -> None:
+    options = {"training__lora__rank": 2, "training__lora__merge": merge, "head": head}
+    result = run(tmp_path / "run", **options)
+    assert has_adapters(result.model) is not merge
+    assert (tmp_path / "run" / "adapter_model.safetensors").is_file() is not merge
+    same_scores(tmp_path / "run", result.model)
+    base = CrossEncoder(str(tmp_path / "run" / "training" / "base"), device="cpu")
+    assert not np.allclose(base.predict(PAIRS), result.model.predict(PAIRS), atol=1e-3)
+    last = CrossEncoder(str(tmp_path / "run" / "training" / "checkpoint-4"), device="cpu")  # best or last: it loads
+    before, after = (dict(model.state_dict()) for model in (base, last))
+    names = {"cls": ["2.linear.weight"], "pooler": ["classifier.weight", "pooler.dense.weight"]}[head]
+    for name in names:
+        *_, stem, kind = name.split(".")
+        old = next(value for key, value in before.items() if key.endswith(name))
+        new = [value for key, value in after.items() if stem in key and key.endswith(kind) and "original" not in key]
+        assert any(value.shape == old.shape and not torch.equal(value, old) for value in new), name
+
+
+def test_from_a_saved_cross_encoder(tmp_path: Path) -> None:
+    first = run(tmp_path / "first", judged=False)
+    kept = run(tmp_path / "kept", model=str(first.folder), head="keep", judged=False, training__learning_rate=1e-12)
+    assert kept.model.predict(PAIRS) == pytest.approx(first.model.predict(PAIRS), abs=1e-5)
+    new = run(tmp_path / "new", model=str(first.folder), judged=False, training__learning_rate=1e-12)
+    assert new.model.predict(PAIRS) != pytest.approx(first.model.predict(PAIRS), abs=1e-3)
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    recipe = load_cross_encoder_recipe("xpr-mixed")
+    with pytest.raises(ValueError, match="XPI needs a recipe and data: got its data and no recipe"):
+        train_cross_encoder(recipe, [xpi_rows()], tmp_path / "run", xpi=xpi_rows())
+    with pytest.raises(ValueError, match="the model 'tiny' has no head to keep"):
+        run(tmp_path / "run", head="keep")
+    with pytest.raises(ValueError, match="a query is never cut, and none of 32 leaves room for a passage in 4 tokens"):
+        run(tmp_path / "run", model__max_length=4)
+    with pytest.raises(ValueError, match="shared by 2 stages: got 1"):
+        run(tmp_path / "run", "xpr-cascade", training__max_steps=1)
+    assert not (tmp_path / "run").exists()
+    run(tmp_path / "run", judged=False)
+    with pytest.raises(ValueError, match="holds an earlier run"):
+        run(tmp_path / "run")
+    with pytest.raises(ValueError, match=r"--resume must repeat the run .*recipe\.training\.seed"):
+        run(tmp_path / "run", resume=True, judged=False, training__seed=5)
+    assert run(tmp_path / "run", overwrite=True, judged=False).steps == 4
+
+
+def test_numbers_that_are_none_stop_it(tmp_path: Path) -> None:
+    with pytest.raises(NotFiniteError, match="expected finite numbers in training step"):
+        run(tmp_path / "run", judged=False, training__learning_rate=1e30, training__max_grad_norm=0.0)
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+def host_model() -> CrossEncoder:
+    texts = [text for pair in PAIRS for text in pair]
+    return tiny_cross_encoder(texts, **TINY, max_length=64).to("cpu")
+
+
+def test_the_host_s_trainer_takes_our_models(tmp_path: Path) -> None:
+    model, rows = host_model(), xpi_rows().select_columns(["query", "passage", "label"])
+    rows = rows.map(lambda row: {"passage": row["passage"] * 9})  # longer than the model, which the host counts alone
+    arguments = CrossEncoderTrainingArguments(
+        output_dir=str(tmp_path), max_steps=2, report_to="none", disable_tqdm=True, save_strategy="no"
+    )
+    before = model.predict(PAIRS)
+    trainer: Any = CrossEncoderTrainer(
+        model=model, args=arguments, train_dataset=rows, loss=BinaryCrossEntropyLoss(model)
+    )
+    assert np.isfinite(trainer.train().training_loss)
+    assert not np.array_equal(model.to("cpu").predict(PAIRS), before)
+
+
+def test_the_host_s_fit_takes_our_models() -> None:
+    model = host_model()
+    before = model.predict(PAIRS)
+    rows: Any = [InputExample(texts=list(pair), label=1.0) for pair in PAIRS]
+    model.fit(train_dataloader=DataLoader(rows, batch_size=8), epochs=1, warmup_steps=0, show_progress_bar=False)  # type: ignore[arg-type]
+    assert (model.to("cpu").predict(PAIRS) > before).all()
+
+
+GERMAN, ENGLISH = sentences()
+
+
+def pools() -> RerankingEvaluator:
+    """A query of the training pairs in other spelling, and one that is new; an answer of theirs, and a new one."""
+    pools = [
+        CandidatePool(GERMAN[3].upper(), "de", ["Not there at all.", ENGLISH[5]], ["en", "en"], [1, 0]),
+        CandidatePool("Ganz neu?", "de", [ENGLISH[7], "Not there at all."], ["en", "en"], [1, 0]),
+    ]
+    return RerankingEvaluator(pools, name="dev", write_csv=False)
+
+
+def test_queries_and_relevant_passages_once_each() -> None:
+    pool = CandidatePool("Wer?", "de", ["He.", "There.", "He."], ["en"] * 3, [1, 0, 1])
+    assert pool_texts([pool, pool]) == {"queries": ["Wer?"], "relevant passages": ["He."]}
+    assert pool_texts([CandidatePool("Wer?", "de", ["There."], ["en"], [0])]) == {"queries": ["Wer?"]}
+    assert pool_texts([]) == {}
+
+
+def test_leaks_of_each_stage_are_named_and_dropped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe = load_cross_encoder_recipe("xpr-merged", tiny=True, xpi=True, overrides={"training.max_steps": 1})
+    options: dict[str, Any] = {"evaluator": pools(), "xpi": xpi_rows(), "evaluation": {"later": [ENGLISH[0]]}}
+    train_cross_encoder(recipe, merged(aligned()), tmp_path / "run", tiny=TINY, on_leak="drop", **options)
+    leak = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))["leak"]
+    sides = {name: side["text"] for name, side in leak["sets"].items()}
+    assert {name: (side["leaked"], side["rows"]) for name, side in sides.items()} == {
+        "xpr-merged dev queries": (1, 2), "xpr-merged dev relevant passages": (1, 2), "later": (1, 1)
+    }  # fmt: skip
+    assert "xpr-merged dev queries" in capsys.readouterr().err
+    gone = {GERMAN[3], ENGLISH[7], ENGLISH[0]}
+    manifest = json.loads((tmp_path / "run" / "training" / "run.json").read_text(encoding="utf-8"))
+    for name, pairs in (("xpi", xpi_rows()), ("xpr-merged", merged(aligned())[0])):
+        left = [row for row in pairs if not gone & {row["query"], row["passage"]}]
+        assert manifest["data"][name]["rows"] == len(left) < len(pairs)
+
+
+def test_a_run_keeps_the_figures_or_stops(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(LeakError, match="training data must not hold evaluation text"):
+        run(out, judged=False, evaluation={"later": [GERMAN[0]]}, on_leak="fail")
+    assert not out.exists()
+    run(out, judged=False, evaluation={"later": [GERMAN[0], "Neu."]}, on_leak="drop", training__max_steps=1)
+    leak = json.loads((out / "results.json").read_text(encoding="utf-8"))["leak"]
+    assert leak["dropped"] and leak["sets"]["later"]["text"]["leaked"] == 1

@@ -1,0 +1,124 @@
+"""A run of several stages that was stopped, in any of them, ends as one that never was."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from st_xling.training import TrainingInterrupted
+from st_xling.training.reranker import RankingTrainer
+from tests.training.ranking_run import run
+
+OPTIONS: dict[str, Any] = {"xpi": True, "training__max_steps": 6, "training__eval_steps": 1, "judged": True}
+STEPS = [3, 3, 3]
+"""Of XPI and of the two stages of the cascade; a checkpoint after every one."""
+
+
+def train(out: Path, **options: Any) -> Any:
+    return run(out, "xpr-cascade", **{**OPTIONS, **options})
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    result = train(tmp_path_factory.mktemp("undisturbed") / "run")
+    assert [stage["steps"] for stage in result.stages] == STEPS
+    return result
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, step: int, error: type[BaseException] = KeyboardInterrupt) -> None:
+    """Ctrl-C, or a death, in the forward pass of a step, counted over all stages."""
+    seen, whole = 0, RankingTrainer.training_step
+
+    def training_step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal seen
+        seen += 1
+        if seen == step:
+            raise error
+        return whole(self, *args, **kwargs)
+
+    monkeypatch.setattr(RankingTrainer, "training_step", training_step)
+
+
+def assert_same(found: Any, undisturbed: Any) -> None:
+    assert [stage["name"] for stage in found.stages] == [stage["name"] for stage in undisturbed.stages]
+    assert [stage["steps"] for stage in found.stages] == STEPS
+    for mine, theirs in zip(found.stages, undisturbed.stages):
+        assert mine["best_dev"] == pytest.approx(theirs["best_dev"], abs=1e-6)
+    for name in ("model.safetensors", "2_Dense/model.safetensors"):
+        left, right = (load_file(folder / name) for folder in (found.folder, undisturbed.folder))
+        assert left.keys() == right.keys()
+        assert all(torch.equal(left[key], right[key]) for key in left), name
+    losses = [[entry["loss"] for entry in result.history if "loss" in entry] for result in (found, undisturbed)]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("step", "stands"),
+    [
+        (1, None),
+        (4, "stage-1/model"),  # the second stage has no checkpoint of its own yet
+        (9, "stage-3/checkpoint-2"),
+    ],
+)
+def test_interrupted_and_resumed(
+    step: int, stands: str | None, undisturbed: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        stop_at(patch, step)
+        with pytest.raises(TrainingInterrupted) as stop:
+            train(out)
+    assert stop.value.checkpoint == (None if stands is None else out / "training" / stands)
+    assert not (out / "model.safetensors").exists()
+    assert_same(train(out, resume=True), undisturbed)
+
+
+def test_killed_while_a_stage_ends(undisturbed: Any, tmp_path: Path) -> None:
+    """What a kill between two stages leaves behind: checkpoints and half a model, not in its place."""
+    out = tmp_path / "run"
+    shutil.copytree(undisturbed.folder, out)
+    training = out / "training"
+    for gone in ("stage-2/checkpoint-3/trainer_state.json", "stage-2/model/modules.json"):
+        (training / gone).unlink()
+    (training / "stage-2" / "model").rename(training / "stage-2" / "model.tmp")
+    shutil.rmtree(training / "stage-3")
+    (out / "model.safetensors").unlink()
+    assert_same(train(out, resume=True), undisturbed)
+    assert not (training / "stage-2" / "model.tmp").exists()
+
+
+def test_a_damaged_model_between_stages(
+    undisturbed: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second stage's model has a flipped bit: the stage ends anew from its last checkpoint."""
+    out = tmp_path / "run"
+    shutil.copytree(undisturbed.folder, out)
+    weights = out / "training" / "stage-2" / "model" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-5] ^= 0x40
+    weights.write_bytes(content)
+    (out / "model.safetensors").unlink()
+    with monkeypatch.context() as patch:
+        stop_at(patch, 1)  # no step is made again
+        assert_same(train(out, resume=True), undisturbed)
+    assert any("stage-2/model is damaged: model.safetensors has changed" in line for line in caplog.messages)
+    assert weights.read_bytes() != bytes(content)
+
+
+def test_adapters_resume(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"training__lora__rank": 2, "head": "pooler", "training__lora__dropout": 0.1}
+    options |= {"xpi": False, "judged": False}
+    whole = train(tmp_path / "whole", **options)
+    with monkeypatch.context() as patch:
+        stop_at(patch, 5)
+        with pytest.raises(TrainingInterrupted):
+            train(tmp_path / "torn", **options)
+    torn = train(tmp_path / "torn", resume=True, **options)
+    left, right = (load_file(result.folder / "model.safetensors") for result in (torn, whole))
+    assert left.keys() == right.keys()
+    assert max(float((left[key] - right[key]).abs().max()) for key in left) <= 1e-6

@@ -1,0 +1,422 @@
+"""Retrievers: recipes, sources as one stream, runs with gradients together or one by one, resuming."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.evaluation import SequentialEvaluator
+from sentence_transformers.sentence_transformer.modules import Router
+
+from st_xling.data import LeakError, load_evaluation_specs
+from st_xling.data.retrieval import load_retrieval_specs, read_retrieval_set
+from st_xling.evaluation.retrieval import RetrievalEvaluator
+from st_xling.losses import InBatchRankingLoss, LanguageContrastiveLoss, SemanticContrastiveLoss
+from st_xling.training import TrainingResult, load_recipe
+from st_xling.training.retriever import (
+    RetrievalSources,
+    TermByTermLoss,
+    is_retrieval_recipe,
+    join_sources,
+    load_retrieval_recipe,
+    retrieval_recipe_names,
+    separate_encoders,
+    train_retrieval,
+)
+from tests.retrieval_files import ENGLISH, beir, translated
+from tests.training.phrases import phrase_sources, phrases, small_encoder
+
+
+def test_the_papers_weights() -> None:
+    assert retrieval_recipe_names() == ["ir", "ir-langcl", "ir-semacl", "ir-semacl-langcl"]
+    found = {
+        name: {loss: options["weight"] for loss, options in load_retrieval_recipe(name).losses.items()}
+        for name in retrieval_recipe_names()
+    }
+    ranking, semantic, language = (
+        {"in_batch_ranking": 1.0},
+        {"semantic_contrastive": 0.01},
+        {"language_contrastive": 0.001},
+    )
+    assert found["ir"] == ranking and found["ir-semacl"] == ranking | semantic
+    assert found["ir-langcl"] == ranking | language and found["ir-semacl-langcl"] == ranking | semantic | language
+    training = load_retrieval_recipe("ir").training
+    assert (training.per_device_train_batch_size, training.learning_rate, training.weight_decay) == (48, 1e-5, 0.01)
+    assert {load_retrieval_recipe(name).retrieval.encoders for name in found} == {"separate"}
+
+
+def test_options_and_overrides(tmp_path: Path) -> None:
+    changes = {"retrieval.encoders": "shared", "training.num_train_epochs": 2, "losses.semantic_contrastive.weight": 0}
+    recipe = load_retrieval_recipe("ir-semacl", tiny=True, overrides=changes)
+    assert recipe.retrieval.encoders == "shared" and recipe.retrieval.gradients == "one_by_one"
+    assert (
+        recipe.training.num_train_epochs == 2
+        and recipe.training.per_device_train_batch_size == 64
+        and list(recipe.losses) == ["in_batch_ranking"]
+    )
+    assert recipe.as_dict()["retrieval"] == {
+        "encoders": "shared", "gradients": "one_by_one", "parallel_batch_size": None
+    }  # fmt: skip
+    own = tmp_path / "own.yaml"
+    own.write_text("losses: {in_batch_ranking: {scale: 5}}\nretrieval: {gradients: together}\n", encoding="utf-8")
+    assert is_retrieval_recipe(str(own)) and load_retrieval_recipe(str(own)).name == "own"
+    plain = tmp_path / "plain.yaml"
+    plain.write_text("losses: {translation_ranking: }\n", encoding="utf-8")
+    assert not is_retrieval_recipe(str(plain)) and not is_retrieval_recipe("dap") and is_retrieval_recipe("ir")
+    assert load_recipe(str(plain)).name == "plain"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"retrieval.encoders": "two"}, "retrieval.encoders must be one of shared, separate: got 'two'"),
+        ({"retrieval.gradient": "together"}, "did you mean 'gradients'"),
+        ({"retrieval.parallel_batch_size": 1}, "parallel_batch_size must be at least 2 .* got 1"),
+        ({"retrieval.parallel_batch_size": 8, "losses.semantic_contrastive.weight": 0}, "reads no parallel text"),
+        ({"losses.in_batch_ranking.weight": 0}, "a retriever learns by in_batch_ranking"),
+        ({"losses.translation_ranking.weight": 1}, "losses of a retriever"),
+        ({"losses.in_batch_ranking.columns": [0, 1]}, "columns follow from the term"),
+        ({"training.mini_batch_size": 16}, "without mini-batches and adapters"),
+        ({"training.lora.rank": 4}, "without mini-batches and adapters"),
+    ],
+)
+def test_recipes_that_are_refused(overrides: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_retrieval_recipe("ir-semacl", overrides=overrides)
+
+
+IR = load_retrieval_recipe("ir", overrides={"training.per_device_train_batch_size": 8})
+RECIPE = load_retrieval_recipe("ir-semacl-langcl", overrides={"training.per_device_train_batch_size": 16})
+
+
+def test_each_source_is_cycled() -> None:
+    sources = phrase_sources(queries=48, parallel=64, others=40)
+    stream = join_sources(sources, RECIPE)
+    assert list(stream.features) == [
+        "query", "passage", "semantic_source", "semantic_target", "language_source", "language_target", "other"
+    ]  # fmt: skip
+    rows = list(itertools.islice(stream, 16 * 60))
+    asked = dict(zip(sources.queries["en"]["source"][:], sources.queries["en"]["target"][:]))
+    assert {row["query"]: row["passage"] for row in rows} == asked
+    aligned = {pair for part in sources.parallel.values() for pair in zip(part["source"][:], part["target"][:])}
+    assert {(row["semantic_source"], row["semantic_target"]) for row in rows} == aligned
+    assert {(row["language_source"], row["language_target"]) for row in rows} == aligned
+    assert {row["other"] for row in rows} == set(sources.others["fr"]["source"][:])
+    times = Counter(row["query"] for row in rows)
+    assert max(times.values()) - min(times.values()) <= 8  # 20 each, but for what does not fill the last batch
+    assert rows == list(itertools.islice(join_sources(sources, RECIPE), 16 * 60))
+
+
+def test_batches_mix_languages_and_hold_no_text_twice() -> None:
+    rows = list(itertools.islice(join_sources(phrase_sources(), RECIPE), 16 * 20))
+    mixed = 0
+    for start in range(0, len(rows), 16):
+        batch = rows[start : start + 16]
+        for name in ("passage", "semantic_source", "other"):
+            assert len({row[name] for row in batch}) == 16
+        mixed += len({row["semantic_source"].isascii() or "ß" in row["semantic_source"] for row in batch}) > 1
+    assert mixed > 10
+    assert [row["semantic_source"] for row in rows] != [row["language_source"] for row in rows]
+
+
+def test_without_others_and_without_contrast() -> None:
+    sources = phrase_sources(others=0)
+    assert "other" not in join_sources(sources, RECIPE).features
+    plain = phrase_sources(parallel=0, others=0)
+    assert list(join_sources(plain, load_retrieval_recipe("ir")).features) == ["query", "passage"]
+
+
+def test_sources_that_do_not_fit_the_recipe() -> None:
+    everything = phrase_sources()
+    for sources, name, message in (
+        (phrase_sources(parallel=0, others=0), "ir-semacl", "learns from parallel text too"),
+        (phrase_sources(others=0), "ir", "has no use for parallel text"),
+        (everything, "ir-semacl", "has no use for other text"),
+        (RetrievalSources({}), "ir", "at least one data set"),
+        (RetrievalSources({"en": everything.queries["en"].select([])}), "ir", "'en' is empty"),
+        (RetrievalSources({"en": everything.queries["en"].select_columns(["source"])}), "ir", "lacks target"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            sources.check(load_retrieval_recipe(name))
+    few = RetrievalSources({"en": everything.queries["en"].select(range(8))})
+    with pytest.raises(ValueError, match="too few distinct texts for a batch of 48"):
+        next(iter(join_sources(few, load_retrieval_recipe("ir"))))
+
+
+def with_negatives(sources: RetrievalSources, count: int = 2) -> RetrievalSources:
+    """Passages of other queries, none of which is asked for, as negatives."""
+    asked = sources.queries["en"]
+    for number in range(1, count + 1):
+        asked = asked.add_column(f"negative_{number}", [f"{number}: {text}" for text in asked["target"]])
+    return RetrievalSources({"en": asked}, sources.parallel, sources.others)
+
+
+def test_hard_negatives_stay_with_their_query() -> None:
+    sources = with_negatives(phrase_sources())
+    stream = join_sources(sources, RECIPE)
+    assert list(stream.features)[:4] == ["query", "passage", "negative_1", "negative_2"]
+    for row in itertools.islice(stream, 16 * 10):
+        assert (row["negative_1"], row["negative_2"]) == (f"1: {row['passage']}", f"2: {row['passage']}")
+    assert sources.manifest()["queries:en"]["sha8"] != phrase_sources().manifest()["queries:en"]["sha8"]
+
+
+def test_a_negative_is_no_other_rows_passage() -> None:
+    """In a batch it would count as wrong what is right."""
+    asked = phrase_sources(queries=48).queries["en"]
+    texts = asked["target"][:]
+    asked = asked.add_column("negative_1", [*texts[1:], texts[0]])
+    rows = list(itertools.islice(join_sources(RetrievalSources({"en": asked}), IR), 8 * 12))
+    for start in range(0, len(rows), 8):
+        batch = rows[start : start + 8]
+        assert len({text for row in batch for text in (row["passage"], row["negative_1"])}) == 16
+
+
+@pytest.mark.parametrize("parallel", [4, 24])
+def test_parallel_batches_of_their_own_size(parallel: int) -> None:
+    changes = {"training.per_device_train_batch_size": 16, "retrieval.parallel_batch_size": parallel}
+    recipe = load_retrieval_recipe("ir-semacl-langcl", overrides=changes)
+    size = recipe.batch_rows
+    rows = list(itertools.islice(join_sources(phrase_sources(), recipe), size * 6))
+    assert size == max(16, parallel)
+    for start in range(0, len(rows), size):
+        batch = rows[start : start + size]
+        for name in rows[0]:
+            found = [row[name] for row in batch if row[name] is not None]
+            assert len(found) == (16 if name in ("query", "passage") else parallel)
+            assert name not in ("passage", "semantic_source", "other") or len(set(found)) == len(found)
+
+
+def test_unequal_numbers_of_negatives() -> None:
+    one, two = (with_negatives(phrase_sources(), count).queries["en"] for count in (1, 2))
+    with pytest.raises(ValueError, match="got en 1, fi 2"):
+        RetrievalSources({"en": one, "fi": two}).check(IR)
+
+
+STEPS = {
+    "training.max_steps": 30,
+    "training.per_device_train_batch_size": 24,
+    "training.logging_steps": 5,
+    "training.eval_steps": 30,
+}
+TINY = {"vocabulary": 600, "hidden_size": 32, "layers": 2, "dropout": 0.0, "max_length": 64}
+
+
+def run(name: str, out: Path, sources: Any, **changes: Any) -> TrainingResult:
+    options = {key.replace("__", "."): value for key, value in changes.items()}
+    recipe = load_retrieval_recipe(name, tiny=True, overrides={**STEPS, **options})
+    return train_retrieval(recipe, sources, out, tiny=TINY)
+
+
+def weights(model: Any) -> dict[str, torch.Tensor]:
+    return {name: value.detach().clone() for name, value in model.named_parameters()}
+
+
+def features(model: Any, rows: list[dict[str, str]], *, routed: bool = False) -> list[dict[str, Any]]:
+    names = list(rows[0])
+    tasks = {name: ("query" if name == "query" else "document") if routed else None for name in names}
+    return [model.preprocess([row[name] for row in rows], task=tasks[name]) for name in names]
+
+
+def losses(model: Any, kind: type | None = None) -> Any:
+    total = (
+        InBatchRankingLoss(model).on(0, 1)
+        + 0.5 * SemanticContrastiveLoss(model).on(2, 3)
+        + 0.25 * LanguageContrastiveLoss(model).on(4, 5, 6)
+    )
+    return total if kind is None else kind(model, total.term_list())
+
+
+def gradients(model: Any) -> dict[str, torch.Tensor]:
+    return {name: value.grad.clone() for name, value in model.named_parameters() if value.grad is not None}
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, str]]:
+    recipe = load_retrieval_recipe("ir-semacl-langcl", overrides={"training.per_device_train_batch_size": 12})
+    return list(itertools.islice(join_sources(phrase_sources(), recipe), 12))
+
+
+def test_terms_one_by_one_have_the_gradient_of_the_sum(rows: list[dict[str, str]]) -> None:
+    model = small_encoder(phrase_sources()).double()
+    whole = losses(model)(features(model, rows))
+    sum(whole.values()).backward()
+    expected = gradients(model)
+    for one_by_one in (False, True):
+        model.zero_grad()
+        own = losses(model, TermByTermLoss)
+        values: dict[str, torch.Tensor] = {}
+        for name in own.names if one_by_one else [None]:
+            own.only = name
+            found = own(features(model, rows))
+            sum(found.values()).backward()
+            values |= found
+        assert list(values) == list(whole)
+        for name, value in values.items():
+            assert value.item() == pytest.approx(whole[name].item(), rel=1e-9)
+        for name, gradient in gradients(model).items():
+            torch.testing.assert_close(gradient, expected[name], rtol=1e-9, atol=1e-12)
+
+
+def test_contrastive_terms_teach_the_passage_encoder_alone(rows: list[dict[str, str]]) -> None:
+    model = separate_encoders(small_encoder(phrase_sources()))
+    own = losses(model, TermByTermLoss)
+    for name, taught in (("in_batch_ranking", {"query", "document"}), ("semantic_contrastive", {"document"}),
+                         ("language_contrastive", {"document"})):  # fmt: skip
+        model.zero_grad()
+        own.only = name
+        sum(own(features(model, rows, routed=True)).values()).backward()
+        moved = {key.split(".")[2] for key, gradient in gradients(model).items() if gradient.abs().sum() > 0}
+        assert moved == taught
+
+
+def test_steps_are_the_same_together_and_one_by_one(tmp_path: Path) -> None:
+    """AdamW divides by the gradient's size, so that rounding shows: few steps, and no equality to the last bit."""
+    sources, few = phrase_sources(), {"training__max_steps": 4, "training__logging_steps": 1, "training__eval_steps": 4}
+    results = {
+        way: run("ir-semacl-langcl", tmp_path / way, sources, retrieval__gradients=way, **few)
+        for way in ("one_by_one", "together")
+    }
+    first, second = (weights(result.model) for result in results.values())
+    for name, value in first.items():
+        torch.testing.assert_close(value, second[name], rtol=1e-3, atol=1e-4)
+    logs = [[entry for entry in result.history if "loss" in entry] for result in results.values()]
+    for left, right in zip(*logs, strict=True):
+        names = ("loss", "in_batch_ranking", "semantic_contrastive", "language_contrastive")
+        for name in names:
+            assert left[name] == pytest.approx(right[name], rel=2e-3)
+        assert left["loss"] == pytest.approx(sum(left[name] for name in names[1:]), rel=1e-3)
+
+
+@pytest.mark.parametrize("name", retrieval_recipe_names())
+def test_every_recipe_trains_on_the_phrasebook(name: str, tmp_path: Path) -> None:
+    sources = phrase_sources(parallel=160 if name != "ir" else 0, others=70 if "langcl" in name else 0)
+    result = run(name, tmp_path / "run", sources)
+    logged = [entry for entry in result.history if "loss" in entry]
+    assert result.steps == 30 and logged[-1]["loss"] < 0.7 * logged[0]["loss"]
+    assert set(load_retrieval_recipe(name).losses) <= set(logged[0])
+    again = SentenceTransformer(str(result.folder), device="cpu").encode("Das Haus.", convert_to_tensor=True)
+    assert torch.equal(again, result.model.cpu().encode("Das Haus.", convert_to_tensor=True))
+
+
+def test_separate_encoders_are_stock_and_resume(tmp_path: Path) -> None:
+    """A run that is stopped half-way and goes on ends with the weights of one that was not; a plain model is saved."""
+    sources = phrase_sources()
+    options: dict[str, Any] = {"training__max_steps": 6, "training__eval_steps": 3}
+    options |= {"training__logging_steps": 3, "training__save_total_limit": 3}
+    whole = run("ir-semacl-langcl", tmp_path / "whole", sources, **options)
+    loaded = SentenceTransformer(str(whole.folder), device="cpu")
+    assert isinstance(loaded[0], Router)
+    text = "The house is old."
+    assert not torch.allclose(
+        loaded.encode_query(text, convert_to_tensor=True), loaded.encode_document(text, convert_to_tensor=True)
+    )
+    recipe = load_retrieval_recipe(
+        "ir-semacl-langcl", tiny=True, overrides={**STEPS, **{key.replace("__", "."): v for key, v in options.items()}}
+    )
+    stopped = tmp_path / "stopped"
+    run("ir-semacl-langcl", stopped, sources, **options)
+    manifest = stopped / "training" / "run.json"
+    manifest.write_text(manifest.read_text(encoding="utf-8").replace('"finished": true', '"finished": false'), "utf-8")
+    shutil.rmtree(stopped / "training" / "checkpoint-6")
+    resumed = train_retrieval(recipe, sources, stopped, tiny=TINY, resume=True)
+    for name, value in weights(whole.model).items():
+        torch.testing.assert_close(value.cpu(), weights(resumed.model)[name].cpu(), rtol=0, atol=0)
+
+
+def test_batches_of_unequal_size_and_hard_negatives(tmp_path: Path) -> None:
+    """What the loss sees of a step: 8 queries, 8 passages, 8 negatives; 20 pairs of parallel text."""
+    sources = phrase_sources()
+    asked = sources.queries["en"].add_column(
+        "negative_1", [f"Nicht: {text}" for text in sources.queries["en"]["target"]]
+    )
+    sources = RetrievalSources({"en": asked}, sources.parallel, sources.others)
+    seen: dict[str, set[tuple[int, ...]]] = {}
+    rows: Any = lambda self, batch, labels: seen.setdefault(type(self).__name__, set()).add(  # noqa: E731
+        tuple(len(column["sentence_embedding"]) for column in batch)
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in (InBatchRankingLoss, SemanticContrastiveLoss, LanguageContrastiveLoss):
+            own = kind.compute_loss
+            patch.setattr(kind, "compute_loss", lambda *given, own=own: (rows(*given), own(*given))[1])
+        sizes = {"training__per_device_train_batch_size": 8, "retrieval__parallel_batch_size": 20}
+        result = run("ir-semacl-langcl", tmp_path / "run", sources, training__max_steps=3, **sizes)
+    assert result.steps == 3
+    assert seen == {
+        "InBatchRankingLoss": {(8, 8, 8)},
+        "SemanticContrastiveLoss": {(20, 20)},
+        "LanguageContrastiveLoss": {(20, 20, 20)},
+    }
+
+
+def test_the_best_checkpoint_by_retrieval(tmp_path: Path) -> None:
+    held = phrases("de", 40, split="dev")
+    passages = {f"p{row}": text for row, text in enumerate(held["source"][:])}
+    asked = {f"q{row}": text for row, text in enumerate(held["target"][:])}
+    folder = beir(tmp_path / "dev", passages, {"en": asked}, [(f"q{row}", f"p{row}", 1) for row in range(40)])
+    evaluator = RetrievalEvaluator([read_retrieval_set(folder, language="de")], name="dev", write_csv=False)
+    sources = phrase_sources(parallel=0, others=0)
+    before = evaluator(small_encoder(sources))["dev_mean_MRR@100"]
+    recipe = load_retrieval_recipe("ir", tiny=True, overrides={**STEPS, "training.eval_steps": 15})
+    result = train_retrieval(recipe, sources, tmp_path / "run", model=small_encoder(sources), evaluator=evaluator)
+    assert result.best is not None and result.best > before
+    assert evaluator(result.model)["dev_mean_MRR@100"] == pytest.approx(result.best)
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    sources, recipe = phrase_sources(), load_retrieval_recipe("ir-semacl-langcl", overrides=STEPS)
+    with pytest.raises(ValueError, match="tiny options shape the model 'tiny' only"):
+        train_retrieval(recipe, sources, tmp_path / "a", model="some/model", tiny=TINY)
+    shared = load_retrieval_recipe("ir-semacl-langcl", overrides={**STEPS, "retrieval.encoders": "shared"})
+    with pytest.raises(ValueError, match="this model has separate encoders"):
+        train_retrieval(shared, sources, tmp_path / "b", model=separate_encoders(small_encoder(sources)))
+    assert not (tmp_path / "b").exists()
+
+
+def test_separate_encoders_keep_the_prompts(make_model: Any) -> None:
+    model = make_model()
+    model.prompts |= {"query": "q: ", "document": "d: ", "other": "o: "}
+    model.default_prompt_name = "other"
+    both = separate_encoders(model)
+    assert both.prompts == model.prompts and both.default_prompt_name == "other"
+
+
+@pytest.fixture
+def evaluator(tmp_path: Path) -> RetrievalEvaluator:
+    translated(tmp_path / "set", texts=ENGLISH)
+    return RetrievalEvaluator(load_retrieval_specs([f"en={tmp_path / 'set'}"]), name="dev", write_csv=False)
+
+
+def test_queries_that_evaluate_the_run_are_looked_for(evaluator: RetrievalEvaluator, tmp_path: Path) -> None:
+    """The first rows of the queries, and one of the others, are what the evaluator asks."""
+    queries = list(evaluator.sets[0].queries["en"].values())[:2]
+    sources = phrase_sources(queries=20, parallel=20, others=10)
+
+    def put(part: Any, texts: list[str]) -> Any:
+        return part.map(lambda row, at: {"source": texts[at].upper()} if at < len(texts) else {}, with_indices=True)
+
+    leaking = RetrievalSources(
+        {name: put(part, queries) for name, part in sources.queries.items()},
+        sources.parallel,
+        {name: put(part, queries[:1]) for name, part in sources.others.items()},
+    )
+    changes = {"training.per_device_train_batch_size": 4, "training.max_steps": 1}
+    recipe = load_retrieval_recipe("ir-semacl-langcl", tiny=True, overrides=changes)
+    options: dict[str, Any] = {"tiny": TINY, "evaluator": SequentialEvaluator([evaluator])}
+    with pytest.raises(LeakError):
+        train_retrieval(recipe, leaking, tmp_path / "run", **options, on_leak="fail")
+    assert not (tmp_path / "run").exists()
+    specs = load_evaluation_specs([f"en={tmp_path / 'set'}"])
+    train_retrieval(recipe, leaking, tmp_path / "run", tiny=TINY, evaluation={**specs}, on_leak="drop")
+    leak = json.loads((tmp_path / "run" / "results.json").read_text("utf-8"))["leak"]
+    assert leak["dropped"] and leak["sets"]["en, queries en"]["text"]["leaked"] == 2
+    manifest = json.loads((tmp_path / "run" / "training" / "run.json").read_text("utf-8"))
+    assert {name: part["rows"] for name, part in manifest["data"].items()} == {
+        "queries:en": 18, "parallel:de-en": 20, "parallel:zh-en": 10, "others:fr": 9
+    }  # fmt: skip
