@@ -3,25 +3,25 @@
 Every dataset has the string columns ``source``, ``target``, ``source_language`` and ``target_language``.
 
 ======================  ================================================================================================
-`readers`               ``read_parallel``: one door to all that follows, by file ending or Hub id
-`tsv`, `comma`          ``source TAB target`` lines; comma-separated lines, with or without a header
-`records`               JSON lines and Parquet
+`parallel`              ``read_parallel``, ``stream_parallel``: all that follows, by file ending or Hub id
+`delimited`             ``source TAB target`` lines; comma-separated lines, with or without a header
+`records`               JSON lines, Parquet, datasets of the Hugging Face Hub; which columns hold the sentences
 `moses`                 two line-aligned files, ``corpus.de`` and ``corpus.en``
-`hub`                   datasets of the Hugging Face Hub
-`streams`               the same as ``datasets.IterableDataset``, for text larger than memory: ``stream_parallel``
 `tatoeba`, `bucc`       the test sets for similarity search and bitext mining, in their published layouts
-`xnli`, `pawsx`         sentence pairs with a class, for transfer: ``st_xling.data.xnli.read_xnli``
-`conllu`, `panx`        tagged words of treebanks; words with entities: ``read_conllu``, ``read_panx``
+`classified_pairs`      XNLI and PAWS-X, sentence pairs with a class, for transfer
+`conllu`, `panx`        tagged words of treebanks; words with entities
 `specs`                 ``DATA`` of the command line: ``de-en=corpus.tsv``, ``phrasebook:de,fr?size=8000``
-`sample`                ``?size=N&seed=S`` of any spec: a seeded sample of its rows
+`spec_options`          what follows ``?`` in a spec, such as ``?size=N&seed=S``: a seeded sample of its rows
 `orient`                the pivot language last, whatever the order of a corpus
 `evaluation_texts`      the texts of evaluation sets, in whatever layout, for checks that only read them
-`leak`, `leak_report`   do the training data hold the text that a model is judged by?
+`leak`                  do the training data hold the text that a model is evaluated by?
+`holdout`               development pairs that no language trains on
 `phrasebook`            an embedded corpus, generated: ``st_xling.data.phrasebook.parallel_phrases``
 `balance`               how often each language comes: ``st_xling.data.balance.language_shares``
-`samplers`              batches: shuffled, of like length, of one pair, without duplicates
+`samplers`, `batches`   batches: shuffled, of like length, of one pair, without duplicates
 `stream_mixture`        the same for streams: ``st_xling.data.stream_mixture.mix_streams``
 `retrieval`             queries, passages and qrels: BEIR, Mr.TyDi, MIRACL, TREC
+`reranking`             candidate pools and labelled pairs for cross-encoders
 `faults`                what is wrong with a file: gathered over all lines, reported together
 ======================  ================================================================================================
 

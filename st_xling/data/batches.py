@@ -69,30 +69,36 @@ def keep_apart(batches: Sequence[np.ndarray], keys: np.ndarray) -> tuple[list[np
     if not batches or keys.shape[1] == 0:
         return list(batches), 0
     state = _Batches(batches, keys)
-    left = [slot for slot in state.conflicts() if not state.place(slot)]
-    holes = [slot for slot in left if not state.place(slot)]  # later swaps may have made room
-    for slot in holes:
+    left = [slot for slot in state.conflicts() if not state.swap(slot)]
+    left = [slot for slot in left if not state.swap(slot)]  # later swaps may have made room
+    # All rows without a place leave before any is replaced, so that none stands in another's way.
+    for slot in left:
         state.clear(slot)
-    state.allow_tries()
-    for slot in holes:
+    state.reset_tries()
+    for slot in left:
         state.fill(slot)
-    return state.batches(), len(holes)
+    return state.batches(), len(left)
 
 
 class _Batches:
+    """Batches whose rows change places: all rows in one line of slots, cut at ``starts``.
+
+    Invariant: where ``counts`` has an entry for a batch, it counts how many rows of the batch hold each key.
+    """
+
     def __init__(self, batches: Sequence[np.ndarray], keys: np.ndarray) -> None:
         sizes = [len(batch) for batch in batches]
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
         self.owner = np.repeat(np.arange(len(batches)), sizes)
         self.rows = np.concatenate(batches)
         self.all_keys = keys
-        self.held: dict[int, Counter[int]] = {}  # the keys of a batch, once somebody asked
+        self.counts: dict[int, Counter[int]] = {}  # of the batches that have been looked into
         self.cursor: dict[int, int] = {}  # where the search for a place of a key has come to
-        self.nowhere: set[int] = set()  # keys that every batch holds
+        self.everywhere: set[int] = set()  # keys that every batch holds
         self.unfillable: set[int] = set()
-        self.allow_tries()
+        self.reset_tries()
 
-    def allow_tries(self) -> None:
+    def reset_tries(self) -> None:
         self.tries = 10_000 + TRIES_A_ROW * len(self.rows)
 
     def conflicts(self) -> list[int]:
@@ -100,43 +106,44 @@ class _Batches:
         keys = self.all_keys[self.rows]
         slots = np.repeat(np.arange(len(self.rows)), keys.shape[1])
         numbers = np.unique(keys, return_inverse=True)[1].ravel()
+        # One number for batch and key together; a stable sort keeps the slots of each such number in their order.
         places = self.owner[slots] * (int(numbers.max(initial=0)) + 1) + numbers
         order = np.argsort(places, kind="stable")
         places, slots = places[order], slots[order]
         begins = np.concatenate([[True], places[1:] != places[:-1]])[: len(places)]
         first = slots[np.flatnonzero(begins)[np.cumsum(begins) - 1]]
-        return np.unique(slots[slots != first]).tolist()  # a row whose two sides are equal is in no conflict
+        return np.unique(slots[slots != first]).tolist()  # a row of two equal texts is in no conflict with itself
 
-    def place(self, slot: int) -> bool:
+    def swap(self, slot: int) -> bool:
         """Swap the row of ``slot`` into a batch without its texts, for a row that fits here; false if there is none."""
-        here, mine = int(self.owner[slot]), self._keys(slot)
-        around = self._held(here)
-        self._take(around, mine)
-        if self._fits(mine, around):  # an earlier swap took its twin away
-            self._give(around, mine)
+        here, own = int(self.owner[slot]), self._keys(slot)
+        around = self._count(here)
+        _remove(around, own)
+        if around.keys().isdisjoint(own):  # an earlier swap took the row with the same text away
+            around.update(own)
             return True
-        common = next(key for key in mine if key in around)
-        if common not in self.nowhere and self.tries > 0:
+        common = next(key for key in own if key in around)
+        if common not in self.everywhere and self.tries > 0:
             for there in self._elsewhere(here, common):
-                others = self._held(there)
-                if not self._fits(mine, others):
+                others = self._count(there)
+                if not others.keys().isdisjoint(own):
                     continue
                 partner = self._partner(there, slot, around)
                 if partner is not None:
                     theirs = self._keys(partner)
-                    self._take(others, theirs)
-                    self._give(others, mine)
-                    self._give(around, theirs)
+                    _remove(others, theirs)
+                    others.update(own)
+                    around.update(theirs)
                     self.rows[slot], self.rows[partner] = self.rows[partner], self.rows[slot]
                     return True
-            others_held = (self._held(batch) for batch in range(len(self.starts) - 1) if batch != here)
-            if self.tries > 0 and all(common in held for held in others_held):
-                self.nowhere.add(common)
-        self._give(around, mine)
+            rest = (self._count(batch) for batch in range(len(self.starts) - 1) if batch != here)
+            if self.tries > 0 and all(common in count for count in rest):
+                self.everywhere.add(common)
+        around.update(own)
         return False
 
     def clear(self, slot: int) -> None:
-        self._take(self._held(int(self.owner[slot])), self._keys(slot))
+        _remove(self._count(int(self.owner[slot])), self._keys(slot))
         self.rows[slot] = -1
 
     def fill(self, slot: int) -> None:
@@ -144,13 +151,14 @@ class _Batches:
         here, count = int(self.owner[slot]), len(self.rows)
         if here in self.unfillable or self.tries <= 0:
             return
-        around = self._held(here)
+        around = self._count(here)
+        # Candidates are spread evenly over all slots, beginning with the next one.
         for step in range(min(SPARE_TRIES, count)):
             self.tries -= 1
             other = (slot + 1 + step * max(1, count // SPARE_TRIES)) % count
-            if self.rows[other] >= 0 and self._fits(self._keys(other), around):
+            if self.rows[other] >= 0 and around.keys().isdisjoint(self._keys(other)):
                 self.rows[slot] = self.rows[other]
-                self._give(around, self._keys(slot))
+                around.update(self._keys(slot))
                 return
         self.unfillable.add(here)
 
@@ -179,31 +187,23 @@ class _Batches:
         for step in range(end - start):
             self.tries -= 1
             candidate = start + (offset + step) % (end - start)
-            if self._fits(self._keys(candidate), around):
+            if around.keys().isdisjoint(self._keys(candidate)):
                 return candidate
         return None
 
     def _keys(self, slot: int) -> set[int]:
         return set(self.all_keys[self.rows[slot]].tolist())
 
-    def _held(self, batch: int) -> Counter[int]:
-        if batch not in self.held:
+    def _count(self, batch: int) -> Counter[int]:
+        if batch not in self.counts:
             rows = self.rows[self.starts[batch] : self.starts[batch + 1]]
-            self.held[batch] = Counter(key for row in self.all_keys[rows[rows >= 0]].tolist() for key in set(row))
-        return self.held[batch]
+            self.counts[batch] = Counter(key for row in self.all_keys[rows[rows >= 0]].tolist() for key in set(row))
+        return self.counts[batch]
 
-    @staticmethod
-    def _fits(keys: set[int], held: Counter[int]) -> bool:
-        return not any(key in held for key in keys)
 
-    @staticmethod
-    def _give(held: Counter[int], keys: set[int]) -> None:
-        for key in keys:
-            held[key] += 1
-
-    @staticmethod
-    def _take(held: Counter[int], keys: set[int]) -> None:
-        for key in keys:
-            held[key] -= 1
-            if held[key] == 0:
-                del held[key]
+def _remove(counts: Counter[int], keys: set[int]) -> None:
+    # A key with a count of 0 has to go, as membership is what is asked of the counts.
+    for key in keys:
+        counts[key] -= 1
+        if counts[key] == 0:
+            del counts[key]

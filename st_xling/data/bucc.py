@@ -1,4 +1,4 @@
-"""Bitext mining sets in the BUCC layout: two piles of sentences with ids, and the gold pairs of ids."""
+"""Bitext mining sets in the BUCC layout: two corpora of sentences with ids, and the gold pairs of ids."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from st_xling.utils.text import describe_missing, plain_or_packed
 
 @dataclass(frozen=True)
 class BuccCorpus:
-    """Two piles of sentences of which some pairs are translations. Duplicate sentences are kept.
+    """Two corpora of which some pairs are translations. Duplicate sentences are kept.
 
     Attributes:
         source_ids: Id of each source sentence, unique.
         source: The source sentences, row-aligned with ``source_ids``.
         target_ids: Id of each target sentence, unique.
         target: The target sentences, row-aligned with ``target_ids``.
-        gold: ``(source_id, target_id)`` of the translations, in the order of the file; ``None`` if none were given.
+        gold: ``(source_id, target_id)`` of the translations, in the order of the file; ``None`` without a file of them.
         source_language: E.g. ``"de"``.
         target_language: E.g. ``"en"``.
         split: ``"training"``, ``"sample"`` or ``"test"``.
@@ -48,15 +48,15 @@ def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "t
     Raises:
         ParallelTextError: For lines that are not two columns, duplicate ids, empty sentences, gold pairs of unknown ids
             and duplicate gold pairs, of all three files together. There is no skipping: it would change the task.
-        FileNotFoundError: If a pile of sentences is missing.
+        FileNotFoundError: If a corpus is missing.
         ValueError: If ``pair`` is not two languages.
     """
-    given = Path(folder_or_prefix)
-    if given.is_dir():
-        folder = given / pair if (given / pair).is_dir() else given
-    else:
-        folder = given.parent
-        pair, _, split = given.name.partition(".")
+    folder = Path(folder_or_prefix)
+    if not folder.is_dir():
+        pair, _, split = folder.name.partition(".")
+        folder = folder.parent
+    elif (folder / pair).is_dir():
+        folder = folder / pair
     source_language, _, target_language = pair.partition("-")
     if not source_language or not target_language or not split:
         raise ValueError(
@@ -114,8 +114,8 @@ def sample_bucc(corpus: BuccCorpus, size: int, *, seed: int = 0) -> BuccCorpus:
     rows = Sample(size, seed).places(len(corpus.source), where)
     if len(rows) == len(corpus.source):
         return corpus
-    kept = {corpus.source_ids[row] for row in rows}
-    gold = [pair for pair in corpus.gold if pair[0] in kept]
+    drawn_ids = {corpus.source_ids[row] for row in rows}
+    gold = [pair for pair in corpus.gold if pair[0] in drawn_ids]
     translations, in_any = {target for _, target in gold}, {target for _, target in corpus.gold}
     others = [row for row, name in enumerate(corpus.target_ids) if name not in in_any]
     # A target whose source was not drawn leaves with it; it must not come back as a distractor of a source that stays.

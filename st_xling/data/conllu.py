@@ -121,7 +121,7 @@ def _sentences(path: str | Path, lines: Sequence[str | None], faults: FaultLog) 
 
 def _words(path: str | Path, block: Sequence[NumberedLine], faults: FaultLog) -> Iterator[NumberedLine]:
     """The lines that are words, once their ids and those between them are in order; tags and forms checked."""
-    last = covered = 0  # the last word, and the last that a range has taken in
+    last = covered = 0  # the last word, and the last that a range covers
     empty = 0  # empty nodes since that word
     open_range = 0
     for number, cells in block:

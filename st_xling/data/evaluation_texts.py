@@ -92,7 +92,7 @@ def _is_retrieval_set(spec: str) -> bool:
 
 def _queries(spec: str) -> dict[str, Texts]:
     (found,) = load_retrieval_specs([spec])
-    return {f"{found.language}, queries {code}": list(asked.values()) for code, asked in found.queries.items()}
+    return {f"{found.language}, queries {code}": list(queries.values()) for code, queries in found.queries.items()}
 
 
 def _sentences(path: Path) -> list[str]:

@@ -65,14 +65,14 @@ class LanguageTexts:
 
 
 def language_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) -> list[LanguageTexts]:
-    """The sources that specs name, nothing of them read yet but what tells their languages and size.
+    """The sources that specs name, nothing of them read yet but what says their languages and size.
 
     Args:
         specs: See the top of this file.
         skip_bad_lines: Leave faulty lines out, with a warning, instead of raising.
 
     Raises:
-        ValueError: A spec of another form, languages that are not told.
+        ValueError: A spec of another form, languages that are not known.
         FileNotFoundError: A file that is not there.
     """
     found = []
@@ -115,7 +115,7 @@ def _parallel(spec: str, skip_bad_lines: bool) -> list[LanguageTexts]:
         first = next(iter(rows))
         codes = (first["source_language"], first["target_language"])
         if UNKNOWN in codes:
-            raise ValueError(f"the languages of {spec!r} are not told; put them before it, as in de-en={spec}")
+            raise ValueError(f"the languages of {spec!r} are not known; put them before it, as in de-en={spec}")
         # Only a name that was made of the languages says that they are those of every row.
         known = codes if name.startswith("-".join(codes)) else ()
         found.append(LanguageTexts(name, known, size, rows))

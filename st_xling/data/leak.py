@@ -194,10 +194,10 @@ def leaks(
                 columns = [text_hashes(column) for column in batch]
                 hit = np.zeros(len(batch[0]), bool)
                 for column, values in zip(batch, columns):
-                    hit |= sentences.meet(name, rows + 1, values, column)
+                    hit |= sentences.find(name, rows + 1, values, column)
                     digest.update(values.astype("<u8").tobytes())
                 if len(columns) == 2:
-                    pairs.meet(name, rows + 1, pair_hashes(*columns), batch[0])
+                    pairs.find(name, rows + 1, pair_hashes(*columns), batch[0])
                 leaked.append(np.flatnonzero(hit) + rows)
                 rows += len(batch[0])
                 bar.update(len(batch[0]))
@@ -280,7 +280,7 @@ def _side(watched: Watchlist, hashes: Hashes, examples: int) -> SideLeak:
     import numpy as np
 
     places = watched.places(hashes)
-    by_train = {name: met[places] for name, met in watched.met.items()}
+    by_train = {name: found[places] for name, found in watched.found.items()}
     leaked = np.any([np.zeros(len(places), bool), *by_train.values()], axis=0)
     first = list(dict.fromkeys(places[leaked].tolist()))[:examples]
     shown = tuple(LeakExample(text, train, row) for train, row, text in (watched.first[place] for place in first))

@@ -67,7 +67,7 @@ class Watchlist:
 
     def __init__(self, hashes: Sequence[Hashes]) -> None:
         self.hashes = np.unique(np.concatenate([np.empty(0, np.uint64), *hashes]))
-        self.met: dict[str, npt.NDArray[np.bool_]] = {}
+        self.found: dict[str, npt.NDArray[np.bool_]] = {}
         self.first: dict[int, tuple[str, int, str]] = {}
 
     def places(self, hashes: Hashes) -> Places:
@@ -78,7 +78,7 @@ class Watchlist:
         places[places == len(self.hashes)] = 0
         return np.where(self.hashes[places] == hashes, places, -1)
 
-    def meet(self, name: str, start: int, hashes: Hashes, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
+    def find(self, name: str, start: int, hashes: Hashes, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Note which hashes of a batch are on the list.
 
         Args:
@@ -92,9 +92,9 @@ class Watchlist:
         """
         places = self.places(hashes)
         hit = places >= 0
-        met = self.met.setdefault(name, np.zeros(len(self.hashes), bool))
+        found = self.found.setdefault(name, np.zeros(len(self.hashes), bool))
         for row in np.flatnonzero(hit).tolist():
-            if not met[places[row]]:
-                met[places[row]] = True
+            if not found[places[row]]:
+                found[places[row]] = True
                 self.first.setdefault(int(places[row]), (name, start + row, texts[row]))
         return hit

@@ -65,7 +65,7 @@ def find_moses(
     target = target_language or (named[1] if source in (None, named[0]) else None)
     if source in found and target in found:
         return found[source], found[target]
-    if len(found) > 2 or any(asked is not None and asked not in found for asked in (source_language, target_language)):
+    if len(found) > 2 or {source_language, target_language} - {None} - found.keys():
         raise ValueError(
             f"{prefix}: expected two files, or source_language and target_language to choose two; got "
             f"{source_language}-{target_language} for the endings {', '.join(found)}"

@@ -32,7 +32,7 @@ class OrientedData:
             them in their new order.
         turned: New name → rows whose sides were exchanged, of the data sets that had any; of a stream, among the first
             :data:`HEAD_ROWS`.
-        target_languages: Of the target sides of all data sets, as the rows spell them, in the order met; ``und``, the
+        target_languages: Of the target sides of all data sets, as the rows spell them, in their order; ``und``, the
             unknown language, included.
         pivot: The language that was put last; ``None`` if nothing was to be turned.
     """
@@ -44,7 +44,7 @@ class OrientedData:
 
     @property
     def several_targets(self) -> bool:
-        """Whether the target side holds more than one language, so that what rebuilds it must be told which."""
+        """Whether the target side holds more than one language, so that what rebuilds it must know which."""
         return len(set(map(canonical_language, self.target_languages))) > 1
 
     def messages(self) -> list[str]:
@@ -112,7 +112,7 @@ def check_languages(pairs: Iterable[tuple[str, str]], name: str) -> None:
 
 
 def language_pairs(dataset: Any) -> dict[tuple[str, str], int]:
-    """Source and target language → rows, in the order met; of a stream, of its first :data:`HEAD_ROWS` rows."""
+    """Source and target language → rows, in the order of the rows; of a stream, of its first :data:`HEAD_ROWS` rows."""
     import pyarrow.compute as pc
 
     counts: dict[tuple[str, str], int] = {}

@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 class ShuffledBatchSampler(DefaultBatchSampler):
     """Shuffled batches, drawn afresh from ``seed + epoch`` in each epoch.
 
-    The host's default carries one generator through all epochs: a run resumed in its second epoch would see other
-    batches than one that was never stopped. Pass the class as the training argument ``batch_sampler``; for other
-    options, ``functools.partial(ShuffledBatchSampler, alpha=0.5)``.
+    The default of sentence-transformers carries one generator through all epochs: a run resumed in its second epoch
+    would see other batches than one that was never stopped. Pass the class as the training argument ``batch_sampler``;
+    for other options, ``functools.partial(ShuffledBatchSampler, alpha=0.5)``.
 
     Where several processes share a step, their batches are cut from one that is as many times as large: they are of one
     pair together, of like length together, and share no text with one another.

@@ -26,7 +26,7 @@ def corpora(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int]:
     return np.array(keys, dtype=np.uint64), np.array(order), draw(st.integers(1, 12))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(corpora())
 def test_never_a_shared_text(corpus: tuple[np.ndarray, np.ndarray, int]) -> None:
     keys, order, size = corpus
@@ -38,7 +38,7 @@ def test_never_a_shared_text(corpus: tuple[np.ndarray, np.ndarray, int]) -> None
         assert all(len(batch) == size for batch in batches[:-1])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(2, 12), st.integers(2, 10), st.integers(0, 5), st.randoms(use_true_random=False))
 def test_what_can_be_placed_is_placed(batches: int, size: int, repeated: int, random: object) -> None:
     """Texts that come in half as many rows as there are batches, each beside unique ones, always find a place."""

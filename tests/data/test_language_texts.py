@@ -38,7 +38,7 @@ def test_the_phrasebook() -> None:
 
 def test_faults_are_named(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("Der Hund.\tThe dog.\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="the languages of .* are not told; put them before it"):
+    with pytest.raises(ValueError, match="the languages of .* are not known; put them before it"):
         language_texts([str(tmp_path / "pairs.tsv")])
     with pytest.raises(ValueError, match="it has columns; for parallel text name both languages"):
         language_texts([f"de={tmp_path / 'pairs.tsv'}"])

@@ -84,9 +84,9 @@ def test_bytes_that_are_not_utf8() -> None:
     assert decode_line(b"ab\xff", errors="replace") == ("ab\ufffd", "byte 0xff at byte 3")
 
 
-@pytest.mark.parametrize("ending", PACKERS)
+@pytest.mark.parametrize("ending", ["", ".gz"])
 def test_lines_are_estimated_from_the_first_megabyte(tmp_path: Path, ending: str) -> None:
     lines = "".join(f"Satz Nummer {n} mit {n * n}\tsentence {n}\n" for n in range(80_000)).encode()
     (tmp_path / "x").write_bytes(PACKERS[ending](lines))
     assert len(lines) > 2**21
-    assert estimate_lines(tmp_path / "x") == pytest.approx(80_000, rel=0.2 if ending in ("", ".gz") else 1.5)
+    assert estimate_lines(tmp_path / "x") == pytest.approx(80_000, rel=0.2)
