@@ -335,11 +335,6 @@ def test_parallel_phrases_columns_and_prefix() -> None:
     assert all(i < len(row["source_tokens"]) and j < len(row["target_tokens"]) for i, j in row["alignment"])
 
 
-def test_seeds_and_repeats() -> None:
-    assert draw_meanings("train", 20, 0) != draw_meanings("train", 20, 1)
-    assert len(draw_meanings("train", 500, 0, distinct=False)) == 500
-
-
 def test_mining_set_tells_the_truth() -> None:
     size, gold, seed = 400, 60, 7
     found = mining_phrases("fr", "zh", size=size, gold=gold, seed=seed)
@@ -352,7 +347,9 @@ def test_mining_set_tells_the_truth() -> None:
     assert [i for i, _ in pairs] != [j for _, j in pairs]
 
 
-def test_mining_edges() -> None:
+def test_seeds_repeats_and_edges_of_mining() -> None:
+    assert draw_meanings("train", 20, 0) != draw_meanings("train", 20, 1)
+    assert len(draw_meanings("train", 500, 0, distinct=False)) == 500
     assert mining_phrases(size=5, gold=0).gold == []
     assert len(mining_phrases(size=5, gold=5).gold) == 5
 

@@ -13,7 +13,7 @@ import numpy as np
 from st_xling.data.faults import FaultLog, read_lines
 from st_xling.data.reranking.pairs import AlignedPairs, pick
 from st_xling.data.reranking.pools import CandidatePools, candidate_pools
-from st_xling.utils.text import read_bytes
+from st_xling.utils.text import plain_or_packed, read_bytes
 
 PARTS = {"train": "train", "dev": "valid", "test": "test"}
 """Our name of a split → that of its file."""
@@ -248,7 +248,8 @@ def _read_translated(folder: Path, part: str, language: str) -> _Folder:
 
 
 def _find(folder: Path, name: str) -> Path | None:
-    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+    path = plain_or_packed(folder / name)
+    return path if path.is_file() else None
 
 
 def _translated(folder: Path, name: str) -> Path | None:

@@ -40,7 +40,7 @@ from st_xling.data.reranking.question_answering import (
 from st_xling.data.reranking.xpi import MonoPositives, parallel_pools, xpi_pairs, xpi_pairs_from_parallel
 from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, SpecOption, read_options, split_options, whole_above
 from st_xling.data.specs import load_data_specs
-from st_xling.utils.text import describe_missing, file_ending
+from st_xling.utils.text import describe_missing, file_ending, unpacked_name
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -58,7 +58,7 @@ Pairs = QuestionAnswering | PooledQuestions | AlignedPairs
 
 Split = Literal["train", "dev", "test"]
 
-_TABLES = (".jsonl", ".jsonl.gz", ".tsv", ".tsv.gz")
+_TABLES = (".jsonl", ".tsv")
 _COLUMNS = ("query", "passage", "label")
 _LABELS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "False": 0, "True": 1}
 
@@ -245,7 +245,7 @@ def load_xpi_specs(
         )
     if of_pairs == {True}:  # labelled paraphrases
         paths = [(spec, path) for spec in (*specs, *dev) for path in parse_pair_specs([spec]).paths.values()]
-        other = [spec for spec, path in paths if file_ending(path) not in _TABLES]
+        other = [spec for spec, path in paths if _kind(path) not in _TABLES]
         if other or size is not None:
             raise ValueError(
                 f"paraphrases come as {', '.join(_TABLES)}, and whole: got {', '.join(other) or f'size={size}'}; "
@@ -385,8 +385,8 @@ def read_pair_specs(specs: Iterable[str], *, split: str = "train") -> Pairs:
     for path in paths.values():
         if not path.is_file():
             raise FileNotFoundError(describe_missing(path))
-    endings = {file_ending(path) for path in paths.values()}
-    if endings <= {".json", ".json.gz"}:
+    endings = {_kind(path) for path in paths.values()}
+    if endings == {".json"}:
         questions = read_question_answering(paths)
         if sample.size is None:
             return questions
@@ -473,12 +473,17 @@ def read_labelled(paths: Mapping[str, str | Path]) -> AlignedPairs:
     return AlignedPairs(queries, passages, labels)
 
 
+def _kind(path: Path) -> str:
+    """The ending of a file, whatever it is packed with."""
+    return file_ending(unpacked_name(path))
+
+
 def _rows(path: Path, faults: FaultLog) -> Iterator[tuple[str, str, int]]:
-    if file_ending(path) not in _TABLES:
-        raise ValueError(f"expected a file ending in {', '.join(_TABLES)}, got {path}; rename it.")
+    if _kind(path) not in _TABLES:
+        raise ValueError(f"expected a file ending in {', '.join(_TABLES)}, perhaps packed, got {path}; rename it.")
     lines = read_lines(path, faults)
     cells: Iterable[tuple[int, Sequence[object]]]
-    if file_ending(path).startswith(".jsonl"):
+    if _kind(path) == ".jsonl":
         cells = ((number, [row.get(key) for key in _COLUMNS]) for number, row in json_objects(path, lines, faults, 1))
     else:
         cells = ((number, line.split("\t")) for number, line in enumerate(lines, 1) if line is not None)

@@ -10,11 +10,12 @@ from typing import Any
 
 from st_xling.data.faults import FaultLog, iter_lines
 from st_xling.data.retrieval.passages import iter_objects, parse_passage
+from st_xling.utils.text import PACKED, unpacked_name
 
 Qrels = dict[str, dict[str, int]]
 """Query id → passage id → grade above 0."""
 
-#: What is looked for, first come first served; ``{split}`` and ``{language}`` are filled in, each also as ``.gz``.
+#: What is looked for, first come first served; ``{split}`` and ``{language}`` are filled in. Each may be packed.
 CORPORA = (
     "corpus.jsonl",
     "collection/docs*.jsonl",
@@ -38,7 +39,7 @@ QRELS = (
 )
 WITH_PASSAGES = ("{split}.jsonl",)
 
-_BY_LANGUAGE = re.compile(r"queries\.([A-Za-z]{2,3}(?:[-_][A-Za-z]{2,4})?)\.jsonl(?:\.gz)?")
+_BY_LANGUAGE = re.compile(r"queries\.([A-Za-z]{2,3}(?:[-_][A-Za-z]{2,4})?)\.jsonl")
 _NUMBERS = re.compile(r"(\d+)")
 _QUERY_IDS = ("_id", "query_id", "id")
 _QUERY_TEXTS = ("text", "query")
@@ -70,7 +71,7 @@ def find_retrieval_files(
         folder: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/test.tsv`` (BEIR); the same with ``queries.xx.jsonl``
             for each language of the queries; ``collection/docs.jsonl``, ``topic.test.tsv`` and ``qrels.test.txt``, or
             ``corpus.jsonl`` and ``test.jsonl`` (Mr.TyDi); ``topics/`` and ``qrels/`` (MIRACL), its corpus beside it.
-            Any file may be gzipped.
+            Any file may be packed (``.gz``, ``.xz``, ``.bz2``, ``.zst``).
         language: Of the passages, and of queries whose file names none.
         split: Of queries and qrels.
         corpus: Another folder, or the file itself, that holds the passages.
@@ -85,7 +86,9 @@ def find_retrieval_files(
     passages = [place] if place.is_file() else _first(place, CORPORA, names)
     if not passages:
         raise _missing("passages", place, CORPORA, names)
-    by_language = {match[1]: path for path in sorted(folder.iterdir()) if (match := _BY_LANGUAGE.fullmatch(path.name))}
+    by_language = {
+        match[1]: path for path in sorted(folder.iterdir()) if (match := _BY_LANGUAGE.fullmatch(unpacked_name(path)))
+    }
     # Files of one language each come before a file whose language is that of the passages.
     queries = _first(folder, QUERIES, names)
     qrels = _first(folder, QRELS, names)
@@ -105,11 +108,9 @@ def find_retrieval_files(
 def _first(folder: Path, patterns: Iterable[str], names: dict[str, str]) -> list[Path]:
     """The files of the first pattern that has any, in the order of the numbers in their names."""
     for pattern in patterns:
-        filled = pattern.format(**names)
-        plain = sorted(folder.glob(filled), key=_in_order)
-        gzipped = sorted(folder.glob(f"{filled}.gz"), key=_in_order)
-        if plain or gzipped:
-            return plain or gzipped
+        for packing in ("", *PACKED):
+            if paths := sorted(folder.glob(pattern.format(**names) + packing), key=_in_order):
+                return paths
     return []
 
 
@@ -119,7 +120,9 @@ def _in_order(path: Path) -> list[str | int]:
 
 def _missing(what: str, folder: Path, patterns: Iterable[str], names: dict[str, str]) -> FileNotFoundError:
     looked = ", ".join(pattern.format(**names) for pattern in patterns)
-    return FileNotFoundError(f"expected {what} in {folder}; looked for {looked} (each also .gz) and found none.")
+    return FileNotFoundError(
+        f"expected {what} in {folder}; looked for {looked} (each also packed, .gz) and found none."
+    )
 
 
 def read_queries(path: str | Path, *, skip_bad_lines: bool = False) -> dict[str, str]:

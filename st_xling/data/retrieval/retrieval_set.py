@@ -21,7 +21,7 @@ from st_xling.data.retrieval.files import (
 from st_xling.data.retrieval.passages import Passages
 from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, SpecOption, read_options
 from st_xling.data.squad_form import read_squad
-from st_xling.utils.text import file_ending
+from st_xling.utils.text import file_ending, unpacked_name
 
 FORM = (
     "xx=FOLDER, xx the language of the passages, perhaps with ?split=dev&corpus=PATH&queries=en,de&size=500&seed=0, "
@@ -29,7 +29,6 @@ FORM = (
 )
 
 _SPEC = re.compile(r"([a-z]{2,3}(?:[-_][A-Za-z]{2,4})?)=([^?]+)(?:\?(.*))?", re.DOTALL)
-_SENTENCES = (".json", ".json.gz")
 _LISTS = ("queries", "columns")
 _OF_PHRASEBOOK = ("size", "split", "seed", "queries")
 OF_SETS = ("split", "corpus", "queries")
@@ -275,7 +274,7 @@ def load_retrieval_specs(
     paths: dict[str, str] = {}
     shared: dict[str, Any] | None = None
     for spec, (code, place, options) in zip(specs, parsed):
-        if isinstance(place, str) and file_ending(place) in _SENTENCES:
+        if isinstance(place, str) and file_ending(unpacked_name(place)) == ".json":
             shared = options if shared is None else shared
             if code in paths or options.keys() - SAMPLE_OPTIONS or options != shared:
                 raise ValueError(
@@ -291,7 +290,7 @@ def load_retrieval_specs(
             continue
         own = dict(options)
         sample = Sample.pop(own, spec)
-        if file_ending(place) in _SENTENCES:
+        if place == paths.get(code):
             data = sentences[code]
         else:
             data = read_retrieval_set(place, language=code, **{**common, "skip_bad_lines": skip_bad_lines, **own})

@@ -25,7 +25,7 @@ from st_xling.data.retrieval.retrieval_set import (
 )
 from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, free_name, read_options, sample_rows, split_options
 from st_xling.data.squad_form import NO_ANSWER, read_squad
-from st_xling.utils.text import describe_missing, file_ending
+from st_xling.utils.text import describe_missing, file_ending, plain_or_packed, unpacked_name
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -42,8 +42,7 @@ _OF_FOLDERS = (*OF_SETS, "negatives")
 _OF_TABLES = ("columns", "name", "split")
 _NEGATIVE = re.compile(r"negative(?:_(\d+))?")
 _POSITIONS = ["query of a line", "passage of a line"]
-_SQUAD = (".json", ".json.gz")
-_BY_NAME = (".jsonl", ".jsonl.gz", ".parquet")
+_BY_NAME = (".jsonl", ".parquet")
 
 
 def load_query_passage_specs(
@@ -112,8 +111,8 @@ def _of_folder(
     if not negatives.isdecimal():
         raise ValueError(f"negatives= takes how many of a query's negative passages to read: got {negatives!r}.")
     count = int(negatives)
-    files = [path for path in (Path(folder) / f"{split}.jsonl{end}" for end in ("", ".gz")) if path.is_file()]
-    if not files or options.get("corpus") is not None:
+    file = plain_or_packed(Path(folder) / f"{split}.jsonl")
+    if not file.is_file() or options.get("corpus") is not None:
         if count:
             raise ValueError(
                 f"negatives={negatives} reads Mr.TyDi's negative_passages: {folder} has no {split}.jsonl with passages "
@@ -122,10 +121,10 @@ def _of_folder(
         data = read_retrieval_set(folder, language=language, split=split, skip_bad_lines=skip_bad_lines, **options)
         return query_passages(data)
     # The passages stand beside the queries: no corpus is needed.
-    queries, beside = read_queries_with_passages(files[0], skip_bad_lines=skip_bad_lines)
+    queries, beside = read_queries_with_passages(file, skip_bad_lines=skip_bad_lines)
     negative: dict[str, list[str]] = {name: [] for name in queries}
     if count:
-        negative = _negatives(files[0], count, skip_bad_lines=skip_bad_lines)
+        negative = _negatives(file, count, skip_bad_lines=skip_bad_lines)
     rows = [
         (query, text, negative[name]) for name, query in queries.items() for _, text in beside[name] if name in negative
     ]
@@ -183,12 +182,14 @@ def read_question_table(
         FileNotFoundError: There is no such file.
         ValueError: A file of another kind, options that it does not take, faults.
     """
-    path, ending = Path(place).expanduser(), file_ending(place)
-    is_file = ending in (*_SQUAD, *READERS)
+    path, kind = Path(place).expanduser(), file_ending(unpacked_name(place))
+    is_file = kind == ".json" or file_ending(place) in READERS
     if not is_file and (path.exists() or not HUB_ID.fullmatch(place)):
-        endings = ", ".join([*READERS, *_SQUAD])
-        raise ValueError(f"expected a file that ends in {endings}, or the id of a data set on the Hub; got {place}.")
-    options = {"name": name, "split": split, "columns": None if ending in _BY_NAME else columns}
+        raise ValueError(
+            "expected a file that ends in .tsv, .csv, .jsonl, .json (each perhaps packed, .gz) or .parquet, or the id "
+            f"of a data set on the Hub; got {place}."
+        )
+    options = {"name": name, "split": split, "columns": None if kind in _BY_NAME else columns}
     refused = [key for key, value in options.items() if value is not None] if is_file else []
     if refused:
         raise ValueError(f"{place} is a file, which has no {', '.join(refused)}; leave these out.")
@@ -196,7 +197,7 @@ def read_question_table(
         raise ValueError(
             f"expected the columns of queries, passages and perhaps negatives, each once: got {','.join(columns)}."
         )
-    if ending in _SQUAD:
+    if kind == ".json":
         file, faults = read_squad(path), FaultLog(skip_bad_lines=skip_bad_lines)
         answered = [(row, each) for row, each in enumerate(file.questions, 1) if each.fault != NO_ANSWER]
         texts = [(row, each.text, file.paragraphs[each.paragraph]) for row, each in answered]
@@ -210,14 +211,14 @@ def read_question_table(
     pair = COLUMNS if columns is None else (columns[0], columns[1])
     if columns is None or len(columns) > 2:
         faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries")
-        names, records = _table(place, ending, faults, name=name, split=split)
+        names, records = _table(place, kind if is_file else "", faults, name=name, split=split)
         if negatives := negative_columns(names) if columns is None else columns[2:]:
             first = names[:2] if names[:2] == _POSITIONS else pair
             return _with_negatives(place, [*first, *negatives], records, language, faults)
     languages = {"source_language": language, "target_language": language}
     if is_file:
-        named = {"columns": pair} if ending in _BY_NAME else {}
-        return READERS[ending](path, **languages, **named, skip_bad_lines=skip_bad_lines)
+        named = {"columns": pair} if kind in _BY_NAME else {}
+        return READERS[file_ending(place)](path, **languages, **named, skip_bad_lines=skip_bad_lines)
     return read_hub(place, **languages, columns=pair, name=name, split=split, skip_bad_lines=skip_bad_lines)
 
 
@@ -244,16 +245,16 @@ def _add_negatives(pairs: Dataset, negatives: Sequence[Sequence[str]]) -> Datase
 
 
 def _table(
-    place: str, ending: str, faults: FaultLog, *, name: str | None, split: str | None
+    place: str, kind: str, faults: FaultLog, *, name: str | None, split: str | None
 ) -> tuple[list[str], Iterator[tuple[int, Mapping[str, object]]]]:
     """Names of a table's columns, and its rows with their numbers, read as they are asked for.
 
     Columns without a name are called by their place, the third and those after it as negatives.
     """
-    if ending not in READERS:
+    if not kind:
         table = load_table(place, name, split, place)
         return list(table.column_names), enumerate(iter(table), 1)
-    if ending == ".parquet":
+    if kind == ".parquet":
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -265,16 +266,16 @@ def _table(
             return [], iter(())  # read_parquet says what is wrong
         rows = (row for batch in file.iter_batches() for row in batch.to_pylist())
         return list(file.schema_arrow.names), enumerate(rows, 1)
-    lines = iter_objects(place, faults) if ending in _BY_NAME else _cut_lines(place, ending, faults)
+    lines = iter_objects(place, faults) if kind == ".jsonl" else _cut_lines(place, kind, faults)
     # The first row has the names; it is put back.
     first = next(lines, (0, {}))
     return list(first[1]), itertools.chain([first] if first[0] else [], lines)
 
 
-def _cut_lines(place: str, ending: str, faults: FaultLog) -> Iterator[tuple[int, Mapping[str, object]]]:
+def _cut_lines(place: str, kind: str, faults: FaultLog) -> Iterator[tuple[int, Mapping[str, object]]]:
     width = 0
     for number, line in enumerate(iter_lines(place, faults), 1):
-        cells = None if line is None else split_csv(line) if ending.startswith(".csv") else line.split("\t")
+        cells = None if line is None else split_csv(line) if kind == ".csv" else line.split("\t")
         width = width or len(cells or ())
         if cells is not None and len(cells) == width:
             yield number, dict(zip([*_POSITIONS, *(f"negative_{column}" for column in range(1, width - 1))], cells))
@@ -288,7 +289,7 @@ def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False
     """Texts as a data set with the columns of parallel text, whose source and target are alike.
 
     Args:
-        path: Passages in JSON lines (``.jsonl``, ``.jsonl.gz``), or any other file with a text a line; blank lines are
+        path: Passages in JSON lines (``.jsonl``, perhaps packed), or any other file with a text a line; blank lines are
             left out; either with ``?size=…&seed=…`` for a sample of its texts. Or ``phrasebook?size=…&split=…&seed=…``,
             whose seed is 1 where it names none: other meanings than parallel text, whose seed is 0.
         language: Of the text.
@@ -305,7 +306,7 @@ def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False
         return pair_dataset((text, text, language, language) for text in texts)
     place, query = split_options(str(path))
     sample = Sample.pop(read_options(query, SAMPLE_OPTIONS, spec=f"{language}={path}"), str(path))
-    if file_ending(place) in (".jsonl", ".jsonl.gz"):
+    if file_ending(unpacked_name(place)) == ".jsonl":
         texts = list(Passages(place, skip_bad_lines=skip_bad_lines))
     else:
         faults = FaultLog(skip_bad_lines=skip_bad_lines, what="text")
