@@ -160,7 +160,7 @@ def read_manifest(folder: Path) -> Manifest:
         texts = parse(tuple[TextSummary, ...], content, "texts")
         manifest = Manifest(parse(Header, content), parse(int, content, "dim"), shards, texts)
         of_texts = sum(text.rows for text in texts)
-        if not manifest.rows == of_texts == content["rows"]:
+        if not 0 < manifest.rows == of_texts == content["rows"]:
             raise ValueError(f"{content['rows']} rows, its shards have {manifest.rows} and its texts {of_texts}")
         for shard in shards:
             if Path(shard.file).name != shard.file or not shard.file.startswith("shard-"):

@@ -132,21 +132,37 @@ def _parse_line(raw: bytes, path: str, number: int, format: str, errors: str) ->
             return fault("empty id", "expected id TAB sentence")
         return Row(path, number, name, sentence, None, replaced)
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return fault("bad JSON", "an empty line" if not line.strip() else str(error))
-    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+        value = json_object(line)
+    except ValueError as error:
+        return fault("bad JSON", str(error))
+    own, text = value.get("id"), value.get("text")
+    if not isinstance(text, str):
         return fault("bad JSON", 'expected an object with a string "text"')
-    identifier, sentence = value.get("id"), value["text"]
-    if isinstance(identifier, bool) or not isinstance(identifier, (str, int, type(None))) or identifier == "":
+    if own == "" or not (own is None or is_id(own)):
         return fault("bad JSON", '"id" must be a string or a whole number')
-    own = None if identifier is None else str(identifier)
-    if _SURROGATE.search(f"{own or ''}{sentence}"):  # JSON may spell what UTF-8 cannot hold
+    own = None if own is None else str(own)
+    if _SURROGATE.search(f"{own or ''}{text}"):  # JSON may spell what UTF-8 cannot hold
         if errors == "strict":
             return fault("invalid UTF-8", "half of a surrogate pair")
         own = None if own is None else _SURROGATE.sub("\ufffd", own)
-        sentence, replaced = _SURROGATE.sub("\ufffd", sentence), True
-    return Row(path, number, own, sentence, None, replaced)
+        text, replaced = _SURROGATE.sub("\ufffd", text), True
+    return Row(path, number, own, text, None, replaced)
+
+
+def json_object(line: str) -> dict[str, Any]:
+    """The object of a line of JSON; raises ``ValueError`` that says what else is there."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(str(error) if line.strip() else "an empty line") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a JSON object, got {type(value).__name__}")
+    return value
+
+
+def is_id(value: Any) -> bool:
+    """Whether a JSON value may be an id: a string or a whole number."""
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
 class IndexedLines(Sequence[Parsed]):
