@@ -8,6 +8,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -327,12 +328,12 @@ def write_store(
         raise ValueError(f"shard_rows must be at least 1: got {shard_rows}; leave it out for the default.")
     text = TextSummary((), "", "", rows, "" if sentences is None else hash_sentences(sentences))
     header = Header(dtype, file_format, normalised, model or ModelIdentity())
+    stream = iter(sentences or ())
     with StoreWriter(folder, header, text, append=append, overwrite=overwrite, resume=False) as writer:
         for start in range(0, rows, shard_rows):
-            some = slice(start, start + shard_rows)
             writer.write(
-                embeddings[some],
-                text_sha256="" if sentences is None else hash_sentences(sentences[some]),
+                embeddings[start : start + shard_rows],
+                text_sha256="" if sentences is None else hash_sentences(islice(stream, shard_rows)),
                 place=lambda row, start=start: f"row {start + row}",  # type: ignore[misc]
             )
         writer.finish()
