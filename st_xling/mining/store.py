@@ -405,11 +405,14 @@ class EmbeddingStore:
                     f"{self.path}: the text is not the one that was encoded: it differs in rows {first} to {count - 1} "
                     f"({shard.file}); give the same text, or encode this one."
                 )
-        count += sum(1 for _ in stream)
-        if count != self.rows:
+        self.check_rows(count + sum(1 for _ in stream))
+
+    def check_rows(self, sentences: int) -> None:
+        """Raise ``ValueError`` unless the store has a row for each of so many sentences."""
+        if sentences != self.rows:
             raise ValueError(
-                f"{self.path}: the text must have a sentence for each of {self.rows} rows: got {count} sentences; give "
-                "the text that was encoded, or encode this one."
+                f"{self.path}: the text must have a sentence for each of {self.rows} rows: got {sentences} sentences; "
+                "give the text that was encoded, or encode this one."
             )
 
     def verify(self) -> None:
