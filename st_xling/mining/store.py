@@ -183,6 +183,7 @@ def parse(kind: Any, content: Any, name: str = "") -> Any:
     value = content[name] if name else content
     if isinstance(kind, type) and is_dataclass(kind):
         return kind(**{field: parse(hint, value, field) for field, hint in get_type_hints(kind).items()})
+    # JSON has lists where the dataclasses have tuples.
     expected = {tuple: list}.get(get_origin(kind), get_origin(kind)) or kind
     if type(value) is not expected:
         raise ValueError(f"{name} must be of type {expected.__name__}: got {value!r}")
@@ -314,6 +315,7 @@ class EmbeddingStore:
             raise IndexError(f"{self.path} has {len(self)} rows: got rows from {rows.min()} to {rows.max()}")
         rows = rows % max(len(self), 1)
         result = np.empty((len(rows), self.dim), dtype=self.dtype)
+        # One read a shard, whatever the order of the rows.
         shards = np.searchsorted(self._ends, rows, side="right")
         for shard in np.unique(shards).tolist():
             places = np.flatnonzero(shards == shard)

@@ -161,6 +161,7 @@ class StoreWriter(LockedFolder):
         assert self._dim is not None, "a store holds at least one shard"
         before = self._base or Manifest(self.header, self._dim, ())
         manifest = Manifest(before.header, self._dim, (*before.shards, *self._shards), (*before.texts, self.text))
+        # Last of all: what has no manifest is no store.
         write_json(self.path / MANIFEST, manifest.as_json(), indent=1)
         self._remove_unfinished(manifest)
         self.finished = manifest

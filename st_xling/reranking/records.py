@@ -141,6 +141,7 @@ class FirstStage:
             except ValueError as error:
                 faults.add(path, number, "bad line", str(error))
         faults.settle()
+        # A passage twice for a query stands where it stands first.
         self._places = {query: np.array(list(dict.fromkeys(own)), dtype=np.int64) for query, own in places.items()}
         self._others, self.sha256 = np.empty(0, dtype=np.int64), digest.hexdigest()
 
