@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,7 +51,12 @@ class FaultLog:
         skip_bad_lines: Warn instead of raising; the reader then leaves the faulty lines out.
         can_skip: Whether the reader has such an option at all, so that the message may offer it.
         what: What is read, for the message.
+
+    Attributes:
+        advice: Kind of fault → what to do about it, for the message.
     """
+
+    advice: Mapping[str, str] = ADVICE
 
     def __init__(self, *, skip_bad_lines: bool = False, can_skip: bool = True, what: str = "parallel text") -> None:
         self.skip_bad_lines = skip_bad_lines
@@ -92,7 +97,7 @@ class FaultLog:
         if len(faults) > SHOWN:
             lines.append(f"  ... and {len(faults) - SHOWN} more")
         kinds = {fault.kind for fault in faults}
-        lines += [advice for kind, advice in ADVICE.items() if kind in kinds]
+        lines += [advice for kind, advice in self.advice.items() if kind in kinds]
         if self.can_skip and not self.beyond_repair:
             lines.append("Mend them, or pass skip_bad_lines=True / --skip-bad-lines to drop these lines.")
         else:

@@ -1,8 +1,9 @@
 """Mining: two corpora of sentence embeddings → scored translation pairs.
 
-``text``        sentences of large files, one after another or by row; duplicates as one; any sentence in one TSV cell
-``stores``      embeddings on disk that read like one array; LASER's raw files too
-``embedding``   text files → a store of embeddings; killed, it resumes
+``text``        sentences and pairs of large files, one after another or by row; any sentence in one TSV cell
+``deduplication``  the distinct sentences of a text
+``store``       embeddings on disk that read like one array; LASER's raw files too; ``store_writer`` writes them
+``encoding``    text files → a store of embeddings; killed, it resumes; ``vectors``: from an encoder, or from a store
 ``search``      nearest neighbours in both directions: exact in one pass and bounded memory; approximate, by near cells
 ``ray``         the exact search, and embedding, by the workers of a ray cluster, to the last bit
 ``margins``     a pair's cosine compared with the neighbourhoods of its two sentences

@@ -53,6 +53,7 @@ class Folding:
     def _by_fold(self) -> tuple[np.ndarray, np.ndarray]:
         starts = np.zeros(len(self) + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.fold_of, minlength=len(self)), out=starts[1:])
+        # A stable sort: members stay in the order of their rows.
         return np.argsort(self.fold_of, kind="stable"), starts
 
 

@@ -160,7 +160,7 @@ def read_manifest(folder: Path) -> Manifest:
         texts = parse(tuple[TextSummary, ...], content, "texts")
         manifest = Manifest(parse(Header, content), parse(int, content, "dim"), shards, texts)
         of_texts = sum(text.rows for text in texts)
-        if not manifest.rows == of_texts == content["rows"]:
+        if not 0 < manifest.rows == of_texts == content["rows"]:
             raise ValueError(f"{content['rows']} rows, its shards have {manifest.rows} and its texts {of_texts}")
         for shard in shards:
             if Path(shard.file).name != shard.file or not shard.file.startswith("shard-"):
@@ -183,6 +183,7 @@ def parse(kind: Any, content: Any, name: str = "") -> Any:
     value = content[name] if name else content
     if isinstance(kind, type) and is_dataclass(kind):
         return kind(**{field: parse(hint, value, field) for field, hint in get_type_hints(kind).items()})
+    # JSON has lists where the dataclasses have tuples.
     expected = {tuple: list}.get(get_origin(kind), get_origin(kind)) or kind
     if type(value) is not expected:
         raise ValueError(f"{name} must be of type {expected.__name__}: got {value!r}")
@@ -314,6 +315,7 @@ class EmbeddingStore:
             raise IndexError(f"{self.path} has {len(self)} rows: got rows from {rows.min()} to {rows.max()}")
         rows = rows % max(len(self), 1)
         result = np.empty((len(rows), self.dim), dtype=self.dtype)
+        # One read a shard, whatever the order of the rows.
         shards = np.searchsorted(self._ends, rows, side="right")
         for shard in np.unique(shards).tolist():
             places = np.flatnonzero(shards == shard)
@@ -405,11 +407,14 @@ class EmbeddingStore:
                     f"{self.path}: the text is not the one that was encoded: it differs in rows {first} to {count - 1} "
                     f"({shard.file}); give the same text, or encode this one."
                 )
-        count += sum(1 for _ in stream)
-        if count != self.rows:
+        self.check_rows(count + sum(1 for _ in stream))
+
+    def check_rows(self, sentences: int) -> None:
+        """Raise ``ValueError`` unless the store has a row for each of so many sentences."""
+        if sentences != self.rows:
             raise ValueError(
-                f"{self.path}: the text must have a sentence for each of {self.rows} rows: got {count} sentences; give "
-                "the text that was encoded, or encode this one."
+                f"{self.path}: the text must have a sentence for each of {self.rows} rows: got {sentences} sentences; "
+                "give the text that was encoded, or encode this one."
             )
 
     def verify(self) -> None:

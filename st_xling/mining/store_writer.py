@@ -8,6 +8,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,7 @@ class StoreWriter(LockedFolder):
         assert self._dim is not None, "a store holds at least one shard"
         before = self._base or Manifest(self.header, self._dim, ())
         manifest = Manifest(before.header, self._dim, (*before.shards, *self._shards), (*before.texts, self.text))
+        # Last of all: what has no manifest is no store.
         write_json(self.path / MANIFEST, manifest.as_json(), indent=1)
         self._remove_unfinished(manifest)
         self.finished = manifest
@@ -327,12 +329,12 @@ def write_store(
         raise ValueError(f"shard_rows must be at least 1: got {shard_rows}; leave it out for the default.")
     text = TextSummary((), "", "", rows, "" if sentences is None else hash_sentences(sentences))
     header = Header(dtype, file_format, normalised, model or ModelIdentity())
+    stream = iter(sentences or ())
     with StoreWriter(folder, header, text, append=append, overwrite=overwrite, resume=False) as writer:
         for start in range(0, rows, shard_rows):
-            some = slice(start, start + shard_rows)
             writer.write(
-                embeddings[some],
-                text_sha256="" if sentences is None else hash_sentences(sentences[some]),
+                embeddings[start : start + shard_rows],
+                text_sha256="" if sentences is None else hash_sentences(islice(stream, shard_rows)),
                 place=lambda row, start=start: f"row {start + row}",  # type: ignore[misc]
             )
         writer.finish()

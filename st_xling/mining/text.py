@@ -26,7 +26,7 @@ import shutil
 import tempfile
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from pathlib import Path
@@ -35,7 +35,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 import numpy as np
 from tqdm.auto import tqdm
 
-from st_xling.data.faults import SHOWN, Fault, FaultLog
+from st_xling.data.faults import FaultLog
 from st_xling.utils.text import UTF8_MARK, ParallelTextError, decode_line, open_bytes, raw_lines
 
 #: Names that ``format`` may take.
@@ -52,11 +52,6 @@ Parsed = TypeVar("Parsed", covariant=True)
 
 _CHUNK_BYTES = 1 << 20
 _ENOUGH_FAULTS = 1000
-_ADVICE = {
-    "invalid UTF-8": "Convert the file (iconv -f <encoding> -t utf-8), or pass errors='replace' / --errors replace.",
-    "blank line": "Remove these lines from the text, or pass blank='keep' / --blank-lines keep to embed them as empty.",
-    "no tab": "For one sentence a line without ids, pass format='lines' / --format lines.",
-}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
 _TO_ESCAPE = str.maketrans(_ESCAPES)
@@ -132,21 +127,37 @@ def _parse_line(raw: bytes, path: str, number: int, format: str, errors: str) ->
             return fault("empty id", "expected id TAB sentence")
         return Row(path, number, name, sentence, None, replaced)
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return fault("bad JSON", "an empty line" if not line.strip() else str(error))
-    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+        value = json_object(line)
+    except ValueError as error:
+        return fault("bad JSON", str(error))
+    own, text = value.get("id"), value.get("text")
+    if not isinstance(text, str):
         return fault("bad JSON", 'expected an object with a string "text"')
-    identifier, sentence = value.get("id"), value["text"]
-    if isinstance(identifier, bool) or not isinstance(identifier, (str, int, type(None))) or identifier == "":
+    if own == "" or not (own is None or is_id(own)):
         return fault("bad JSON", '"id" must be a string or a whole number')
-    own = None if identifier is None else str(identifier)
-    if _SURROGATE.search(f"{own or ''}{sentence}"):  # JSON may spell what UTF-8 cannot hold
+    own = None if own is None else str(own)
+    if _SURROGATE.search(f"{own or ''}{text}"):  # JSON may spell what UTF-8 cannot hold
         if errors == "strict":
             return fault("invalid UTF-8", "half of a surrogate pair")
         own = None if own is None else _SURROGATE.sub("\ufffd", own)
-        sentence, replaced = _SURROGATE.sub("\ufffd", sentence), True
-    return Row(path, number, own, sentence, None, replaced)
+        text, replaced = _SURROGATE.sub("\ufffd", text), True
+    return Row(path, number, own, text, None, replaced)
+
+
+def json_object(line: str) -> dict[str, Any]:
+    """The object of a line of JSON; raises ``ValueError`` that says what else is there."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(str(error) if line.strip() else "an empty line") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a JSON object, got {type(value).__name__}")
+    return value
+
+
+def is_id(value: Any) -> bool:
+    """Whether a JSON value may be an id: a string or a whole number."""
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
 class IndexedLines(Sequence[Parsed]):
@@ -309,6 +320,14 @@ def hash_sentences(sentences: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
+class _SentenceFaults(FaultLog):
+    advice: Mapping[str, str] = {
+        "invalid UTF-8": "Convert the file (iconv -f <encoding> -t utf-8), or pass errors='replace', --errors replace.",
+        "blank line": "Remove these lines, or pass blank='keep' / --blank-lines keep to embed them as empty.",
+        "no tab": "For one sentence a line without ids, pass format='lines' / --format lines.",
+    }
+
+
 def validate_text(
     files: Files, *, format: str = "lines", errors: str = "strict", blank: str = "error", progress: bool = False
 ) -> TextSummary:
@@ -329,7 +348,8 @@ def validate_text(
         FileNotFoundError: For a missing file.
     """
     _check_choice(blank=(blank, BLANKS))
-    digest, faults, blanks, ids = hashlib.sha256(), [], array("q"), array("Q")
+    faults = _SentenceFaults(can_skip=False, what="sentences")
+    digest, blanks, ids = hashlib.sha256(), array("q"), array("Q")
     rows = replaced = 0
     stream = read_rows(files, format=format, errors=errors)
     for row in tqdm(stream, desc="reading", unit=" lines", disable=not progress):
@@ -338,8 +358,9 @@ def validate_text(
             blanks.append(rows)
             fault = ("blank line", "") if blank == "error" else None
         if fault is not None:
-            faults.append(Fault(row.path, row.line, *fault))
-            if len(faults) == _ENOUGH_FAULTS:
+            faults.add(row.path, row.line, *fault)
+            if len(faults.faults) == _ENOUGH_FAULTS:
+                faults.add_beyond_repair(row.path, "too many faults", f"line {row.line} is the last that was read")
                 break
         else:
             hash_sentence(digest, row.sentence)
@@ -348,17 +369,9 @@ def validate_text(
                 ids.append(int.from_bytes(hashlib.blake2b(name.encode("utf-8"), digest_size=8).digest(), "little"))
         replaced += row.replaced
         rows += 1
-    if not faults and format != "lines":
-        faults = _repeated_ids(ids, read_rows(files, format=format, errors=errors))
-    if faults:
-        more = "or more " if len(faults) == _ENOUGH_FAULTS else ""
-        lines = [f"expected sentences without faults, got {len(faults)} {more}fault{'s'[: len(faults) > 1]}:"]
-        lines += [f"  {fault}" for fault in faults[:SHOWN]]
-        if len(faults) > SHOWN:
-            lines.append(f"  ... and {len(faults) - SHOWN} more")
-        kinds = {fault.kind for fault in faults}
-        lines += [advice for kind, advice in _ADVICE.items() if kind in kinds] or ["Mend the file."]
-        raise ParallelTextError("\n".join(lines), faults)
+    if not faults.faults and format != "lines":
+        _find_repeated_ids(ids, read_rows(files, format=format, errors=errors), faults)
+    faults.settle()
     names = file_list(files)
     if not rows:
         raise ParallelTextError(f"expected at least one sentence, got none in {', '.join(names)}; check the file.")
@@ -366,19 +379,18 @@ def validate_text(
     return TextSummary(short, format, errors, rows, digest.hexdigest(), tuple(blanks), replaced)
 
 
-def _repeated_ids(ids: array[int], rows: Iterator[Row]) -> list[Fault]:
+def _find_repeated_ids(ids: array[int], rows: Iterator[Row], faults: FaultLog) -> None:
     """Ids that occur twice. Equal short hashes only raise the suspicion; the ids themselves are then compared."""
     hashes = np.array(ids, dtype=np.uint64)
     values, counts = np.unique(hashes, return_counts=True)
     suspects = np.flatnonzero(np.isin(hashes, values[counts > 1])).tolist()
     seen: dict[str, str] = {}
-    faults, wanted = [], set(suspects)
+    wanted = set(suspects)
     for number, row in enumerate(islice(rows, suspects[-1] + 1 if suspects else 0)):
         if number in wanted:
             name, place = row.id or str(number + 1), f"{row.path}:{row.line}"
             if seen.setdefault(name, place) != place:
-                faults.append(Fault(row.path, row.line, "duplicate id", f"{name}, as in {seen[name]}"))
-    return faults
+                faults.add(row.path, row.line, "duplicate id", f"{name}, as in {seen[name]}")
 
 
 class PairLines(IndexedLines[list[str]]):

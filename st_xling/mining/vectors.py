@@ -137,11 +137,7 @@ class GivenEmbeddings:
         if path.is_file():
             return cls(path, open_laser(path, dim=dim, dtype=dtype, rows=rows))
         store = EmbeddingStore.open(path)
-        if store.rows != rows:
-            raise ValueError(
-                f"{path}: the text must have a sentence for each of {store.rows} rows: got {rows} sentences; give the "
-                "text that was encoded, or encode this one."
-            )
+        store.check_rows(rows)
         return cls(path, store, store)
 
     @property

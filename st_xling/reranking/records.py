@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from st_xling.data.faults import FaultLog
-from st_xling.mining.text import IndexedLines
+from st_xling.mining.text import IndexedLines, is_id, json_object
 from st_xling.utils.text import decode_line, raw_lines
 
 
@@ -92,10 +91,10 @@ class TextRecords(IndexedLines[TextRecord]):
 
 
 def _json_record(line: str) -> TextRecord:
-    value = _json_object(line)
+    value = json_object(line)
     name, text, title, language = (value.get(key) for key in ("id", "text", "title", "language"))
     name = value.get("_id") if name is None else name
-    if not _is_id(name) or not isinstance(text, str):
+    if not is_id(name) or not isinstance(text, str):
         raise ValueError('expected a string or whole number "id" and a string "text"')
     if not isinstance(language, (str, type(None))) or not isinstance(title, (str, type(None))):
         raise ValueError('expected strings where "language" or "title" are given')
@@ -105,20 +104,6 @@ def _json_record(line: str) -> TextRecord:
     except UnicodeEncodeError:
         raise ValueError("half of a surrogate pair, which UTF-8 cannot hold") from None
     return TextRecord(str(name), whole, language or None)
-
-
-def _json_object(line: str) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError("expected JSON, got an empty line" if not line.strip() else f"bad JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise ValueError(f"expected a JSON object, got {type(value).__name__}")
-    return value
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
 class FirstStage:
@@ -156,6 +141,7 @@ class FirstStage:
             except ValueError as error:
                 faults.add(path, number, "bad line", str(error))
         faults.settle()
+        # A passage twice for a query stands where it stands first.
         self._places = {query: np.array(list(dict.fromkeys(own)), dtype=np.int64) for query, own in places.items()}
         self._others, self.sha256 = np.empty(0, dtype=np.int64), digest.hexdigest()
 
@@ -182,8 +168,8 @@ def _candidates(line: str) -> tuple[str, list[str]]:
         if len(cells) != 6:
             raise ValueError(f"expected JSON or the six columns of a TREC run, got {len(cells)} columns")
         return cells[0], [cells[2]]
-    value = _json_object(line)
+    value = json_object(line)
     names = value.get("passage_ids", [value.get("passage_id")])
-    if not isinstance(names, list) or not all(map(_is_id, [value.get("query_id"), *names])):
+    if not isinstance(names, list) or not all(map(is_id, [value.get("query_id"), *names])):
         raise ValueError('expected a "query_id" and a "passage_id" or a list "passage_ids"')
     return str(value["query_id"]), list(map(str, names))

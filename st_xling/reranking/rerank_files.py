@@ -202,6 +202,7 @@ def _rank(
 ) -> dict[str, int]:
     """Write the ranked passages of a group of queries, and count."""
     places = [first_stage.of(query) for query in group]
+    # A passage that several queries of the group share is read once.
     records = {place: passages[place] for place in np.unique(np.concatenate(places)).tolist()}
     texts = queries[group.start : group.stop]
     cut = scorer.counts.cut_passages

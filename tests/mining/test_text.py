@@ -164,9 +164,9 @@ def test_faults_come_with_file_and_line(case: str, tmp_path: Path) -> None:
 def test_many_faults_are_counted_not_gathered_without_end(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_bytes(b"\n" * 5000)
-    with pytest.raises(ParallelTextError, match=r"got 1000 or more faults(.|\n)*\.\.\. and 980 more") as caught:
+    with pytest.raises(ParallelTextError, match=r"too many faults \(line 1000 (.|\n)*\.\.\. and 981 more") as caught:
         validate_text(path)
-    assert len(caught.value.faults) == 1000
+    assert len(caught.value.faults) == 1001
 
 
 def test_what_is_kept_in_spite_of_faults(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -84,36 +83,6 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     ended = run_together([["-c", ADDS, str(path), name] for name in "ab"], tmp_path, seconds=100)
     assert [end.status for end in ended] == [0, 0], ended
     assert len(read_json_object(path)) == 50
-
-
-DIES = """
-import os, signal, sys
-from pathlib import Path
-from st_xling.utils.io import update_json_object
-def die(event, values):
-    if event == sys.argv[2] and str(values[0]).endswith("f.json.tmp"):
-        os.kill(os.getpid(), signal.SIGKILL)
-sys.addaudithook(die)
-update_json_object(Path(sys.argv[1]), lambda content: {"a": "new" * 10000})
-"""
-
-
-def test_killed_while_writing_the_old_file_stands(tmp_path: Path) -> None:
-    """At the opening of the new file, and when it is whole but has not its name yet."""
-    path = tmp_path / "model" / "f.json"
-    path.parent.mkdir()
-    update_json_object(path, lambda _: {"a": "old"})
-    before = path.read_bytes()
-    for event in ("open", "os.rename"):
-        folder = tmp_path / event
-        folder.mkdir()
-        (ended,) = run_together([["-c", DIES, str(path), event]], folder, seconds=60)
-        assert ended.status == -signal.SIGKILL, ended
-        assert path.read_bytes() == before
-    update_json_object(path, lambda content: {**content, "b": 1})  # neither the lock nor the remains are in the way
-    assert read_json_object(path) == {"a": "old", "b": 1} and [file.name for file in path.parent.iterdir()] == [
-        "f.json"
-    ]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="folders are not locked there")
