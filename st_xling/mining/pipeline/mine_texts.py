@@ -151,13 +151,13 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
             threshold, origin = published.published.threshold, "published"
         elif calibration is not None:
             threshold, origin = calibration.threshold, "calibrated"
-        found, guards = config.find(embeddings, method, folder)
+        nearest, guards = config.find(embeddings, method, folder)
 
         # Choose among the candidates that guards allow, score again, write.
         with _rejects_to(None if config.rejects is None else folder.path / REJECTS, sides) as on_reject:
             allow = partial(guards.allowed, sources=sides[0].distinct, targets=sides[1].distinct, on_reject=on_reject)
             pairs = best_pairs(
-                *found,
+                *nearest,
                 allow=allow if guards.guards else None,
                 margin=config.margin,
                 retrieval=config.retrieval,

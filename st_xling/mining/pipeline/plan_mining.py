@@ -280,12 +280,12 @@ def guard_seconds(sources: list[str], targets: list[str], guards: GuardOptions, 
     one, other = (sorted(some[:_PAIRS], key=weighted_length) for some in (sources, targets))
     pairs = min(len(one), len(other))
     # The hub guard counts neighbours, which there are none of; it takes no time.
-    judge = PairGuards(replace(guards, hub=None))
-    if not pairs or not judge.guards:
+    pair_guards = PairGuards(replace(guards, hub=None))
+    if not pairs or not pair_guards.guards:
         return 0.0
     batch = CandidateBatch(one[:pairs], other[:pairs], np.ones(pairs), np.arange(pairs), np.arange(pairs))
-    seconds = _timed(lambda: [reject_line(reject) for reject in judge.check(batch)[1]])
-    share = sum(judge.rejected.values()) / pairs
+    seconds = _timed(lambda: [reject_line(reject) for reject in pair_guards.check(batch)[1]])
+    share = sum(pair_guards.rejected.values()) / pairs
     candidates = sum(share**place for place in range(k)) * rows
     return seconds / pairs * candidates * _ASKED_ABOUT
 

@@ -70,9 +70,9 @@ def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> Ta
     if not isinstance(model, str):
         return None  # a loaded model has no thresholds with it
     if guards.source_language is None or guards.target_language is None:
-        if found := published_thresholds(model):
+        if known := published_thresholds(model):
             log(
-                f"{model} has thresholds for {', '.join(found)}; to have one taken, name the languages of both sides "
+                f"{model} has thresholds for {', '.join(known)}; to have one taken, name the languages of both sides "
                 "(--source-language, --target-language)"
             )
         return None
@@ -82,8 +82,8 @@ def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> Ta
     way["prompt"] = prompts.pop() if len(prompts) == 1 else "another on each side"
 
     note = work / "published.json"
-    asked = {"model": model, "source_language": languages[0], "target_language": languages[1], **way}
-    fit, since = _noted(note, asked), " (as when this work was begun)"
+    request = {"model": model, "source_language": languages[0], "target_language": languages[1], **way}
+    fit, since = _noted(note, request), " (as when this work was begun)"
     insisted = config.threshold == PUBLISHED
     if fit is None or (fit.threshold is None and insisted):
         fit, since = fitting_threshold(published_thresholds(model), *languages, way=way), ""
@@ -92,7 +92,7 @@ def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> Ta
                 f"threshold 'published' needs a threshold of {model} that holds for this: {fit.why_not}; give a "
                 "number, or calibrate with known translations."
             )
-        write_json(note, {"asked": asked, "fit": asdict(fit)}, indent=1)
+        write_json(note, {"asked": request, "fit": asdict(fit)}, indent=1)
     if fit.threshold is not None:
         taken = TakenThreshold(model=model, pair=fit.pair, published=fit.threshold)
         log(f"{taken.line()}{since}")
@@ -110,14 +110,14 @@ def _prompt_of(maker: Any, own: str | None) -> str | None:
     return None if maker.store is None else maker.store.manifest.header.settings.get("prompt")
 
 
-def _noted(path: Path, asked: dict[str, Any]) -> FittingThreshold | None:
+def _noted(path: Path, request: dict[str, Any]) -> FittingThreshold | None:
     """What was noted for the same call."""
     if not path.is_file():
         return None
     remedy = "delete it to have the threshold looked for again"
     note = read_json_object(path, remedy=remedy)
     try:
-        if note["asked"] != asked:
+        if note["asked"] != request:
             return None
         threshold = note["fit"]["threshold"]
         threshold = None if threshold is None else PublishedThreshold(**threshold)
