@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import random
@@ -9,6 +10,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,12 @@ from st_xling.mining import (
     encode,
     mine,
     mine_texts,
+    plan_mining,
     score_texts,
     tsv_cells,
     write_store,
 )
+from st_xling.mining.pipeline.config import MiningConfig
 from tests.mining.nursery import Attempt, Nursery
 
 OFF = GuardOptions().with_flags(off=["all"])
@@ -70,6 +74,25 @@ def stored(tmp_path: Path, sources: dict[str, list[float]], targets: dict[str, l
         write_store(tmp_path / f"{name}.store", vectors, sentences=list(side))
         options[f"{name}_embeddings"] = tmp_path / f"{name}.store"
     return options
+
+
+def test_options_are_those_of_the_configuration(tmp_path: Path) -> None:
+    """Declared once, seen in every signature; what a function does not take is an error, as ever."""
+    taken = {
+        function: set(inspect.signature(function).parameters) for function in (mine_texts, score_texts, plan_mining)
+    }
+    names = {field.name for field in fields(MiningConfig)}
+    assert taken[mine_texts] == names | {"source", "target", "out"}
+    assert taken[score_texts] < names | {"pairs", "out", "columns"} and "retrieval" not in taken[score_texts]
+    assert taken[plan_mining] < names | {"source", "target"} and "threshold" not in taken[plan_mining]
+    assert inspect.signature(mine_texts).parameters["k"].default == 4
+    for call in (
+        lambda: score_texts(tmp_path / "p", tmp_path / "o", retrieval="max"),
+        lambda: mine_texts("s", "t", tmp_path / "o", kk=3),
+        lambda: mine(np.eye(3), np.eye(3), k=1, method="approximate", block_row=3),
+    ):
+        with pytest.raises(TypeError, match="retrieval|kk|block_row"):
+            call()
 
 
 @pytest.mark.parametrize("retrieval", ["max", "backward"])
