@@ -16,7 +16,7 @@ import torch
 
 from st_xling.mining.guards import CandidateBatch, GuardOptions, PairGuards, reject_line, weighted_length
 from st_xling.mining.pipeline.config import MiningConfig, takes_options
-from st_xling.mining.pipeline.threshold import most_planted
+from st_xling.mining.pipeline.threshold import most_known
 from st_xling.mining.search import approximate
 from st_xling.mining.search.exact import block_sizes, check_k, neighbours
 from st_xling.mining.search.find import choose_method
@@ -177,11 +177,11 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
     disk += sum(rows[name] * a_vector + text_bytes[name] for name in embedded)
     calibrate_seconds = 0.0
     if config.calibrate_with is not None:
-        planted = most_planted(*rows.values())
-        larger = (rows["source"] + planted) * (rows["target"] + planted) / (rows["source"] * rows["target"])
-        calibrate_seconds = planted * sum(seconds.values()) + searches[method].seconds * larger
+        known = most_known(*rows.values())
+        larger = (rows["source"] + known) * (rows["target"] + known) / (rows["source"] * rows["target"])
+        calibrate_seconds = known * sum(seconds.values()) + searches[method].seconds * larger
         of_text = sum(text_bytes.values()) // both
-        disk += 2 * planted * (a_vector + of_text + 8 * k) + 8 * k * both  # the state of its search stays
+        disk += 2 * known * (a_vector + of_text + 8 * k) + 8 * k * both  # the state of its search stays
     place = Path(work).absolute()
     place = next(folder for folder in (place, *place.parents) if folder.exists() and os.access(folder, os.R_OK))
     return MiningPlan(

@@ -347,7 +347,7 @@ def test_a_threshold_from_known_translations(model: Any, planted: tuple[Path, Pa
         assert min(row[0] for row in rows) >= report.threshold
         found[precision] = np.mean([f"{row[3]} !" == row[4] for row in rows])
         assert f"threshold:{report.threshold:.6g} calibrated|" in report.signature
-        assert any("from 90 planted pairs" in line for line in report.lines())
+        assert any("from 90 seeded known pairs" in line for line in report.lines())
     assert found[0.97] >= 0.9
     with pytest.raises(ValueError, match=r"at least 4 pairs .* got 3 of 3; calibrate with|got 0 of 3"):
         few = write(tmp_path / "few.tsv", [f"{text}\tx{text}" for text in TEXTS.source[:3]])
