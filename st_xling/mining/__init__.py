@@ -17,8 +17,7 @@
 ``pipeline``    text files → a file of pairs; a file of pairs → the same with scores; what that will take
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from st_xling.mining.calibrate import Calibration, calibrate
 from st_xling.mining.deduplication import Folding, fold_duplicates
@@ -34,6 +33,7 @@ from st_xling.mining.store_writer import write_store
 from st_xling.mining.text import MiningText, escape, tsv_cells, tsv_line, unescape
 from st_xling.mining.thresholds import Threshold, best_threshold, correct_pairs, evaluate_pairs, precision_recall_f1
 from st_xling.mining.xsim import Xsim, xsim
+from st_xling.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from st_xling.mining.encoding import encode
@@ -84,15 +84,5 @@ __all__ = [
     "xsim",
 ]
 
-_LOADED_ON_USE = {
-    "encode": "encoding",
-    "mine_texts": "pipeline.mine_texts",
-    "plan_mining": "pipeline.plan_mining",
-    "score_texts": "pipeline.score_texts",
-}  # it needs sentence-transformers, slow to import; vectors do not
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LOADED_ON_USE:
-        return getattr(import_module(f"{__name__}.{_LOADED_ON_USE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# These need sentence-transformers, which is slow to import; vectors do not.
+__getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -147,15 +147,15 @@ def calibrate(
     scores = [_scores(mined, language, rows, len(pairs), half) for language in _DECIDES[retrieval]]
     right = scores[0]["right"]
     cuts = _default_cuts(right) if thresholds is None else np.unique(np.asarray(thresholds, dtype=np.float64))
-    found = _reaching(right, cuts)
+    n_right = _reaching(right, cuts)
     random = np.random.default_rng(seed)
     estimates = [_precision(one, cuts, random, draws) for one in scores]
     point = np.mean([estimate[0] for estimate in estimates], axis=0)
     spread = np.mean([estimate[1] for estimate in estimates], axis=0)
     low, high = np.quantile(spread, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    recall_low, recall_high = wilson(found, len(right), confidence)
+    recall_low, recall_high = wilson(n_right, len(right), confidence)
     kept = np.mean([_reaching(one["text"], cuts) for one in scores], axis=0)
-    return Calibration(cuts, found / len(right), recall_low, recall_high, point, low, high, kept, confidence)
+    return Calibration(cuts, n_right / len(right), recall_low, recall_high, point, low, high, kept, confidence)
 
 
 class Stacked:
@@ -260,13 +260,13 @@ def _reaching(scores: np.ndarray, cuts: np.ndarray) -> np.ndarray:
 
 
 def _default_cuts(scores: np.ndarray) -> np.ndarray:
-    found = np.unique(scores[np.isfinite(scores)])
-    if len(found) == 0:
+    finite = np.unique(scores[np.isfinite(scores)])
+    if len(finite) == 0:
         raise ValueError(
             "planted pairs must be found somewhere: none of them was mined; check that both sides are encoded by one "
             "model and row-aligned, or give thresholds."
         )
-    return np.unique(np.quantile(found, np.linspace(0, 1, min(100, len(found))), method="nearest"))
+    return np.unique(np.quantile(finite, np.linspace(0, 1, min(100, len(finite))), method="nearest"))
 
 
 def wilson(hits: np.ndarray, trials: int, confidence: float) -> tuple[np.ndarray, np.ndarray]:

@@ -58,8 +58,8 @@ def score_pairs(
             "pairs, or count the pair itself."
         )
     k += not count_own
-    found = find_neighbours(source_embeddings, target_embeddings, k=k, method=method, **search_options)
-    means = [direction.means if count_own else _means_of_others(direction) for direction in found]
+    nearest = find_neighbours(source_embeddings, target_embeddings, k=k, method=method, **search_options)
+    means = [direction.means if count_own else _means_of_others(direction) for direction in nearest]
     rows = np.arange(pairs)
     return pair_scores(source_embeddings, target_embeddings, rows, rows, *means, margin=margin)
 
@@ -95,10 +95,10 @@ def check_aligned(source_embeddings: Embeddings, target_embeddings: Embeddings) 
     return source, target
 
 
-def _means_of_others(found: Neighbours) -> np.ndarray:
+def _means_of_others(nearest: Neighbours) -> np.ndarray:
     """Means of the first ``k`` of ``k + 1`` neighbours, the row's own partner left out."""
-    own = found.indices == np.arange(len(found.indices))[:, None]
+    own = nearest.indices == np.arange(len(nearest.indices))[:, None]
     dropped = np.where(own.any(axis=1), own.argmax(axis=1), own.shape[1] - 1)
-    kept = np.arange(own.shape[1]) != dropped[:, None]
-    others = found.similarities[kept].reshape(len(own), -1)
+    is_other = np.arange(own.shape[1]) != dropped[:, None]
+    others = nearest.similarities[is_other].reshape(len(own), -1)
     return others.mean(axis=1, dtype=np.float64)

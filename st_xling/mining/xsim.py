@@ -77,9 +77,9 @@ def xsim(
             f"target_texts must have one text per target: got {len(target_texts)} for {total} rows; pass all of them."
         )
     options = {"k": k, "margin": margin, "method": method, **search_options}
-    found = mine(source_embeddings, target_embeddings, retrieval="forward", **options)
-    hits = found.source_indices == found.target_indices
+    pairs = mine(source_embeddings, target_embeddings, retrieval="forward", **options)
+    hits = pairs.source_indices == pairs.target_indices
     if target_texts is not None:
-        pairs = zip(found.source_indices.tolist(), found.target_indices.tolist())
-        hits |= np.array([target_texts[one] == target_texts[other] for one, other in pairs], dtype=bool)
+        rows = zip(pairs.source_indices.tolist(), pairs.target_indices.tolist())
+        hits |= np.array([target_texts[one] == target_texts[other] for one, other in rows], dtype=bool)
     return Xsim(total - int(hits.sum()), total)

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 
-class RowsElsewhere(Protocol):
-    """Rows that are read when asked for, such as an ``EmbeddingStore``: slices and int64 indices give numpy arrays."""
+class RowsOnDisk(Protocol):
+    """Rows that are read when needed, as of an ``EmbeddingStore``: slices and int64 indices give numpy arrays."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -31,7 +31,7 @@ class RowsElsewhere(Protocol):
     def __getitem__(self, rows: Any, /) -> np.ndarray: ...
 
 
-Embeddings: TypeAlias = "np.ndarray | torch.Tensor | RowsElsewhere"
+Embeddings: TypeAlias = "np.ndarray | torch.Tensor | RowsOnDisk"
 
 FRACTION_BITS = 26
 
@@ -56,7 +56,7 @@ def as_embeddings(embeddings: Any, name: str) -> Embeddings:
     """What a caller may pass, as what a search reads; a copy only where torch lacks the form.
 
     Args:
-        embeddings: numpy or torch, real numbers of any type and memory order; nested lists; rows elsewhere.
+        embeddings: numpy or torch, real numbers of any type and memory order; nested lists; rows on disk.
         name: What to call it in an error.
     Raises:
         ValueError: For anything else.

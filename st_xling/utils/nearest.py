@@ -36,9 +36,9 @@ def nearest(queries: Embeddings, corpus: Embeddings, *, block: int = 1024) -> np
         for corpus_start in range(0, corpus.shape[0], block):
             cosines = exact_cosines(query_block, fixed_point(corpus, corpus_start, corpus_start + block))
             first = cosines.argmax(axis=1)  # numpy promises the first of equals; torch.argmax does not
-            found = cosines[np.arange(len(first)), first]
-            better = found > best[rows]  # strictly: an equal cosine in a later block has a higher index
-            best[rows] = np.where(better, found, best[rows])
+            highest = cosines[np.arange(len(first)), first]
+            better = highest > best[rows]  # strictly: an equal cosine in a later block has a higher index
+            best[rows] = np.where(better, highest, best[rows])
             indices[rows] = np.where(better, corpus_start + first, indices[rows])
     return indices
 

@@ -1,6 +1,8 @@
 """Mining end to end: every margin and retrieval against plain loops, symmetries, ties, thresholds and errors."""
 
 import os
+import subprocess
+import sys
 import zlib
 from itertools import product
 from pathlib import Path
@@ -194,6 +196,28 @@ def test_pairs_below_the_threshold_are_not_asked_about() -> None:
 
     found = best_pairs(*neighbours(*tied(40, 30, 3), k=3), allow=allow, threshold=1.01)
     assert len(found) == 0 and min(lowest) >= 1.01
+
+
+LIGHT = """
+import sys, st_xling.mining as mining
+mining.{}
+heavy = ("st_xling.training", "st_xling.losses", "st_xling.reranking", "st_xling.evaluation", {})
+assert not [name for name in sys.modules if name.startswith(heavy)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "models"),
+    [
+        ("mine", "'st_xling.models', 'sentence_transformers', 'transformers'"),
+        pytest.param(
+            "mine_texts", "'st_xling.models.cross_encoder', 'st_xling.models.pair_scorer'", marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_importing_is_light(name: str, models: str) -> None:
+    """Mining vectors loads no model code at all; mining text none of training, losses or cross-encoders."""
+    subprocess.run([sys.executable, "-c", LIGHT.format(name, models)], check=True, timeout=120)
 
 
 def word_beginnings(texts, dim=2048):

@@ -62,20 +62,20 @@ def quantities(text: str) -> list[Quantity]:
         return []
     if not text.isascii():
         text = _WIDE_COMMA.sub(",", unicodedata.normalize("NFC", text)).translate(_ASCII_DIGITS)
-    found: list[Quantity] = []
+    numbers: list[Quantity] = []
     end, scale = 0, 0  # where the number before ends, and the power of ten that its scale has
     for match in _NUMBER.finditer(text):
         own = _scale(match[2]) if match[2] else 0
         *others, last = _read(match[1])
         last = _scaled(last, own)
-        if found and not others:
+        if numbers and not others:
             if scale > 0 and own < scale and match.start() == end and len(str(last.digits)) + last.power <= scale:
-                last = _sum(found.pop(), last)
+                last = _sum(numbers.pop(), last)
             elif own and not scale and _RANGE.fullmatch(text, end, match.start()):
-                found[-1] = _scaled(found[-1], own)
-        found += [*others, last]
+                numbers[-1] = _scaled(numbers[-1], own)
+        numbers += [*others, last]
         end, scale = match.end(), own
-    return found
+    return numbers
 
 
 def agree(one: Quantity, other: Quantity) -> bool:
@@ -133,11 +133,11 @@ def _sum(large: Quantity, small: Quantity) -> Quantity:
 
 
 def _quantity(digits: str, power: int) -> Quantity:
-    kept = digits.lstrip("0").rstrip("0")
-    if not kept:
+    significant = digits.lstrip("0").rstrip("0")
+    if not significant:
         return Quantity(0, 0)
     # Numbers beyond 300 digits are no quantities; Python refuses to convert beyond 4300.
-    return Quantity(int(kept[:300]), power + len(digits) - len(digits.rstrip("0")))
+    return Quantity(int(significant[:300]), power + len(digits) - len(digits.rstrip("0")))
 
 
 @dataclass(frozen=True)
@@ -231,14 +231,14 @@ def _same_hour_or_year(one: Quantity, other: Quantity) -> bool:
 @cache
 def _hours_and_years(number: int) -> frozenset[int]:
     """What a whole number may be on another clock, or with other digits of the year."""
-    found = {number + 12} if 0 <= number <= 12 else set()
+    same = {number + 12} if 0 <= number <= 12 else set()
     if 12 <= number <= 24:
-        found.add(number - 12)
+        same.add(number - 12)
     if 10 <= number < 100:
-        found.update(range(1000 + number, 2100, 100))
+        same.update(range(1000 + number, 2100, 100))
     if 1000 < number < 2100 and number % 100 >= 10:
-        found.add(number % 100)
-    return frozenset(found)
+        same.add(number % 100)
+    return frozenset(same)
 
 
 def _whole(number: Quantity) -> int:

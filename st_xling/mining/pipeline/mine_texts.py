@@ -32,7 +32,7 @@ from st_xling.mining.deduplication import TextSide
 from st_xling.mining.guards import Reject, RejectsFile
 from st_xling.mining.mine import MinedPairs, best_pairs
 from st_xling.mining.pipeline.config import REJECTS, MiningConfig, check_vectors, reject_lines, takes_options
-from st_xling.mining.pipeline.threshold import PlantedThreshold, TakenThreshold, planted_threshold, take_threshold
+from st_xling.mining.pipeline.threshold import EstimatedThreshold, TakenThreshold, estimate_threshold, take_threshold
 from st_xling.mining.text import Files, file_list, tsv_line
 from st_xling.utils.io import atomic_writer
 
@@ -62,7 +62,7 @@ class MiningReport:
     distinct: Mapping[str, int]
     threshold: float | None
     published: TakenThreshold | None
-    calibration: PlantedThreshold | None
+    calibration: EstimatedThreshold | None
     rescored: Mapping[str, int] | None
     signature: str
 
@@ -144,20 +144,20 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
         embeddings, method = config.embed(distinct, makers, folder)
         calibration = None
         if encoder is not None and config.calibrate_with is not None:
-            known = folder.path / "calibration"
-            calibration = planted_threshold(config, tuple(distinct.values()), embeddings, encoder, known, method)
+            place = folder.path / "calibration"
+            calibration = estimate_threshold(config, tuple(distinct.values()), embeddings, encoder, place, method)
         threshold, origin = config.number, None
         if published is not None:
             threshold, origin = published.published.threshold, "published"
         elif calibration is not None:
             threshold, origin = calibration.threshold, "calibrated"
-        found, guards = config.find(embeddings, method, folder)
+        nearest, guards = config.find(embeddings, method, folder)
 
         # Choose among the candidates that guards allow, score again, write.
         with _rejects_to(None if config.rejects is None else folder.path / REJECTS, sides) as on_reject:
             allow = partial(guards.allowed, sources=sides[0].distinct, targets=sides[1].distinct, on_reject=on_reject)
             pairs = best_pairs(
-                *found,
+                *nearest,
                 allow=allow if guards.guards else None,
                 margin=config.margin,
                 retrieval=config.retrieval,

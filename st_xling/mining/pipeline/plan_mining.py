@@ -16,7 +16,7 @@ import torch
 
 from st_xling.mining.guards import CandidateBatch, GuardOptions, PairGuards, reject_line, weighted_length
 from st_xling.mining.pipeline.config import MiningConfig, takes_options
-from st_xling.mining.pipeline.threshold import most_planted
+from st_xling.mining.pipeline.threshold import most_known
 from st_xling.mining.search import approximate
 from st_xling.mining.search.exact import block_sizes, check_k, neighbours
 from st_xling.mining.search.find import choose_method
@@ -177,11 +177,11 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
     disk += sum(rows[name] * a_vector + text_bytes[name] for name in embedded)
     calibrate_seconds = 0.0
     if config.calibrate_with is not None:
-        planted = most_planted(*rows.values())
-        larger = (rows["source"] + planted) * (rows["target"] + planted) / (rows["source"] * rows["target"])
-        calibrate_seconds = planted * sum(seconds.values()) + searches[method].seconds * larger
+        known = most_known(*rows.values())
+        larger = (rows["source"] + known) * (rows["target"] + known) / (rows["source"] * rows["target"])
+        calibrate_seconds = known * sum(seconds.values()) + searches[method].seconds * larger
         of_text = sum(text_bytes.values()) // both
-        disk += 2 * planted * (a_vector + of_text + 8 * k) + 8 * k * both  # the state of its search stays
+        disk += 2 * known * (a_vector + of_text + 8 * k) + 8 * k * both  # the state of its search stays
     place = Path(work).absolute()
     place = next(folder for folder in (place, *place.parents) if folder.exists() and os.access(folder, os.R_OK))
     return MiningPlan(
@@ -280,12 +280,12 @@ def guard_seconds(sources: list[str], targets: list[str], guards: GuardOptions, 
     one, other = (sorted(some[:_PAIRS], key=weighted_length) for some in (sources, targets))
     pairs = min(len(one), len(other))
     # The hub guard counts neighbours, which there are none of; it takes no time.
-    judge = PairGuards(replace(guards, hub=None))
-    if not pairs or not judge.guards:
+    pair_guards = PairGuards(replace(guards, hub=None))
+    if not pairs or not pair_guards.guards:
         return 0.0
     batch = CandidateBatch(one[:pairs], other[:pairs], np.ones(pairs), np.arange(pairs), np.arange(pairs))
-    seconds = _timed(lambda: [reject_line(reject) for reject in judge.check(batch)[1]])
-    share = sum(judge.rejected.values()) / pairs
+    seconds = _timed(lambda: [reject_line(reject) for reject in pair_guards.check(batch)[1]])
+    share = sum(pair_guards.rejected.values()) / pairs
     candidates = sum(share**place for place in range(k)) * rows
     return seconds / pairs * candidates * _ASKED_ABOUT
 

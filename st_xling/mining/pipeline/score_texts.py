@@ -102,21 +102,21 @@ def score_texts(
         check_vectors({name: (text, distinct[name]) for name, text in texts.items()}, makers, config.k)
         folder = stack.enter_context(config.working("score", out, {"pairs": lines.sha256}, makers))
         embeddings, method = config.embed(distinct, makers, folder)
-        found, judge = config.find(embeddings, method, folder)
+        nearest, pair_guards = config.find(embeddings, method, folder)
         sources, targets = (text.place_of for text in distinct.values())
         scores = np.full(len(lines), -np.inf)
         whole = np.flatnonzero((sources >= 0) & (targets >= 0))
-        means = found[0].means, found[1].means
+        means = nearest[0].means, nearest[1].means
         scores[whole] = pair_scores(*embeddings, sources[whole], targets[whole], *means, margin=config.margin)
         with atomic_writer(config.written(folder)) as stream, RejectsFile(folder.path / REJECTS) as rejects:
-            kept = _write_scored(lines, scores, (sources, targets), judge, config, stream, rejects)
+            kept = _write_scored(lines, scores, (sources, targets), pair_guards, config, stream, rejects)
         return ScoreReport(
             pairs=len(lines),
             kept=kept,
-            below=len(lines) - kept - sum(judge.rejected.values()),
-            rejected=judge.rejected,
+            below=len(lines) - kept - sum(pair_guards.rejected.values()),
+            rejected=pair_guards.rejected,
             signature=config.signature(
-                "score", makers, judge, method=method, texts=[f"pairs:{Path(pairs).name}@{lines.sha256[:8]}"]
+                "score", makers, pair_guards, method=method, texts=[f"pairs:{Path(pairs).name}@{lines.sha256[:8]}"]
             ),
         )
 
@@ -131,7 +131,7 @@ def _write_scored(
     rejects: RejectsFile,
 ) -> int:
     """Write the lines that stay, as they are read; how many those are."""
-    kept = 0
+    written = 0
     raws = lines.lines()
     columns = [text.column for text in lines.sides]
     least = -np.inf if config.number is None else config.number
@@ -158,6 +158,6 @@ def _write_scored(
                 number = score if math.isfinite(score) else None
                 record = {"score": number, "source": sources[row], "target": targets[row]}
                 stream.write(json.dumps(record, ensure_ascii=False).encode("utf-8") + b"\n")
-            kept += int(stays.sum())
+            written += int(stays.sum())
             bar.update(len(block))
-    return kept
+    return written

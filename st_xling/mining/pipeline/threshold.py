@@ -70,9 +70,9 @@ def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> Ta
     if not isinstance(model, str):
         return None  # a loaded model has no thresholds with it
     if guards.source_language is None or guards.target_language is None:
-        if found := published_thresholds(model):
+        if known := published_thresholds(model):
             log(
-                f"{model} has thresholds for {', '.join(found)}; to have one taken, name the languages of both sides "
+                f"{model} has thresholds for {', '.join(known)}; to have one taken, name the languages of both sides "
                 "(--source-language, --target-language)"
             )
         return None
@@ -82,8 +82,8 @@ def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> Ta
     way["prompt"] = prompts.pop() if len(prompts) == 1 else "another on each side"
 
     note = work / "published.json"
-    asked = {"model": model, "source_language": languages[0], "target_language": languages[1], **way}
-    fit, since = _noted(note, asked), " (as when this work was begun)"
+    request = {"model": model, "source_language": languages[0], "target_language": languages[1], **way}
+    fit, since = _noted(note, request), " (as when this work was begun)"
     insisted = config.threshold == PUBLISHED
     if fit is None or (fit.threshold is None and insisted):
         fit, since = fitting_threshold(published_thresholds(model), *languages, way=way), ""
@@ -92,7 +92,7 @@ def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> Ta
                 f"threshold 'published' needs a threshold of {model} that holds for this: {fit.why_not}; give a "
                 "number, or calibrate with known translations."
             )
-        write_json(note, {"asked": asked, "fit": asdict(fit)}, indent=1)
+        write_json(note, {"asked": request, "fit": asdict(fit)}, indent=1)
     if fit.threshold is not None:
         taken = TakenThreshold(model=model, pair=fit.pair, published=fit.threshold)
         log(f"{taken.line()}{since}")
@@ -110,14 +110,14 @@ def _prompt_of(maker: Any, own: str | None) -> str | None:
     return None if maker.store is None else maker.store.manifest.header.settings.get("prompt")
 
 
-def _noted(path: Path, asked: dict[str, Any]) -> FittingThreshold | None:
+def _noted(path: Path, request: dict[str, Any]) -> FittingThreshold | None:
     """What was noted for the same call."""
     if not path.is_file():
         return None
     remedy = "delete it to have the threshold looked for again"
     note = read_json_object(path, remedy=remedy)
     try:
-        if note["asked"] != asked:
+        if note["asked"] != request:
             return None
         threshold = note["fit"]["threshold"]
         threshold = None if threshold is None else PublishedThreshold(**threshold)
@@ -129,7 +129,7 @@ def _noted(path: Path, asked: dict[str, Any]) -> FittingThreshold | None:
 
 
 @dataclass(frozen=True)
-class PlantedThreshold:
+class EstimatedThreshold:
     """A threshold estimated with known translations, and what is expected of it.
 
     Attributes:
@@ -158,7 +158,7 @@ class PlantedThreshold:
             f"{share:.3f} [{low:.3f}, {high:.3f}]" for share, low, high in (self.precision, self.recall)
         )
         return (
-            f"threshold {self.threshold:.4f} from {self.planted:,} planted pairs; before guards, precision about "
+            f"threshold {self.threshold:.4f} from {self.planted:,} seeded known pairs; before guards, precision about "
             f"{precision}, recall about {recall}"
         )
 
@@ -184,13 +184,13 @@ class PlantedThreshold:
         )
 
 
-def most_planted(sources: int, targets: int) -> int:
+def most_known(sources: int, targets: int) -> int:
     """How many known pairs are used at most: a tenth of the smaller text, lest they change its neighbourhoods."""
     return min(_MOST, max(_FEWEST, min(sources, targets) // 10))
 
 
-def planted_pairs(path: str | Path, texts: Sequence[Sequence[str]], *, seed: int = 0) -> list[tuple[str, str]]:
-    """Distinct pairs of a parallel file of which the text has neither sentence, as many as :func:`most_planted` says.
+def known_pairs(path: str | Path, texts: Sequence[Sequence[str]], *, seed: int = 0) -> list[tuple[str, str]]:
+    """Distinct pairs of a parallel file of which the text has neither sentence, as many as :func:`most_known` says.
 
     Args:
         path: Any file of :func:`~st_xling.data.read_parallel`.
@@ -203,7 +203,7 @@ def planted_pairs(path: str | Path, texts: Sequence[Sequence[str]], *, seed: int
         keys = {folding_key(pair[language]) for pair in pairs}
         there = {key for sentence in text if (key := folding_key(sentence)) in keys}
         pairs = [pair for pair in pairs if folding_key(pair[language]) not in there]
-    most = most_planted(*map(len, texts))
+    most = most_known(*map(len, texts))
     if len(pairs) > most:
         drawn = np.random.default_rng(seed).choice(len(pairs), most, replace=False)
         pairs = [pairs[row] for row in np.sort(drawn).tolist()]
@@ -215,14 +215,14 @@ def planted_pairs(path: str | Path, texts: Sequence[Sequence[str]], *, seed: int
     return pairs
 
 
-def planted_threshold(
+def estimate_threshold(
     config: MiningConfig,
     texts: Sequence[Sequence[str]],
     embeddings: tuple[Embeddings, Embeddings],
     encoder: Encoder,
     folder: Path,
     method: str,
-) -> PlantedThreshold:
+) -> EstimatedThreshold:
     """Add known translations, mine, and choose the lowest threshold of a precision, or that of the best F1.
 
     Args:
@@ -237,11 +237,11 @@ def planted_threshold(
     """
     path, target_precision = config.calibrate_with, config.target_precision
     assert path is not None
-    pairs = planted_pairs(path, texts)
+    pairs = known_pairs(path, texts)
     content = hashlib.sha256("\n".join(f"{source}\t{target}" for source, target in pairs).encode()).hexdigest()
     folder = folder / content[:16]
     folder.mkdir(parents=True, exist_ok=True)
-    planted = []
+    known = []
     for name, sentences in zip(("source", "target"), zip(*pairs)):
         written = folder / f"{name}.jsonl"
         write_sentences(sentences, written)
@@ -249,10 +249,10 @@ def planted_threshold(
         def place(row: int, sentences: Sequence[str] = sentences) -> str:
             return f"{path} ({sentences[row]!r})"
 
-        planted.append(encoder.encode(written, folder / name, place=place, progress=config.progress))
+        known.append(encoder.encode(written, folder / name, place=place, progress=config.progress))
     way: dict[str, Any] = {"margin": config.margin, "k": config.k, "retrieval": config.retrieval}
     options = {**config.search, **way, "method": method, "state_folder": folder / "search"}
-    estimates = calibrate(*embeddings, *planted, **options)
+    estimates = calibrate(*embeddings, *known, **options)
     threshold = estimates.best() if target_precision is None else estimates.with_precision(target_precision)
     if not np.isfinite(threshold):
         best = np.nanmax(np.append(estimates.precision, 0.0))
@@ -266,4 +266,4 @@ def planted_threshold(
         for name in ("precision", "recall")
     )
     prompt = encoder.options.prompt
-    return PlantedThreshold(threshold, precision, recall, len(pairs), **way, prompt=prompt)  # type: ignore[arg-type]
+    return EstimatedThreshold(threshold, precision, recall, len(pairs), **way, prompt=prompt)  # type: ignore[arg-type]

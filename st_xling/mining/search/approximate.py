@@ -127,12 +127,12 @@ def approximate_neighbours(
     options: dict[str, Any] = {"k": k, "memory_mib": memory_mib, "progress": progress}
     keys = _search_cells(source, target, cells=parts, probes=min(probes, len(parts[0].members)), **options)
     completed, recalls, sampled = [], [], []
-    for number, (own, other, found) in enumerate(zip((source, target), (target, source), keys)):
-        lacking = (found[:, -1] == NO_CANDIDATE).nonzero().squeeze(1)
-        found[lacking] = exact_rows(own, other, lacking.numpy(), **options)
+    for number, (own, other, own_keys) in enumerate(zip((source, target), (target, source), keys)):
+        lacking = (own_keys[:, -1] == NO_CANDIDATE).nonzero().squeeze(1)
+        own_keys[lacking] = exact_rows(own, other, lacking.numpy(), **options)
         random = np.random.default_rng(seed + number)
         sample = np.sort(random.choice(own.rows, min(recall_sample, own.rows), replace=False))
-        true, some = exact_rows(own, other, sample, **options), found[torch.from_numpy(sample)]
+        true, some = exact_rows(own, other, sample, **options), own_keys[torch.from_numpy(sample)]
         # Equal keys are equal in cosine and index.
         recalls.append(float((true[:, :, None] == some[:, None, :]).any(dim=2).double().mean()))
         completed.append(len(lacking))
@@ -241,18 +241,18 @@ def _search_cells(
     Pairs are compared when either row is in one of the other's ``probes`` nearest cells; a product serves both rows.
     """
     tried = precisions(source, target)
-    found = (CellTopK(source, target, k=k), CellTopK(target, source, k=k))
+    both = (CellTopK(source, target, k=k), CellTopK(target, source, k=k))
     bar = tqdm(total=source.rows + target.rows, unit="row", desc="search", disable=not progress)
     with torch.inference_mode(), full_precision(), bar:
-        for own, other, homes in ((found[0], found[1], cells[1]), (found[1], found[0], cells[0])):
+        for own, other, homes in ((both[0], both[1], cells[1]), (both[1], both[0], cells[0])):
             work = _Pass(own, other, homes, probes, tried, memory_mib)
             for start in range(0, own.own.rows, work.rows_at_once):
                 stop = min(start + work.rows_at_once, own.own.rows)
                 work.compare(start, stop)
                 bar.update(stop - start)
-        for best in found:
+        for best in both:
             best.finalize()
-    return found[0].keys.cpu(), found[1].keys.cpu()
+    return both[0].keys.cpu(), both[1].keys.cpu()
 
 
 class CellTopK(TopK):

@@ -185,9 +185,9 @@ def nearest_rows(
     indices: np.ndarray = np.empty((own.rows, 0), dtype=np.int64)
     for start in tqdm(range(0, rows, _CORPUS_ROWS), desc="search", unit="block", disable=not progress):
         part = CorpusMatrix(store[start : start + _CORPUS_ROWS], f"store (from row {start})", own.device)
-        found = Neighbours.from_keys(exact_rows(own, part, every, k=min(k, part.rows), memory_mib=memory_mib))
-        cosines = np.concatenate([cosines, found.similarities], axis=1)
-        indices = np.concatenate([indices, found.indices + start], axis=1)
+        of_part = Neighbours.from_keys(exact_rows(own, part, every, k=min(k, part.rows), memory_mib=memory_mib))
+        cosines = np.concatenate([cosines, of_part.similarities], axis=1)
+        indices = np.concatenate([indices, of_part.indices + start], axis=1)
         # Those found before have lower rows and come first: a stable sort leaves them there.
         order = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
         cosines, indices = (np.take_along_axis(best, order, axis=1) for best in (cosines, indices))

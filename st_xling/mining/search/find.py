@@ -100,6 +100,8 @@ def find_neighbours(
         ValueError: On another method or engine, and as :func:`~st_xling.mining.neighbours`.
     """
     check_search(method, engine)
+    if unknown := exact_options.keys() - {"block_rows", "block_columns", "state_folder", "save_seconds"}:
+        raise TypeError(f"got unexpected options of a search: {', '.join(sorted(unknown))}")
     source, target = check_shapes(source, target, "source_embeddings", "target_embeddings")
     options: dict[str, Any] = {"k": k, "memory_mib": memory_mib, "progress": progress}
     shape = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])

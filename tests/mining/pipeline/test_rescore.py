@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,13 @@ import numpy as np
 import pytest
 
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.mining import GuardOptions, mine_texts, tsv_cells
+from st_xling.mining import mine_texts, tsv_cells
 from st_xling.mining.pipeline import rescore as module
 from st_xling.models.cross_encoder import tiny_cross_encoder
 from st_xling.models.pair_scorer import PairScorer
+from tests.mining.pipeline.test_mine_texts import OFF, write
 
-OFF = GuardOptions().with_flags(off=["all"])
 TEXTS = mining_phrases("de", "en", split="test", size=80, gold=40)
-
-
-@pytest.fixture(scope="module")
-def encoder(make_model: Callable[..., Any]) -> Any:
-    return make_model()
 
 
 @pytest.fixture(scope="module")
@@ -35,19 +29,16 @@ def reranker() -> Any:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    paths = tmp_path / "a.de", tmp_path / "a.en"
-    for path, lines in zip(paths, (TEXTS.source, TEXTS.target)):
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return paths
+    return write(tmp_path / "a.de", TEXTS.source), write(tmp_path / "a.en", TEXTS.target)
 
 
 def cells(path: Path) -> list[list[str]]:
     return [tsv_cells(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
 
 
-def test_pairs_stand_in_the_order_of_the_cross_encoder(encoder, reranker, files, tmp_path):
-    plain = mine_texts(*files, tmp_path / "plain", model=encoder, guards=OFF)
-    report = mine_texts(*files, tmp_path / "again", model=encoder, guards=OFF, rescore=reranker)
+def test_pairs_stand_in_the_order_of_the_cross_encoder(model, reranker, files, tmp_path):
+    plain = mine_texts(*files, tmp_path / "plain", model=model, guards=OFF)
+    report = mine_texts(*files, tmp_path / "again", model=model, guards=OFF, rescore=reranker)
     mined = {tuple(row[3:5]): row[0] for row in cells(tmp_path / "plain")}
     rows = cells(tmp_path / "again")
     expected = reranker.predict([tuple(row[3:5]) for row in rows])
@@ -60,19 +51,12 @@ def test_pairs_stand_in_the_order_of_the_cross_encoder(encoder, reranker, files,
     assert "|rescore:" in report.signature
 
 
-def test_threshold_and_json_lines(encoder, reranker, files, tmp_path):
-    mine_texts(*files, tmp_path / "all", model=encoder, guards=OFF, rescore=reranker, format="jsonl")
+def test_threshold_and_json_lines(model, reranker, files, tmp_path):
+    mine_texts(*files, tmp_path / "all", model=model, guards=OFF, rescore=reranker, format="jsonl")
     everything = [json.loads(line) for line in (tmp_path / "all").read_text(encoding="utf-8").splitlines()]
     threshold = everything[9]["score"]
-    report = mine_texts(
-        *files,
-        tmp_path / "some",
-        model=encoder,
-        guards=OFF,
-        rescore=reranker,
-        rescore_threshold=threshold,
-        format="jsonl",
-    )
+    options = {"rescore": reranker, "rescore_threshold": threshold, "format": "jsonl"}
+    report = mine_texts(*files, tmp_path / "some", model=model, guards=OFF, **options)
     best = [json.loads(line) for line in (tmp_path / "some").read_text(encoding="utf-8").splitlines()]
     assert best == [row for row in everything if row["score"] >= threshold]
     assert list(best[0]) == ["score", "source_ids", "target_ids", "source", "target", "margin"]
@@ -80,9 +64,9 @@ def test_threshold_and_json_lines(encoder, reranker, files, tmp_path):
     assert f"rescore_threshold:{threshold:g}" in report.signature
 
 
-def test_goes_on_after_an_interruption_to_the_same_bytes(encoder, reranker, files, tmp_path, monkeypatch):
+def test_goes_on_after_an_interruption_to_the_same_bytes(model, reranker, files, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_PAIRS", 16)
-    mine_texts(*files, tmp_path / "whole", model=encoder, guards=OFF, rescore=reranker)
+    mine_texts(*files, tmp_path / "whole", model=model, guards=OFF, rescore=reranker)
     score, calls = PairScorer.score, []
 
     def counted(self: PairScorer, pairs: Any, **options: Any) -> np.ndarray:
@@ -93,18 +77,18 @@ def test_goes_on_after_an_interruption_to_the_same_bytes(encoder, reranker, file
 
     monkeypatch.setattr(PairScorer, "score", counted)
     with pytest.raises(KeyboardInterrupt):
-        mine_texts(*files, tmp_path / "pairs", model=encoder, guards=OFF, rescore=reranker)
+        mine_texts(*files, tmp_path / "pairs", model=model, guards=OFF, rescore=reranker)
     assert not (tmp_path / "pairs").exists()
-    mine_texts(*files, tmp_path / "pairs", model=encoder, guards=OFF, rescore=reranker)
+    mine_texts(*files, tmp_path / "pairs", model=model, guards=OFF, rescore=reranker)
     assert (tmp_path / "pairs").read_bytes() == (tmp_path / "whole").read_bytes()
     pairs = len(cells(tmp_path / "whole"))
     assert sum(calls) == pairs + 16  # the chunk that was cut off, twice; those before it, once
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "other"])
-def test_damaged_scores_are_made_again(damage, encoder, reranker, files, tmp_path, monkeypatch):
+def test_damaged_scores_are_made_again(damage, model, reranker, files, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_PAIRS", 16)
-    options = {"model": encoder, "guards": OFF, "rescore": reranker, "keep_work": True}
+    options = {"model": model, "guards": OFF, "rescore": reranker, "keep_work": True}
     mine_texts(*files, tmp_path / "pairs", **options)
     whole = (tmp_path / "pairs").read_bytes()
     for part in sorted((tmp_path / "pairs.work").glob("rescored-*.npz"))[:2]:
@@ -114,12 +98,12 @@ def test_damaged_scores_are_made_again(damage, encoder, reranker, files, tmp_pat
     assert (tmp_path / "pairs").read_bytes() == whole
 
 
-def test_a_source_that_fills_the_model_is_left_out_and_counted(encoder, reranker, files, tmp_path):
+def test_a_source_that_fills_the_model_is_left_out_and_counted(model, reranker, files, tmp_path):
     lines = files[0].read_text(encoding="utf-8").splitlines()
     long = " ".join(lines[:30])
     files[0].write_text("".join(f"{line}\n" for line in [*lines, long]), encoding="utf-8")
     options = {"guards": OFF, "retrieval": "forward", "rescore": reranker}  # every source has a pair
-    report = mine_texts(*files, tmp_path / "pairs", model=encoder, **options)
+    report = mine_texts(*files, tmp_path / "pairs", model=model, **options)
     assert report.rescored["too_long"] == 1
     assert "1 left out as their source fills the model" in "\n".join(report.lines())
     assert long not in {row[3] for row in cells(tmp_path / "pairs")}
@@ -132,13 +116,13 @@ def test_a_source_that_fills_the_model_is_left_out_and_counted(encoder, reranker
         ({"rescore": object(), "rescore_threshold": float("nan")}, "must be a number: got NaN"),
     ],
 )
-def test_errors_come_before_the_search(options, message, encoder, files, tmp_path):
+def test_errors_come_before_the_search(options, message, model, files, tmp_path):
     with pytest.raises(ValueError, match=message):
-        mine_texts(*files, tmp_path / "pairs", model=encoder, **options)
+        mine_texts(*files, tmp_path / "pairs", model=model, **options)
     assert not list(tmp_path.glob("pairs*"))
 
 
-def test_an_encoder_is_no_cross_encoder(encoder, files, tmp_path):
-    encoder.save_pretrained(str(tmp_path / "encoder"))
+def test_an_encoder_is_no_cross_encoder(model, files, tmp_path):
+    model.save_pretrained(str(tmp_path / "encoder"))
     with pytest.raises(ValueError, match="needs a cross-encoder"):
-        mine_texts(*files, tmp_path / "pairs", model=encoder, rescore=str(tmp_path / "encoder"))
+        mine_texts(*files, tmp_path / "pairs", model=model, rescore=str(tmp_path / "encoder"))

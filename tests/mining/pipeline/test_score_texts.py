@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +12,9 @@ import pytest
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.mining import GuardOptions, score_pairs, score_texts, write_store
+from tests.mining.pipeline.test_mine_texts import write
 
 PAIRS = [(row["source"], row["target"]) for row in parallel_phrases("de", "en", size=150, split="test")]
-
-
-@pytest.fixture(scope="module")
-def model(make_model: Callable[..., Any]) -> Any:
-    return make_model()
-
-
-def write(path: Path, lines: list[str]) -> Path:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
 
 
 def scores(path: Path) -> list[float]:

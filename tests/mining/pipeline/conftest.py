@@ -1,0 +1,13 @@
+"""One small encoder for all tests of the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def model(make_model: Callable[..., Any]) -> Any:
+    return make_model()
