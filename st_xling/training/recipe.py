@@ -22,7 +22,7 @@ from sentence_transformers.base.training_args import BaseTrainingArguments
 
 from st_xling import losses
 from st_xling.losses.base import CrossLingualLoss
-from st_xling.training.arguments import TrainingOptions, read_training
+from st_xling.training.arguments import AUTO, TrainingOptions, read_training
 from st_xling.training.callbacks import read_weight
 from st_xling.training.options import check_keys, merge, nearest, option_types, read_options, read_value, set_key
 
@@ -205,7 +205,8 @@ def read_sections(
     if tiny:
         raw = merge(raw, changes)
     for key, value in (overrides or {}).items():
-        set_key(raw, key, value)
+        automatic = key == "training.per_device_train_batch_size" and value == AUTO  # the batch stays the recipe's
+        set_key(raw, "training.mini_batch_size" if automatic else key, value)
     check_keys(raw, sections, "the recipe")
     return raw
 

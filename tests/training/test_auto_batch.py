@@ -155,12 +155,6 @@ def test_automatic_batches_are_the_recipes(tmp_path: Path) -> None:
     assert load_recipe(str(path)).training.per_device_train_batch_size == 128
 
 
-@pytest.mark.parametrize("size", ["atuo", 3, -2])
-def test_sizes_that_cannot_be(size: Any) -> None:
-    with pytest.raises(ValueError, match=r"mini_batch_size is out of range \(it must be even, or 'auto'\): got "):
-        load_recipe("tr", overrides={"training.mini_batch_size": size})
-
-
 def test_what_is_allocated_at_once() -> None:
     def work() -> None:
         torch.ones(MIB)  # 4 MiB, freed at once

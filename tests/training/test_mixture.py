@@ -204,12 +204,6 @@ def test_sides_are_put_in_order(
     assert {name: part["rows"] for name, part in manifest["data"].items()} == names
 
 
-def test_a_pivot_is_a_language_or_none() -> None:
-    assert load_recipe("tr", overrides={"training.pivot": "none"}).training.pivot is None
-    with pytest.raises(ValueError, match="training.pivot is out of range .*'English!'"):
-        load_recipe("tr", overrides={"training.pivot": "English!"})
-
-
 def test_one_language_on_both_sides_is_refused(tmp_path: Path) -> None:
     data = {"en-en": phrases("en", "de").map(lambda row: {"target_language": "en"})}
     with pytest.raises(ValueError, match="en-en: expected two languages, got en-en"):
