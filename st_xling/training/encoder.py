@@ -113,7 +113,7 @@ def _reading_mono(recipe: Recipe) -> Recipe:
     return dataclasses.replace(recipe, losses=losses)
 
 
-class _EncoderRun(Run[TrainingResult]):
+class _EncoderRun(Run):
     recipe: Recipe
     data: Mapping[str, Dataset | IterableDataset]
     mono: Mapping[str, Dataset]

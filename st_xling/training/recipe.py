@@ -119,6 +119,7 @@ class BaseRecipe:
         check_keys(raw, cls.sections(), "the recipe")
         hints: dict[str, Any] = get_type_hints(cls)
         values: dict[str, Any] = {"name": str(raw.get("name", stem)), "summary": str(raw.get("summary", ""))}
+        # A section is read by its own reader, or by the types of the dataclass that it becomes.
         for entry in dataclasses.fields(cls)[2:]:  # type: ignore[arg-type]
             section, kind = raw.get(entry.name), hints[entry.name]
             if entry.name == "training":
@@ -217,7 +218,7 @@ def recipe_names(kind: str | None = "encoder") -> list[str]:
     Args:
         kind: ``"encoder"``, ``"retriever"``, ``"adapter"`` or ``"cross-encoder"``; ``None``: all of them.
     """
-    return [name for name, found in _shipped().items() if kind in (None, found)]
+    return [name for name, of_kind in _shipped().items() if kind in (None, of_kind)]
 
 
 def recipe_kind(name_or_path: str) -> str:
@@ -231,6 +232,13 @@ def recipe_kind(name_or_path: str) -> str:
     if name_or_path not in _shipped() and Path(name_or_path).suffix not in (".yaml", ".yml"):
         raise ValueError(f"no recipe is called {name_or_path!r}{nearest(name_or_path, _shipped())}")
     return _shipped().get(name_or_path, "encoder")
+
+
+def is_kind(name_or_path: str, kind: str) -> bool:
+    """Whether a name of the package's recipes, or a YAML file, is of this kind; other text is of none."""
+    path = Path(name_or_path)
+    known = name_or_path in _shipped() or (path.suffix in (".yaml", ".yml") and path.is_file())
+    return known and recipe_kind(name_or_path) == kind
 
 
 def _kind_of(raw: dict[str, Any]) -> str:
