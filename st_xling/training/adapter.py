@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
 import torch
@@ -37,7 +37,7 @@ from st_xling.training.adapter_fit import (
 from st_xling.training.arguments import OURS, TrainingOptions
 from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import fingerprint, mix
-from st_xling.training.recipe import BaseRecipe, load_kind, recipe_kind, recipe_names
+from st_xling.training.recipe import BaseRecipe, is_kind, load_kind, recipe_names
 from st_xling.training.run import Run, RunOptions, model_name
 from st_xling.training.sentence_vectors import Column, VectorCache, default_cache, layer_vectors
 from st_xling.utils.languages import UNKNOWN
@@ -147,9 +147,7 @@ def adapter_recipe_names() -> list[str]:
 
 def is_adapter_recipe(name_or_path: str) -> bool:
     """Whether a recipe's name or file is an adapter's: it has a key ``adapter``."""
-    return name_or_path in recipe_names("adapter") or (
-        Path(name_or_path).is_file() and recipe_kind(name_or_path) == "adapter"
-    )
+    return is_kind(name_or_path, "adapter")
 
 
 def load_adapter_recipe(
@@ -161,17 +159,6 @@ def load_adapter_recipe(
         ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
     """
     return load_kind(AdapterRecipe, name_or_path, tiny=tiny, overrides=overrides)
-
-
-class Evaluator(Protocol):
-    """An evaluator of vectors, as ``PrecisionEvaluator``."""
-
-    pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]]
-    languages: Mapping[str, tuple[str | None, str | None]]
-    primary_measure: str
-    at: tuple[int, ...]
-
-    def judge(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]: ...
 
 
 @dataclass(frozen=True)
@@ -220,7 +207,7 @@ def sweep_rows(layers: int, pooling: Pooling = "mean") -> list[LayerRow]:
 
 
 def try_layer(
-    row: LayerRow, pairs: Any, recipe: AdapterRecipe, cache: VectorCache, evaluator: Evaluator | None = None
+    row: LayerRow, pairs: Any, recipe: AdapterRecipe, cache: VectorCache, evaluator: Any = None
 ) -> LayerResult:
     """Train on one row of the table and evaluate it.
 
@@ -229,11 +216,12 @@ def try_layer(
         pairs: A ``Dataset`` with ``source`` and ``target``.
         recipe: Network, loss and training options.
         cache: Sentence vectors.
-        evaluator: Evaluates the vectors of its pairs.
+        evaluator: As ``PrecisionEvaluator``: evaluates the vectors of its pairs.
     """
     device = cache.model.device
 
     def vectors(texts: Sequence[str]) -> Tensor:
+        # Several columns are averaged before training, as in the row "all" of the paper's table 8.
         columns = [cache.read(texts, column) for column in row.columns]
         return torch.from_numpy(np.mean(columns, axis=0, dtype=np.float32)).to(device)
 
@@ -263,6 +251,7 @@ def try_layer(
 
 def best_row(results: Sequence[LayerResult], measure: str) -> LayerResult:
     """The row of a single layer whose adapter is best by ``measure``; the lowest layer of equals."""
+    # Only a single layer can be cut out of the encoder and published.
     single = [result for result in results if result.row.layer is not None and result.row.label != "cls"]
     return max(single, key=lambda result: result.figures["trained"][measure])
 
@@ -354,7 +343,7 @@ def train_adapter(
     return run()
 
 
-class _AdapterRun(Run[AdapterResult]):
+class _AdapterRun(Run):
     """There are no checkpoints: a run that is resumed trains again on the vectors in the cache."""
 
     single_process = "adapters"

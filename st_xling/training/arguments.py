@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
 from dataclasses import dataclass, field
 from functools import partial
@@ -145,9 +146,9 @@ def read_training(
     others = {name: kinds for name, kinds in others.items() if name not in (*own, *without, *_OF_THE_RUN)}
     section = {} if section is None else section
     if isinstance(section, dict):
-        for old, new in _RENAMED.items():
-            if old in section:
-                raise ValueError(f"{where} has no key {old!r} any more: it is now ST's {new}.")
+        for key in section:
+            if key not in own and key not in others and (old := difflib.get_close_matches(str(key), _RENAMED, 1, 0.8)):
+                raise ValueError(f"{where} has no key {key!r}: sentence-transformers calls it {_RENAMED[old[0]]}.")
         section = dict(section)
         if section.get("pivot") == "none":
             section["pivot"] = None

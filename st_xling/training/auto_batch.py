@@ -103,6 +103,7 @@ def largest_that_fits(fits: Callable[[int], bool], most: int) -> int | None:
     """
     if fits(most):
         return most
+    # Invariant: `good` rows fit (0 always do), `bad` rows do not; both even.
     good, bad = 0, most + most % 2
     while 2 * max(good, 1) < bad:
         size = 2 * max(good, 1)
@@ -110,6 +111,7 @@ def largest_that_fits(fits: Callable[[int], bool], most: int) -> int | None:
             bad = size
             break
         good = size
+    # Bisection over even numbers, as CachedLoss takes them.
     while bad - good > 2:
         middle = (good + bad) // 4 * 2
         good, bad = (middle, bad) if fits(middle) else (good, middle)
@@ -134,6 +136,7 @@ def _fits_gpu(trainer: Any, row: Row, batch_size: int, budget: int) -> Callable[
 
     def fits(size: int) -> bool:
         before = getattr(torch.cuda, "get_per_process_memory_fraction", lambda _: 1.0)(index)  # torch 2.8
+        # The allocator itself refuses more than the budget, so that other processes keep their memory.
         cap = (torch.cuda.memory_allocated(index) + budget) / total
         torch.cuda.set_per_process_memory_fraction(min(1.0, cap), index)
         try:
@@ -148,6 +151,7 @@ def _fits_gpu(trainer: Any, row: Row, batch_size: int, budget: int) -> Callable[
 
 
 def _fits_cpu(trainer: Any, row: Row, batch_size: int, budget: int) -> Callable[[int], bool]:
+    # A straight line through two measured steps; what is fixed (optimiser, similarities) is added by formula.
     peak = _peak(trainer, row, SMALL)
     slope = peak / SMALL
     large = next((rows for rows in LARGE if slope * rows <= budget), None)

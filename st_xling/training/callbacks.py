@@ -27,6 +27,7 @@ class StderrProgress(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         if state.is_world_process_zero:
+            # A resumed run continues the bar where the checkpoint was written.
             total, done = state.max_steps, state.global_step
             self.bar = tqdm(total=total, initial=done, desc=self.description, file=sys.stderr, dynamic_ncols=True)
 
@@ -44,6 +45,7 @@ class StderrProgress(TrainerCallback):
     ) -> None:
         if self.bar is None or not logs or "train_runtime" in logs:
             return
+        # Beside the bar: the loss components, and of evaluations the one number that chooses the checkpoint.
         shown = {
             name.removeprefix("eval_").removesuffix("_accuracy"): f"{value:.3f}"
             for name, value in logs.items()

@@ -61,7 +61,7 @@ def damage(folder: Path) -> str | None:
             path = folder / name
             if not path.is_file():
                 return f"{name} is missing"
-            if path.stat().st_size != facts["size"]:
+            if path.stat().st_size != facts["size"]:  # cheaper than a hash, and the usual fault
                 return f"{name} has {path.stat().st_size:,} bytes, not {facts['size']:,}"
             if file_sha256(path) != facts["sha256"]:
                 return f"{name} has changed since it was written"
@@ -86,8 +86,8 @@ def newest_checkpoint(folder: Path, *, compare: bool = True) -> Path | None:
         compare: Read all files, of the best checkpoint that it refers to and of the model below adapters too; otherwise
             it is enough that it was written to its end.
     """
-    found = _by_step(folder)
-    for _, checkpoint in reversed(found):
+    checkpoints = _by_step(folder)
+    for _, checkpoint in reversed(checkpoints):
         if not compare:
             if is_sealed(checkpoint):
                 return checkpoint
@@ -96,7 +96,7 @@ def newest_checkpoint(folder: Path, *, compare: bool = True) -> Path | None:
         if fault is None:
             return checkpoint
         logger.warning("%s is not resumed: %s; going on from an earlier one.", checkpoint, fault)
-    if found and compare:
+    if checkpoints and compare:
         logger.warning("no checkpoint in %s is whole: training starts again at step 0.", folder)
     return None
 
@@ -113,10 +113,11 @@ def remove_earlier(checkpoint: Path, *, keep: int | None, best: str | Path | Non
     """
     if keep is None:
         return
-    kept = {checkpoint.name} if best is None else {checkpoint.name, Path(best).name}
+    # The newest is what a run resumes from, the best what it ends with: neither counts for removal.
+    protected = {checkpoint.name} if best is None else {checkpoint.name, Path(best).name}
     step = int(checkpoint.name.rsplit("-", 1)[1])
-    earlier = [path for number, path in _by_step(checkpoint.parent) if number < step and path.name not in kept]
-    room = max(0, keep - len(kept))
+    earlier = [path for number, path in _by_step(checkpoint.parent) if number < step and path.name not in protected]
+    room = max(0, keep - len(protected))
     whole = [path for path in earlier if is_sealed(path)]
     spared = whole[-room:] if room else []
     for path in earlier:
@@ -152,9 +153,9 @@ def enough_room(path: Path, checkpoints: Path) -> Iterator[None]:
         if not is_disk_full(error):
             raise
         number = error.errno if isinstance(error, OSError) and error.errno else errno.ENOSPC
-        found = newest_checkpoint(checkpoints, compare=False)
-        stands = "there is no checkpoint yet" if found is None else f"{found} stands"
-        again = "run the same command again" if found is None else "go on with --resume"
+        last = newest_checkpoint(checkpoints, compare=False)
+        stands = "there is no checkpoint yet" if last is None else f"{last} stands"
+        again = "run the same command again" if last is None else "go on with --resume"
         raise OSError(number, f"no space left on the device for {path}; {stands}. Make room and {again}") from error
 
 

@@ -113,7 +113,7 @@ def _reading_mono(recipe: Recipe) -> Recipe:
     return dataclasses.replace(recipe, losses=losses)
 
 
-class _EncoderRun(Run[TrainingResult]):
+class _EncoderRun(Run):
     recipe: Recipe
     data: Mapping[str, Dataset | IterableDataset]
     mono: Mapping[str, Dataset]
@@ -122,6 +122,10 @@ class _EncoderRun(Run[TrainingResult]):
     def prepare_data(self) -> None:
         training, processes = self.recipe.training, distributed.process_count()
         oriented = orient(self.data, pivot=training.pivot)
+        names = dict(zip(self.data, oriented.data))  # a data set that was turned has its languages in their new order
+        for entry in self.provenance:
+            if entry["option"] == "data":
+                entry["names"] = [names.get(name, name) for name in entry["names"]]
         if {
             "representation_translation",
             "translation_ranking",

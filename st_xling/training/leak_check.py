@@ -50,6 +50,7 @@ def check_leaks(
             raise ValueError(f"on_leak={on_leak!r} needs evaluation data to check against: got none; name some.")
         return data, None
     report = leaks(data, texts, progress=True)
+    # Rows go from the training data alone: what evaluates the model stays as it is.
     if on_leak == "drop" and report.leaking:
         data, report = drop_leaks(data, report), report.as_dropped()
     tqdm.write(report.table(), file=sys.stderr)
@@ -67,12 +68,13 @@ def evaluation_texts(evaluator: Any, *, prefix: str = "") -> dict[str, Texts]:
     texts: dict[str, Texts] = {}
     for part in getattr(evaluator, "evaluators", None) or [evaluator]:
         name, pairs = prefix + (getattr(part, "name", "") or "evaluation"), getattr(part, "pairs", None)
+        # An evaluator of retrieval has pools too, of passages: its sets come first.
         if sets := getattr(part, "sets", ()):
             for group in sets:
                 for code, queries in group.queries.items():
                     texts[f"{name} {group.language}, queries {code}"] = list(queries.values())
         elif pools := getattr(part, "pools", ()):
-            texts |= {f"{name} {what}": found for what, found in pool_texts(pools).items()}
+            texts |= {f"{name} {what}": parts for what, parts in pool_texts(pools).items()}
         elif isinstance(pairs, Mapping):
             texts |= {f"{name} {language}": sides for language, sides in pairs.items()}
     return texts

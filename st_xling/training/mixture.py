@@ -66,6 +66,7 @@ def prepare(data: Mapping[str, Dataset | IterableDataset], options: TrainingOpti
     Raises:
         ValueError: As :func:`mix`; a stream, and no ``max_steps``.
     """
+    # One stream makes all of them streams: their batches are mixed by the same sampler.
     if not any(is_stream(part) for part in data.values()):
         whole: dict[str, Any] = dict(data)
         pairs = mix(whole)
@@ -137,6 +138,7 @@ def add_mono(mixture: Mixture, mono: Mapping[str, Dataset], *, seed: int = 0) ->
         if len(texts) < 2:
             raise ValueError(f"monolingual text {name!r} must have at least 2 sentences: got {len(texts)}.")
         lines += zip(texts[::2], texts[1::2])
+    # A permutation, repeated: each pair of sentences once before any comes again.
     order = np.random.default_rng(seed).permutation(len(lines))
     beside = [lines[order[row % len(lines)]] for row in range(len(mixture.pairs))]
     pairs = mixture.pairs
@@ -192,6 +194,7 @@ def as_stream(name: str, part: Any) -> IterableDataset:
         raise ValueError(f"data set {name!r} is empty; check its file, or leave it out.")
     from datasets import Split, SplitDict, SplitInfo
 
+    # Streams say their size by the split they come from; one made of a data set has none yet.
     stream = part.to_iterable_dataset()
     stream._split, stream.info.splits = Split.TRAIN, SplitDict({"train": SplitInfo("train", num_examples=len(part))})
     return stream

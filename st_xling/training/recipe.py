@@ -22,7 +22,7 @@ from sentence_transformers.base.training_args import BaseTrainingArguments
 
 from st_xling import losses
 from st_xling.losses.base import CrossLingualLoss
-from st_xling.training.arguments import TrainingOptions, read_training
+from st_xling.training.arguments import AUTO, TrainingOptions, read_training
 from st_xling.training.callbacks import read_weight
 from st_xling.training.options import check_keys, merge, nearest, option_types, read_options, read_value, set_key
 
@@ -119,6 +119,7 @@ class BaseRecipe:
         check_keys(raw, cls.sections(), "the recipe")
         hints: dict[str, Any] = get_type_hints(cls)
         values: dict[str, Any] = {"name": str(raw.get("name", stem)), "summary": str(raw.get("summary", ""))}
+        # A section is read by its own reader, or by the types of the dataclass that it becomes.
         for entry in dataclasses.fields(cls)[2:]:  # type: ignore[arg-type]
             section, kind = raw.get(entry.name), hints[entry.name]
             if entry.name == "training":
@@ -205,7 +206,8 @@ def read_sections(
     if tiny:
         raw = merge(raw, changes)
     for key, value in (overrides or {}).items():
-        set_key(raw, key, value)
+        automatic = key == "training.per_device_train_batch_size" and value == AUTO  # the batch stays the recipe's
+        set_key(raw, "training.mini_batch_size" if automatic else key, value)
     check_keys(raw, sections, "the recipe")
     return raw
 
@@ -216,7 +218,7 @@ def recipe_names(kind: str | None = "encoder") -> list[str]:
     Args:
         kind: ``"encoder"``, ``"retriever"``, ``"adapter"`` or ``"cross-encoder"``; ``None``: all of them.
     """
-    return [name for name, found in _shipped().items() if kind in (None, found)]
+    return [name for name, of_kind in _shipped().items() if kind in (None, of_kind)]
 
 
 def recipe_kind(name_or_path: str) -> str:
@@ -230,6 +232,13 @@ def recipe_kind(name_or_path: str) -> str:
     if name_or_path not in _shipped() and Path(name_or_path).suffix not in (".yaml", ".yml"):
         raise ValueError(f"no recipe is called {name_or_path!r}{nearest(name_or_path, _shipped())}")
     return _shipped().get(name_or_path, "encoder")
+
+
+def is_kind(name_or_path: str, kind: str) -> bool:
+    """Whether a name of the package's recipes, or a YAML file, is of this kind; other text is of none."""
+    path = Path(name_or_path)
+    known = name_or_path in _shipped() or (path.suffix in (".yaml", ".yml") and path.is_file())
+    return known and recipe_kind(name_or_path) == kind
 
 
 def _kind_of(raw: dict[str, Any]) -> str:

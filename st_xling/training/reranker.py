@@ -43,7 +43,7 @@ from st_xling.training.leak_check import check_leaks, evaluation_texts
 from st_xling.training.mixture import fingerprint, log_truncation
 from st_xling.training.options import check_keys, merge
 from st_xling.training.ranking_losses import RankingLoss, check_pairs, loss_rows, meaning_keys, read_ranking_loss
-from st_xling.training.recipe import BaseRecipe, read_sections, recipe_kind, recipe_names
+from st_xling.training.recipe import BaseRecipe, is_kind, read_sections, recipe_names
 from st_xling.training.run import Run, RunOptions, dev_data, model_name, run_trainer
 from st_xling.training.run_folder import RunFolder, save_model
 from st_xling.training.trainer import GuardedTrainer
@@ -155,9 +155,7 @@ def cross_encoder_recipe_names() -> list[str]:
 
 def is_cross_encoder_recipe(name_or_path: str) -> bool:
     """Whether a recipe's name or file is a cross-encoder's: it has a ``strategy``; an encoder's has ``losses``."""
-    return name_or_path in recipe_names("cross-encoder") or (
-        Path(name_or_path).is_file() and recipe_kind(name_or_path) == "cross-encoder"
-    )
+    return is_kind(name_or_path, "cross-encoder")
 
 
 def load_cross_encoder_recipe(
@@ -255,6 +253,7 @@ def _shares(total: int, rows: Sequence[int]) -> list[int]:
         return [total] * len(rows)
     if total < len(rows):
         raise ValueError(f"training.max_steps is shared by {len(rows)} stages: got {total}; give one step to each.")
+    # Rounded bounds rather than rounded shares: they add up to the total.
     bounds = [round(total * sum(rows[:place]) / max(1, sum(rows))) for place in range(len(rows) + 1)]
     shares = [max(1, end - start) for start, end in itertools.pairwise(bounds)]
     shares[shares.index(max(shares))] += total - sum(shares)
@@ -371,8 +370,9 @@ def fitting_pairs(tokenizer: Any, pairs: Dataset, *, max_length: int | None) -> 
             f"a query is never cut, and none of {len(set(queries)):,} leaves room for a passage in {max_length} tokens:"
             f" the shortest takes {int(query_tokens.min(initial=0))} with its special tokens; raise model.max_length."
         )
-    kept = total[fits]
-    lengths = PairLengths(len(kept), int((kept > max_length).sum()), int(kept.max()), int((~fits).sum()))
+    fitting = total[fits]
+    cut = int((fitting > max_length).sum())
+    lengths = PairLengths(len(fitting), cut, int(fitting.max()), int((~fits).sum()))
     return (pairs if fits.all() else pairs.select(np.flatnonzero(fits))), lengths
 
 
@@ -460,7 +460,7 @@ def train_cross_encoder(
     return run()
 
 
-class _RerankerRun(Run[CrossEncoderResult]):
+class _RerankerRun(Run):
     single_process = "cross-encoders"
     recipe: CrossEncoderRecipe
     folder: StagedRunFolder

@@ -29,7 +29,7 @@ from st_xling.training.encoder import build_loss, scheduled_weights
 from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import as_stream, fingerprint, log_truncation, mix, report_sides
 from st_xling.training.options import check_keys
-from st_xling.training.recipe import Recipe, load_kind, recipe_kind, recipe_names
+from st_xling.training.recipe import Recipe, is_kind, load_kind, recipe_names
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer
 from st_xling.training.trainer import CrossLingualDataCollator, CrossLingualTrainer
 
@@ -123,9 +123,7 @@ def retrieval_recipe_names() -> list[str]:
 
 def is_retrieval_recipe(name_or_path: str) -> bool:
     """Whether a name or a YAML file is a retriever's recipe; a file is, if it has a section ``retrieval``."""
-    return name_or_path in recipe_names("retriever") or (
-        Path(name_or_path).is_file() and recipe_kind(name_or_path) == "retriever"
-    )
+    return is_kind(name_or_path, "retriever")
 
 
 def load_retrieval_recipe(
@@ -397,7 +395,7 @@ def train_retrieval(
     return run()
 
 
-class _RetrieverRun(Run[TrainingResult]):
+class _RetrieverRun(Run):
     single_process = "retrievers"
     recipe: RetrievalRecipe
     text: RetrievalSources

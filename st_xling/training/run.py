@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
@@ -36,16 +36,6 @@ class TrainingInterrupted(KeyboardInterrupt):
     def __init__(self, folder: Path, checkpoint: Path | None) -> None:
         super().__init__(f"training in {folder} was interrupted")
         self.folder, self.checkpoint = folder, checkpoint
-
-
-class Outcome(Protocol):
-    """What a run returns: the model, the trainer's log, and what ``results.json`` says of the training."""
-
-    @property
-    def model(self) -> Any: ...
-    @property
-    def history(self) -> list[dict[str, Any]]: ...
-    def figures(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -102,10 +92,7 @@ class RunOptions(TypedDict, total=False):
     provenance: Sequence[Mapping[str, Any]]
 
 
-R = TypeVar("R", bound=Outcome)
-
-
-class Run(Generic[R]):
+class Run:
     """A run, called once.
 
     Args:
@@ -136,7 +123,7 @@ class Run(Generic[R]):
         self.manifest: dict[str, Any] = {}
         self.leak: LeakReport | None = None
 
-    def __call__(self) -> R:
+    def __call__(self) -> Any:
         distributed.init_distributed()
         if self.single_process:
             distributed.require_one_process(self.single_process)
@@ -154,6 +141,7 @@ class Run(Generic[R]):
                 "sources": self.provenance,
                 **self.describe_data(),
             }
+            # Only now is it known whether a resumed run is the same: recipe and data are part of it.
             checkpoint = distributed.run_on_main(lambda: folder.claim(self.manifest))
             self.build(checkpoint)
             # From here on the folder is this run's: whatever could be wrong has been looked at.
@@ -183,8 +171,8 @@ class Run(Generic[R]):
         """Make model and trainer ready, from ``checkpoint`` if there is one."""
         raise NotImplementedError
 
-    def fit(self, checkpoint: Path | None) -> R:
-        """Train."""
+    def fit(self, checkpoint: Path | None) -> Any:
+        """Train; what comes of it has ``model``, ``history`` (the log) and ``figures()``, for ``results.json``."""
         raise NotImplementedError
 
     def load_start(

@@ -3,11 +3,11 @@
 =====================================  ==========================================================
 ``modules.json``, ``model.safetensors``…  the trained model, for ``SentenceTransformer(folder)``
 ``README.md``, ``pictures/``           its card, and the pictures there; ``card.json``: what the user says for it
-``results.json``                       figures, with their signatures
+``results.json``                       metrics, with their signatures
 ``mining.json``                        thresholds for mining, by pair of languages
 ``training/run.json``                  recipe, data, command; ``files`` that the run wrote; ``finished`` once the model
                                        stands
-``training/checkpoint-N/``             the host's checkpoint, ``loss.safetensors`` and ``files.json``, by which it is
+``training/checkpoint-N/``             ST's checkpoint, ``loss.safetensors`` and ``files.json``, by which it is
                                        recognised as whole
 ``training/log.jsonl``                 one line a logged step
 ``training/base/``                     training by adapters: the model below them
@@ -136,6 +136,8 @@ class RunFolder:
             return
         files: list[str] = []
         if self._replaces:
+            # One rename decides: before it the folder is the earlier run, after it the new one, which lists the
+            # earlier model's files as its own until its model replaces them.
             files = self._files(self.read_manifest().get("files"))
             self.training.rename(self.replaced)
         else:
@@ -157,15 +159,18 @@ class RunFolder:
         Raises:
             OSError: No room; the earlier model stands.
         """
+        # 1. Written beside, so that an error or a kill leaves the earlier model.
         names = _save_beside(model, self.saving, self._last_stage())
         manifest = self.read_manifest()
         before, now = self._files(manifest.get("files")), sorted({*names, *also})
-        if manifest.get("finished"):  # resumed after its end: figures stand with the model, which is the same
+        if manifest.get("finished"):  # resumed after its end: results stand with the model, which is the same
             before = [name for name in before if name not in _OF_THE_MODEL]
         # From here on the new model is whole: a run that is killed below is gone on with, and moves it anew.
         self.write_manifest({**manifest, "files": sorted({*before, *now}), "saving": True})
         self.end_replaced()
+        # 2. Moved file by file; `saving` in the manifest tells a resumed run to move them anew.
         _move(names, self.saving, self.path)
+        # 3. What only the earlier model had.
         for name in set(before) - set(names):
             _remove(self.path, name)
         del manifest["files"]
@@ -264,7 +269,7 @@ class RunFolder:
             if manifest.get("finished") or manifest.get("saving"):
                 return True
         places = ("checkpoint-*", "stage-*/checkpoint-*", "stage-*/model")
-        return any(damage(found) is None for place in places for found in self.training.glob(place))
+        return any(damage(path) is None for place in places for path in self.training.glob(place))
 
     def _undo(self) -> None:
         shutil.rmtree(self.saving, ignore_errors=True)
@@ -298,6 +303,7 @@ class RunFolder:
     def _check_same_run(self, manifest: dict[str, Any]) -> None:
         written = {"processes": 1, **self.read_manifest()}
         plain = json.loads(json.dumps(manifest))
+        # Facts of a start, which another start may tell differently.
         ignored = {"finished", "command", "version", "mini_batch_size", "sources"}
         unlike = [
             name for key in plain if key not in ignored for name in _differences(written.get(key), plain[key], key)

@@ -81,6 +81,7 @@ def layer_vectors(
     assert hidden is not None
     poolings = {kind: PoolingModule(hidden, pooling_mode=kind) for kind in {column.pooling for column in columns}}
     matrices = {column: np.empty((len(texts), hidden), np.float32) for column in columns}
+    # Longest first: a batch that does not fit in memory fails at once.
     order = np.argsort([-len(text) for text in texts], kind="stable")
     with torch.inference_mode():
         for start in range(0, len(texts), batch_size):

@@ -68,7 +68,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 TRAIN = ["train", "tr", "--data", "phrasebook:vi?size=8"]
 ERRORS = {
     "recipe": (["train", "dpa", "--data", "phrasebook:vi"], "no recipe is called 'dpa'; did you mean 'dap'"),
-    "set": ([*TRAIN, "--set", "training.epoch=2"], "training has no key 'epoch'; did you mean 'epochs'"),
+    "set": (
+        [*TRAIN, "--set", "training.epoch=2"],
+        "'epoch': sentence-transformers calls it num_train_epochs",
+    ),
     "set a loss": ([*TRAIN, "--set", "losses.translation_ranking.margn=1"], "did you mean 'margin'"),
     "set no value": (
         [*TRAIN, "--set", "training.num_train_epochs"],
@@ -177,7 +180,10 @@ def test_flags_win_over_the_recipe_and_set_over_flags(tsv: Path, tmp_path: Path)
     out = tmp_path / "run"
     words = ["train", "tr", "--data", str(tsv), "--dev", "none", "--out", str(out), *SMALL, "--max-steps", "1"]
     assert main([*words, "--learning-rate", "0.5", "--warmup", "0.5", "--set", "training.learning_rate=5e-5"]) == 0
-    recipe = json.loads((out / "training" / "run.json").read_text())["recipe"]
+    manifest = json.loads((out / "training" / "run.json").read_text())
+    recipe = manifest["recipe"]
+    [source] = manifest["sources"]
+    assert (source["option"], source["spec"], source["names"]) == ("data", str(tsv), list(manifest["data"]))
     assert recipe["training"]["learning_rate"] == 5e-5
     assert recipe["training"]["warmup_steps"] == 0.5
     assert recipe["model"]["pooling"] == "mean"  # from the recipe's tiny section

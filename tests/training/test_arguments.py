@@ -111,5 +111,5 @@ def test_any_argument_of_sentence_transformers_passes_through(tmp_path: Path) ->
     ],
 )
 def test_keys_of_before_name_their_successor(old: str, new: str) -> None:
-    with pytest.raises(ValueError, match=f"training has no key '{old}' any more: it is now ST's {new}"):
+    with pytest.raises(ValueError, match=f"training has no key '{old}': sentence-transformers calls it {new}"):
         read_training({old: 1})

@@ -197,17 +197,14 @@ def test_sides_are_put_in_order(
 ) -> None:
     data = {"en-de": phrases("en", "de"), "fr-en": phrases("fr", "en")}
     changes = {"training.max_steps": 1, "training.per_device_train_batch_size": 8, "training.pivot": pivot}
-    train(load_recipe("dap", tiny=True, overrides=changes), data, tmp_path / "run", model="tiny", tiny=TINY)
+    source = {"option": "data", "spec": "mine", "names": ["en-de", "fr-en"]}
+    recipe = load_recipe("dap", tiny=True, overrides=changes)
+    train(recipe, data, tmp_path / "run", model="tiny", tiny=TINY, provenance=[source])
     errors = capsys.readouterr().err
     assert all(line in errors for line in told), errors
     manifest = RunFolder(tmp_path / "run").read_manifest()
     assert {name: part["rows"] for name, part in manifest["data"].items()} == names
-
-
-def test_a_pivot_is_a_language_or_none() -> None:
-    assert load_recipe("tr", overrides={"training.pivot": "none"}).training.pivot is None
-    with pytest.raises(ValueError, match="training.pivot is out of range .*'English!'"):
-        load_recipe("tr", overrides={"training.pivot": "English!"})
+    assert manifest["sources"] == [{**source, "names": list(names)}]
 
 
 def test_one_language_on_both_sides_is_refused(tmp_path: Path) -> None:

@@ -73,24 +73,3 @@ def test_a_ramp_moves_the_weight_step_by_step(phrases: dict[str, Any], tmp_path:
     assert values[1] == pytest.approx(values[10] * 0.1, rel=0.15)
     assert values[5] == pytest.approx(values[10] * 0.5, rel=0.15)
     assert values[11] == pytest.approx(values[10], rel=0.1)
-
-
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        (-1, r"losses\.tlm\.weight must be a finite number, 0 or more: got -1"),
-        (float("nan"), "must be a finite number"),
-        ({"start": 0, "end": 1}, "as a ramp needs start, end and steps"),
-        ({"start": 0, "end": 1, "stpes": 5}, "has no key 'stpes'; did you mean 'steps'"),
-        ({"start": 0, "end": -1, "steps": 5}, r"weight\.end must be a finite number"),
-        ({"start": 0, "end": 1, "steps": 0}, r"weight\.steps must be at least 1: got 0"),
-    ],
-)
-def test_weights_that_cannot_be(weight: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        load_recipe("tr-tlm", overrides={"losses.tlm.weight": weight})
-
-
-def test_a_recipe_of_zero_weights() -> None:
-    with pytest.raises(ValueError, match="every loss of the recipe has weight 0: translation_ranking"):
-        load_recipe("tr", overrides={"losses.translation_ranking.weight": 0})
