@@ -212,10 +212,10 @@ def saved_centring(model: SentenceTransformer) -> Centring | None:
     modules: list[Any] = list(model)[-3:]
     if len(modules) < 3 or not (isinstance(modules[0], Normalize) and isinstance(modules[2], Normalize)):
         return None
-    routes = (
-        {name: list(parts) for name, parts in modules[1].sub_modules.items()} if isinstance(modules[1], Router) else {}
-    )
-    stages = routes or {JOINT: [modules[1]]}
+    stages: dict[str, Any] = {JOINT: [modules[1]]}
+    if isinstance(modules[1], Router):
+        routes: Any = modules[1].sub_modules
+        stages = {name: list(parts) for name, parts in routes.items()}
     if JOINT not in stages or not all(len(parts) == 1 and _is_shift(parts[0]) for parts in stages.values()):
         return None
     means = {name: -parts[0].linear.bias.detach() for name, parts in stages.items()}

@@ -278,7 +278,7 @@ class _Text:
             others = ", ".join(sorted({*self.others, *there})) or "none"
             if not self._every:
                 raise ValueError(
-                    f"parity is measured on text of {', '.join(missing)}: got text of {others} alone; give such text "
+                    f"parity is found on text of {', '.join(missing)}: got text of {others} alone; give such text "
                     "with --parity, or leave it out."
                 )
             raise ValueError(
