@@ -24,9 +24,9 @@ class RepresentationTranslationLoss(TokenLevelLoss):
 
     .. math:: L = \frac{1}{S} \sum_{i=1}^{S} CE(g(f_*(x), y)_i, y_i)
 
-    ``g`` is :class:`RepresentationTranslationHead`, fed the given side's states and MASK embeddings at the rebuilt
+    ``g`` is :class:`RepresentationTranslationHead`, fed one sentence's states and MASK embeddings at the rebuilt
     side's positions. CLS of both sides is neither seen nor scored, nor is padding; the mean runs over the scored
-    tokens of the batch. The encoder learns through the given side's states.
+    tokens of the batch. The encoder learns through the other sentence's states.
 
     Args:
         model: The ``SentenceTransformer`` to train, with a BERT- or XLM-R-type encoder and a mask token.

@@ -55,11 +55,11 @@ def join_pairs(
     """
     first_mask = source["attention_mask"].bool()
     second_mask = target["attention_mask"].bool() & ~cls_mask(target["input_ids"], parts.tokenizer)
-    kept = second_mask.any(dim=0)
-    second_ids, second_mask = target["input_ids"][:, kept], second_mask[:, kept]
+    used = second_mask.any(dim=0)
+    second_ids, second_mask = target["input_ids"][:, used], second_mask[:, used]
     attention_mask = torch.cat([first_mask, second_mask], dim=1)
     if positions == "restarting":
-        own = parts.position_ids(target["attention_mask"])[:, kept]
+        own = parts.position_ids(target["attention_mask"])[:, used]
         position_ids = torch.cat([parts.position_ids(first_mask), own], dim=1)
     else:
         position_ids = parts.position_ids(attention_mask)

@@ -147,8 +147,8 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
 
 def _alone(parts: Backbone, column: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """A column's ids, mask, positions and maskable tokens, cut to its own longest row."""
-    kept = column["attention_mask"].bool().any(dim=0)
-    ids, mask = column["input_ids"][:, kept], column["attention_mask"][:, kept].bool()
+    used = column["attention_mask"].bool().any(dim=0)
+    ids, mask = column["input_ids"][:, used], column["attention_mask"][:, used].bool()
     separator = parts.tokenizer.sep_token_id
     ended = torch.zeros_like(mask) if separator is None else ids == separator
     return ids, mask, parts.position_ids(mask), mask & ~cls_mask(ids, parts.tokenizer) & ~ended

@@ -43,9 +43,9 @@ def vocabulary_cross_entropy(
             "expected hidden (tokens, dim), weight (classes, dim) and labels (tokens,): got "
             f"{tuple(hidden.shape)}, {tuple(weight.shape)} and {tuple(labels.shape)}."
         )
-    kept = labels != -100
-    if not bool(kept.all()):
-        hidden, labels = hidden[kept], labels[kept]
+    scored = labels != -100
+    if not bool(scored.all()):
+        hidden, labels = hidden[scored], labels[scored]
     if len(labels) == 0:
         return hidden.sum() * 0.0 + weight.sum() * 0.0
     rows = max(32, CHUNK_BYTES // (4 * weight.shape[0])) if chunk_rows is None else chunk_rows
@@ -74,8 +74,8 @@ def head_cross_entropy(
         The sum in nats and the count. *Shape:* ``()`` both
     """
     labels = head.labels(token_ids)
-    kept = labels != -100
-    states, labels = states[kept], labels[kept]
+    scored = labels != -100
+    states, labels = states[scored], labels[scored]
     rows = head.output_weight(word_embeddings)
     mean = vocabulary_cross_entropy(head(states), rows, labels, bias=head.bias, chunk_rows=chunk_rows)
     count = torch.tensor(len(labels), device=labels.device)

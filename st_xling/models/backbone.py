@@ -1,4 +1,4 @@
-"""The parts of a BERT-shaped encoder that our heads copy or borrow, found once and named when they are missing."""
+"""The parts of a BERT-shaped encoder that our heads copy or borrow; an error names what is missing."""
 
 from __future__ import annotations
 

@@ -96,11 +96,10 @@ def replace_head(model: CrossEncoder, seed: int = 0) -> CrossEncoder:
     Raises:
         ValueError: The model has no head that is known here.
     """
-    found = head_modules(model)
     deviation = getattr(token_encoder(model).config, "initializer_range", INITIALIZER_RANGE)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for part in (part for module in found for part in module.modules()):
+        for part in (part for module in head_modules(model) for part in module.modules()):
             if isinstance(part, nn.Linear):
                 part.weight.copy_(torch.randn(part.weight.shape, generator=generator) * deviation)
                 if part.bias is not None:
@@ -178,8 +177,8 @@ def _with_its_head(start: str | SentenceTransformer | CrossEncoder, device: str 
 
 def _cut_passages_only(transformer: Any) -> None:
     """Saved with the model, in ST's own configuration."""
-    given = transformer.processing_kwargs
-    transformer.processing_kwargs = {**given, "text": {**given.get("text", {}), **ONLY_PASSAGES}}
+    options = transformer.processing_kwargs
+    transformer.processing_kwargs = {**options, "text": {**options.get("text", {}), **ONLY_PASSAGES}}
     transformer.document_length = NO_LENGTH
 
 

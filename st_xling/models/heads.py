@@ -76,15 +76,15 @@ class VocabularyHead(nn.Module):
         form = _head_form(backbone.model.config)
         self.dense, self.norm, self.activation = form.dense, form.norm, form.activation
         bias, decoder = torch.zeros(len(words)), words
-        tied = tied and "weight" not in form.names  # so that a resumed run has the same tensors, whatever is found
-        found, self.origin = _checkpoint_tensors(backbone.model.config, form) if head == "auto" else ({}, "new")
-        if found:
-            _check_shapes(found, {**form.shapes, "bias": bias.shape, "weight": words.shape}, self.origin)
+        tied = tied and "weight" not in form.names  # so that a resumed run has the same tensors
+        saved, self.origin = _checkpoint_tensors(backbone.model.config, form) if head == "auto" else ({}, "new")
+        if saved:
+            _check_shapes(saved, {**form.shapes, "bias": bias.shape, "weight": words.shape}, self.origin)
             for name, tensor in self.state_dict().items():
-                tensor.copy_(found[name])
-            bias = found["bias"]
-            if "weight" in found:  # a decoder that is not the word embeddings
-                decoder = found["weight"]
+                tensor.copy_(saved[name])
+            bias = saved["bias"]
+            if "weight" in saved:  # a decoder that is not the word embeddings
+                decoder = saved["weight"]
         index = _vocabulary_index(target_vocabulary, len(words))
         self.register_buffer("vocabulary_index", index)
         self.register_buffer("label_index", None if index is None else _inverse(index, len(words)))
@@ -181,30 +181,30 @@ def _take_apart(model: Any) -> _HeadForm:
 def _activation(modules: Sequence[nn.Module]) -> Callable[[Tensor], Tensor]:
     for module in modules:
         for name in ("transform_act_fn", "activation", "act"):
-            found = getattr(module, name, None)
-            if callable(found):
-                return found
+            saved = getattr(module, name, None)
+            if callable(saved):
+                return saved
     return F.gelu  # which (XLM-)RoBERTa and MPNet call by name
 
 
 def _checkpoint_tensors(config: Any, form: _HeadForm) -> tuple[dict[str, Tensor], str]:
-    """The head's tensors by our names, none if any is missing, and what was found, in words."""
+    """The head's tensors by our names, none if any is missing, and where they come from, in words."""
     place = str(getattr(config, "_name_or_path", "") or "")
     files = list(_weight_files(place, getattr(config, "_commit_hash", None)))
     if not files:
         return {}, "new: no checkpoint is at hand" + (f" of {place}" if place and not Path(place).is_absolute() else "")
     wanted = {key for keys in form.names.values() for key in keys}
     tensors = {key: tensor for file in files for key, tensor in _read(file, wanted)}
-    found = {
+    saved = {
         name: next(tensors[key] for key in keys if key in tensors)
         for name, keys in form.names.items()
         if any(key in tensors for key in keys)
     }
-    missing = [name for name in form.names if name not in found]
-    if not found or missing:
-        lacks = f"{form.prefix}, lacks {', '.join(missing)}" if found else f"none ({form.prefix})"
+    missing = [name for name in form.names if name not in saved]
+    if not saved or missing:
+        lacks = f"{form.prefix}, lacks {', '.join(missing)}" if saved else f"none ({form.prefix})"
         return {}, f"new: the checkpoint {place} has {lacks}"
-    return found, f"from the checkpoint {place} ({form.prefix})"
+    return saved, f"from the checkpoint {place} ({form.prefix})"
 
 
 def _weight_files(place: str, revision: str | None) -> Iterator[Path]:
@@ -225,11 +225,11 @@ def _local_file(place: str, name: str, revision: str | None) -> Path | None:
         return path if place and path.is_file() else None
     for cache in (None, os.environ.get("SENTENCE_TRANSFORMERS_HOME")):
         try:
-            found = try_to_load_from_cache(place, name, cache_dir=cache, revision=revision)
+            cached = try_to_load_from_cache(place, name, cache_dir=cache, revision=revision)
         except HFValidationError:  # a folder that is gone
             return None
-        if isinstance(found, str):
-            return Path(found)
+        if isinstance(cached, str):
+            return Path(cached)
     return None
 
 
@@ -242,10 +242,10 @@ def _read(file: Path, wanted: set[str]) -> Iterator[tuple[str, Tensor]]:
         yield from ((key, tensor) for key, tensor in state.items() if key in wanted)
 
 
-def _check_shapes(found: dict[str, Tensor], expected: dict[str, torch.Size], origin: str) -> None:
+def _check_shapes(saved: dict[str, Tensor], expected: dict[str, torch.Size], origin: str) -> None:
     unlike = [
         f"{name} {tuple(tensor.shape)} for {tuple(expected[name])}"
-        for name, tensor in found.items()
+        for name, tensor in saved.items()
         if tensor.shape != expected[name]
     ]
     if unlike:

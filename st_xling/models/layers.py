@@ -102,10 +102,10 @@ def _check_cut(model: SentenceTransformer, cut: SentenceTransformer, layer: int)
     try:
         features: dict[str, Any] = batch_to_device(model.preprocess(["a b c"]), model.device)
         expected = layer_states(model, dict(features))[layer].float()
-        found = cut[0](dict(features))["token_embeddings"].float()
+        states = cut[0](dict(features))["token_embeddings"].float()
     finally:
         model.train(training)
-    if not torch.allclose(found, expected, rtol=0, atol=TOLERANCE * float(expected.abs().max())):
+    if not torch.allclose(states, expected, rtol=0, atol=TOLERANCE * float(expected.abs().max())):
         raise ValueError(
             f"{type(token_encoder(model)).__name__} cannot be cut to layer {layer}: when it ends there its states are "
             "other ones, as where a final normalisation follows the last layer; use a BERT- or XLM-R-type encoder, or "

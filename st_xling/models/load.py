@@ -107,7 +107,7 @@ def loading(name_or_path: str | Path) -> Iterator[None]:
 
 
 class _NotLoadable(ValueError):
-    """Told already, where one block is within another."""
+    """Already worded, where one block is within another."""
 
 
 def _panic() -> type[BaseException]:
@@ -155,7 +155,7 @@ def longest_input(model: BaseModel) -> int | None:
 
 
 def _cause(error: BaseException) -> str:
-    """One line: the kind of error is told where its message alone says little, as a ``KeyError``'s."""
+    """One line: the kind of error is named where its message alone says little, as a ``KeyError``'s."""
     lines = str(error).strip().splitlines() or [""]
     kind = "" if isinstance(error, (OSError, ValueError)) and lines[0] else f"{type(error).__name__}: "
     return f"{kind}{lines[0][:500]}".rstrip(".: ") + "."

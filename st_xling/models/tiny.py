@@ -27,14 +27,9 @@ Architecture = Literal["bert", "xlm-roberta"]
 MOST_PIECES = 2_000_000
 """More than any encoder has; the trainer reserves memory for all, and ends the process where there is none."""
 
+# In the order of their ids.
 _SPECIAL = {
-    "bert": {
-        "pad_token": "[PAD]",
-        "unk_token": "[UNK]",
-        "cls_token": "[CLS]",
-        "sep_token": "[SEP]",
-        "mask_token": "[MASK]",
-    },
+    "bert": {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")},
     "xlm-roberta": {
         "cls_token": "<s>",
         "pad_token": "<pad>",

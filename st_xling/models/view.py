@@ -54,7 +54,7 @@ def view(
     prompt_name: str | None = None,
     passage_prompt: str | None = None,
 ) -> View:
-    """The encoder cut, pooled and prompted as is said; what is left out, or what it has anyway, stays its own.
+    """The encoder cut, pooled and prompted as requested; what is left out, or what it has anyway, stays its own.
 
     Args:
         model: Its first module is a transformer, where a layer or a pooling is asked for; it stays as it is.
@@ -70,7 +70,7 @@ def view(
             ``prompt_name``; a model of two encoders, where a layer or a pooling is asked for.
 
     Source:
-        Hu et al. 2020 (XTREME) judge mBERT by the mean over layer 7's tokens.
+        Hu et al. 2020 (XTREME) evaluate mBERT by the mean over layer 7's tokens.
     """
     parts: list[str] = []
     if pooling is not None and pooling not in get_args(Pooling):
@@ -212,8 +212,10 @@ def saved_centring(model: SentenceTransformer) -> Centring | None:
     modules: list[Any] = list(model)[-3:]
     if len(modules) < 3 or not (isinstance(modules[0], Normalize) and isinstance(modules[2], Normalize)):
         return None
-    routes = {name: list(parts) for name, parts in modules[1].sub_modules.items()} if _routes(modules[1]) else {}
-    stages = routes or {JOINT: [modules[1]]}
+    stages: dict[str, Any] = {JOINT: [modules[1]]}
+    if isinstance(modules[1], Router):
+        routes: Any = modules[1].sub_modules
+        stages = {name: list(parts) for name, parts in routes.items()}
     if JOINT not in stages or not all(len(parts) == 1 and _is_shift(parts[0]) for parts in stages.values()):
         return None
     means = {name: -parts[0].linear.bias.detach() for name, parts in stages.items()}
@@ -234,7 +236,7 @@ def centred_model(model: SentenceTransformer, centring: Centring | None) -> Sent
 def language_routes(model: Any) -> dict[str, str]:
     """Languages (as ``canonical_language`` has them) → the task of ``encode``, of a model centred by language."""
     modules: list[Any] = list(model)[1:] if isinstance(model, nn.Sequential) else []
-    names = {name for module in modules if _routes(module) for name in module.sub_modules} - {JOINT}
+    names = {name for module in modules if isinstance(module, Router) for name in module.sub_modules} - {JOINT}
     return {canonical_language(name): name for name in sorted(names)}
 
 
@@ -249,10 +251,6 @@ def _is_shift(module: Any) -> bool:
         return False
     weight = module.linear.weight
     return torch.equal(weight, torch.eye(len(weight), dtype=weight.dtype, device=weight.device))
-
-
-def _routes(module: Any) -> bool:
-    return isinstance(module, Router)
 
 
 def encode_once(

@@ -148,14 +148,14 @@ def check_hold_out(hold_out: float) -> None:
 
 
 def set_apart(
-    rows: Iterable[Item], hold_out: float, kept: list[Item], *, seed: int = 0, most: int = MOST_ROWS
+    rows: Iterable[Item], hold_out: float, held: list[Item], *, seed: int = 0, most: int = MOST_ROWS
 ) -> Iterator[Item]:
     """Pass rows on, but for some.
 
     Args:
         rows: Of a length that need not be known.
         hold_out: The share of them to keep out, no more than ``most`` rows; or, from 1 on, their number.
-        kept: Where they go; complete once all others have been passed on.
+        held: Where they go; complete once all others have been passed on.
         seed: Of the draw.
         most: Rows that a share may amount to.
     """
@@ -166,12 +166,12 @@ def set_apart(
     for row in rows:
         if draw.random() < share:
             drawn += 1
-            if len(kept) < places:
-                kept.append(row)
+            if len(held) < places:
+                held.append(row)
                 continue
             place = draw.randrange(drawn)
             if place < places:  # the one that it replaces is passed on in its stead
-                kept[place], row = row, kept[place]
+                held[place], row = row, held[place]
         yield row
 
 

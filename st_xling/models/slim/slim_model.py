@@ -248,8 +248,8 @@ class _Text:
     def __iter__(self) -> Iterator[str]:
         for number, source in enumerate(self._sources):
             name = source.name if source.name not in self.samples else f"{source.name}-{number + 1}"
-            sample, kept = self.samples.setdefault(name, []), self.held_out.setdefault(name, [])
-            rows = set_apart(self._rows(source), self._hold_out, kept, seed=self._seed + number)
+            sample, held = self.samples.setdefault(name, []), self.held_out.setdefault(name, [])
+            rows = set_apart(self._rows(source), self._hold_out, held, seed=self._seed + number)
             for row in sampled(rows, MOST_ROWS, sample, seed=self._seed + number):
                 for language, text in row:
                     self.counts[language] += 1
@@ -278,8 +278,8 @@ class _Text:
             others = ", ".join(sorted({*self.others, *there})) or "none"
             if not self._every:
                 raise ValueError(
-                    f"parity is found on text of {', '.join(missing)}: got text of {others} alone; give such text with "
-                    "--parity, or leave it out."
+                    f"parity is found on text of {', '.join(missing)}: got text of {others} alone; give such text "
+                    "with --parity, or leave it out."
                 )
             raise ValueError(
                 f"every language must have text: got none of {', '.join(missing)} (there is text of: {others}); add "

@@ -72,11 +72,11 @@ def span_f1(gold: Labels, predicted: Labels) -> float:
 
 def _runs(rows: Labels) -> set[tuple[int, int, int, str]]:
     """Row, first and last word, and tag of every run."""
-    found = set()
+    runs = set()
     for row, tags in enumerate(rows):
         start = 0
         for place, tag in enumerate(tags):
             if place + 1 == len(tags) or tags[place + 1] != tag or tag.startswith("S"):
-                found.add((row, start, place, tag))
+                runs.add((row, start, place, tag))
                 start = place + 1
-    return found
+    return runs
