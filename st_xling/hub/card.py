@@ -196,53 +196,23 @@ class Evaluation:
         return _TASKS[self.result.task][1]
 
     @property
-    def note(self) -> str:
-        return _TASKS[self.result.task][2].replace("{threshold}", self.result.parts.get("threshold", "unknown"))
-
-    @property
     def data_title(self) -> str:
         name = self.result.data_name
         return {"tatoeba": "Tatoeba", "bucc": "BUCC"}.get(name, name)
 
 
-_TRANSFER = "In %, of a copy of this encoder that was fine-tuned on one language and evaluated in all."
+# Task → title, and the Hub's name for such tasks.
 _TASKS = {
-    "tatoeba": (
-        "Translation retrieval",
-        "sentence-similarity",
-        "Accuracy in %: how often the nearest sentence is the translation.",
-    ),
-    "bucc": (
-        "Bitext mining",
-        "sentence-similarity",
-        "Precision, recall and F1 in % of the pairs that score at least the threshold ({threshold}).",
-    ),
-    "xsim": (
-        "Similarity search by margin (xsim)",
-        "sentence-similarity",
-        "Errors in %: how often the best match by margin is not the translation; lower is better.",
-    ),
-    "precision": (
-        "Translation matching",
-        "sentence-similarity",
-        "How often the translation is among the N nearest sentences, in %, from the first language to the second (→) "
-        "and back (←).",
-    ),
-    "reranking": (
-        "Passage re-ranking",
-        "text-ranking",
-        "In %; of pairs of languages, the query's comes first and only candidates in the other are ranked. In "
-        "brackets: bootstrap interval.",
-    ),
-    "retrieval": (
-        "Passage retrieval",
-        "text-retrieval",
-        "In %, by language of the queries; of two codes the second is that of the passages.",
-    ),
-    "transfer-xnli": ("Zero-shot transfer: XNLI", "text-classification", _TRANSFER),
-    "transfer-pawsx": ("Zero-shot transfer: PAWS-X", "text-classification", _TRANSFER),
-    "transfer-pos": ("Zero-shot transfer: part-of-speech tagging", "token-classification", _TRANSFER),
-    "transfer-panx": ("Zero-shot transfer: PAN-X", "token-classification", _TRANSFER),
+    "tatoeba": ("Translation retrieval", "sentence-similarity"),
+    "bucc": ("Bitext mining", "sentence-similarity"),
+    "xsim": ("Similarity search by margin (xsim)", "sentence-similarity"),
+    "precision": ("Translation matching", "sentence-similarity"),
+    "reranking": ("Passage re-ranking", "text-ranking"),
+    "retrieval": ("Passage retrieval", "text-retrieval"),
+    "transfer-xnli": ("Zero-shot transfer: XNLI", "text-classification"),
+    "transfer-pawsx": ("Zero-shot transfer: PAWS-X", "text-classification"),
+    "transfer-pos": ("Zero-shot transfer: part-of-speech tagging", "token-classification"),
+    "transfer-panx": ("Zero-shot transfer: PAN-X", "token-classification"),
 }
 _KINDS = {
     "encoder": "cross-lingual sentence encoder",
@@ -604,10 +574,9 @@ def _render(facts: CardFacts) -> str:
         examples=_examples(tasks),
         files=_files(facts.folder),
         pictures={path.name for path in folder.iterdir()} if folder.is_dir() else (),
-        costs=_costs(facts),
-        versions=_versions(facts),
+        duration=_duration,
         st_xling_version=__version__,
-        citations=_citations(facts),
+        citations=_st_card_data(facts).citations,
         count=lambda number: "" if number is None else f"{number:,}",
         percent=lambda share: "–" if share is None else f"{100 * share:.1f}",
         cell=_cell,
@@ -760,24 +729,6 @@ def _losses(recipe: Mapping[str, Any]) -> list[Any]:
     return [classes[key].__new__(classes[key]) for key in keys if key in classes]
 
 
-_XPR_CITATION = """
-@article{chen2020crosslingual,
-    title = {Cross-Lingual Passage Re-Ranking With Alignment Augmented Multilingual BERT},
-    author = {Chen, Dongmei and Zhang, Sheng and Zhang, Xin and Yang, Kaijing},
-    journal = {IEEE Access},
-    year = {2020},
-    doi = {10.1109/ACCESS.2020.3041605},
-}
-"""
-
-
-def _citations(facts: CardFacts) -> dict[str, str]:
-    """Title → BibTeX of the model, of its losses as sentence-transformers gathers them, and of its recipe."""
-    own = {facts.title: facts.options.citation} if facts.options.citation else {}
-    recipe = {"XPI and XPR": _XPR_CITATION} if "strategy" in facts.recipe else {}
-    return {**own, **_st_card_data(facts).citations, **recipe}
-
-
 def _files(folder: Path) -> dict[str, str]:
     """The files that are published; without sizes, since the card is one of them."""
     try:
@@ -785,38 +736,6 @@ def _files(folder: Path) -> dict[str, str]:
     except ValueError as error:
         logger.info("the card has no table of files: %s", error)
         return {}
-
-
-def _versions(facts: CardFacts) -> list[str]:
-    machine = (facts.results.get("training") or {}).get("machine") or {}
-    versions = machine.get("versions") or {"sentence-transformers": facts.kind.library_version}
-    versions = {"st-xling": facts.run.get("version"), **versions}
-    return [f"{name} {version}" for name, version in versions.items() if version]
-
-
-def _costs(facts: CardFacts) -> list[tuple[str, str]]:
-    """What the training took, and on which machine."""
-    training = facts.results.get("training") or {}
-    machine, rows = training.get("machine") or {}, []
-    seconds = training.get("seconds")
-    if isinstance(seconds, (int, float)):
-        rows.append(("time", _duration(seconds)))
-    elif isinstance(seconds, Mapping):
-        rows += [(f"time of {name}", _duration(value)) for name, value in seconds.items()]
-    if training.get("steps"):
-        rows.append(("steps", f"{training['steps']:,}"))
-    if (best := training.get("best_dev")) is not None:
-        rows.append(("best development score", f"{100 * best:.1f} %"))
-    if machine.get("accelerators"):
-        rows.append(("accelerators", ", ".join(machine["accelerators"])))
-    if machine.get("processor"):
-        cores = f" ({machine['cores']} cores, {machine.get('threads', '?')} threads used)" if "cores" in machine else ""
-        rows.append(("processor", f"{machine['processor']}{cores}"))
-    if machine.get("memory_gib"):
-        rows.append(("memory", f"{machine['memory_gib']:g} GiB"))
-    if machine.get("system"):
-        rows.append(("system", machine["system"]))
-    return rows
 
 
 def _duration(seconds: float) -> str:
