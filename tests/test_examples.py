@@ -105,7 +105,7 @@ def excepted(line: str) -> str | None:
 ALL = [Example("README", line) for line in readme_lines()]
 LEAVES = [parser for parser in parsers(build_parser()) if parser._defaults.get("run")]
 ALL += [Example(f"{parser.prog} --help", line) for parser in LEAVES for line in epilog_lines(parser)]
-STREET = [Example("st-xling --help", line) for line in command_lines(PIPELINE) if line.startswith("st-xling ")]
+PIPELINE_STEPS = [Example("st-xling --help", line) for line in command_lines(PIPELINE) if line.startswith("st-xling ")]
 EXAMPLES = [example for example in ALL if not excepted(example.line)]
 
 
@@ -188,6 +188,7 @@ def on_the_hub(process: Client) -> Callable[[Path, list[str]], str]:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
 def test_an_example_runs(example: Example, workshop: Workshop, request: pytest.FixtureRequest) -> None:
     runner = None
@@ -235,15 +236,20 @@ def test_exceptions_are_few_and_needed() -> None:
     assert len(EXAMPLES) > 40
 
 
-def test_the_street_can_be_walked(tmp_path: Path) -> None:
-    """The examples of ``st-xling --help``, one after the other, in one folder."""
-    made = Workshop(tmp_path)
-    walked = []
-    for example in STREET:
-        if excepted(example.line):
-            continue
+@pytest.mark.slow
+def test_the_steps_of_the_help_follow_one_another(tmp_path: Path) -> None:
+    """The examples of ``st-xling --help``, in one folder."""
+    workshop = Workshop(tmp_path)
+    steps = [example for example in PIPELINE_STEPS if not excepted(example.line)]
+    for example in steps:
         words = example.words
         more = [word for key, words_more in SHORTER.items() if key in words for word in words_more]
-        check(example, made.folder, made.in_process(made.folder, [*words, *more]))
-        walked.append(words[0])
-    assert list(dict.fromkeys(walked)) == ["train", "evaluate", "mine", "rerank", "card", "push"]
+        check(example, workshop.folder, workshop.in_process(workshop.folder, [*words, *more]))
+    done = dict.fromkeys(example.words[0] for example in steps)
+    assert list(done) == ["train", "evaluate", "mine", "rerank", "card", "push"]
+
+
+def test_every_example_parses() -> None:
+    for example in EXAMPLES:
+        if example.words[0] != "--help":
+            assert callable(build_parser().parse_args(example.words).run), example

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from st_xling.cli import build_parser
+from st_xling.cli.evaluate import TASKS
 from st_xling.cli.options import Options, command, given
 from st_xling.cli.parser import Parser
 from st_xling.data.reranking.specs import load_pool_specs
@@ -125,20 +126,9 @@ def test_a_command_offers_what_the_library_takes_with_its_defaults(name: str) ->
                 assert (action.help is not None and any(word in action.help for word in words)) or action.choices
 
 
-HELPS = [
-    "",
-    "demo",
-    "train",
-    "evaluate",
-    "evaluate tatoeba",
-    "leak",
-    "encode",
-    "mine",
-    "score",
-    "rerank",
-    "search",
-    "slim",
-]
+COMMANDS = "demo train evaluate transfer leak encode mine score rerank search slim card push"
+HELPS = ["", *COMMANDS.split(" ")]
+HELPS += [f"evaluate {task.name}" for task in TASKS]
 
 
 def test_helps_come_at_once() -> None:

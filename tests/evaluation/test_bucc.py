@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from datasets import Dataset
-from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
-from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from sentence_transformers import SentenceTransformer
 
 from st_xling import __version__
 from st_xling.data import BuccCorpus
@@ -19,27 +16,7 @@ from st_xling.evaluation import BuccEvaluator, bucc_table, judge_pairs, xsim_by_
 from st_xling.evaluation.bucc import publishable_thresholds
 from st_xling.models.view import encode_once
 from tests import reference_mining as reference
-
-
-class Card:
-    def __init__(self):
-        self.stored = {}
-
-    def set_evaluation_metrics(self, evaluator, metrics, epoch=0, step=0):
-        self.stored[evaluator] = metrics
-
-
-class TableModel:
-    """Looks vectors up by text, and remembers what it was asked."""
-
-    def __init__(self, table):
-        self.table = table
-        self.asked = []
-        self.model_card_data = Card()
-
-    def encode(self, texts, truncate_dim=None, **options):
-        self.asked.append((list(texts), truncate_dim, options))
-        return np.array([self.table[text] for text in texts], dtype=np.float32)[:, :truncate_dim]
+from tests.evaluation.table_model import TableModel
 
 
 def corpus(name, seed, gold=8, others=10, dim=5):
@@ -159,42 +136,21 @@ def test_signature_says_what_a_figure_depends_on(data):
 def test_equal_sentences_share_a_vector_and_compete_by_index():
     """Two sources hold the same text; the gold names the second, the first one wins the target."""
     table = {"Ja.": [1, 0.1], "Nein.": [0, 1], "Yes.": [1, 0], "No.": [0.1, 1]}
-    piles = (["Ja.", "Ja.", "Nein."], ["Yes.", "No."], [(1, 0), (2, 1)])
+    texts = (["Ja.", "Ja.", "Nein."], ["Yes.", "No."], [(1, 0), (2, 1)])
     model = TableModel(table)
-    judged = BuccEvaluator({"de-en": piles}, threshold=0.0, k=2, margin="absolute").scores(model)["de-en"]
+    judged = BuccEvaluator({"de-en": texts}, threshold=0.0, k=2, margin="absolute").scores(model)["de-en"]
     assert (judged.n_mined, judged.n_correct, judged.recall) == (2, 1, 0.5)
-    assert model.asked[0][0] == sorted(table)
+    assert model.calls[0][0] == sorted(table)
 
 
 def test_encode_once_passes_options_on(data):
     (_, test), vectors = data
     model = TableModel(vectors)
     BuccEvaluator(test, threshold=1.0, batch_size=7, truncate_dim=3)(model)
-    assert len(model.asked) == 2
-    assert all(asked[1] == 3 and asked[2]["batch_size"] == 7 for asked in model.asked)
+    assert len(model.calls) == 2
+    assert all(call[1] == 3 and call[2]["batch_size"] == 7 for call in model.calls)
     first, second = encode_once(model, [["de-en test s1", "de-en test s0"], ["de-en test s0"]])
     assert (first[1] == second[0]).all() and (first[0] == vectors["de-en test s1"]).all()
-
-
-def test_card_csv_and_names(data, tmp_path):
-    (train, test), vectors = data
-    model, evaluator = TableModel(vectors), BuccEvaluator(test, train=train, name="")
-    assert evaluator.primary_metric == "f1" and evaluator.greater_is_better
-    metrics = evaluator(model, str(tmp_path / "new"), epoch=1, steps=5)
-    evaluator(model, str(tmp_path / "new"), epoch=2)
-    assert model.model_card_data.stored[evaluator] == metrics
-    with (tmp_path / "new" / "bucc_results.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["epoch"], row["pair"]) for row in rows] == [
-        ("1", "de-en"),
-        ("1", "zh-en"),
-        ("2", "de-en"),
-        ("2", "zh-en"),
-    ]
-    assert float(rows[0]["f1"]) == metrics["de-en_f1"] and rows[0]["n_gold"] == "8"
-    assert evaluator.get_config_dict() == {"pairs": ["de-en", "zh-en"], "signature": evaluator.signature}
-    assert BuccEvaluator(test, threshold=1, truncate_dim=2).get_config_dict()["truncate_dim"] == 2
-    assert evaluator.description == "Bucc"
 
 
 def test_table(data):
@@ -206,35 +162,7 @@ def test_table(data):
         bucc_table({"bucc_f1": 1.0}, name="other")
 
 
-def test_used_within_training(make_model, tmp_path):
-    """The host's trainer judges with it and logs every figure."""
-    texts = mining_phrases("de", "en", split="dev", size=30, gold=12)
-    model = make_model()
-    evaluator = BuccEvaluator({"de-en": (texts.source, texts.target, texts.gold)}, threshold="tune", name="dev")
-    trainer = SentenceTransformerTrainer(
-        model=model,
-        args=SentenceTransformerTrainingArguments(
-            output_dir=str(tmp_path),
-            max_steps=2,
-            eval_strategy="steps",
-            eval_steps=1,
-            save_strategy="no",
-            report_to="none",
-            use_cpu=True,
-            disable_tqdm=True,
-        ),
-        train_dataset=Dataset.from_dict({"anchor": texts.target[:8], "positive": texts.source[:8]}),
-        loss=MultipleNegativesRankingLoss(model),
-        evaluator=evaluator,
-    )
-    trainer.train()
-    logged = [entry for entry in trainer.state.log_history if "eval_dev_f1" in entry]
-    assert len(logged) == 2 and all(0 <= entry["eval_dev_f1"] <= 1 for entry in logged)
-    assert logged[0]["eval_dev_de-en_n_gold"] == 12
-    assert evaluator in model.model_card_data.eval_results_dict
-
-
-PILES = (["a", "b"], ["x", "y"], [(0, 0)])
+CORPORA = (["a", "b"], ["x", "y"], [(0, 0)])
 
 
 @pytest.mark.parametrize(
@@ -249,15 +177,15 @@ PILES = (["a", "b"], ["x", "y"], [(0, 0)])
             {"threshold": 1.0},
             "de-en has no gold",
         ),
-        ({"de-en": PILES}, {"k": 1}, "either train corpora or a threshold: got neither"),
-        ({"de-en": PILES}, {"k": 1, "train": {"de-en": PILES}, "threshold": 1.0}, "got both"),
-        ({"de-en": PILES}, {"k": 1, "train": {"fr-en": PILES}}, "train must hold.*expected de-en, got fr-en"),
-        ({"de-en": PILES}, {"k": 1, "threshold": "best"}, "or 'tune': got 'best'"),
-        ({"de-en": PILES}, {"k": 1, "threshold": {"fr-en": 1.0}}, "name each of de-en: got fr-en"),
-        ({"de-en": PILES}, {"k": 3, "threshold": 1.0}, "got k=3 for 2 and 2 sentences of de-en"),
-        ({"de-en": PILES}, {"k": 0, "threshold": 1.0}, "got k=0"),
-        ({"de-en": PILES}, {"k": 1, "threshold": 1.0, "margin": "log"}, "margin must be one of"),
-        ({"de-en": PILES}, {"k": 1, "threshold": 1.0, "retrieval": "both"}, "retrieval must be one of"),
+        ({"de-en": CORPORA}, {"k": 1}, "either train corpora or a threshold: got neither"),
+        ({"de-en": CORPORA}, {"k": 1, "train": {"de-en": CORPORA}, "threshold": 1.0}, "got both"),
+        ({"de-en": CORPORA}, {"k": 1, "train": {"fr-en": CORPORA}}, "train must hold.*expected de-en, got fr-en"),
+        ({"de-en": CORPORA}, {"k": 1, "threshold": "best"}, "or 'tune': got 'best'"),
+        ({"de-en": CORPORA}, {"k": 1, "threshold": {"fr-en": 1.0}}, "name each of de-en: got fr-en"),
+        ({"de-en": CORPORA}, {"k": 3, "threshold": 1.0}, "got k=3 for 2 and 2 sentences of de-en"),
+        ({"de-en": CORPORA}, {"k": 0, "threshold": 1.0}, "got k=0"),
+        ({"de-en": CORPORA}, {"k": 1, "threshold": 1.0, "margin": "log"}, "margin must be one of"),
+        ({"de-en": CORPORA}, {"k": 1, "threshold": 1.0, "retrieval": "both"}, "retrieval must be one of"),
     ],
 )
 def test_errors(corpora, options, message):
@@ -268,7 +196,7 @@ def test_errors(corpora, options, message):
 def test_bad_embeddings_name_the_pair():
     table = {"a": [0.0, 0.0], "b": [1.0, 0.0], "x": [1.0, 0.0], "y": [0.0, 1.0]}
     with pytest.raises(ValueError, match="de-en: .*only zeros in row 0"):
-        BuccEvaluator({"de-en": PILES}, threshold=1.0, k=1)(TableModel(table))
+        BuccEvaluator({"de-en": CORPORA}, threshold=1.0, k=1)(TableModel(table))
 
 
 def test_real_files(real_data, make_model):

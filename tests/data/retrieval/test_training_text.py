@@ -1,4 +1,4 @@
-"""Queries with their passages beside them: tables, SQuAD's form, data sets of the Hub."""
+"""Text to train retrievers on: sets, tables, SQuAD's form, data sets of the Hub, the phrasebook, text alone."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from st_xling.data.retrieval import load_query_passage_specs
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs, read_others
 from st_xling.data.retrieval.training_text import read_question_table
+from tests.retrieval_files import ENGLISH, OTHERS, json_lines, lines, translated
 
 
 def squad(path: Path) -> Path:
@@ -157,3 +159,59 @@ def test_half_a_surrogate_pair_has_a_place(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"train.json:1: bad JSON \(source holds half a surrogate pair\)"):
         load_query_passage_specs([f"en={path}"])
     assert len(load_query_passage_specs([f"en={path}"], skip_bad_lines=True)["en"]) == 2
+
+
+def test_training_queries() -> None:
+    pairs = load_query_passage_specs(["queries=phrasebook?size=6", "de=phrasebook?size=4&seed=5&queries=en,de"])
+    assert {name: len(part) for name, part in pairs.items()} == {"en": 6, "de": 8}
+    row = pairs["en"][0]
+    assert row["source"].endswith("?") and not row["target"].endswith("?")
+    assert set(pairs["de"]["source_language"]) == {"de", "en"} and set(pairs["de"]["target_language"]) == {"de"}
+    test = load_query_passage_specs(["queries=phrasebook?size=6"], split="test")["en"]
+    assert not set(test["source"]) & set(pairs["en"]["source"])
+    assert len(load_query_passage_specs(["queries=phrasebook"])["en"]) == 2000
+
+
+def test_other_text_is_not_that_of_parallel_text() -> None:
+    others = read_others("phrasebook?size=200", language="fr")
+    assert len(others) == 200 and others["source"][:] == others["target"][:]
+    parallel = parallel_phrases("fr", "en", size=4000)["source"][:]
+    assert len(set(others["source"]) & set(parallel)) < 10
+    assert read_others("phrasebook?size=200&seed=0", language="fr")["source"][:] == parallel[:200]
+    with pytest.raises(ValueError, match="expected fr=phrasebook, one language a spec"):
+        read_others("phrasebook:de", language="fr")
+
+
+def test_query_passage_specs(tmp_path: Path) -> None:
+    table = lines(tmp_path / "nq.tsv", ['Who said "no"?\tHe did.', "When?\tIn 1900."])
+    objects = json_lines(tmp_path / "more.jsonl", [{"query": "Where?", "passage": "Here.", "id": 3}])
+    folder = translated(tmp_path / "set")
+    pairs = load_query_passage_specs([f"queries={table}", f"en={objects}", f"xx={folder}?queries=en"])
+    assert list(pairs) == ["en", "en-2", "xx"]
+    assert pairs["en"][0]["source"] == 'Who said "no"?' and pairs["en"][1]["target"] == "In 1900."
+    assert pairs["en-2"][:]["target"] == ["Here."] and pairs["en-2"][0]["source_language"] == "en"
+    assert pairs["xx"][:]["source"] == ENGLISH and pairs["xx"][:]["target"] == OTHERS
+    for bad in ("nq.tsv", f"en={tmp_path / 'more.txt'}", f"en={table}?split=dev", "en=a?where=b"):
+        with pytest.raises(ValueError, match=r"expected|leave these out"):
+            load_query_passage_specs([bad])
+
+
+def test_a_sample_of_queries_keeps_all_passages_and_a_query_in_all_its_languages(tmp_path: Path) -> None:
+    def numbered(prefix: str) -> str:
+        return "".join(f'{{"_id": "{row}", "text": "{prefix} {row}"}}\n' for row in range(9))
+
+    for name in ("corpus", "queries.de", "queries.en"):
+        (tmp_path / f"{name}.jsonl").write_text(numbered(name), encoding="utf-8")
+    (tmp_path / "qrels.tsv").write_text("".join(f"{row}\t{row}\t1\n" for row in range(9)))
+    (found,) = load_retrieval_specs([f"de={tmp_path}?size=4&seed=2"])
+    assert len(found.passages) == 9 and list(found.queries["de"]) == list(found.queries["en"])
+    assert list(found.queries["de"]) == sorted(found.relevant) and len(found.relevant) == 4
+    (pairs,) = load_query_passage_specs([f"de={tmp_path}?size=5&split=test"]).values()
+    assert len(pairs) == 5 and all(a.split()[1] == b.split()[1] for a, b in zip(pairs["source"], pairs["target"]))
+    others = read_others(f"{tmp_path}/corpus.jsonl?size=3&seed=1", language="sw")
+    assert len(others) == 3 and others["source"][:] == sorted(others["source"][:])
+    for spec in (f"de={tmp_path}?size=0", f"de={tmp_path}?seed=1", f"de={tmp_path}?size=2&seed=-1"):
+        with pytest.raises(ValueError, match=r"size=|seed="):
+            load_retrieval_specs([spec])
+        with pytest.raises(ValueError, match=r"size=|seed="):
+            load_query_passage_specs([spec])

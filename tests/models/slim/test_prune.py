@@ -140,17 +140,6 @@ def test_bytes_stay(kind: str) -> None:
     assert after.tokenizer.decode(after.tokenizer("我买🙂")["input_ids"], skip_special_tokens=True).strip() == "我买🙂"
 
 
-def test_the_type_of_the_weights_stays(tmp_path: Path) -> None:
-    before = encoder("tiny").to(torch.bfloat16)
-    after = slim_encoder(before, german_english()).model
-    assert after is not None
-    assert {parameter.dtype for parameter in after.parameters()} == {torch.bfloat16}
-    after.save_pretrained(str(tmp_path / "slim"))
-    from safetensors.torch import load_file
-
-    assert {tensor.dtype for tensor in load_file(tmp_path / "slim" / "model.safetensors").values()} == {torch.bfloat16}
-
-
 def test_rare_tokens_go_unless_they_are_asked_for() -> None:
     before = encoder("unigram")
     every = slim_encoder(before, german_english())

@@ -1,23 +1,37 @@
 """The search engine: exact whatever the blocks, products' last bits, threads, dtype or device; bounded; resumable."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from st_xling.mining import neighbours
+from st_xling.mining import mine, neighbours, score_pairs, xsim
 from st_xling.mining.search import corpus_matrix, top_k
 from st_xling.mining.search.corpus_matrix import CorpusMatrix, product_error
 from st_xling.mining.search.exact import block_sizes
 from st_xling.mining.search.search_state import SearchState
 from st_xling.utils.cosines import exact_cosines, fixed_point
+from tests import reference_mining as reference
 
 pytestmark = pytest.mark.usefixtures("each_precision")
 
 MEASURED = corpus_matrix.bfloat16_pays  # which the fixture replaces
+
+
+def embeddings(rows, seed, dim=7):
+    return np.random.default_rng(seed).standard_normal((rows, dim)).astype(np.float32)
+
+
+def small_integers(max_rows=9):
+    """Few distinct directions, so that duplicates and tied cosines abound."""
+    shapes = st.tuples(st.integers(4, max_rows), st.just(3))
+    return arrays(np.int8, shapes, elements=st.integers(-1, 1)).map(lambda a: np.where(a.any(1)[:, None], a, 1.0))
+
 
 KINDS = ("random", "equal", "clusters", "few", "tiny", "huge", "mixed", "opposite")
 
@@ -91,7 +105,7 @@ def crowded(random, rows, dim=24):
     return values
 
 
-@pytest.mark.parametrize("blocks", [(700, 900), (128, 300), (650, 64)])
+@pytest.mark.parametrize("blocks", [(700, 900), (128, 300)])
 @pytest.mark.parametrize("most_waiting", [2**20, 500])
 def test_near_ties_by_the_thousand(blocks, most_waiting, monkeypatch):
     """More candidates than may wait, and blocks where no product tells hundreds of thousands of pairs apart."""
@@ -137,7 +151,7 @@ def test_products_may_be_off_by_their_bound(size, monkeypatch):
     assert_exact(neighbours(source, target, k=3, block_rows=128, block_columns=100), expected)
 
 
-@pytest.mark.parametrize("dim", [1, 2, 768, 4096])
+@pytest.mark.parametrize("dim", [1, 768, 4096])
 def test_bound_holds(dim):
     """Random rows, and rows of one sign and size, whose products all add up."""
     random = np.random.default_rng(dim)
@@ -151,7 +165,7 @@ def test_bound_holds(dim):
     assert product_error(dim) < 1.2 * (dim + 16) * 2.0**-24 + 1e-6
 
 
-@pytest.mark.parametrize("dim", [1, 2, 768, 4096])
+@pytest.mark.parametrize("dim", [1, 768, 4096])
 @pytest.mark.parametrize("exponent", [0, -8])
 def test_bfloat16_bound_holds_and_is_near(dim, exponent):
     """As above; and near-copies of few coordinates, which rounding moves all alike, to both sides of 1."""
@@ -205,7 +219,7 @@ def test_bfloat16_pays_by_the_best_of_either(single_s, half_s, pays, monkeypatch
     assert ran == 4 * [torch.float32, torch.bfloat16]
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("threads", [1, 3])
 def test_threads_do_not_change_a_bit(threads):
     source, target = np.random.default_rng(2).standard_normal((2, 500, 96)).astype(np.float32)
     target[::3] = source[::3]
@@ -249,14 +263,6 @@ def test_rows_elsewhere_are_never_read_whole():
     sides = [Rows(side) for side in values]
     assert_exact(neighbours(*sides, k=3), by_definition(*values, 3))
     assert max(side.most for side in sides) <= 256
-
-
-def test_inputs_are_left_alone():
-    source, target = np.random.default_rng(5).standard_normal((2, 50, 8))
-    before = source.copy(), target.copy()
-    neighbours(source, torch.from_numpy(target), k=2)
-    assert np.array_equal(source, before[0])
-    assert np.array_equal(target, before[1])
 
 
 def test_low_precision_products_are_off_during_the_search_only():
@@ -339,3 +345,93 @@ def test_a_gpu_finds_the_same_bytes(dtype):
     expected = by_definition(source, target, 4)
     assert_exact(neighbours(source, target, device="cuda"), expected)
     assert_exact(neighbours(source.cuda(), target.cuda(), device="cuda", block_rows=700, block_columns=900), expected)
+
+
+def test_equals_loops():
+    source, target = embeddings(13, 0), embeddings(9, 1)
+    cosines = [[reference.cosine(s, t) for t in target] for s in source]
+    for result, rows in zip(neighbours(source, target, k=3), (cosines, list(zip(*cosines)))):
+        expected = reference.best_neighbours(rows, 3)
+        assert result.indices.tolist() == [[j for _, j in row] for row in expected]
+        np.testing.assert_allclose(result.similarities, [[c for c, _ in row] for row in expected], atol=1e-7)
+        np.testing.assert_allclose(result.means, [sum(c for c, _ in row) / 3 for row in expected], atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_dtypes_are_read_as_they_are(dtype):
+    source, target = (torch.from_numpy(embeddings(n, n)).to(dtype).requires_grad_() for n in (6, 8))
+    forward, _ = neighbours(source, target)
+    expected, _ = neighbours(source.detach().double().numpy(), target.detach().double().numpy())
+    assert forward.similarities.tobytes() == expected.similarities.tobytes()
+    assert np.array_equal(forward.indices, expected.indices)
+
+
+@pytest.mark.parametrize(
+    "source, target, k, message",
+    [
+        (np.eye(3), np.eye(3), 4, r"k must be smaller than the corpus.*k=4 for 3 source and 3 target.*lower k or mine"),
+        (np.eye(5, 3) + 1, np.eye(3), 4, r"k=4 for 5 source and 3 target"),
+        (np.eye(3), np.eye(3), 0, "k must be at least 1: got k=0"),
+        (np.eye(3), np.eye(4), 1, "same dim: got 3 and 4"),
+        (np.ones(3), np.eye(3), 1, r"source_embeddings must have 2 dimensions.*\(3,\)"),
+        (np.eye(3), np.ones((2, 3, 3)), 1, r"target_embeddings must have 2 dimensions.*\(2, 3, 3\)"),
+        (np.eye(3), np.empty((0, 3)), 1, r"target_embeddings must hold at least one vector.*\(0, 3\)"),
+        (np.array([[1.0, 0], [0, 0], [0, 1]]), np.eye(2), 1, "source_embeddings.*only zeros in row 1;"),
+        (np.eye(2), np.array([[1, np.nan], [0, np.inf]]), 1, "target_embeddings.*NaN or infinity in rows 0, 1;"),
+        (np.eye(2), np.zeros((9, 2)), 1, "only zeros in rows 0, 1, 2, 3, 4 and 4 more"),
+    ],
+)
+def test_errors(source, target, k, message):
+    with pytest.raises(ValueError, match=message):
+        neighbours(source, target, k=k)
+
+
+def _forms() -> dict[str, Any]:
+    rows = np.random.default_rng(3).integers(1, 9, (9, 4)).astype(np.float32)
+    float8 = [torch.from_numpy(rows).to(kind) for kind in (torch.float8_e4m3fn, torch.float8_e5m2)]
+    return {
+        "reversed": rows[::-1].copy()[::-1],
+        "reversed columns": rows[:, ::-1].copy()[:, ::-1],
+        "list": rows.tolist(),
+        "rows": list(rows),
+        "tuple": tuple(map(tuple, rows.tolist())),
+        "whole numbers": rows.astype(np.int16),
+        "e4m3": float8[0],
+        "big endian": rows.astype(">f4"),
+    }
+
+
+@pytest.mark.parametrize("form", _forms())
+def test_any_form_of_vectors(form: str) -> None:
+    """Also a single row seen backwards, of which numpy keeps the negative stride."""
+    given = _forms()[form]
+    rows = np.asarray(given.float() if isinstance(given, torch.Tensor) else given, dtype=np.float32)
+    for size in (9, 1):
+        some = given[:size]
+        if form == "reversed" and size == 1:
+            some = np.lib.stride_tricks.as_strided(rows[:1].copy(), strides=(-16, 4))
+        plain = np.ascontiguousarray(rows[:size])
+        k = min(3, size)
+        expected, found = mine(plain, plain, k=k), mine(some, some, k=k)
+        np.testing.assert_array_equal(found.scores, expected.scores)
+        np.testing.assert_array_equal(score_pairs(some, some, k=k), score_pairs(plain, plain, k=k))
+        assert xsim(some, some, k=k) == xsim(plain, plain, k=k)
+        np.testing.assert_array_equal(neighbours(some, some, k=k)[0].indices, neighbours(plain, plain, k=k)[0].indices)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.ones((3, 2), dtype=np.complex64), "must hold real numbers: got complex64"),
+        (torch.ones(3, 2, dtype=torch.complex64), "must hold dense real numbers: got torch.complex64"),
+        (torch.ones(3, 2).to_sparse(), "must hold dense real numbers: got torch.sparse_coo"),
+        (np.array([["a", "b"]] * 3), "must hold real numbers: got <U1"),
+        ([[1.0, 2.0], [1.0], [3.0, 4.0]], "must be vectors of one length"),
+        ({"a": 1}, "must be an array of numbers: got dict"),
+        (np.float32(3), "source_embeddings"),
+    ],
+)
+def test_what_is_no_matrix_of_numbers(bad: Any, message: str) -> None:
+    for call in (neighbours, mine, score_pairs, xsim):
+        with pytest.raises(ValueError, match=message):
+            call(bad, np.ones((3, 2)), k=1)

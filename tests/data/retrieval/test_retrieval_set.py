@@ -1,8 +1,10 @@
-"""Passages, queries, qrels and whole sets: published layouts, streaming, faults together."""
+"""Retrieval sets: passages, queries and qrels in the published layouts, XQuAD-R, the phrasebook; faults together."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,8 +17,12 @@ from st_xling.data.retrieval import (
     read_qrels,
     read_queries,
     read_retrieval_set,
+    read_xquad_r,
 )
+from st_xling.evaluation.retrieval import mixed_pool
+from st_xling.evaluation.retrieval.measures import Measures
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, lines, raw, translated
+from tests.xquad_r_files import TEXTS, write_xquad_r
 
 
 def test_passages_stream_in_order_and_again(tmp_path: Path) -> None:
@@ -30,6 +36,24 @@ def test_passages_stream_in_order_and_again(tmp_path: Path) -> None:
     assert dict(passages.records())["7#0"] == whole[7]
     with pytest.raises(ValueError, match="in order: got a slice with step 2"):
         passages[0:4:2]
+
+
+def test_passages_in_memory_are_as_those_of_a_file(tmp_path) -> None:
+    rows = [("a", "Der Hund 🐕 schläft."), ("b", "狗在睡觉。"), ("c", "con chó đang ngủ")]
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(json.dumps({"_id": name, "text": text}) + "\n" for name, text in rows), encoding="utf-8")
+    generated, read = Passages.in_memory(rows), Passages(path)
+    assert (generated.ids, generated.sha256, len(generated), list(generated)) == (
+        read.ids,
+        read.sha256,
+        len(read),
+        list(read),
+    )
+    assert (
+        generated[1:3] == read[1:3]
+        and generated[0] == read[0]
+        and list(generated.records()) == list(read.records()) == rows
+    )
 
 
 def test_passages_change_under_the_reader(tmp_path: Path) -> None:
@@ -147,38 +171,115 @@ def test_languages_without_relevant_passages(tmp_path: Path) -> None:
         read_retrieval_set(folder, language="de")
 
 
-def test_query_passage_specs(tmp_path: Path) -> None:
-    table = lines(tmp_path / "nq.tsv", ['Who said "no"?\tHe did.', "When?\tIn 1900."])
-    objects = json_lines(tmp_path / "more.jsonl", [{"query": "Where?", "passage": "Here.", "id": 3}])
-    folder = translated(tmp_path / "set")
-    pairs = load_query_passage_specs([f"queries={table}", f"en={objects}", f"xx={folder}?queries=en"])
-    assert list(pairs) == ["en", "en-2", "xx"]
-    assert pairs["en"][0]["source"] == 'Who said "no"?' and pairs["en"][1]["target"] == "In 1900."
-    assert pairs["en-2"][:]["target"] == ["Here."] and pairs["en-2"][0]["source_language"] == "en"
-    assert pairs["xx"][:]["source"] == ENGLISH and pairs["xx"][:]["target"] == OTHERS
-    for bad in ("nq.tsv", f"en={tmp_path / 'more.txt'}", f"en={table}?split=dev", "en=a?where=b"):
-        with pytest.raises(ValueError, match=r"expected|leave these out"):
-            load_query_passage_specs([bad])
+def test_sentences_of_every_language_answer_questions_in_any(tmp_path: Path) -> None:
+    sets = read_xquad_r({code: write_xquad_r(tmp_path, code) for code in TEXTS})
+    assert [(found.language, list(found.passages)) for found in sets] == [(code, TEXTS[code][0]) for code in TEXTS]
+    for found in sets:
+        assert {code: list(asked.values()) for code, asked in found.queries.items()} == {
+            code: TEXTS[code][1] for code in TEXTS
+        }
+        assert found.relevant == {"q0": {"0/0": 1}, "q1": {"0/2": 1}}
+    pool = mixed_pool(sets)
+    assert len(pool.queries) == 4 and len(pool.passages) == 6
+    assert {query.id: set(query.relevant) for query in pool.queries}["zh:q1"] == {"en:0/2", "zh:0/2"}
 
 
-def test_a_sample_of_queries_keeps_all_passages_and_a_query_in_all_its_languages(tmp_path: Path) -> None:
-    from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs, read_others
+def test_map_over_the_mixed_pool_is_the_formula(tmp_path: Path) -> None:
+    """AP of a question: mean, over its relevant sentences of all languages, of the precision at their ranks."""
+    pytest.importorskip("ir_measures")
+    sets = load_retrieval_specs([f"{code}={write_xquad_r(tmp_path, code)}" for code in TEXTS])
+    pool = mixed_pool(sets)
+    names = pool.passage_ids
+    rankings = {
+        query.id: [(names[(place * 5 + shift) % 6], 6.0 - place) for place in range(6)]
+        for shift, query in enumerate(pool.queries)
+    }
+    found = Measures(["MAP", "MAP@2"]).per_query(pool.queries, rankings)
+    for query in pool.queries:
+        hits, total, cut = 0, 0.0, 0.0
+        for rank, (name, _) in enumerate(rankings[query.id], 1):
+            if name in query.relevant:
+                hits += 1
+                total += hits / rank
+                cut += hits / rank * (rank <= 2)
+        assert found["MAP"][query.id] == pytest.approx(total / len(query.relevant), rel=1e-9)
+        assert found["MAP@2"][query.id] == pytest.approx(cut / len(query.relevant), rel=1e-9)
 
-    def lines(prefix: str) -> str:
-        return "".join(f'{{"_id": "{row}", "text": "{prefix} {row}"}}\n' for row in range(9))
 
-    for name in ("corpus", "queries.de", "queries.en"):
-        (tmp_path / f"{name}.jsonl").write_text(lines(name), encoding="utf-8")
-    (tmp_path / "qrels.tsv").write_text("".join(f"{row}\t{row}\t1\n" for row in range(9)))
-    (found,) = load_retrieval_specs([f"de={tmp_path}?size=4&seed=2"])
-    assert len(found.passages) == 9 and list(found.queries["de"]) == list(found.queries["en"])
-    assert list(found.queries["de"]) == sorted(found.relevant) and len(found.relevant) == 4
-    (pairs,) = load_query_passage_specs([f"de={tmp_path}?size=5&split=test"]).values()
-    assert len(pairs) == 5 and all(a.split()[1] == b.split()[1] for a, b in zip(pairs["source"], pairs["target"]))
-    others = read_others(f"{tmp_path}/corpus.jsonl?size=3&seed=1", language="sw")
-    assert len(others) == 3 and others["source"][:] == sorted(others["source"][:])
-    for spec in (f"de={tmp_path}?size=0", f"de={tmp_path}?seed=1", f"de={tmp_path}?size=2&seed=-1"):
-        with pytest.raises(ValueError, match=r"size=|seed="):
-            load_retrieval_specs([spec])
-        with pytest.raises(ValueError, match=r"size=|seed="):
-            load_query_passage_specs([spec])
+def test_specs_of_xquad_r(tmp_path: Path) -> None:
+    specs = [f"{code}={write_xquad_r(tmp_path, code)}" for code in TEXTS]
+    sets = load_retrieval_specs([f"{spec}?size=1&seed=1" for spec in specs], query_languages=["zh"])
+    assert [list(found.queries) for found in sets] == [["zh"], ["zh"]]
+    assert sets[0].queries == sets[1].queries and len(sets[0].queries["zh"]) == 1
+    assert len(sets[0].passages) == 3 and sets[0].relevant.keys() == sets[0].queries["zh"].keys()
+    for bad, fact in (
+        ([specs[0], f"{specs[1]}?size=1"], "same .size"),
+        ([specs[0], specs[0]], "once a language"),
+        ([f"{specs[0]}?split=dev"], "no other options"),
+    ):
+        with pytest.raises(ValueError, match=fact):
+            load_retrieval_specs(bad)
+    with pytest.raises(ValueError, match="expected queries in en, which have a file: got de"):
+        load_retrieval_specs(specs[:1], query_languages=["de"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "fact"),
+    [
+        ({"sentence_breaks": None}, r"paragraphs\[0\].sentence_breaks: expected .* got None"),
+        ({"sentence_breaks": [[0, 15], [10, 20]]}, r"got \[10, 20\]"),
+        ({"sentence_breaks": [[0, 1500]]}, r"got \[0, 1500\]"),
+        ({"sentence_breaks": [[5, 15]]}, r"answer_start: expected a place in one of the sentences, got 4"),
+    ],
+)
+def test_faults_of_xquad_r(tmp_path: Path, changes: dict[str, Any], fact: str) -> None:
+    with pytest.raises(ValueError, match=fact):
+        read_xquad_r({"en": write_xquad_r(tmp_path, "en", **changes)})
+
+
+def test_xquad_r_itself(real_data: Path) -> None:
+    """Candidates by language as LAReQA counts them; a relevant sentence in every language for every question."""
+    folder = real_data / "xquad_r"
+    sets = read_xquad_r({code: folder / f"{code}.json.gz" for code in ("ar", "en", "zh")})
+    assert {found.language: len(found.passages) for found in sets} == {"ar": 1222, "en": 1180, "zh": 1196}
+    queries = mixed_pool(sets).queries
+    assert len(queries) == 3 * 1190 and all(len(query.relevant) == 3 for query in queries)
+
+
+def test_specs_of_the_phrasebook() -> None:
+    sets = load_retrieval_specs(["de=phrasebook?size=4&queries=de,en", "zh=phrasebook?split=dev&size=3&seed=2"])
+    assert [found.language for found in sets] == ["de", "zh"]
+    assert {code: list(asked) for code, asked in sets[0].queries.items()} == {
+        code: [f"test-0-{number}" for number in range(4)] for code in ("de", "en")
+    }
+    assert list(sets[1].queries) == ["zh"] and sets[1].relevant["dev-2-1"] == {"dev-2-1": 1}
+    (chosen,) = load_retrieval_specs(["de=phrasebook?size=2"], split="dev", query_languages=["fr", "en"])
+    assert list(chosen.queries) == ["fr", "en"] and list(chosen.passages.ids) == ["dev-0-0", "dev-0-1"]
+    (default,) = load_retrieval_specs(["vi=phrasebook"])
+    assert len(default.passages) == 300
+
+
+def test_a_mixed_pool_has_an_equally_relevant_passage_in_each_language() -> None:
+    specs = [f"{code}=phrasebook?size=5&queries=de,en" for code in ("de", "en", "fr")]
+    pool = mixed_pool(load_retrieval_specs(specs))
+    assert len(pool.passages) == 15 and len(pool.queries) == 10
+    for query in pool.queries:
+        name = query.id.split(":", 1)[1]
+        assert query.relevant == {f"{code}:{name}": 1 for code in ("de", "en", "fr")}
+    one, two = load_retrieval_specs(["de=phrasebook?size=3", "en=phrasebook?size=3&seed=1&queries=de"])
+    assert len(mixed_pool([one, two]).queries) == 6, "seeds ask for different things"
+
+
+@pytest.mark.parametrize(
+    ("spec", "facts"),
+    [
+        ("de=phrasebook:fr", "one language of passages a spec"),
+        ("de=phrasebook?corpus=x", "expected the options size, split, seed, queries"),
+        ("de=phrasebook?queries=ru", "expected queries=de,en"),
+        ("ru=phrasebook", "language must be one of"),
+        ("phrasebook:de", "xx=phrasebook"),
+    ],
+)
+def test_malformed_specs_of_the_phrasebook(spec: str, facts: str) -> None:
+    with pytest.raises(ValueError, match=facts):
+        load_retrieval_specs([spec])

@@ -1,0 +1,94 @@
+"""What every evaluator of an encoder does: keys, CSV, card, signature; in the trainer of sentence-transformers."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from datasets import Dataset
+from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+from st_xling import __version__
+from st_xling.evaluation import BuccEvaluator, PrecisionEvaluator, TatoebaEvaluator
+from tests.conftest import PAIRS
+from tests.evaluation.table_model import TableModel
+
+SOURCE, TARGET = [source for source, _ in PAIRS], [target for _, target in PAIRS]
+GOLD = [(row, row) for row in range(len(PAIRS))]
+EVALUATORS: dict[str, Callable[..., Any]] = {
+    "tatoeba": lambda **options: TatoebaEvaluator({"de": (SOURCE, TARGET), "fr": (SOURCE[:2], TARGET[:2])}, **options),
+    "precision": lambda **options: PrecisionEvaluator({"de-vi": (SOURCE, TARGET)}, **options),
+    "bucc": lambda **options: BuccEvaluator({"de-en": (SOURCE, TARGET, GOLD)}, threshold=0.5, k=2, **options),
+}
+ROWS = {"tatoeba": ["deu", "fra", "all"], "precision": ["de-vi_source_to_target_p@1"], "bucc": ["de-en"]}
+
+
+@pytest.fixture
+def model() -> TableModel:
+    random = np.random.default_rng(0)
+    return TableModel({text: random.standard_normal(6) for text in [*SOURCE, *TARGET]})
+
+
+@pytest.mark.parametrize("kind", EVALUATORS)
+def test_keys_card_and_csv(kind: str, model: TableModel, tmp_path: Path) -> None:
+    for name in ("", "dev", "mean"):
+        evaluator = EVALUATORS[kind](name=name)
+        metrics = evaluator(model, str(tmp_path / f"new{name}"), epoch=1, steps=5)
+        assert evaluator(model, str(tmp_path / f"new{name}"), epoch=2) == metrics
+        assert all(key.startswith(f"{name}_" if name else "") for key in metrics)
+        assert evaluator.primary_metric in metrics and evaluator.greater_is_better
+        assert model.card[evaluator] == metrics
+        with (tmp_path / f"new{name}" / f"{name or kind}_results.csv").open(newline="", encoding="utf-8") as file:
+            head, *rows = csv.reader(file)
+        assert head[:2] == ["epoch", "steps"] and len(rows) % 2 == 0
+        assert rows[0][:2] == ["1", "5"] and rows[-1][:2] == ["2", "-1"]
+        assert [row[2] for row in rows][: len(ROWS[kind])] == ROWS[kind]
+    EVALUATORS[kind](write_csv=False)(model, str(tmp_path / "none"))
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("kind", EVALUATORS)
+def test_settings_reach_encoder_signature_and_card(kind: str, model: TableModel) -> None:
+    evaluator = EVALUATORS[kind](truncate_dim=4, batch_size=7, data_name="news")
+    evaluator(model)
+    assert all(dim == 4 and options["batch_size"] == 7 for _, dim, options in model.calls)
+    body, at, digest = evaluator.signature.partition("@")
+    assert body.startswith(f"{kind}|") and body.endswith("|dim:4|data:news") and at
+    assert len(digest.split("|")[0]) == 8 and digest.endswith(f"|st-xling:{__version__}")
+    config = evaluator.get_config_dict()
+    assert config["truncate_dim"] == 4 and config["signature"] == evaluator.signature
+    assert evaluator.description == kind.capitalize()
+    evaluator.view = ("layer:7",)
+    assert "|dim:4|layer:7|data:news@" in evaluator.signature
+
+
+def test_in_the_trainer(make_model: Callable[..., Any], tmp_path: Path) -> None:
+    """Every metric is logged, and the card has the last ones."""
+    model = make_model()
+    evaluator = EVALUATORS["bucc"](name="dev")
+    trainer = SentenceTransformerTrainer(
+        model=model,
+        args=SentenceTransformerTrainingArguments(
+            output_dir=str(tmp_path),
+            max_steps=2,
+            eval_strategy="steps",
+            eval_steps=1,
+            save_strategy="no",
+            report_to="none",
+            use_cpu=True,
+            disable_tqdm=True,
+        ),
+        train_dataset=Dataset.from_dict({"anchor": TARGET, "positive": SOURCE}),
+        loss=MultipleNegativesRankingLoss(model),
+        evaluator=evaluator,
+    )
+    trainer.train()
+    logged = [entry for entry in trainer.state.log_history if "eval_dev_f1" in entry]
+    assert len(logged) == 2 and all(0 <= entry["eval_dev_f1"] <= 1 for entry in logged)
+    assert logged[0]["eval_dev_de-en_n_gold"] == len(GOLD)
+    assert evaluator in model.model_card_data.eval_results_dict

@@ -1,0 +1,92 @@
+"""The layers: a package imports only those before it; no circles among modules; public names, loaded on first use."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import st_xling
+
+LAYERS = [
+    "utils",
+    "data",
+    "models",
+    "losses",
+    "training",
+    "mining",
+    "reranking",
+    "evaluation",
+    "metrics",
+    "hub",
+    "cli",
+]
+ROOT = Path(st_xling.__file__).parent
+MODULES = {
+    ".".join(["st_xling", *path.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__"): path
+    for path in sorted(ROOT.rglob("*.py"))
+}
+
+
+def imported(file: Path, *, at_once: bool = False) -> set[str]:
+    """Modules of the package that a file imports anywhere; ``at_once``: those that are loaded with it."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    later = (ast.FunctionDef, ast.If) if at_once else ()
+    names: set[str] = set()
+    nodes: list[ast.AST] = [tree]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, later):
+            continue
+        nodes += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{file} imports relatively; modules are named in full"
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    names = {name if name in MODULES else name.rpartition(".")[0] for name in names if name.startswith("st_xling.")}
+    assert names <= MODULES.keys(), f"{file} imports {names - MODULES.keys()}, which are not there"
+    return names
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_imports_only_those_before_it(layer: str) -> None:
+    later = {*LAYERS[LAYERS.index(layer) + 1 :], *(() if layer == "cli" else ("demo",))}
+    for file in sorted((ROOT / layer).rglob("*.py")):
+        packages = {name.split(".")[1] for name in imported(file) if "." in name}
+        assert not packages & later, f"{file} imports {packages & later}"
+
+
+def test_every_folder_is_a_layer() -> None:
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == set(LAYERS)
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    """When modules are loaded, that is; importing a name from a package loads that package."""
+    graph = {name: imported(path, at_once=True) - {name} for name, path in MODULES.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"a circle of imports: {' <- '.join(error.args[1])}")
+
+
+@pytest.mark.parametrize("package", ["st_xling", *(f"st_xling.{layer}" for layer in LAYERS)])
+def test_public_names_are_there_and_found_by_completion(package: str) -> None:
+    module = import_module(package)
+    names = getattr(module, "__all__", [])
+    assert all(hasattr(module, name) for name in names)
+    assert set(names) <= set(dir(module)) or package not in ("st_xling", "st_xling.evaluation")
+
+
+def test_the_package_itself_is_light() -> None:
+    heavy = "{'torch', 'transformers', 'sentence_transformers', 'datasets', 'numpy'}"
+    script = (
+        f"import sys, st_xling; assert not {heavy} & set(sys.modules); st_xling.mine; assert 'numpy' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
