@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -45,9 +44,10 @@ def keep(arguments: argparse.Namespace, task: str, figures: dict[str, Any], sign
     """
     if arguments.keep:
         from st_xling.evaluation.results import KeptFigures, keep_figures
+        from st_xling.hub.card import shown_command
 
         folder = Path(getattr(arguments, "encoder", None) or arguments.model)
-        path = keep_figures(folder, KeptFigures(task, figures, signature, command_to_repeat(arguments.command_line)))
+        path = keep_figures(folder, KeptFigures(task, figures, signature, shown_command(arguments.command_line)))
         print(f"kept: {path}", file=sys.stderr)
         renew_card(folder)
 
@@ -86,38 +86,14 @@ def renew_card(folder: Path, *, made_here: bool = False) -> None:
         made_here: This command has made the folder, so that no card there is of others.
     """
     from st_xling.hub import write_card
-    from st_xling.hub.card import CARD_FILE
+    from st_xling.hub.card_facts import CARD_FILE, RUN_FILE
 
     card = folder / "README.md"
-    if (
-        not made_here
-        and card.exists()
-        and not any((folder / trace).is_file() for trace in (CARD_FILE, "training/run.json"))
-    ):
+    ours = made_here or any((folder / trace).is_file() for trace in (CARD_FILE, RUN_FILE))
+    if card.exists() and not ours:
         print(f"{card} is not of our making and stays; to replace it: st-xling card {folder}", file=sys.stderr)
         return
     try:
         print(f"card: {write_card(folder)}", file=sys.stderr)
     except ValueError as error:
         print(f"the card stays as it was: {error}", file=sys.stderr)
-
-
-def command_to_repeat(command_line: str) -> str:
-    """The command without ``--json PATH``, which is the business of one run.
-
-    Example:
-        >>> command_to_repeat("st-xling evaluate xsim my-encoder --json out/f.json --data tatoeba --keep")
-        'st-xling evaluate xsim my-encoder --data tatoeba --keep'
-    """
-    words = iter(shlex.split(command_line))
-    kept: list[str] = []
-    for word in words:
-        if word == "--":
-            return shlex.join([*kept, word, *words])
-        name, equals, _ = word.partition("=")
-        if len(name) > 2 and "--json".startswith(name):  # argparse takes --js as well
-            if not equals:
-                next(words, None)
-            continue
-        kept.append(word)
-    return shlex.join(kept)

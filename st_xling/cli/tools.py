@@ -92,8 +92,9 @@ def slim(arguments: argparse.Namespace) -> None:
     Text is parallel as train takes it, or a text a line (also .gz), or JSON lines with "text". It should be much and
     of many kinds: a token that does not come in it is gone, and words that need it are spelled in smaller pieces.
     """
-    from st_xling.cli.keep import command_to_repeat, renew_card
+    from st_xling.cli.keep import renew_card
     from st_xling.data.faults import FaultLog, read_lines
+    from st_xling.hub.card import shown_command
     from st_xling.models.slim import slim_model
 
     # Words to keep: those named, and those in files.
@@ -111,7 +112,7 @@ def slim(arguments: argparse.Namespace) -> None:
         languages=arguments.langs.split(","),
         parity_texts=arguments.parity,
         progress=True,
-        command=command_to_repeat(arguments.command_line),
+        command=shown_command(arguments.command_line),
         complete=lambda folder: renew_card(folder, made_here=True),
         **options,
     )

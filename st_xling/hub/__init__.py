@@ -1,7 +1,7 @@
 """A model's way to others: its card, and the Hub.
 
-``card``    writes a model's card, ``card_template.md``, from what its folder holds (``model_kind``, ``pictures``,
-            ``markdown``)
+``card``    writes a model's card by ``card_template.md`` from what its folder holds (``card_facts``, ``model_kind``),
+            with ``pictures``, as safe ``markdown``
 ``files``   which files of a folder are published, and what each is
 ``push``    a model's folder to the Hub, in one commit, and what goes wrong on the way
 ``spaces``  a metric's folder to the Hub, as a Space

@@ -1,7 +1,4 @@
-"""Model cards: ``card_template.md`` filled with what a model's folder holds, as the Hub reads it and as people do.
-
-``training/run.json`` and ``results.json`` say what was recorded when it happened, ``card.json`` what the user says.
-"""
+"""Model cards: ``card_template.md`` filled with what a model's folder holds, as the Hub reads it and as people do."""
 
 from __future__ import annotations
 
@@ -12,391 +9,33 @@ import logging
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path, PurePath
-from typing import Any, cast
+from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData, constants
-from huggingface_hub.errors import HFValidationError
-from huggingface_hub.utils import validate_repo_id
 from sentence_transformers.base.model_card import BaseModelCardData
 from sentence_transformers.cross_encoder.model_card import CrossEncoderModelCardData
 from sentence_transformers.sentence_transformer.model_card import SentenceTransformerModelCardData
 
 from st_xling._version import __version__
-from st_xling.data.phrasebook_spec import is_phrasebook
-from st_xling.evaluation.results import RESULTS_FILE, Column, KeptFigures, Row, read_kept_figures
+from st_xling.evaluation.results import Column, Row
 from st_xling.hub import markdown
+from st_xling.hub.card_facts import CARD, CARD_FILE, CARD_FILE_VERSION, CardFacts, CardOptions, Evaluation, read_facts
 from st_xling.hub.files import published_files
 from st_xling.hub.markdown import one_line
-from st_xling.hub.model_kind import ModelKind, model_kind
 from st_xling.hub.pictures import FOLDER as PICTURES
 from st_xling.hub.pictures import draw_pictures
-from st_xling.mining.published import PublishedThreshold, published_thresholds
 from st_xling.utils.hub_requests import limited_requests
-from st_xling.utils.io import check_shape, read_json_object, write_atomic, write_json
-from st_xling.utils.languages import UNKNOWN as UNKNOWN_LANGUAGE
-from st_xling.utils.languages import canonical_language, is_code, language_name
+from st_xling.utils.io import write_atomic, write_json
+from st_xling.utils.languages import canonical_language, language_name
 
 __all__ = ["CardOptions", "card_text", "check_card", "validate_online", "write_card"]
 
 logger = logging.getLogger(__name__)
 
-CARD, CARD_FILE, RUN_FILE = "README.md", "card.json", "training/run.json"
-PHRASEBOOK_LICENCE = "apache-2.0"
-
-_VERSION = 1  # of card.json
 _TEMPLATE = Path(__file__).with_name("card_template.md")
-_LICENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
 _NOT_IN_TAGS = re.compile(r"[^A-Za-z0-9_.:-]+")
-_LABEL = re.compile(r"([A-Za-z][\w-]*)=(?=[^=])")
-_LANGUAGES = re.compile(r"(?:\w+:)?([a-z]{2,3})-([a-z]{2,3})(?:-\d+)?|(?:queries|others):([a-z]{2,3})(?:[-:].*)?")
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-_MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
-_FILE = re.compile(r".*\.(?:tsv|csv|txt|jsonl?|parquet|arrow)(?:\.\w+)?")
-#: Options that name text to train on → its role, which a retriever's data sets have before their names.
-_ROLES = {"data": "queries", "parallel": "parallel", "others": "others", "mono": "mono", "xpi_data": "xpi"}
-
-# What a card reads of each file; a file may hold more.
-_CHANGES = {...: {"before": float, "after": float}}
-_CARD_SHAPE = {
-    "said": {"data_licenses": {...: str}, "languages": [str], "authors": [str], ...: str},
-    "found": {"base_model": str, "data": {...: {"id": str, "license": str}}},
-}
-_RUN_SHAPE = {
-    **dict.fromkeys(("model", "version", "command"), str),
-    "processes": int,
-    "tiny": dict,
-    "data": {...: {"rows": int, "sha8": str}},
-    "sources": [{"option": str, "spec": str, "names": [str]}],
-    "recipe": {
-        **dict.fromkeys(("name", "summary", "strategy"), str),
-        **dict.fromkeys(("retrieval", "model", "training"), dict),
-        "losses": {...: dict},
-        "xpi": {"name": str},
-    },
-}
-_LEAK_COUNTS = {"rows": int, "leaked": int}
-_RESULTS_SHAPE = {
-    "training": {
-        "steps": int,
-        "best_dev": float,
-        "machine": {"versions": dict, "accelerators": [str], "memory_gib": float, "processor": str, "system": str},
-    },
-    "leak": {"sets": {...: {...: _LEAK_COUNTS}}, "train": {...: _LEAK_COUNTS}, "signature": str},
-    "slim": {
-        **dict.fromkeys(("source", "relation", "signature", "command"), str),
-        "langs": [str],
-        "report": {
-            "size": _CHANGES,
-            "parity": {...: {"texts": int, "unknown_share": dict, "retrieval": {...: _CHANGES}}},
-        },
-    },
-}
-
-
-@dataclass(frozen=True)
-class CardOptions:
-    """Words and facts that no file of the model holds. ``None`` leaves what an earlier call said.
-
-    Attributes:
-        title: Name of the model; otherwise made of what it does.
-        repo_id: Where it lies on the Hub, ``owner/name``; usage and commands then name it.
-        license: Of the model, as the Hub spells it: ``apache-2.0``, ``cc-by-4.0``, … or ``other``.
-        license_name: With ``other``: its name.
-        license_link: With ``other``: where to read it.
-        data_licenses: Name of a training data set, as the card's table has it → its licence. Added to earlier ones.
-        languages: Codes; otherwise those of the training data.
-        base_model: Hub id of the model that training started from, where it was a folder.
-        purpose: The sentence under the title.
-        intended_use: Instead of the generated text; paragraphs separated by blank lines.
-        limits: The same, of the limits.
-        authors: Who made the model.
-        citation: BibTeX of the model itself.
-
-    An empty text, or an empty list, takes back what was said.
-    """
-
-    title: str | None = None
-    repo_id: str | None = None
-    license: str | None = None
-    license_name: str | None = None
-    license_link: str | None = None
-    data_licenses: dict[str, str] = field(default_factory=dict)
-    languages: tuple[str, ...] | None = None
-    base_model: str | None = None
-    purpose: str | None = None
-    intended_use: str | None = None
-    limits: str | None = None
-    authors: tuple[str, ...] | None = None
-    citation: str | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("repo_id", "base_model"):
-            try:
-                validate_repo_id(getattr(self, name) or "owner/name")
-            except HFValidationError as error:
-                raise ValueError(f"{name} must be an id on the Hub, such as owner/name: {error}") from error
-        for licence in filter(None, [self.license, *self.data_licenses.values()]):
-            if not _LICENCE.fullmatch(licence):
-                raise ValueError(
-                    f"a licence is an identifier such as apache-2.0, cc-by-4.0, other or unknown: got {licence!r}."
-                )
-        if wrong := [code for code in self.languages or () if not is_code(code)]:
-            raise ValueError(f"languages are codes such as de, deu or zh-CN: got {', '.join(map(repr, wrong))}.")
-
-    def over(self, earlier: CardOptions) -> CardOptions:
-        """These, and what ``earlier`` says where they are silent."""
-        said = {name: value for name, value in vars(self).items() if value is not None}
-        return dataclasses.replace(
-            earlier, **{**said, "data_licenses": {**earlier.data_licenses, **self.data_licenses}}
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        """What is said, for JSON."""
-        said = {name: value for name, value in vars(self).items() if value}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
-
-
-@dataclass(frozen=True)
-class DataSource:
-    """One training data set.
-
-    Attributes:
-        name: As the run's manifest has it.
-        rows: So many were trained on; ``None`` where nobody knows.
-        sha8: Fingerprint of the text.
-        specs: What options of the command said of it; several where they were put together.
-        hub_id: Of a data set of the Hub.
-        licence: As the user says, as its own card says, that of the phrasebook, or ``"unknown"``.
-    """
-
-    name: str
-    rows: int | None = None
-    sha8: str | None = None
-    specs: tuple[str, ...] = ()
-    hub_id: str | None = None
-    licence: str = "unknown"
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """A saved result, and the words that a card has for it."""
-
-    result: KeptFigures
-
-    @property
-    def title(self) -> str:
-        return _TASKS[self.result.task][0]
-
-    @property
-    def task_type(self) -> str:
-        """As the Hub names it."""
-        return _TASKS[self.result.task][1]
-
-    @property
-    def note(self) -> str:
-        return _TASKS[self.result.task][2].replace("{threshold}", self.result.parts.get("threshold", "unknown"))
-
-    @property
-    def data_title(self) -> str:
-        name = self.result.data_name
-        return {"tatoeba": "Tatoeba", "bucc": "BUCC"}.get(name, name)
-
-
-_TRANSFER = "In %, of a copy of this encoder that was fine-tuned on one language and evaluated in all."
-_TASKS = {
-    "tatoeba": (
-        "Translation retrieval",
-        "sentence-similarity",
-        "Accuracy in %: how often the nearest sentence is the translation.",
-    ),
-    "bucc": (
-        "Bitext mining",
-        "sentence-similarity",
-        "Precision, recall and F1 in % of the pairs that score at least the threshold ({threshold}).",
-    ),
-    "xsim": (
-        "Similarity search by margin (xsim)",
-        "sentence-similarity",
-        "Errors in %: how often the best match by margin is not the translation; lower is better.",
-    ),
-    "precision": (
-        "Translation matching",
-        "sentence-similarity",
-        "How often the translation is among the N nearest sentences, in %, from the first language to the second (→) "
-        "and back (←).",
-    ),
-    "reranking": (
-        "Passage re-ranking",
-        "text-ranking",
-        "In %; of pairs of languages, the query's comes first and only candidates in the other are ranked. In "
-        "brackets: bootstrap interval.",
-    ),
-    "retrieval": (
-        "Passage retrieval",
-        "text-retrieval",
-        "In %, by language of the queries; of two codes the second is that of the passages.",
-    ),
-    "transfer-xnli": ("Zero-shot transfer: XNLI", "text-classification", _TRANSFER),
-    "transfer-pawsx": ("Zero-shot transfer: PAWS-X", "text-classification", _TRANSFER),
-    "transfer-pos": ("Zero-shot transfer: part-of-speech tagging", "token-classification", _TRANSFER),
-    "transfer-panx": ("Zero-shot transfer: PAN-X", "token-classification", _TRANSFER),
-}
-_KINDS = {
-    "encoder": "cross-lingual sentence encoder",
-    "separate": "cross-lingual retriever with an encoder for queries and one for passages",
-    "cross-encoder": "cross-lingual re-ranker (cross-encoder)",
-    "classifier": "classifier of sentence pairs",
-    "tagger": "tagger of words",
-}
-
-
-@dataclass(frozen=True)
-class CardFacts:
-    """A model's folder, read.
-
-    Attributes:
-        folder: The folder.
-        kind: What the model is.
-        options: What the user says.
-        looked_up: ``base_model`` and ``data`` that are ids on the Hub, see :func:`_look_up`.
-        run: ``training/run.json``, or empty.
-        results: ``results.json``, or empty.
-        evaluations: Saved results.
-        thresholds: For mining, by pair of languages.
-    """
-
-    folder: Path
-    kind: ModelKind
-    options: CardOptions
-    looked_up: Mapping[str, Any]
-    run: Mapping[str, Any]
-    results: Mapping[str, Any]
-    evaluations: tuple[Evaluation, ...]
-    thresholds: Mapping[str, PublishedThreshold]
-
-    @property
-    def recipe(self) -> dict[str, Any]:
-        return dict(self.run.get("recipe") or {})
-
-    @property
-    def slim(self) -> Mapping[str, Any]:
-        """What ``st-xling slim`` says of the cut, or empty."""
-        return self.results.get("slim") or {}
-
-    @property
-    def is_retriever(self) -> bool:
-        """Whether queries and passages are embedded each in their own way."""
-        return self.kind.kind == "separate" or "retrieval" in self.recipe
-
-    @property
-    def compares_sentences(self) -> bool:
-        """Whether it is a cross-encoder of pairs of sentences, rather than of query and passage."""
-        return self.kind.kind == "cross-encoder" and self.recipe.get("strategy") == "xpi"
-
-    @property
-    def kind_words(self) -> str:
-        """What the model is, in lower case."""
-        if self.compares_sentences:
-            return "cross-lingual paraphrase identifier (cross-encoder)"
-        if self.is_retriever and self.kind.kind == "encoder":
-            return "cross-lingual retriever with one encoder for queries and passages"
-        return _KINDS[self.kind.kind]
-
-    @property
-    def title(self) -> str:
-        """What the user calls the model, the name of its repository, or its kind with languages and recipe."""
-        if self.options.title:
-            return one_line(self.options.title)
-        if self.options.repo_id:
-            return self.options.repo_id.rpartition("/")[2]
-        kind = self.kind_words.split(" with ")[0].split(" (")[0]
-        recipe = f" ({one_line(self.recipe['name'])})" if self.recipe.get("name") else ""
-        codes = f", {'-'.join(self.languages)}" if 0 < len(self.languages) <= 6 else ""
-        return f"{kind[0].upper()}{kind[1:]}{codes}{recipe}"
-
-    @property
-    def base_model(self) -> str | None:
-        """Hub id of what training, or the cut of the vocabulary, started from."""
-        if self.options.base_model or not self.slim:
-            return self.options.base_model or self.looked_up.get("base_model")
-        return self.slim["source"] if "/" in self.slim["source"] else None
-
-    @cached_property
-    def sources(self) -> list[DataSource]:
-        """What the model was trained on; a licence of another name is a source of its own."""
-        data, licences, hub = self.run.get("data") or {}, self.options.data_licenses, self.looked_up.get("data") or {}
-        sources = []
-        for name, facts in data.items():
-            specs = _specs_of(name, self.run)
-            known = {
-                PHRASEBOOK_LICENCE if is_phrasebook(_location(spec)) else hub.get(spec, {}).get("license", "unknown")
-                for spec in specs
-            }
-            licence = licences.get(name) or (known.pop() if len(known) == 1 else "unknown")
-            hub_id = hub[specs[0]]["id"] if len(specs) == 1 and specs[0] in hub else None
-            sources.append(DataSource(name, facts.get("rows"), facts.get("sha8"), specs, hub_id, licence))
-        return sources + [DataSource(name, licence=licence) for name, licence in licences.items() if name not in data]
-
-    @property
-    def only_phrasebook(self) -> bool:
-        """Whether all training text was made by the grammar."""
-        specs = [spec for source in self.sources for spec in source.specs]
-        return bool(specs) and all(is_phrasebook(_location(spec)) for spec in specs)
-
-    @cached_property
-    def languages(self) -> tuple[str, ...]:
-        """Codes that the user says, or those that names of the training data and labels of its specs say."""
-        if self.options.languages:
-            return self.options.languages
-        if self.slim:
-            return tuple(self.slim["langs"])
-        names = [source.name for source in self.sources]
-        matches = [match for name in names if (match := _LANGUAGES.fullmatch(name))]
-        codes = [code for match in matches for code in match.groups() if code]
-        for _, spec, _ in _training_sources(self.run):
-            label = _LABEL.match(spec)
-            codes += [code for code in (label[1].split("-") if label else ()) if re.fullmatch(r"[a-z]{2,3}", code)]
-        codes = [code for code in dict.fromkeys(codes) if code != UNKNOWN_LANGUAGE]
-        return tuple(sorted(codes, key=lambda code: (code == "en", codes.index(code))))
-
-    @property
-    def commands(self) -> list[str]:
-        """All that the card shows, as it shows them."""
-        results = [evaluation.result.command for evaluation in self.evaluations]
-        commands = [self.run.get("command"), self.slim.get("command"), *results]
-        return [shown_command(command, self.options.repo_id) for command in commands if command]
-
-
-def read_facts(folder: str | Path, *, options: CardOptions | None = None) -> CardFacts:
-    """Read a model's folder.
-
-    Args:
-        folder: As ``st-xling train`` leaves it, or any that sentence-transformers saved.
-        options: What the user says now, over what ``card.json`` says.
-    Raises:
-        ValueError: No folder, no model in it, files of ours that are broken.
-    """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise ValueError(f"expected the folder of a model: there is no folder {folder}; give one, such as a copy.")
-    kind = model_kind(folder)
-    earlier, looked_up = _read_card_file(folder / CARD_FILE)
-    run, results = read_json_object(folder / RUN_FILE), read_json_object(folder / RESULTS_FILE)
-    check_shape(run, _RUN_SHAPE, folder / RUN_FILE)
-    check_shape(results, _RESULTS_SHAPE, folder / RESULTS_FILE)
-    return CardFacts(
-        folder,
-        kind,
-        earlier if options is None else options.over(earlier),
-        _look_up(run) if looked_up is None else looked_up,
-        run,
-        results,
-        tuple(map(Evaluation, read_kept_figures(folder))),
-        published_thresholds(folder),
-    )
 
 
 def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Path:
@@ -421,13 +60,17 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Pat
             f"licences are given to data that were trained on: got {', '.join(wrong)}; there are {', '.join(data)}."
         )
     with _naming_broken_files(facts.folder):
-        options_said = {"version": _VERSION, "said": facts.options.as_dict(), "found": dict(facts.looked_up)}
+        options_said = {"version": CARD_FILE_VERSION, "said": facts.options.as_dict(), "found": dict(facts.looked_up)}
         write_json(facts.folder / CARD_FILE, options_said)
         draw_pictures(facts.folder, [(evaluation.title, evaluation.result) for evaluation in facts.evaluations])
         text = _render(facts)
     path = facts.folder / CARD
     write_atomic(path, text.encode("utf-8"))
-    if places := absolute_paths(facts.commands):
+    results = [evaluation.result.command for evaluation in facts.evaluations]
+    commands = [
+        shown_command(command) for command in (facts.run.get("command"), facts.slim.get("command"), *results) if command
+    ]
+    if places := absolute_paths(commands):
         logger.warning("commands of %s name places on this machine: %s", path, ", ".join(places))
     return path
 
@@ -604,10 +247,9 @@ def _render(facts: CardFacts) -> str:
         examples=_examples(tasks),
         files=_files(facts.folder),
         pictures={path.name for path in folder.iterdir()} if folder.is_dir() else (),
-        costs=_costs(facts),
-        versions=_versions(facts),
+        duration=_duration,
         st_xling_version=__version__,
-        citations=_citations(facts),
+        citations=_st_card_data(facts).citations,
         count=lambda number: "" if number is None else f"{number:,}",
         percent=lambda share: "–" if share is None else f"{100 * share:.1f}",
         cell=_cell,
@@ -633,84 +275,6 @@ def _naming_broken_files(folder: Path) -> Iterator[None]:
             f"no card can be made of {folder}: results.json and training/run.json must be as st-xling wrote them "
             f"({type(error).__name__}: {error}); restore them."
         ) from error
-
-
-def _read_card_file(path: Path) -> tuple[CardOptions, dict[str, Any] | None]:
-    """What ``card.json`` says, and what was looked up for the first card; nothing without a file."""
-    if not path.is_file():
-        return CardOptions(), None
-    try:
-        content = read_json_object(path)
-        check_shape(content, _CARD_SHAPE, path)
-        if content["version"] != _VERSION:
-            raise ValueError(f"version {content['version']!r}")
-        said = {key: tuple(value) if isinstance(value, list) else value for key, value in content["said"].items()}
-        return CardOptions(**cast(dict[str, Any], said)), content.get("found")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{path} must hold what st-xling card wrote (version {_VERSION}): {error}; repair or remove it."
-        ) from error
-
-
-def _training_sources(run: Mapping[str, Any]) -> list[tuple[str, str, list[str]]]:
-    """Role, spec and names of the text that a model was trained on, not of that for evaluation."""
-    sources = [(source["option"].lstrip("-").replace("-", "_"), source) for source in run.get("sources") or ()]
-    return [(_ROLES[option], source["spec"], source["names"]) for option, source in sources if option in _ROLES]
-
-
-def _specs_of(name: str, run: Mapping[str, Any]) -> tuple[str, ...]:
-    """The specs that a training data set was read from."""
-    recipe = run.get("recipe") or {}
-    if "strategy" in recipe:  # the stages of a cross-encoder are made of all their specs together
-        before = recipe["strategy"] != "xpi" and name == (recipe.get("xpi") or {}).get("name")
-        return tuple(spec for role, spec, _ in _training_sources(run) if (role == "xpi") == before)
-    specs = []
-    for role, spec, names in _training_sources(run):
-        # Without names, several data sets of the role came from several specs, and are not told apart.
-        unnamed = not names and (":" not in name or name.startswith(f"{role}:"))
-        if unnamed or name in [*names, *(f"{role}:{part}" for part in names)]:
-            specs.append(spec)
-    return tuple(specs)
-
-
-def _location(spec: str) -> str:
-    """What a spec reads, without the label before ``=``."""
-    return _LABEL.sub("", spec, count=1) if _LABEL.match(spec) else spec
-
-
-def _look_up(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Which names of a run are ids of the Hub: whether ``a/b`` is one or a folder can be seen only where it was made.
-
-    Returns:
-        ``base_model``: where training started, or ``None``; ``data``: spec → its ``id``, and ``license`` where a cached
-        card says it.
-    """
-    start = run.get("model")
-    is_id = isinstance(start, str) and start not in ("tiny", "a loaded model") and _MODEL_ID.fullmatch(start)
-    data = {}
-    for _, spec, _ in _training_sources(run):
-        location = _location(spec).partition("?")[0]
-        path = Path(location).expanduser()
-        files = path.exists() or _FILE.fullmatch(location) or any(path.parent.glob(f"{path.name}.*"))
-        if _HUB_ID.fullmatch(location) and not files:
-            licence = _cached_licence(location)
-            data[spec] = {"id": location, **({"license": licence} if licence else {})}
-    return {"base_model": start if is_id and not Path(str(start)).exists() else None, "data": data}
-
-
-def _cached_licence(hub_id: str) -> str | None:
-    """What the data set's own card says, if reading the data set has brought it here."""
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.repocard import metadata_load
-
-    path = try_to_load_from_cache(hub_id, CARD, repo_type="dataset")
-    if not isinstance(path, str):
-        return None
-    with contextlib.suppress(Exception):  # the card of a data set is not ours to check
-        said = (metadata_load(path) or {}).get("license")
-        licence = said[0] if isinstance(said, list) and len(said) == 1 else said
-        return licence if isinstance(licence, str) and _LICENCE.fullmatch(licence) else None
-    return None
 
 
 def _st_card_data(facts: CardFacts) -> BaseModelCardData:
@@ -760,24 +324,6 @@ def _losses(recipe: Mapping[str, Any]) -> list[Any]:
     return [classes[key].__new__(classes[key]) for key in keys if key in classes]
 
 
-_XPR_CITATION = """
-@article{chen2020crosslingual,
-    title = {Cross-Lingual Passage Re-Ranking With Alignment Augmented Multilingual BERT},
-    author = {Chen, Dongmei and Zhang, Sheng and Zhang, Xin and Yang, Kaijing},
-    journal = {IEEE Access},
-    year = {2020},
-    doi = {10.1109/ACCESS.2020.3041605},
-}
-"""
-
-
-def _citations(facts: CardFacts) -> dict[str, str]:
-    """Title → BibTeX of the model, of its losses as sentence-transformers gathers them, and of its recipe."""
-    own = {facts.title: facts.options.citation} if facts.options.citation else {}
-    recipe = {"XPI and XPR": _XPR_CITATION} if "strategy" in facts.recipe else {}
-    return {**own, **_st_card_data(facts).citations, **recipe}
-
-
 def _files(folder: Path) -> dict[str, str]:
     """The files that are published; without sizes, since the card is one of them."""
     try:
@@ -785,38 +331,6 @@ def _files(folder: Path) -> dict[str, str]:
     except ValueError as error:
         logger.info("the card has no table of files: %s", error)
         return {}
-
-
-def _versions(facts: CardFacts) -> list[str]:
-    machine = (facts.results.get("training") or {}).get("machine") or {}
-    versions = machine.get("versions") or {"sentence-transformers": facts.kind.library_version}
-    versions = {"st-xling": facts.run.get("version"), **versions}
-    return [f"{name} {version}" for name, version in versions.items() if version]
-
-
-def _costs(facts: CardFacts) -> list[tuple[str, str]]:
-    """What the training took, and on which machine."""
-    training = facts.results.get("training") or {}
-    machine, rows = training.get("machine") or {}, []
-    seconds = training.get("seconds")
-    if isinstance(seconds, (int, float)):
-        rows.append(("time", _duration(seconds)))
-    elif isinstance(seconds, Mapping):
-        rows += [(f"time of {name}", _duration(value)) for name, value in seconds.items()]
-    if training.get("steps"):
-        rows.append(("steps", f"{training['steps']:,}"))
-    if (best := training.get("best_dev")) is not None:
-        rows.append(("best development score", f"{100 * best:.1f} %"))
-    if machine.get("accelerators"):
-        rows.append(("accelerators", ", ".join(machine["accelerators"])))
-    if machine.get("processor"):
-        cores = f" ({machine['cores']} cores, {machine.get('threads', '?')} threads used)" if "cores" in machine else ""
-        rows.append(("processor", f"{machine['processor']}{cores}"))
-    if machine.get("memory_gib"):
-        rows.append(("memory", f"{machine['memory_gib']:g} GiB"))
-    if machine.get("system"):
-        rows.append(("system", machine["system"]))
-    return rows
 
 
 def _duration(seconds: float) -> str:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from st_xling._version import __version__
-from st_xling.hub.card import CARD, CARD_FILE, RUN_FILE, CardOptions, read_facts, write_card
+from st_xling.hub.card import write_card
+from st_xling.hub.card_facts import CARD, CARD_FILE, RUN_FILE, CardOptions, read_facts
 from st_xling.hub.files import PublishedFile, describe, published_files
 from st_xling.models.sidecar import names
 from st_xling.utils.hub_requests import NoAnswer, limited_requests

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,7 @@ from st_xling import metrics
 from st_xling.hub.files import PublishedFile
 from st_xling.hub.push import Destination, PushReport, commit
 
-_WHAT = {
-    "README.md": "the metric's card, with the Space's settings",
-    "requirements.txt": "what the Space installs",
-    "app.py": "the page to try it on",
-    "tests.py": "cases worked out by hand",
-}
+_APP = Path(metrics.__file__).with_name("space_app.py")
 
 
 def push_metric(
@@ -48,29 +42,31 @@ def push_metric(
         ValueError: No such metric; a repository of another name; a folder that is not a Space's.
         HubError: The Hub, or the way to it, failed.
     """
-    folder = Path(metrics.path(name))
-    space = f"{name}.py"
-    if repo_id.rpartition("/")[2] != name:
+    folder, module = Path(metrics.path(name)), f"{name}.py"
+    owner, _, last = repo_id.rpartition("/")
+    if last != name:
         raise ValueError(
-            f"evaluate.load looks for {space} in a Space called {name}: got {repo_id!r}; "
-            f"push to {repo_id.rpartition('/')[0] or 'user'}/{name}."
+            f"evaluate.load looks for {module} in a Space called {name}: got {repo_id!r}; "
+            f"push to {owner or 'user'}/{name}."
         )
-    settings = space_settings(folder)
-    destination = Destination(repo_id, "space", private, revision, create_pr, settings["sdk"])
+    destination = Destination(repo_id, "space", private, revision, create_pr, space_settings(folder)["sdk"])
     destination.check()
-    contents: Mapping[str, Path | bytes] = {
-        path.name: _requirements(path, requirement) if path.name == "requirements.txt" else path
-        for path in sorted(folder.iterdir())
-        if path.name in {space, *_WHAT}
+    parts: dict[str, tuple[Path | bytes, str]] = {
+        "README.md": (folder / "README.md", "the metric's card, with the Space's settings"),
+        "app.py": (_APP, "the page to try it on"),
+        module: (folder / module, "the metric"),
+        "requirements.txt": (f"evaluate>=0.4\n{requirement or 'st-xling'}\n".encode(), "what the Space installs"),
+        "tests.py": (folder / "tests.py", "cases worked out by hand"),
     }
+    contents = {path: source for path, (source, _) in parts.items()}
     files = tuple(
-        PublishedFile(path, len(_bytes(source)), _WHAT.get(path, "the metric")) for path, source in contents.items()
+        PublishedFile(path, len(source if isinstance(source, bytes) else source.read_bytes()), what)
+        for path, (source, what) in parts.items()
     )
-    done = None
-    if not dry_run:
-        message = message or f"Push the metric {name}"
-        done = commit(contents, destination, message=message, token=token, endpoint=endpoint)
-    return PushReport(repo_id, files, done)
+    if dry_run:
+        return PushReport(repo_id, files, None)
+    message = message or f"Push the metric {name}"
+    return PushReport(repo_id, files, commit(contents, destination, message=message, token=token, endpoint=endpoint))
 
 
 def space_settings(folder: Path) -> dict[str, Any]:
@@ -86,15 +82,6 @@ def space_settings(folder: Path) -> dict[str, Any]:
     missing = {"title", "sdk", "sdk_version", "app_file", "tags"} - settings.keys()
     if missing:
         raise ValueError(f"the front matter of {folder / 'README.md'} lacks {', '.join(sorted(missing))}.")
-    if not {"evaluate", "metric"} <= set(settings["tags"]) or not (folder / settings["app_file"]).is_file():
-        raise ValueError(f"{folder} is no Space of evaluate's: expected tags evaluate and metric, and its app_file.")
+    if not {"evaluate", "metric"} <= set(settings["tags"]) or settings["app_file"] != "app.py":
+        raise ValueError(f"{folder} is no Space of evaluate's: expected tags evaluate and metric, and app_file app.py.")
     return settings
-
-
-def _requirements(path: Path, requirement: str | None) -> bytes:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return "".join(f"{requirement if requirement and line == 'st-xling' else line}\n" for line in lines).encode()
-
-
-def _bytes(source: Path | bytes) -> bytes:
-    return source if isinstance(source, bytes) else source.read_bytes()

@@ -1,4 +1,4 @@
-"""Doors that let ``evaluate.load("bucc_mining")`` find our metrics by their bare names.
+"""Small modules that let ``evaluate.load("bucc_mining")`` find our metrics by their bare names.
 
 ``evaluate.load(name)`` looks in ``./name``, on the Hub, and at last in its modules cache, in
 ``evaluate_modules/metrics/evaluate-metric--NAME/<64 characters>/NAME.py``. There we put two lines that import the

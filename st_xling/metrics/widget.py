@@ -1,4 +1,4 @@
-"""The page of a metric's Space: JSON in, figures out.
+"""The page of a metric's Space: JSON in, results out.
 
 ``evaluate``'s own widget is made for gradio 3, which needs numpy 1 and so cannot be installed beside this package; and
 it reads a table, whereas a row of ours is a whole corpus.
@@ -26,10 +26,10 @@ def figures(metric: Any, texts: Sequence[str], options: str = "") -> dict[str, A
     Raises:
         ValueError: Text that is not such JSON, or what the metric refuses.
     """
-    given = {name: _parse(name, text, list) for name, text in zip(input_names(metric), texts, strict=True)}
+    inputs = {name: _parse(name, text, list) for name, text in zip(input_names(metric), texts, strict=True)}
     extra = _parse("options", options, dict) if options.strip() else {}
     try:
-        return metric.compute(**given, **extra)
+        return metric.compute(**inputs, **extra)
     except (TypeError, KeyError, IndexError) as error:
         raise ValueError(f"the metric does not take this: {error}.") from error
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from st_xling.cli import build_parser, main
-from st_xling.cli.keep import command_to_repeat
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.evaluation import read_kept_figures
+from st_xling.hub.card import shown_command
 from st_xling.mining import published_thresholds
 from tests.conftest import PAIRS
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
@@ -51,7 +51,7 @@ def judged(words: list[str], model: Path, json_path: Path, capsys: pytest.Captur
     kept = read_kept_figures(model)[-1]
     assert f"kept: {model / 'results.json'}" in captured.err and f"card: {model / 'README.md'}" in captured.err
     assert kept.signature == written["signature"] == captured.out.splitlines()[-1]
-    assert kept.command == shlex.join(["st-xling", *words, "--keep"])
+    assert kept.command == shown_command(shlex.join(["st-xling", *words]))
     build_parser().parse_args(shlex.split(kept.command)[1:])
     return {"written": written, "kept": kept}
 
@@ -172,17 +172,3 @@ def test_bm25_has_no_folder(
     (tmp_path / "bm25").mkdir()
     assert main(["evaluate", "retrieval", "bm25", "--data", "xx=absent", "--keep"]) == 2
     assert "got bm25, which has none; leave --keep out" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("line", "kept"),
-    [
-        ("st-xling evaluate xsim m --json f.json --keep", "st-xling evaluate xsim m --keep"),
-        ("st-xling evaluate xsim --json=f.json m --keep", "st-xling evaluate xsim m --keep"),
-        ("st-xling evaluate xsim m --js 'a b' --data '--x y'", "st-xling evaluate xsim m --data '--x y'"),
-        ("st-xling evaluate xsim 'my model' --json '$f'", "st-xling evaluate xsim 'my model'"),
-        ("st-xling evaluate xsim m -- --json", "st-xling evaluate xsim m -- --json"),
-    ],
-)
-def test_the_command_that_is_kept(line: str, kept: str) -> None:
-    assert command_to_repeat(line) == kept

@@ -15,15 +15,8 @@ from huggingface_hub import ModelCard
 from st_xling.cli import main
 from st_xling.evaluation import KeptFigures, keep_figures, read_kept_figures
 from st_xling.hub import CardOptions, card_text, write_card
-from st_xling.hub.card import (
-    Evaluation,
-    absolute_paths,
-    card_metadata,
-    check_card,
-    eval_results,
-    read_facts,
-    shown_command,
-)
+from st_xling.hub.card import absolute_paths, card_metadata, check_card, eval_results, shown_command
+from st_xling.hub.card_facts import Evaluation, read_facts
 from st_xling.hub.markdown import fenced, one_line, paragraphs, plain, span
 from st_xling.mining.published import PublishedThreshold, publish_thresholds
 from tests.hub.hub_server import Hub

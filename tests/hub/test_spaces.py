@@ -23,21 +23,8 @@ pytest_plugins = ["tests.hub.publishing"]
 Run = Callable[..., Any]
 
 
-def test_one_commit_that_holds_the_folder(hub: Hub, client: Run) -> None:
-    done = client("push", "--metric", "bucc_mining", "tester/bucc_mining", "--private")
-    assert done.status == 0, done.stderr
-    repo = hub.model("tester/bucc_mining", "space")
-    assert done.stdout == f"{hub.url}/spaces/tester/bucc_mining/commit/{repo.refs['main']}\n"
-    assert repo.sdk == "gradio" and repo.private and len(repo.commits) == 2
-    files = hub.files("tester/bucc_mining", kind="space")
-    folder = Path(metrics.path("bucc_mining"))
-    assert files.keys() - {".gitattributes"} == {path.name for path in folder.iterdir() if path.is_file()}
-    assert all(files[name] == (folder / name).read_bytes() for name in files if name != ".gitattributes")
-
-
 LOAD = """
 import evaluate
-from pathlib import Path
 metric = evaluate.load(words[0], download_mode="force_redownload")
 mined = [{"source_id": "a", "target_id": "b", "score": 1.2}]
 print(metric.compute(predictions=[mined], references=[[{"source_id": "a", "target_id": "b"}]])["f1"])
@@ -45,23 +32,23 @@ print(type(metric).__module__)
 """
 
 
-def test_evaluate_loads_it_from_the_hub(hub: Hub, client: Run, process: Client) -> None:
-    assert client("push", "--metric", "bucc_mining", "tester/bucc_mining").status == 0
-    hub.reset()
-    done = process.python(LOAD, "tester/bucc_mining")
-    assert done.status == 0, done.stderr
-    assert done.stdout.startswith("1.0\nevaluate_modules.metrics.tester--bucc_mining.")
-    assert ("resolve", "/spaces/tester/bucc_mining/resolve/main/bucc_mining.py") in hub.calls
-
-
-def test_where_this_package_comes_from(hub: Hub, client: Run) -> None:
+def test_one_commit_that_evaluate_loads(hub: Hub, client: Run, process: Client) -> None:
     line = "st-xling @ git+https://example.org/st-xling"
-    done = client("push", "--metric", "tatoeba", "tester/tatoeba", "--requirement", line)
+    words = ("push", "--metric", "bucc_mining", "tester/bucc_mining", "--private", "--requirement", line)
+    done = client(*words)
     assert done.status == 0, done.stderr
-    assert hub.files("tester/tatoeba", kind="space")["requirements.txt"].decode().splitlines() == [
-        "evaluate>=0.4",
-        line,
-    ]
+    repo, files = hub.model("tester/bucc_mining", "space"), hub.files("tester/bucc_mining", kind="space")
+    assert done.stdout == f"{hub.url}/spaces/tester/bucc_mining/commit/{repo.refs['main']}\n"
+    assert repo.sdk == "gradio" and repo.private and len(repo.commits) == 2
+    assert files["requirements.txt"].decode().splitlines() == ["evaluate>=0.4", line]
+    assert files["app.py"] == Path(metrics.__file__).with_name("space_app.py").read_bytes()
+    folder = Path(metrics.path("bucc_mining"))
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}.items() <= files.items()
+    hub.reset()
+    loaded = process.python(LOAD, "tester/bucc_mining")
+    assert loaded.status == 0, loaded.stderr
+    assert loaded.stdout.startswith("1.0\nevaluate_modules.metrics.tester--bucc_mining.")
+    assert ("resolve", "/spaces/tester/bucc_mining/resolve/main/bucc_mining.py") in hub.calls
 
 
 def test_a_dry_run(hub: Hub, client: Run) -> None:

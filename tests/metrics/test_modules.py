@@ -94,9 +94,7 @@ def test_cards(name, capsys):
 def test_every_folder_is_complete(name):
     folder = Path(metrics.path(name))
     names = {path.name for path in folder.iterdir() if path.is_file()}
-    assert names == {f"{name}.py", "README.md", "requirements.txt", "app.py", "tests.py"}
-    assert f'folder / "{name}.py"' in (folder / "app.py").read_text()
-    assert (folder / "requirements.txt").read_text().split() == ["evaluate>=0.4", "st-xling"]
+    assert names == {f"{name}.py", "README.md", "tests.py"}
     # evaluate takes the first Metric class of a module's names for the metric: an imported base class would be it.
     tree = ast.parse((folder / f"{name}.py").read_text())
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "evaluate"]

@@ -82,6 +82,7 @@ def test_bare_names_offline(tmp_path):
     assert combined == "1.0"
 
 
+@pytest.mark.slow
 def test_bare_name_without_a_network(tmp_path):
     """HF_HUB_OFFLINE, which evaluate does not heed, and nobody at the Hub's address; evaluate imported first."""
     script = LOAD.replace("import st_xling, evaluate", "import evaluate, st_xling")
@@ -178,6 +179,7 @@ def test_broken_shim_is_replaced(content, tmp_path, monkeypatch):
     assert file.read_text() == shims.shim_text("tatoeba")
 
 
+@pytest.mark.slow
 def test_parallel_imports(tmp_path):
     """Eight processes import at once; each then finds all files whole, and nothing else is left."""
     script = (

@@ -10,7 +10,7 @@ from st_xling.utils.signature import sha8
 _DESCRIPTION = """\
 Bitext mining: scored pairs of sentence ids against gold pairs. Pairs that score at least a threshold are mined; the
 figures are the precision, recall and F1 of these, and the result says where the threshold came from. One row is one
-whole corpus, such as a language pair; several rows are judged one by one and averaged.
+whole corpus, such as a language pair; several rows are evaluated one by one and averaged.
 """
 
 _CITATION = """\
@@ -28,7 +28,7 @@ Args:
         all strings or all integers.
     references: For each corpus, all its gold pairs as [{"source_id": ..., "target_id": ...}].
     threshold: One number for all corpora, a list with one for each, or "tune": each corpus gets the threshold of
-        highest F1 on the very gold it is then judged by, which flatters it, and the result says so. By default every
+        highest F1 on the very gold it is then evaluated by, which flatters it, and the result says so. By default every
         prediction counts as mined.
     train_predictions: Candidate pairs of other corpora, row by row as predictions: the threshold of highest F1 on
         them is applied. Instead of threshold.
