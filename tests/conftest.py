@@ -53,6 +53,24 @@ def make_model() -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
+def saved_encoder(make_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its folder, to be read; a test that writes beside it takes a copy."""
+    path = tmp_path_factory.mktemp("models") / "encoder"
+    make_model().save_pretrained(str(path))
+    return path
+
+
+@pytest.fixture(scope="session")
+def saved_cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of a cross-encoder."""
+    from tests.models.tiny_cross_encoder import tiny_cross_encoder
+
+    path = tmp_path_factory.mktemp("models") / "cross-encoder"
+    tiny_cross_encoder([text for pair in PAIRS for text in pair], max_length=80).save_pretrained(str(path))
+    return path
+
+
+@pytest.fixture(scope="session")
 def features() -> Callable[..., list[dict[str, torch.Tensor]]]:
     """Tokenised columns of the shared pairs, fresh dicts at each call (the encoder writes into them)."""
 
