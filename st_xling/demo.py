@@ -54,8 +54,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     from st_xling.data import load_data_specs
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.pictures import draw_token_states
-    from st_xling.hub.card import CardOptions, write_card
-    from st_xling.hub.card.sources import PHRASEBOOK_LICENCE
+    from st_xling.hub.card import PHRASEBOOK_LICENCE, CardOptions, write_card
     from st_xling.training import load_recipe, train
     from st_xling.utils.io import write_json
 

@@ -17,7 +17,7 @@ import pytest
 from st_xling.cli import PIPELINE, build_parser, main
 from tests.example_files import write_example_files
 from tests.hub.clients import Client
-from tests.hub.hub_state import USER, Hub
+from tests.hub.hub_server import USER, Hub
 
 pytest_plugins = ["tests.hub.publishing"]
 

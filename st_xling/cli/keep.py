@@ -86,7 +86,7 @@ def renew_card(folder: Path, *, made_here: bool = False) -> None:
         made_here: This command has made the folder, so that no card there is of others.
     """
     from st_xling.hub import write_card
-    from st_xling.hub.card.options import CARD_FILE
+    from st_xling.hub.card import CARD_FILE
 
     card = folder / "README.md"
     if (

@@ -218,7 +218,7 @@ def _encoder_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], Tra
         "evaluation": load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines),
     }
     names = {"data": data, "dev": dev, "mono": options["mono"], "check_leak": options["evaluation"]}
-    options["sources"] = _sources(arguments, names)
+    options["provenance"] = _sources(arguments, names)
     return options, TrainingPicture(dev or ({} if arguments.stream else data), recipe.name)
 
 
@@ -236,7 +236,7 @@ def _train_adapter(arguments: argparse.Namespace) -> str:
     evaluator = PrecisionEvaluator(dev, name="dev", write_csv=False) if dev else None
     evaluation = load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines)
     options |= {"evaluator": evaluator, "evaluation": evaluation, "sweep": arguments.sweep, "cache": arguments.cache}
-    options["sources"] = _sources(arguments, {"data": data, "dev": dev, "check_leak": evaluation})
+    options["provenance"] = _sources(arguments, {"data": data, "dev": dev, "check_leak": evaluation})
     result = train_adapter(recipe, data, **options)
     if evaluator is not None:
         print(layer_table(result.layers, evaluator.at))
@@ -275,7 +275,7 @@ def _train_retriever(arguments: argparse.Namespace) -> Any:
         evaluator = RetrievalEvaluator(load_retrieval_specs(dev, split="dev", **skip), name="dev", write_csv=False)
     evaluation = load_evaluation_specs(arguments.check_leak, **skip)
     text = {"data": sources.queries, "parallel": sources.parallel, "others": sources.others}
-    options["specs"] = _sources(arguments, {**text, "dev": (), "check_leak": evaluation})
+    options["provenance"] = _sources(arguments, {**text, "dev": (), "check_leak": evaluation})
     return train_retrieval(recipe, sources, evaluator=evaluator, evaluation=evaluation, **options)
 
 
@@ -311,7 +311,7 @@ def _train_cross_encoder(arguments: argparse.Namespace) -> Any:
         [options["xpi"]], options["xpi_evaluator"] = _xpi(recipe.xpi, *specs, "--xpi-dev", arguments)
     evaluation = load_judging_texts(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines)
     names = {"data": (), "dev": (), "xpi_data": (), "xpi_dev": (), "check_leak": evaluation}
-    options["sources"] = _sources(arguments, names)
+    options["provenance"] = _sources(arguments, names)
     return train_cross_encoder(recipe, evaluation=evaluation, **options)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,21 +61,14 @@ def hold_out_streams(
     """
     _, dev = hold_out({name: head(stream, rows) for name, stream in data.items()}, pairs=pairs, share=share)
     held = frozenset(leak_key(text) for dataset in dev.values() for text in dataset["target"])
-    return {name: stream.filter(NotHeldOut(held)) if held else stream for name, stream in data.items()}, dev
+    if held:
+        return {name: stream.filter(partial(_may_train, held=held)) for name, stream in data.items()}, dev
+    return dict(data), dev
 
 
-@dataclass(frozen=True)
-class NotHeldOut:
-    """Whether a row may be trained on.
-
-    Attributes:
-        targets: Normalised target texts that it must not have.
-    """
-
-    targets: frozenset[str]
-
-    def __call__(self, row: Mapping[str, str]) -> bool:
-        return leak_key(row["target"]) not in self.targets
+def _may_train(row: Mapping[str, str], held: frozenset[str]) -> bool:
+    """Whether a row's target text is none of the normalised texts that are held out."""
+    return leak_key(row["target"]) not in held
 
 
 def _candidates(dataset: Dataset, limit: int) -> dict[int, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from st_xling.data.pairs import COLUMNS, head
@@ -87,8 +88,11 @@ def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> OrientedData
         check_languages(pairs, name)
         swap = {pair for pair in pairs if _is_backward(*pair, pivot)}
         targets |= {pair[pair not in swap]: None for pair in pairs}
-        if pivot is not None and (is_stream or swap):
-            dataset = _turn(dataset, name, pivot, all_rows=not is_stream and len(swap) == len(pairs))
+        if not is_stream and len(swap) == len(pairs) > 0:
+            dataset = dataset.rename_columns(_SWAPPED).select_columns(dataset.column_names)
+        elif pivot is not None and (is_stream or swap):
+            turn = partial(_turn_rows, name=name, pivot=pivot)
+            dataset = dataset.map(turn, batched=True, features=dataset.features)
         new = _new_name(name, *next(iter(swap))) if len(swap) == len(pairs) == 1 else name
         new = free_name(new, oriented)
         oriented[new] = dataset
@@ -124,39 +128,23 @@ def language_pairs(dataset: Any) -> dict[tuple[str, str], int]:
 
 
 def _is_backward(source: str, target: str, pivot: str | None) -> bool:
-    return pivot is not None and _is(source, pivot) and not _is(target, pivot)
+    """Whether the source is the pivot, in any spelling and region, and the target is not."""
+    if pivot is None:
+        return False
+    one, other, last = (canonical_language(re.split("[-_]", code)[0]) for code in (source, target, pivot))
+    return one == last != other
 
 
-def _is(language: str, pivot: str) -> bool:
-    """Whether ``language`` is the pivot in any spelling, its regions included."""
-    one, other = (canonical_language(re.split("[-_]", code)[0]) for code in (language, pivot))
-    return one == other
-
-
-def _turn(dataset: Any, name: str, pivot: str, *, all_rows: bool) -> Any:
-    if all_rows:
-        return dataset.rename_columns(_SWAPPED).select_columns(dataset.column_names)
-    return dataset.map(_TurnRows(name, pivot), batched=True, features=dataset.features)
-
-
-@dataclass(frozen=True)
-class _TurnRows:
-    """A batch of rows → the same with the pivot last."""
-
-    name: str
-    pivot: str
-
-    def __call__(self, batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        pairs = list(zip(batch["source_language"], batch["target_language"]))
-        check_languages(set(pairs), self.name)
-        backward = [_is_backward(*pair, self.pivot) for pair in pairs]
-        return {
-            **batch,
-            **{
-                column: [two if swap else one for one, two, swap in zip(batch[column], batch[other], backward)]
-                for column, other in _SWAPPED.items()
-            },
-        }
+def _turn_rows(batch: dict[str, list[Any]], name: str, pivot: str) -> dict[str, list[Any]]:
+    """A batch of rows with the pivot last."""
+    pairs = list(zip(batch["source_language"], batch["target_language"]))
+    check_languages(set(pairs), name)
+    backward = [_is_backward(*pair, pivot) for pair in pairs]
+    turned = {
+        column: [two if swap else one for one, two, swap in zip(batch[column], batch[other], backward)]
+        for column, other in _SWAPPED.items()
+    }
+    return {**batch, **turned}
 
 
 def _new_name(name: str, source: str, target: str) -> str:

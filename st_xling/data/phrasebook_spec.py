@@ -91,7 +91,7 @@ def parse_phrasebook(
 
     Args:
         location: ``phrasebook``, perhaps with ``:de,fr`` and ``?size=8000&split=test&seed=0``.
-        options: Those that are taken here, out of ``size``, ``split``, ``seed``, ``gold`` and ``queries``.
+        options: Those that are allowed here, out of ``size``, ``split``, ``seed``, ``gold`` and ``queries``.
         spec: The whole spec, for messages.
     Raises:
         ValueError: Unknown languages, splits and options, a language or an option twice, sizes below 1.

@@ -22,7 +22,6 @@ logger = logging.getLogger(__name__)
 
 BUFFER_ROWS = 50_000
 READ_ROWS = 1000
-SIDES = ("source", "target")
 
 Rows = dict[str, list[str]]
 
@@ -63,20 +62,23 @@ def mix_streams(
     """
     from datasets import Features, IterableDataset, Value
 
-    plan = _Plan(
+    sizes = [stream_rows(stream) for stream in data.values()]
+    # A buffer larger than the data would only hold some rows twice.
+    known = None if None in sizes else sum(size or 0 for size in sizes)
+    mixture = _Mixture(
         streams=dict(data),
         shares=stream_shares(data, alpha=alpha, temperature=temperature),
         size=batch_rows,
-        window=max(WINDOW_BATCHES, min(buffer_rows, _known_rows(data) or buffer_rows) // batch_rows) * batch_rows,
+        window=max(WINDOW_BATCHES, min(buffer_rows, known or buffer_rows) // batch_rows) * batch_rows,
         seed=seed,
         one_pair=one_pair,
         group_by_length=group_by_length,
         keep_duplicates_apart=keep_duplicates_apart,
-        more=tuple(more),
+        texts=("source", "target", *more),
     )
     features = Features({**text_features(), **{name: Value("string") for name in more}})
-    # The host's interleave_datasets starts threads for each row, which makes it the slowest part by far.
-    return IterableDataset.from_generator(_rows, features=features, gen_kwargs={"plan": plan})
+    # interleave_datasets of datasets starts threads for each row, which makes it the slowest part by far.
+    return IterableDataset.from_generator(_rows, features=features, gen_kwargs={"mixture": mixture})
 
 
 def stream_shares(
@@ -97,15 +99,9 @@ def stream_shares(
     return dict(zip(rows, language_shares([count or 1 for count in rows.values()], alpha=exponent)))
 
 
-def _known_rows(data: Mapping[str, IterableDataset]) -> int | None:
-    """Rows of all streams; a larger buffer would only hold some rows twice."""
-    rows = [stream_rows(stream) for stream in data.values()]
-    return None if None in rows else sum(count or 0 for count in rows)
-
-
 @dataclass(frozen=True)
-class _Plan:
-    """What :func:`mix_streams` was asked for; ``window`` is the rows of a full buffer."""
+class _Mixture:
+    """What :func:`mix_streams` does; ``window`` is the rows of a full buffer, ``texts`` the columns of text."""
 
     streams: dict[str, IterableDataset]
     shares: dict[str, float]
@@ -115,38 +111,56 @@ class _Plan:
     one_pair: bool
     group_by_length: bool
     keep_duplicates_apart: bool
-    more: tuple[str, ...] = ()
+    texts: tuple[str, ...]
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (*COLUMNS, *self.more)
+    def batches(self) -> Iterator[Rows]:
+        columns = list(dict.fromkeys([*COLUMNS, *self.texts]))
+        sources = [_Source(name, stream, columns) for name, stream in self.streams.items()]
+        return self._one_pair(sources) if self.one_pair else self._mixed(sources)
 
-
-def _rows(plan: _Plan) -> Iterator[dict[str, str]]:
-    for batch in _one_pair_batches(plan) if plan.one_pair else _mixed_batches(plan):
-        yield from (dict(zip(batch, values)) for values in zip(*batch.values()))
-
-
-def _mixed_batches(plan: _Plan) -> Iterator[Rows]:
-    sources = [_Source(name, stream, plan.columns) for name, stream in plan.streams.items()]
-    for number in itertools.count():
-        draws = np.random.default_rng([plan.seed, number, 0])
-        counts = draws.multinomial(plan.window, list(plan.shares.values()))
-        parts = [source.take(int(count)) for source, count in zip(sources, counts)]
-        buffer = {name: [value for part in parts for value in part[name]] for name in plan.columns}
-        yield from _arranged(buffer, plan, ", ".join(plan.streams), [plan.seed, number, 1])
-
-
-def _one_pair_batches(plan: _Plan) -> Iterator[Rows]:
-    def of_one(place: int, source: _Source) -> Iterator[Rows]:
+    def _mixed(self, sources: Sequence[_Source]) -> Iterator[Rows]:
+        """Batches out of one buffer, in which each stream has its share."""
         for number in itertools.count():
-            yield from _arranged(source.take(plan.window), plan, source.name, [plan.seed, number, 1, place])
+            counts = np.random.default_rng([self.seed, number, 0]).multinomial(self.window, list(self.shares.values()))
+            parts = [source.take(int(count)) for source, count in zip(sources, counts)]
+            buffer = {name: [value for part in parts for value in part[name]] for name in parts[0]}
+            yield from self._arranged(buffer, ", ".join(self.streams), [self.seed, number, 1])
 
-    sources = [of_one(place, _Source(*item, plan.columns)) for place, item in enumerate(plan.streams.items())]
-    draws = np.random.default_rng([plan.seed, 0])
-    while True:
-        for place in draws.choice(len(sources), size=1000, p=list(plan.shares.values())):
-            yield next(sources[place])
+    def _one_pair(self, sources: Sequence[_Source]) -> Iterator[Rows]:
+        """Batches out of a buffer for each stream, which take turns by their shares."""
+
+        def of_one(place: int, source: _Source) -> Iterator[Rows]:
+            for number in itertools.count():
+                yield from self._arranged(source.take(self.window), source.name, [self.seed, number, 1, place])
+
+        batches = [of_one(place, source) for place, source in enumerate(sources)]
+        draws = np.random.default_rng([self.seed, 0])
+        while True:
+            for place in draws.choice(len(sources), size=1000, p=list(self.shares.values())):
+                yield next(batches[place])
+
+    def _arranged(self, buffer: Rows, name: str, seed: list[int]) -> Iterator[Rows]:
+        """The batches of a buffer of rows."""
+        count = len(buffer["source"])
+        lengths = keys = None
+        if self.group_by_length:
+            lengths = np.array([sum(map(len, row)) for row in zip(*(buffer[name] for name in self.texts))])
+        if self.keep_duplicates_apart:
+            keys = stack_keys([exact_keys(buffer[name]) for name in self.texts], count)
+        batches, _ = arrange(shuffled(count, seed), self.size, lengths=lengths, keys=keys, drop_last=True)
+        whole = [batch for batch in batches if len(batch) == self.size]  # a short one would shift all that follow
+        if not whole:
+            raise ValueError(
+                f"{name}: {count:,} rows in a row hold too few distinct texts for a batch of {self.size}; lower "
+                "batch_size, remove repeated rows, or switch keep_duplicates_apart off."
+            )
+        for place in shuffled(len(whole), [*seed, 1]):
+            yield {column: [values[row] for row in whole[place]] for column, values in buffer.items()}
+
+
+def _rows(mixture: _Mixture) -> Iterator[dict[str, str]]:
+    for batch in mixture.batches():
+        yield from (dict(zip(batch, values)) for values in zip(*batch.values()))
 
 
 class _Source:
@@ -174,22 +188,3 @@ class _Source:
                 yield batch
             if empty:
                 raise ValueError(f"data set {self.name!r} is empty; check its file, or leave it out.")
-
-
-def _arranged(buffer: Rows, plan: _Plan, name: str, seed: list[int]) -> Iterator[Rows]:
-    """The batches of a buffer of rows."""
-    count = len(buffer["source"])
-    texts = (*SIDES, *plan.more)
-    lengths = np.array([sum(map(len, row)) for row in zip(*(buffer[name] for name in texts))])
-    keys = stack_keys([exact_keys(buffer[name]) for name in texts], count) if plan.keep_duplicates_apart else None
-    batches, _ = arrange(
-        shuffled(count, seed), plan.size, lengths=lengths if plan.group_by_length else None, keys=keys, drop_last=True
-    )
-    whole = [batch for batch in batches if len(batch) == plan.size]  # a short one would shift all that follow
-    if not whole:
-        raise ValueError(
-            f"{name}: {count:,} rows in a row hold too few distinct texts for a batch of {plan.size}; lower "
-            "batch_size, remove repeated rows, or switch keep_duplicates_apart off."
-        )
-    for place in shuffled(len(whole), [*seed, 1]):
-        yield {column: [values[row] for row in whole[place]] for column, values in buffer.items()}

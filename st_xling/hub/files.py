@@ -1,4 +1,4 @@
-"""The files of a model's folder that are published, and those that are not."""
+"""The files of a model's folder that are published, what each is, and those that stay at home."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import functools
 import json
 import logging
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from st_xling.hub.known_files import describe
 from st_xling.utils.io import check_shape, read_json_object
 
 logger = logging.getLogger(__name__)
@@ -20,7 +19,50 @@ logger = logging.getLogger(__name__)
 UNSAFE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npz", ".h5", ".msgpack", ".ot")
 # The run's own: checkpoints, bases, sorted texts. A run keeps what others may see in run.json and log.jsonl.
 _WORK_FOLDERS = {"training", "eval", ".replaced", ".saving", ".cache", ".git"}
-_KEPT_OF_HUBS = {".gitattributes", ".gitignore", ".DS_Store"}
+_OF_HUBS = {".gitattributes", ".gitignore", ".DS_Store"}
+_STOCK = {
+    "config.json": "shape of the encoder",
+    "config_sentence_transformers.json": "settings of sentence-transformers: kind of model, prompts, similarity",
+    "sentence_bert_config.json": "how sentence-transformers feeds the encoder: length, output",
+    "modules.json": "the modules and their order",
+    "router_config.json": "which modules read which text",
+    "model.safetensors": "weights",
+    "model.safetensors.index.json": "which file holds which weights",
+    "adapter_model.safetensors": "weights of the adapters",
+    "adapter_config.json": "shape of the adapters, and the model below them",
+    "tokenizer.json": "the tokenizer: how text becomes tokens",
+    "tokenizer_config.json": "settings of the tokenizer",
+    "special_tokens_map.json": "special tokens",
+    "added_tokens.json": "tokens added to the vocabulary",
+    "chat_template.jinja": "how several texts become one",
+    "generation_config.json": "settings for generating text",
+    "preprocessor_config.json": "settings of the input's preparation",
+    "processor_config.json": "settings of the input's preparation",
+}
+_VOCABULARIES = {
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "bpe.codes",
+    "sentencepiece.bpe.model",
+    "sentencepiece.model",
+    "spiece.model",
+    "spm.model",
+    "tokenizer.model",
+}
+_SIDECARS = {
+    "README.md": "this card",
+    "LICENSE": "the licence in full",
+    "results.json": "every result, with its signature",
+    "mining.json": "thresholds for mining, by language pair",
+    "card.json": "what the user says for this card: licences, intended use",
+    "training/run.json": "recipe, data and command of the training",
+    "training/log.jsonl": "loss and development scores by step",
+}
+_SHARD = re.compile(r"model-(\d{5})-of-(\d{5})\.safetensors")
+_MODULE = re.compile(r"(?:(?P<route>[A-Za-z][\w-]*?)_)?\d+_(?P<kind>[A-Z]\w*)")
+_NESTED = re.compile(r"\d+_Router/(?P<path>.+/.+)")
+_PICTURE = re.compile(r"pictures/(?P<name>[\w][\w.-]*)\.(png|svg)")
 
 
 @dataclass(frozen=True)
@@ -38,6 +80,39 @@ class PublishedFile:
     what: str
 
 
+def describe(path: str) -> str | None:
+    """What the file at ``path`` of a published model is.
+
+    Args:
+        path: Relative to the model's folder, with forward slashes.
+
+    Returns:
+        A phrase for the card's table of files; ``None`` for a file that is no part of a published model.
+
+    Example:
+        >>> describe("2_Dense/model.safetensors")
+        'Dense module: weights'
+    """
+    if path in _SIDECARS:
+        return _SIDECARS[path]
+    if picture := _PICTURE.fullmatch(path):
+        return "picture: " + re.sub(r"[_\W]+", " ", picture["name"]).strip()
+    if nested := _NESTED.fullmatch(path):
+        path = nested["path"]
+    folder, _, name = path.rpartition("/")
+    shard = _SHARD.fullmatch(name)
+    what = f"weights, part {int(shard[1])} of {int(shard[2])}" if shard else _STOCK.get(name)
+    what = "vocabulary of the tokenizer" if name in _VOCABULARIES else what
+    module = _MODULE.fullmatch(folder)
+    if what is None or not folder or module is None:
+        return what if not folder else None
+    if name == "config.json" and module["kind"] != "Transformer":
+        what = "settings"
+    routes = {"query": "queries", "document": "documents"}
+    route = f" for {routes.get(module['route'], module['route'])}" if module["route"] else ""
+    return f"{module['kind']} module{route}: {what}"
+
+
 def published_files(folder: str | Path) -> list[PublishedFile]:
     """The files of a model's folder that are published: the card first, then those on top, then those in folders.
 
@@ -49,8 +124,8 @@ def published_files(folder: str | Path) -> list[PublishedFile]:
 
     Raises:
         ValueError: No folder, no model in it, a training that has not ended, weights that are not safetensors or are
-            damaged, modules that are not the host's, settings that need code of the user's, adapters of a model that
-            lies on this machine alone.
+            damaged, modules of other packages, settings that need code of the user's, adapters of a model that lies on
+            this machine alone.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -88,7 +163,7 @@ def _walk(folder: Path) -> Iterator[str]:
 
 
 def _stays_silently(path: str) -> bool:
-    return path in _KEPT_OF_HUBS or ("/" not in path and path.endswith("_results.csv"))
+    return path in _OF_HUBS or ("/" not in path and path.endswith("_results.csv"))
 
 
 def _check_finished(folder: Path) -> None:
@@ -123,14 +198,17 @@ def _check_weights(folder: Path, paths: list[str], known: dict[str, str]) -> Non
 def _check_modules(folder: Path) -> None:
     """Refuse modules that a stranger's sentence-transformers would not load by itself."""
     path = folder / "modules.json"
-    listed = _read(path) if path.is_file() else []
+    try:
+        listed = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not JSON ({error}); save the model again.") from error
     check_shape(listed, [{"type": str}], path, remedy="save the model again")
     types = [(module or {}).get("type") or "a module without type" for module in listed or ()]
     foreign = [name for name in types if not name.startswith("sentence_transformers.")]
     if foreign:
         raise ValueError(
             f"a published model needs sentence-transformers alone: {path} names {', '.join(foreign)}, which others "
-            "could load with trust_remote_code only; rebuild the model from the host's modules."
+            "could load with trust_remote_code only; rebuild the model from its own modules."
         )
 
 
@@ -166,10 +244,3 @@ def _check_base(folder: Path) -> None:
             f"{folder} holds adapters of a model that lies on this machine alone, {base}: merge them (st-xling train "
             "… --lora), or train them on a model of the Hub."
         )
-
-
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not JSON ({error}); save the model again.") from error

@@ -8,7 +8,7 @@ from typing import Any
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from st_xling.hub.files import UNSAFE_SUFFIXES
-from st_xling.hub.hub_errors import talking_to_hub
+from st_xling.hub.push import talking_to_hub
 from st_xling.models.load import st_model
 from st_xling.models.sidecar import keep_sidecar_files
 from st_xling.utils.io import check_shape, read_json_object
@@ -22,14 +22,14 @@ def load(
     device: str | None = None,
     cache_folder: str | Path | None = None,
 ) -> SentenceTransformer | CrossEncoder:
-    """The model, as the host loads it, that keeps what belongs to it: ``save_pretrained`` and ``push_to_hub`` write
-    card, figures, thresholds and pictures along with it, as long as the weights are still those that they speak of.
+    """The model, as sentence-transformers loads it, which keeps what belongs to it: ``save_pretrained`` and
+    ``push_to_hub`` write card, results, thresholds and pictures too, as long as the weights are still theirs.
 
     Args:
         name_or_path: Folder, or ``user/name`` on the Hub.
         revision: Branch, tag or commit on the Hub.
-        token: ``None``: the host's login.
-        device: Where to put it; ``None`` lets the host choose.
+        token: ``None``: the login of huggingface_hub.
+        device: Where to put it; ``None``: as sentence-transformers chooses.
         cache_folder: For what comes from the Hub; ``None``: the Hub's own cache.
 
     Raises:

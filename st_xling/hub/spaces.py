@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from st_xling import metrics
-from st_xling.hub.commit import Destination, commit
 from st_xling.hub.files import PublishedFile
-from st_xling.hub.push import PushReport
+from st_xling.hub.push import Destination, PushReport, commit
 
 _WHAT = {
     "README.md": "the metric's card, with the Space's settings",

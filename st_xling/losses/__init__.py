@@ -17,11 +17,9 @@ tokens, listed in ``__all__``, where recipes and the contract tests find it. :cl
 all processes.
 """
 
-from st_xling.losses.base import CombinedLoss, CrossLingualLoss
-from st_xling.losses.base import Term as Term
-from st_xling.losses.base import TokenLevelLoss as TokenLevelLoss
+from st_xling.losses.base import CombinedLoss, CrossLingualLoss, Term, TokenLevelLoss
 from st_xling.losses.cached import CachedLoss
-from st_xling.losses.gather import GatheredBatch as GatheredBatch
+from st_xling.losses.gather import GatheredBatch
 from st_xling.losses.in_batch_ranking import InBatchRankingLoss
 from st_xling.losses.language_contrastive import LanguageContrastiveLoss, language_contrastive
 from st_xling.losses.representation_translation import RepresentationTranslationLoss
@@ -35,11 +33,14 @@ __all__ = [
     "CachedLoss",
     "CombinedLoss",
     "CrossLingualLoss",
+    "GatheredBatch",
     "InBatchRankingLoss",
     "LanguageContrastiveLoss",
     "RepresentationTranslationLoss",
     "SemanticContrastiveLoss",
     "SiameseContrastiveLoss",
+    "Term",
+    "TokenLevelLoss",
     "TranslationLanguageModelingLoss",
     "TranslationRankingLoss",
     "WordAlignmentLoss",

@@ -218,38 +218,29 @@ def _precision(
     clearest = planted[[int((right + wrong - mistaken).argmax())]]
     kept = _reaching(scores["text"], clearest) / len(scores["text"])
     share = _translated(*_shares(scores, clearest), kept)
-    shares = _translated(*_drawn_shares(scores, clearest, random, draws), kept)
+    shares = _translated(*_shares(scores, clearest, random, draws), kept)
     point = _right_among_kept(*_shares(scores, cuts), share)
-    spread = _right_among_kept(*_drawn_shares(scores, cuts, random, draws), shares)
+    spread = _right_among_kept(*_shares(scores, cuts, random, draws), shares)
     empty = _reaching(scores["text"], cuts) == 0
     point[empty], spread[:, empty] = np.nan, np.nan
     return point, spread
 
 
-def _counts(scores: dict[str, np.ndarray], cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sentences of known pairs found right, and wrong, and distractors found, at each threshold."""
-    right, wrong, decoy = (_reaching(scores[name], cuts) for name in ("right", "wrong", "decoy"))
-    # With "max" and "intersect" a sentence is in one pair; a backward search may hold a source several times.
-    return right, np.minimum(wrong, len(scores["right"]) - right), decoy
-
-
-def _shares(scores: dict[str, np.ndarray], cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """R, W and F of :func:`calibrate` at each threshold."""
-    right, wrong, decoy = _counts(scores, cuts)
-    return right / len(scores["right"]), wrong / len(scores["right"]), decoy / len(scores["decoy"])
-
-
-def _drawn_shares(
-    scores: dict[str, np.ndarray], cuts: np.ndarray, random: np.random.Generator, draws: int
+def _shares(
+    scores: dict[str, np.ndarray], cuts: np.ndarray, random: np.random.Generator | None = None, draws: int = 1
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draws of R, W and F from their posteriors. *Shapes:* ``(draws, thresholds)``"""
-    right, wrong, decoy = _counts(scores, cuts)
-    shape = (draws, len(cuts))
+    """R, W and F of :func:`calibrate` at each threshold; or draws of them from their posteriors, by row."""
+    right, wrong, decoy = (_reaching(scores[name], cuts) for name in ("right", "wrong", "decoy"))
+    pairs, decoys = len(scores["right"]), len(scores["decoy"])
+    # With "max" and "intersect" a sentence is in one pair; a backward search may hold a source several times.
+    wrong = np.minimum(wrong, pairs - right)
+    if random is None:
+        return right / pairs, wrong / pairs, decoy / decoys
     # A Dirichlet draw is gamma draws over their sum; the prior's half a count for each outcome is Jeffreys'.
-    neither = len(scores["right"]) - right - wrong
-    parts = [random.standard_gamma(count + 0.5, shape) for count in (right, wrong, neither)]
+    shape = (draws, len(cuts))
+    parts = [random.standard_gamma(count + 0.5, shape) for count in (right, wrong, pairs - right - wrong)]
     total = parts[0] + parts[1] + parts[2]
-    return parts[0] / total, parts[1] / total, random.beta(decoy + 0.5, len(scores["decoy"]) - decoy + 0.5, shape)
+    return parts[0] / total, parts[1] / total, random.beta(decoy + 0.5, decoys - decoy + 0.5, shape)
 
 
 def _translated(right: np.ndarray, wrong: np.ndarray, mistaken: np.ndarray, kept: np.ndarray) -> np.ndarray:

@@ -179,12 +179,12 @@ class TextSide:
     Attributes:
         name: ``"source"`` or ``"target"``.
         text: Its sentences by row.
-        survey: What it holds.
+        summary: What it holds.
     """
 
     name: str
     text: MiningText
-    survey: TextSummary
+    summary: TextSummary
 
     @classmethod
     def open(
@@ -207,11 +207,11 @@ class TextSide:
     @cached_property
     def distinct(self) -> DistinctText:
         """The sentences that are mined."""
-        return DistinctText(self.text, ", ".join(self.text.files), self.survey.blank_rows)
+        return DistinctText(self.text, ", ".join(self.text.files), self.summary.blank_rows)
 
     @property
     def signature(self) -> str:
-        return f"{self.name}:{','.join(self.survey.files)}@{self.survey.sha256[:8]}"
+        return f"{self.name}:{','.join(self.summary.files)}@{self.summary.sha256[:8]}"
 
     def ids(self, place: int) -> list[str]:
         """Ids of all rows with a distinct sentence."""
@@ -219,9 +219,9 @@ class TextSide:
 
     def check_ids(self) -> None:
         """Raise if ids cannot be joined by commas."""
-        if self.survey.format == "lines":
+        if self.summary.format == "lines":
             return
-        for row in read_rows(self.text.files, format=self.survey.format, errors=self.survey.errors):
+        for row in read_rows(self.text.files, format=self.summary.format, errors=self.summary.errors):
             if row.id is not None and "," in row.id:
                 raise ValueError(
                     f"{row.path}:{row.line}: expected ids without commas, which join ids in TSV, got {row.id!r}; write "

@@ -218,7 +218,7 @@ def embed_in_processes(
         processes: How many.
         device: For all of them; by default the GPUs in turn, else the CPU, whose threads they share.
     Raises:
-        ValueError: When a process cannot load or run the encoder for a reason that the user can mend.
+        ValueError: When a process cannot load or run the encoder for a reason that the user can correct.
         ChildProcessError: When a process was killed.
         RuntimeError: For any other error of a process.
     """

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import torch
 
 from st_xling.mining.margins import margin_scores
 from st_xling.mining.search.exact import Neighbours
@@ -71,13 +70,7 @@ def mine(
     retrieval: str = "max",
     threshold: float | None = None,
     method: str = "exact",
-    device: str | torch.device = "cpu",
-    memory_mib: int = 256,
-    block_rows: int | None = None,
-    block_columns: int | None = None,
-    progress: bool = False,
-    state_folder: str | os.PathLike[str] | None = None,
-    save_seconds: float = 60.0,
+    **search_options: Any,
 ) -> MinedPairs:
     """Find the pairs that are likely translations.
 
@@ -104,13 +97,8 @@ def mine(
         retrieval: ``"forward"``, ``"backward"``, ``"intersect"`` or ``"max"``.
         threshold: Keep pairs that score at least this; all by default.
         method: ``"exact"``, ``"approximate"`` or ``"auto"``; see :func:`~st_xling.mining.search.find.find_neighbours`.
-        device: Where to search, such as ``"cuda"``.
-        memory_mib: Bound on the memory of one block of the search; what an exact one finds does not depend on it.
-        block_rows: Sources that an exact search compares at a time, instead of what ``memory_mib`` allows.
-        block_columns: Targets that it compares at a time.
-        progress: Show a bar on stderr.
-        state_folder: Where an exact search saves what it has found, and resumes from.
-        save_seconds: Least time between two saves.
+        search_options: As for :func:`~st_xling.mining.neighbours`: ``device``, ``memory_mib``, ``progress``,
+            ``state_folder`` and so on; what an exact search finds does not depend on them.
     Returns:
         Pairs, best first.
     Raises:
@@ -123,19 +111,7 @@ def mine(
         [2, 0, 1]
     """
     check_choice(margin=margin, retrieval=retrieval, threshold=threshold)
-    forward, backward = find_neighbours(
-        source_embeddings,
-        target_embeddings,
-        k=k,
-        method=method,
-        device=device,
-        memory_mib=memory_mib,
-        block_rows=block_rows,
-        block_columns=block_columns,
-        progress=progress,
-        state_folder=state_folder,
-        save_seconds=save_seconds,
-    )
+    forward, backward = find_neighbours(source_embeddings, target_embeddings, k=k, method=method, **search_options)
     return best_pairs(forward, backward, margin=margin, retrieval=retrieval, threshold=threshold)
 
 

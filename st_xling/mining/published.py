@@ -47,7 +47,7 @@ def languages_of(pair: str) -> tuple[str, str]:
     match = _PAIR.fullmatch(pair)
     if match is None:
         raise ValueError(f"a pair must be two language codes joined by a hyphen, such as de-en: got {pair!r}.")
-    return _one_spelling(match[1]), _one_spelling(match[2])
+    return canonical_language(match[1]), canonical_language(match[2])
 
 
 def pair_of(source_language: str, target_language: str) -> str:
@@ -59,10 +59,6 @@ def pair_of(source_language: str, target_language: str) -> str:
     """
     codes = (code.strip().lower().replace("_", "-").split("-")[0] for code in (source_language, target_language))
     return "-".join(codes)
-
-
-def _one_spelling(code: str) -> str:
-    return "eng" if code == "en" else canonical_language(code)  # English is not among Tatoeba's codes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,7 +250,7 @@ def fitting_threshold(
         target_language: Likewise.
         way: ``margin``, ``k``, ``retrieval`` and ``prompt`` of the call that is to mine.
     """
-    source, target = map(_one_spelling, pair_of(source_language, target_language).split("-"))
+    source, target = map(canonical_language, pair_of(source_language, target_language).split("-"))
     mirrored = {**way, "retrieval": _MIRRORED.get(way["retrieval"], way["retrieval"])}
     unlike = []
     directions = {(target, source): mirrored, (source, target): way}

@@ -165,7 +165,7 @@ class StoreWriter(LockedFolder):
         self.finished = manifest
         return manifest
 
-    def _claim(self) -> None:
+    def _prepare(self) -> None:
         """Resume, start anew, or raise; dying between any two steps leaves what the next writer understands."""
         ours = any((self.path / name).is_file() for name in (MANIFEST, WRITING))
         temporary = [path for path in self.path.iterdir() if _is_temporary(path)]

@@ -230,8 +230,9 @@ def _line_starts(file: IO[bytes]) -> np.ndarray:
     while chunk := file.read(_CHUNK_BYTES):
         starts.append(np.flatnonzero(np.frombuffer(chunk, dtype=np.uint8) == ord("\n")) + place + 1)
         place += len(chunk)
-    found = np.concatenate(starts)
-    return found if found[-1] == place else np.append(found, np.int64(place))
+    joined = np.concatenate(starts)
+    # A last line without an end is a line like any other.
+    return joined if joined[-1] == place else np.append(joined, np.int64(place))
 
 
 class MiningText(IndexedLines[str]):
@@ -419,10 +420,6 @@ class PairLines(IndexedLines[list[str]]):
             raise ParallelTextError(f"expected at least one pair, got none in {path}; check the file.")
         source, target = (PairColumn(self, *side) for side in zip(columns, blank_rows))
         self.sides, self.sha256 = (source, target), digest.hexdigest()
-
-    @classmethod
-    def open(cls, path: str | Path, *, columns: tuple[int, int] = (0, 1)) -> PairLines:
-        return cls(path, columns=columns)
 
     def parse(self, raw: bytes, path: str, number: int) -> list[str]:
         return raw.decode("utf-8").split("\t")

@@ -101,14 +101,14 @@ class Encoder:
         try:
             store.verify()
         except ValueError as error:
-            logger.warning("%s It is made again.", error)
+            logger.warning("%s It is written again.", error)
             store = write(overwrite=True)
         return store
 
 
 @dataclass(frozen=True, eq=False)
 class GivenEmbeddings:
-    """Vectors of a whole text, made elsewhere.
+    """Vectors of a whole text, from elsewhere.
 
     Attributes:
         path: A store's folder, or a LASER file.
@@ -150,7 +150,7 @@ class GivenEmbeddings:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the vectors depend on, as far as it can be told without reading them."""
+        """What the vectors depend on, as far as that is known without reading them."""
         if self.store is not None:
             return {"embeddings": hashlib.sha256((self.path / MANIFEST).read_bytes()).hexdigest()}
         return {"embeddings": f"{self.path.stat().st_size:,} bytes, dim {self.rows.shape[1]}"}

@@ -35,18 +35,17 @@ from st_xling.training.adapter_fit import (
     languages_of,
 )
 from st_xling.training.arguments import OURS, TrainingOptions
-from st_xling.training.leak_check import OnLeak, check_leaks
+from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import fingerprint, mix
 from st_xling.training.recipe import BaseRecipe, load_kind, recipe_kind, recipe_names
-from st_xling.training.run import Run, model_name
+from st_xling.training.run import Run, RunOptions, model_name
 from st_xling.training.sentence_vectors import Column, VectorCache, default_cache, layer_vectors
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
     from datasets import Dataset
-
-    from st_xling.data.leak import Texts
+    from typing_extensions import Unpack
 
 __all__ = [
     "Adapter",
@@ -329,17 +328,9 @@ def train_adapter(
     data: Mapping[str, Dataset],
     out: str | Path,
     *,
-    model: str | SentenceTransformer = "tiny",
-    tiny: Mapping[str, Any] | None = None,
-    evaluator: Any = None,
-    evaluation: Mapping[str, Texts] | None = None,
-    on_leak: OnLeak = "report",
     sweep: bool = False,
     cache: str | Path | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    command: str | None = None,
-    sources: Sequence[Mapping[str, Any]] = (),
+    **options: Unpack[RunOptions],
 ) -> AdapterResult:
     """Encode once, train an adapter on a layer's sentence vectors, and save both as one stock model.
 
@@ -347,36 +338,18 @@ def train_adapter(
         recipe: Layer, network, loss and options, from :func:`load_adapter_recipe`.
         data: Name → data set with ``source``, ``target`` and their languages; all are put together.
         out: Folder of the run, see :class:`RunFolder`.
-        model: Hub id, folder, a loaded model, or ``"tiny"``: a small encoder of random weights, built from the data.
-        tiny: Options of :func:`tiny_encoder`, for ``model="tiny"``.
-        evaluator: A ``PrecisionEvaluator``; it evaluates the vectors as they are, centred, and under the adapter.
-        evaluation: Further texts that the model will be evaluated on, to be looked for in the data.
-        on_leak: What to do about training rows with such text: ``"report"``, ``"drop"`` or ``"fail"``.
         sweep: Train on every layer; the one whose adapter the evaluator finds best is saved.
         cache: Folder of sentence vectors, see :class:`VectorCache`; ``None``: the model's own, beside downloaded ones.
-        resume: Repeat a run that was interrupted: its vectors are in the cache, its training starts again.
-        overwrite: Replace an earlier run in ``out``.
-        command: The command line, recorded with the run.
-        sources: Where the text came from, recorded with the run, see :class:`~st_xling.training.run.Run`.
+        **options: See :class:`~st_xling.training.run.RunOptions`; the evaluator is a ``PrecisionEvaluator``, which
+            evaluates the vectors as they are, centred, and under the adapter. A run that is resumed has its vectors
+            in the cache, and its training starts again.
 
     Raises:
         ValueError: Empty data, one pair only, a layer that the encoder lacks, a cache of another model, an occupied
             folder; a sweep without an evaluator; means by language, of text whose language is not known.
         TrainingInterrupted: Ctrl-C while training.
     """
-    run = _AdapterRun(
-        recipe,
-        out,
-        model=model,
-        tiny=tiny,
-        evaluator=evaluator,
-        evaluation=evaluation,
-        on_leak=on_leak,
-        resume=resume,
-        overwrite=overwrite,
-        command=command,
-        sources=sources,
-    )
+    run = _AdapterRun(recipe, out, **options)
     run.data, run.sweep, run.cache_folder = data, sweep, cache
     return run()
 

@@ -52,7 +52,7 @@ def train(
     resume: bool = False,
     overwrite: bool = False,
     command: str | None = None,
-    sources: Sequence[Mapping[str, Any]] = (),
+    provenance: Sequence[Mapping[str, Any]] = (),
     begin: Callable[[SentenceTransformer, Path], None] | None = None,
 ) -> TrainingResult:
     """Train a cross-lingual encoder and save it; called in each of several processes, they train one together.
@@ -74,7 +74,7 @@ def train(
         resume: Go on from the last complete checkpoint in ``out``.
         overwrite: Replace an earlier run in ``out``.
         command: The command line, recorded with the run.
-        sources: Where the text came from, recorded with the run, see :class:`~st_xling.training.run.Run`.
+        provenance: Where the text came from, recorded with the run, see :class:`~st_xling.training.run.RunOptions`.
         begin: Called with the model before its first step, and the folder ``training`` of the run; not if it is
             resumed from a checkpoint, and by the main process alone.
 
@@ -95,7 +95,7 @@ def train(
         resume=resume,
         overwrite=overwrite,
         command=command,
-        sources=sources,
+        provenance=provenance,
     )
     run.data, run.mono, run.on_begin = data, mono or {}, begin
     return run()

@@ -219,7 +219,7 @@ def meaning_keys(pairs: Dataset, rows: Dataset) -> np.ndarray | None:
     """Keys of each row's texts, shared by translations, to keep in-batch negatives apart; ``None`` without any.
 
     Args:
-        pairs: Labelled pairs, with :data:`~st_xling.data.reranking.labelled.KEY_COLUMNS` if they were aligned.
+        pairs: Labelled pairs, with :data:`~st_xling.data.reranking.pairs.KEY_COLUMNS` if they were aligned.
         rows: Made of them for a loss: a column ``query``, the others passages.
     Returns:
         A text that stands for two meanings (``Taxi`` in two languages) has the key of the last.

@@ -19,7 +19,7 @@ import itertools
 import logging
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
@@ -39,18 +39,19 @@ from st_xling.models.load import st_model
 from st_xling.models.lora import add_lora, end_lora, require_peft, trained_share
 from st_xling.training.arguments import TrainingOptions, training_arguments
 from st_xling.training.checkpoint import BASE, damage, enough_room, forget_last_call, newest_checkpoint, seal
-from st_xling.training.leak_check import OnLeak, check_leaks, evaluation_texts
+from st_xling.training.leak_check import check_leaks, evaluation_texts
 from st_xling.training.mixture import fingerprint, log_truncation
 from st_xling.training.options import check_keys, merge
 from st_xling.training.ranking_losses import RankingLoss, check_pairs, loss_rows, meaning_keys, read_ranking_loss
 from st_xling.training.recipe import BaseRecipe, read_sections, recipe_kind, recipe_names
-from st_xling.training.run import Run, dev_data, model_name, run_trainer
+from st_xling.training.run import Run, RunOptions, dev_data, model_name, run_trainer
 from st_xling.training.run_folder import RunFolder, save_model
 from st_xling.training.trainer import GuardedTrainer
 from st_xling.utils.io import read_json_object, write_json
 
 if TYPE_CHECKING:
     from datasets import Dataset
+    from typing_extensions import Unpack
 
     from st_xling.data.leak import Texts
 
@@ -430,17 +431,9 @@ def train_cross_encoder(
     stages: Sequence[Dataset],
     out: str | Path,
     *,
-    model: Start = "tiny",
-    tiny: Mapping[str, Any] | None = None,
-    evaluator: BaseEvaluator | None = None,
     xpi: Dataset | None = None,
     xpi_evaluator: BaseEvaluator | None = None,
-    evaluation: Mapping[str, Texts] | None = None,
-    on_leak: OnLeak = "report",
-    resume: bool = False,
-    overwrite: bool = False,
-    command: str | None = None,
-    sources: Sequence[Mapping[str, Any]] = (),
+    **options: Unpack[RunOptions],
 ) -> CrossEncoderResult:
     """Train a cross-encoder and save it.
 
@@ -448,41 +441,22 @@ def train_cross_encoder(
         recipe: Loss and options, from :func:`load_cross_encoder_recipe`.
         stages: Labelled pairs of each stage, as a strategy gives them.
         out: Folder of the run, see :mod:`st_xling.training.reranker`.
-        model: Hub id, folder, a loaded model (an encoder or a cross-encoder, see :func:`cross_encoder`), or ``"tiny"``:
-            a small encoder built from the data.
-        tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
-        evaluator: Evaluates the model during training by its ``primary_metric``; the best checkpoint is kept.
         xpi: Labelled pairs of the stage before, for a recipe that was loaded with ``xpi=True``: the encoder is kept,
             the head is new.
         xpi_evaluator: Evaluates that stage.
-        evaluation: Texts that the model will be evaluated on later; like the evaluators' queries and relevant passages,
-            they are looked for in the pairs of every stage, and ``results.json`` says what was found.
-        on_leak: What to do about pairs with such text: ``"report"``, ``"drop"`` or ``"fail"``.
-        resume: Go on from the last complete checkpoint in ``out``, in the stage that was interrupted.
-        overwrite: Replace an earlier run in ``out``.
-        command: The command line, recorded with the run.
-        sources: Where the text came from, recorded with the run, see :class:`~st_xling.training.run.Run`.
+        **options: See :class:`~st_xling.training.run.RunOptions`; a model may be an encoder or a cross-encoder, see
+            :func:`cross_encoder`. A run is resumed in the stage that was interrupted.
 
     Raises:
         ValueError: Empty data, an occupied folder, a model or option that does not fit; several processes;
             shared text, if it is to fail.
         TrainingInterrupted: Ctrl-C.
     """
-    run = _RerankerRun(
-        recipe,
-        out,
-        model=model,
-        tiny=tiny,
-        evaluator=evaluator,
-        evaluation=evaluation,
-        on_leak=on_leak,
-        resume=resume,
-        overwrite=overwrite,
-        command=command,
-        sources=sources,
+    run = _RerankerRun(recipe, out, **options)
+    run.plan = plan_stages(recipe, stages, evaluator=run.evaluator, xpi=xpi, xpi_evaluator=xpi_evaluator)
+    run.folder = StagedRunFolder(
+        out, stages=len(run.plan), resume=run.resumes, overwrite=run.overwrites, start=run.model
     )
-    run.plan = plan_stages(recipe, stages, evaluator=evaluator, xpi=xpi, xpi_evaluator=xpi_evaluator)
-    run.folder = StagedRunFolder(out, stages=len(run.plan), resume=resume, overwrite=overwrite, start=model)
     return run()
 
 

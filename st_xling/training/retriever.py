@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
-from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.sentence_transformer.modules import Router
 from torch import Tensor
 
@@ -27,17 +26,16 @@ from st_xling.losses.base import CombinedLoss
 from st_xling.models.view import rebuilt
 from st_xling.training.arguments import sampler_options, total_steps, training_arguments
 from st_xling.training.encoder import build_loss, scheduled_weights
-from st_xling.training.leak_check import OnLeak, check_leaks
+from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import as_stream, fingerprint, log_truncation, mix, report_sides
 from st_xling.training.options import check_keys
 from st_xling.training.recipe import Recipe, load_kind, recipe_kind, recipe_names
-from st_xling.training.run import Run, TrainingResult, fit_trainer
+from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer
 from st_xling.training.trainer import CrossLingualDataCollator, CrossLingualTrainer
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
-
-    from st_xling.data.leak import Texts
+    from typing_extensions import Unpack
 
 __all__ = [
     "ROUTES",
@@ -378,16 +376,7 @@ def train_retrieval(
     recipe: RetrievalRecipe,
     sources: RetrievalSources,
     out: str | Path,
-    *,
-    model: str | SentenceTransformer = "tiny",
-    tiny: Mapping[str, Any] | None = None,
-    evaluator: BaseEvaluator | None = None,
-    evaluation: Mapping[str, Texts] | None = None,
-    on_leak: OnLeak = "report",
-    resume: bool = False,
-    overwrite: bool = False,
-    command: str | None = None,
-    specs: Sequence[Mapping[str, Any]] = (),
+    **options: Unpack[RunOptions],
 ) -> TrainingResult:
     """Train a retriever and save it: a stock model for ``encode_query`` and ``encode_document``.
 
@@ -396,34 +385,14 @@ def train_retrieval(
         sources: Queries with their passages, and what the recipe's other terms look at. An epoch is as long as the
             query-passage pairs; the others are cycled beside them.
         out: Folder of the run, see :class:`~st_xling.training.run_folder.RunFolder`.
-        model: Hub id, folder, a loaded model, or ``"tiny"``: a small encoder built from the data.
-        tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
-        evaluator: Evaluates the model during training by its ``primary_metric``; the best checkpoint is kept.
-        evaluation: Texts that the model will be evaluated on later; like the evaluator's queries, they are looked for.
-        on_leak: What to do about training rows with such text: ``"report"``, ``"drop"`` or ``"fail"``.
-        resume: Go on from the last complete checkpoint in ``out``.
-        overwrite: Replace an earlier run in ``out``.
-        command: The command line, recorded with the run.
-        specs: Where the text came from, recorded as ``sources``, see :class:`~st_xling.training.run.Run`.
+        **options: See :class:`~st_xling.training.run.RunOptions`.
 
     Raises:
         ValueError: Data that do not fit the recipe, an occupied folder, a model or option that does not fit; shared
             text, if it is to fail; several processes.
         TrainingInterrupted: Ctrl-C.
     """
-    run = _RetrieverRun(
-        recipe,
-        out,
-        model=model,
-        tiny=tiny,
-        evaluator=evaluator,
-        evaluation=evaluation,
-        on_leak=on_leak,
-        resume=resume,
-        overwrite=overwrite,
-        command=command,
-        sources=specs,
-    )
+    run = _RetrieverRun(recipe, out, **options)
     run.text = sources
     return run()
 

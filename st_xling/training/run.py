@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
@@ -22,6 +22,8 @@ from st_xling.training.saving import save_run
 from st_xling.utils import distributed
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from st_xling.data.leak import LeakReport, Texts
 
 # XLM-R has 250,002 pieces, 24 layers, 1,024 dimensions and 512 positions.
@@ -73,24 +75,43 @@ class TrainingResult:
         return {"seconds": round(self.seconds, 1), "steps": self.steps, "best_dev": self.best}
 
 
+class RunOptions(TypedDict, total=False):
+    """Options that training by every kind of recipe takes, by keyword.
+
+    Attributes:
+        model: Hub id, folder, a loaded model, or ``"tiny"`` (the default): a small model built from the data.
+        tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
+        evaluator: Evaluates the model during training by its ``primary_metric``; the best checkpoint is kept.
+        evaluation: Name → texts that the model will be evaluated on later; like the evaluator's, they are looked for
+            in the training data.
+        on_leak: What to do about training rows with such text: ``"report"`` (the default), ``"drop"`` or ``"fail"``.
+        resume: Go on from the last complete checkpoint in ``out``.
+        overwrite: Replace an earlier run in ``out``.
+        command: The command line, recorded with the run.
+        provenance: Where the text came from, recorded with the run: ``option``, ``spec`` and ``names`` of each source.
+    """
+
+    model: Any
+    tiny: Mapping[str, Any] | None
+    evaluator: Any
+    evaluation: Mapping[str, Texts] | None
+    on_leak: OnLeak
+    resume: bool
+    overwrite: bool
+    command: str | None
+    provenance: Sequence[Mapping[str, Any]]
+
+
 R = TypeVar("R", bound=Outcome)
 
 
 class Run(Generic[R]):
-    """A run, called once. The options are those of :func:`~st_xling.training.train`.
+    """A run, called once.
 
     Args:
         recipe: Of this kind of model.
         out: Folder of the run, see :class:`RunFolder`.
-        model: Hub id, folder, a loaded model, or ``"tiny"``.
-        tiny: Options of :func:`tiny_encoder`, for ``model="tiny"``.
-        evaluator: Evaluates the model during training; the best checkpoint is kept.
-        evaluation: Texts that the model will be evaluated on later, to be looked for in the data.
-        on_leak: What to do about training rows with such text.
-        resume: Go on from the last complete checkpoint in ``out``.
-        overwrite: Replace an earlier run in ``out``.
-        command: The command line, recorded with the run.
-        sources: Where the text came from, recorded with the run: ``option``, ``spec`` and ``names`` of each.
+        options: See :class:`RunOptions`.
 
     Raises:
         ValueError: From calling it: data, model or options that do not fit; an occupied folder; shared text, if it is
@@ -100,27 +121,18 @@ class Run(Generic[R]):
 
     single_process = ""
     """What is trained, for the message of a kind that trains in one process; empty: in several too."""
-    folder_class: type[RunFolder] = RunFolder
 
-    def __init__(
-        self,
-        recipe: Any,
-        out: str | Path,
-        *,
-        model: Any = "tiny",
-        tiny: Mapping[str, Any] | None = None,
-        evaluator: Any = None,
-        evaluation: Mapping[str, Texts] | None = None,
-        on_leak: OnLeak = "report",
-        resume: bool = False,
-        overwrite: bool = False,
-        command: str | None = None,
-        sources: Sequence[Mapping[str, Any]] = (),
-    ) -> None:
-        self.recipe, self.model, self.tiny = recipe, model, check_tiny(tiny, model)
-        self.evaluator, self.evaluation, self.on_leak = evaluator, evaluation, on_leak
-        self.command, self.sources, self.resumes = command, [dict(source) for source in sources], resume
-        self.folder = self.folder_class(out, resume=resume, overwrite=overwrite, start=model)
+    def __init__(self, recipe: Any, out: str | Path, **options: Unpack[RunOptions]) -> None:
+        if unknown := options.keys() - RunOptions.__annotations__.keys():
+            raise TypeError(f"training takes no option {', '.join(sorted(unknown))}: see RunOptions.")
+        self.recipe, self.model = recipe, options.get("model", "tiny")
+        self.tiny = check_tiny(options.get("tiny"), self.model)
+        self.evaluator: Any = options.get("evaluator")
+        self.evaluation = options.get("evaluation")
+        self.on_leak, self.command = options.get("on_leak", "report"), options.get("command")
+        self.provenance = [dict(entry) for entry in options.get("provenance", ())]
+        self.resumes, self.overwrites = options.get("resume", False), options.get("overwrite", False)
+        self.folder = RunFolder(out, resume=self.resumes, overwrite=self.overwrites, start=self.model)
         self.manifest: dict[str, Any] = {}
         self.leak: LeakReport | None = None
 
@@ -139,7 +151,7 @@ class Run(Generic[R]):
                 "tiny": self.tiny,
                 "dev": dev_data(self.evaluator),
                 "processes": distributed.process_count(),
-                "sources": self.sources,
+                "sources": self.provenance,
                 **self.describe_data(),
             }
             checkpoint = distributed.run_on_main(lambda: folder.claim(self.manifest))

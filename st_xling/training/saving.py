@@ -8,6 +8,7 @@ import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import sentence_transformers
 import torch
 import transformers
@@ -61,12 +62,17 @@ def machine_facts() -> dict[str, Any]:
         ``processor``, ``cores`` (that this process may use), ``threads`` (that torch uses), ``memory_gib``,
         ``accelerators`` (names), ``system``, and ``versions`` of Python and the libraries.
     """
+    accelerators: list[str] = []
+    if torch.cuda.is_available():
+        accelerators = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+    elif torch.backends.mps.is_available():
+        accelerators = ["Apple MPS"]
     facts: dict[str, Any] = {
         "processor": _processor(),
-        "cores": _cores(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "memory_gib": _memory_gib(),
-        "accelerators": _accelerators(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        "accelerators": accelerators,
         "system": f"{platform.system()} {platform.machine()}".strip(),
         "versions": {
             "python": platform.python_version(),
@@ -79,29 +85,10 @@ def machine_facts() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    try:
+    try:  # platform.processor() is empty or an architecture on Linux
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, "") or platform.processor()
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # only Linux says
-        return os.cpu_count() or 0
-
-
-def _memory_gib() -> float:
-    try:
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    except (AttributeError, ValueError, OSError):
-        return 0.0
-
-
-def _accelerators() -> list[str]:
-    if torch.cuda.is_available():
-        return [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
-    return ["Apple MPS"] if torch.backends.mps.is_available() else []
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor()
+    )

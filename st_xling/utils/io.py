@@ -32,7 +32,7 @@ def atomic_path(path: Path, *, size: int | None = None) -> Iterator[Path]:
     """A temporary file beside ``path``, for what opens its files itself; flushed and renamed when the block ends well.
 
     Writers of one path wait for each other: each holds a lock on the temporary file, so that the last one to finish
-    wins and none meets half of another's work.
+    wins and none sees half of another's work.
 
     Args:
         path: The file; its folder must exist.
@@ -268,7 +268,7 @@ def naming_full_disk(path: Path, *, size: int | None = None) -> Iterator[None]:
             (number for number in DISK_FULL if os.strerror(number) in str(error)), errno.ENOSPC
         )
         need = "could not be written" if size is None else f"needs {size:,} bytes"
-        done = "found" if size is None else "written"
+        done = "computed" if size is None else "written"
         raise OSError(
             number,
             f"{os.strerror(number)}: {path} {need}; what was {done} before stands. Make room and run the same command "

@@ -63,7 +63,7 @@ class LockedFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         self._lock = lock_folder(self.path)
         try:
-            self._claim()
+            self._prepare()
         except BaseException:
             self.__exit__()
             raise
@@ -74,6 +74,6 @@ class LockedFolder:
             os.close(self._lock)
             self._lock = None
 
-    def _claim(self) -> None:
+    def _prepare(self) -> None:
         """Look at what is there, under the lock: resume it, or raise if it belongs to something else."""
         raise NotImplementedError

@@ -64,7 +64,7 @@ class WorkFolder(LockedFolder):
         with contextlib.suppress(OSError):  # the current folder stays, empty
             self.path.rmdir()
 
-    def _claim(self) -> None:
+    def _prepare(self) -> None:
         path, mark = self.path / _TASK, self.path / _FINISHED
         if mark.is_file() and mark.read_bytes() == _MARK:
             self._empty()

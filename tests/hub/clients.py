@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.hub.hub_state import TOKEN
+from tests.hub.hub_server import TOKEN
 
 # One process runs many commands, since imports take seconds; of its waiting before a retry nothing but the time is cut.
 _MANY = """

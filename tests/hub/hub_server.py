@@ -1,7 +1,7 @@
 """A Hub on 127.0.0.1: the part of the real API that the real client uses to publish and to fetch.
 
-Repositories with branches, commits and pull requests; regular files and LFS files (basic and multipart); models and
-Spaces. Faults are injected by route, see :class:`~tests.hub.hub_state.Fault`.
+Repositories with branches, commits and pull requests; regular files and LFS files; models and Spaces. Faults are
+injected by route, see :class:`Fault`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,149 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.hub.hub_state import LFS_SUFFIXES, READ_TOKEN, TOKEN, USER, Commit, Hub, Repo
+TOKEN = "hf_" + "LoopbackOnlyTokenOfTheTestsABCDEFG"
+READ_TOKEN = "hf_" + "LoopbackOnlyReadTokenOfTheTestsABC"
+USER = "tester"
+#: What the Hub stores as LFS, whatever its size.
+LFS_SUFFIXES = (".safetensors", ".png", ".model", ".bin")
+ATTRIBUTES = b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n"
+
+
+@dataclass
+class Fault:
+    """What goes wrong at a route.
+
+    Attributes:
+        route: Name of the route.
+        status: The answer; ``None``: the connection is cut, of uploads in the middle of the body.
+        calls: Which calls, counted from 1; ``None``: all.
+        message: Of the error.
+        headers: Of the answer.
+        after: Do what was asked before answering so.
+        content: Answer with this body, instead of an error.
+        pace: ``"silent"``: never answer; ``"drip"``: a byte now and then, without end.
+    """
+
+    route: str
+    status: int | None
+    calls: tuple[int, ...] | None = None
+    message: str = "injected"
+    headers: dict[str, str] = field(default_factory=dict)
+    after: bool = False
+    content: bytes | None = None
+    pace: str | None = None
+
+
+@dataclass
+class Commit:
+    oid: str
+    parent: str | None
+    title: str
+    #: path → (LFS oid, size), or bytes
+    files: dict[str, bytes | tuple[str, int]]
+
+
+@dataclass
+class Repo:
+    kind: str
+    name: str
+    private: bool
+    sdk: str | None = None
+    commits: dict[str, Commit] = field(default_factory=dict)
+    refs: dict[str, str] = field(default_factory=dict)
+
+    def add(self, ref: str, title: str, files: dict[str, Any], parent: str | None) -> Commit:
+        oid = hashlib.sha1(f"{self.name}{title}{len(self.commits)}{time.time_ns()}".encode()).hexdigest()
+        self.commits[oid] = Commit(oid, parent, title, files)
+        self.refs[ref] = oid
+        return self.commits[oid]
+
+    def at(self, revision: str) -> Commit | None:
+        return self.commits.get(self.refs.get(revision, revision))
+
+
+class Hub:
+    """State of the server, for tests to look at and to disturb.
+
+    Attributes:
+        calls: Names of the routes asked, in order, with the paths.
+        paths: All that was asked, also where there is no route.
+        tokens: Bearer tokens that came.
+        broken: Errors of the server itself; a test should find none.
+        uploaded: LFS oids whose bytes came, one entry each time.
+        faults: Those in force.
+        before: Route → what happens when it is asked next, before it answers.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.blobs = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.url = ""
+        self.repos: dict[tuple[str, str], Repo] = {}
+        self.lock = threading.RLock()
+        self.reset()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self.lock:
+            self.repos.clear()
+            for blob in self.blobs.iterdir():
+                blob.unlink()
+            self.reset()
+
+    def reset(self) -> None:
+        """Forget calls and faults."""
+        self.calls: list[tuple[str, str]] = []
+        self.paths: list[str] = []
+        self.tokens: list[str | None] = []
+        self.uploaded: list[str] = []
+        self.broken: list[str] = []
+        self.faults: list[Fault] = []
+        self.before: dict[str, Callable[[], None]] = {}
+        self._counts: dict[str, int] = {}
+
+    def fault(self, route: str) -> Fault | None:
+        with self.lock:
+            self.before.pop(route, lambda: None)()
+            count = self._counts[route] = self._counts.get(route, 0) + 1
+            for fault in self.faults:
+                if fault.route == route and (fault.calls is None or count in fault.calls):
+                    return fault
+        return None
+
+    def asked(self, route: str) -> int:
+        return sum(name == route for name, _ in self.calls)
+
+    def model(self, name: str, kind: str = "model") -> Repo:
+        return self.repos[kind, name]
+
+    def files(self, name: str, revision: str = "main", kind: str = "model") -> dict[str, bytes]:
+        commit = self.repos[kind, name].at(revision)
+        assert commit is not None
+        return {path: self.content(stored) for path, stored in commit.files.items()}
+
+    def content(self, stored: bytes | tuple[str, int]) -> bytes:
+        return stored if isinstance(stored, bytes) else (self.blobs / stored[0]).read_bytes()
+
+    def put(self, name: str, files: dict[str, bytes | None], kind: str = "model") -> None:
+        """A commit by somebody else, past the API; ``None`` deletes."""
+        repo = self.repos.get((kind, name)) or self.create(name, kind)
+        head = repo.at("main")
+        assert head is not None
+        changed = {**head.files, **{path: text for path, text in files.items() if text is not None}}
+        kept = {path: text for path, text in changed.items() if files.get(path, b"") is not None}
+        repo.add("main", "by hand", kept, head.oid)
+
+    def create(self, name: str, kind: str, private: bool = False, sdk: str | None = None) -> Repo:
+        repo = self.repos[kind, name] = Repo(kind, name, private, sdk)
+        repo.add("main", "initial commit", {".gitattributes": ATTRIBUTES}, None)
+        return repo
 
 
 class Refused(Exception):
@@ -54,16 +191,12 @@ class Handler(BaseHTTPRequestHandler):
         ("POST", "create", r"/api/repos/create"),
         ("POST", "validate", r"/api/validate-yaml"),
         ("POST", "branch", rf"/api/{_kind}/{_repo}/branch/(?P<branch>[^/]+)"),
-        ("GET", "refs", rf"/api/{_kind}/{_repo}/refs"),
         ("POST", "preupload", rf"/api/{_kind}/{_repo}/preupload/(?P<revision>[^/]+)"),
         ("POST", "commit", rf"/api/{_kind}/{_repo}/commit/(?P<revision>[^/]+)"),
-        ("GET", "xet_token", rf"/api/{_kind}/{_repo}/xet-write-token/(?P<revision>[^/]+)"),
         ("GET", "tree", rf"/api/{_kind}/{_repo}/tree/(?P<revision>[^/]+)(/(?P<path>.+))?"),
         ("GET", "info", rf"/api/{_kind}/{_repo}(/revision/(?P<revision>[^/]+))?"),
         ("POST", "lfs_batch", rf"/((?P<kind>spaces|datasets)/)?{_repo}\.git/info/lfs/objects/batch"),
         ("PUT", "lfs_put", r"/_lfs/(?P<oid>[0-9a-f]{64})"),
-        ("PUT", "lfs_part", r"/_lfs/(?P<oid>[0-9a-f]{64})/(?P<part>\d+)"),
-        ("POST", "lfs_complete", r"/_lfs/(?P<oid>[0-9a-f]{64})/complete"),
         ("POST", "lfs_verify", r"/_lfs/verify"),
         ("GET", "resolve", rf"/((?P<kind>spaces|datasets)/)?{_repo}/(resolve|raw)/(?P<revision>[^/]+)/(?P<path>.+)"),
     ]
@@ -215,21 +348,10 @@ class Handler(BaseHTTPRequestHandler):
     def _validate(self, token: str | None) -> Any:
         import yaml
 
-        asked = json.loads(self.body)
-        parts = asked["content"].split("---\n", 2)
-        try:
-            metadata = yaml.safe_load(parts[1]) if len(parts) == 3 and not parts[0] else None
-        except yaml.YAMLError as error:
-            return 400, {"errors": [{"message": str(error)}], "warnings": []}, {}
-        if metadata is None:
-            return 200, {"errors": [], "warnings": [{"message": "empty or missing yaml metadata in repo card"}]}, {}
-        wrong = [
-            f'"{key}" must be a string' for key in ("license", "sdk") if not isinstance(metadata.get(key, ""), str)
-        ]
-        if asked["repoType"] == "space" and metadata.get("sdk") not in ("gradio", "streamlit", "docker", "static"):
-            wrong.append('"sdk" must be one of [gradio, streamlit, docker, static]')
-        errors = [{"message": message} for message in wrong]
-        return (400 if errors else 200), {"errors": errors, "warnings": []}, {}
+        metadata = yaml.safe_load(json.loads(self.body)["content"].split("---\n", 2)[1])
+        if metadata.get("license") == "nonsense":
+            return 400, {"errors": [{"message": '"license" must be one of ...'}], "warnings": []}, {}
+        return 200, {"errors": [], "warnings": []}, {}
 
     def _branch(self, token: str | None, kind: str, name: str, branch: str) -> Any:
         repo = self._found(token, kind, name, write=True)
@@ -237,11 +359,6 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(409, "Reference already exists")
         repo.refs[branch] = self._at(repo, json.loads(self.body or b"{}").get("startingPoint") or "main").oid
         return 200, {}, {}
-
-    def _refs(self, token: str | None, kind: str, name: str) -> Any:
-        repo = self._found(token, kind, name)
-        rows = [{"name": ref, "ref": f"refs/heads/{ref}", "targetCommit": oid} for ref, oid in repo.refs.items()]
-        return 200, {"branches": rows, "tags": [], "converts": []}, {}
 
     def _preupload(self, token: str | None, kind: str, name: str, revision: str) -> Any:
         asked = json.loads(self.body)
@@ -266,35 +383,18 @@ class Handler(BaseHTTPRequestHandler):
             oid, size = item["oid"], item["size"]
             answer: dict[str, Any] = {"oid": oid, "size": size, "authenticated": True}
             if not (self.hub.blobs / oid).exists():
-                href, header = f"{self.hub.url}/_lfs/{oid}?X-Signature=secret-{oid[:8]}", {}
-                if self.hub.multipart and size > self.hub.multipart:
-                    count = -(-size // self.hub.multipart)
-                    header = {str(n): f"{self.hub.url}/_lfs/{oid}/{n}" for n in range(1, count + 1)}
-                    header["chunk_size"] = str(self.hub.multipart)
-                    href = f"{self.hub.url}/_lfs/{oid}/complete"
+                upload = {"href": f"{self.hub.url}/_lfs/{oid}?X-Signature=secret-{oid[:8]}", "header": {}}
                 verify = {"href": f"{self.hub.url}/_lfs/verify", "header": {}}
-                answer["actions"] = {"upload": {"href": href, "header": header}, "verify": verify}
+                answer["actions"] = {"upload": upload, "verify": verify}
             objects.append(answer)
-        return 200, {"transfer": "multipart" if self.hub.multipart else "basic", "objects": objects}, {}
-
-    def _keep(self, oid: str, content: bytes) -> None:
-        if hashlib.sha256(content).hexdigest() != oid:
-            raise Refused(400, "content does not match its oid")
-        (self.hub.blobs / oid).write_bytes(content)
-        self.hub.uploaded.append(oid)
+        return 200, {"transfer": "basic", "objects": objects}, {}
 
     def _lfs_put(self, token: str | None, oid: str) -> Any:
-        self._keep(oid, self.body)
+        if hashlib.sha256(self.body).hexdigest() != oid:
+            raise Refused(400, "content does not match its oid")
+        (self.hub.blobs / oid).write_bytes(self.body)
+        self.hub.uploaded.append(oid)
         return 200, {}, {}
-
-    def _lfs_part(self, token: str | None, oid: str, part: str) -> Any:
-        self.hub.parts.setdefault(oid, {})[int(part)] = self.body
-        return 200, {}, {"ETag": f'"{hashlib.md5(self.body).hexdigest()}"'}
-
-    def _lfs_complete(self, token: str | None, oid: str) -> Any:
-        numbers = [row["partNumber"] for row in json.loads(self.body)["parts"]]
-        self._keep(oid, b"".join(self.hub.parts[oid][number] for number in numbers))
-        return 200, {"success": True}, {}
 
     def _lfs_verify(self, token: str | None) -> Any:
         asked = json.loads(self.body)
@@ -302,16 +402,6 @@ class Handler(BaseHTTPRequestHandler):
         if not path.exists() or path.stat().st_size != asked["size"]:
             raise Refused(404, "object not found")
         return 200, {}, {}
-
-    def _xet_token(self, token: str | None, kind: str, name: str, revision: str) -> Any:
-        self._found(token, kind, name, write=True)
-        answer = {"accessToken": "xet-token", "casUrl": self.hub.xet, "exp": int(time.time()) + 600}
-        names = {
-            "X-Xet-Cas-Url": self.hub.xet,
-            "X-Xet-Access-Token": "xet-token",
-            "X-Xet-Token-Expiration": answer["exp"],
-        }
-        return 200, answer, {key: str(value) for key, value in names.items()}
 
     def _commit(self, token: str | None, kind: str, name: str, revision: str) -> Any:
         repo = self._found(token, kind, name)
@@ -340,14 +430,9 @@ class Handler(BaseHTTPRequestHandler):
                 if not (self.hub.blobs / value["oid"]).exists():
                     raise Refused(400, f"lfs object {value['oid']} of {path} was not uploaded")
                 files[path] = (value["oid"], value["size"])
-            elif key == "deletedFile":
-                if path not in files:
-                    raise Refused(404, f"A file with this name doesn't exist: {path}", "EntryNotFound")
-                del files[path]
-            elif key == "deletedFolder":
-                files = {name: stored for name, stored in files.items() if not name.startswith(path.rstrip("/") + "/")}
             else:
-                raise Refused(400, f"unknown operation {key}")
+                assert key == "deletedFile"
+                del files[path]
         return files
 
     def _info(self, token: str | None, kind: str, name: str, revision: str = "main") -> Any:
@@ -358,23 +443,13 @@ class Handler(BaseHTTPRequestHandler):
         return 200, {**answer, "siblings": siblings, "sdk": repo.sdk}, {}
 
     def _tree(self, token: str | None, kind: str, name: str, revision: str, path: str = "") -> Any:
-        repo = self._found(token, kind, name)
-        commit = self._at(repo, revision)
         rows: list[dict[str, Any]] = []
-        folders: set[str] = set()
-        for file, stored in sorted(commit.files.items()):
-            inside = file.startswith(path and f"{path}/")
-            rest = file.removeprefix(path and f"{path}/")
-            if inside and "/" in rest:
-                folders.add(file[: len(file) - len(rest)] + rest.split("/")[0])
-            if not inside or ("/" in rest and self.query.get("recursive", "").lower() != "true"):
-                continue
+        for file, stored in sorted(self._at(self._found(token, kind, name), revision).files.items()):
             content = stored if isinstance(stored, bytes) else _pointer(*stored)
             row = {"type": "file", "path": file, "oid": _blob_id(content), "size": len(content)}
             if isinstance(stored, tuple):
                 row |= {"size": stored[1], "lfs": {"oid": stored[0], "size": stored[1], "pointerSize": len(content)}}
             rows.append(row)
-        rows += [{"type": "directory", "path": folder, "oid": "0" * 40, "size": 0} for folder in sorted(folders)]
         return 200, rows, {}
 
     def _resolve(self, token: str | None, name: str, revision: str, path: str, kind: str | None = None) -> Any:
@@ -401,14 +476,6 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 32
 
-    def __init__(self, *args: Any, threads: int, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._room = threading.BoundedSemaphore(threads)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        with self._room:
-            super().process_request_thread(request, client_address)
-
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Clients that hang up are part of the tests; what else goes wrong is ours."""
         error = sys.exc_info()[1]
@@ -417,22 +484,11 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serve(folder: Path, *, threads: int = 32, seconds: float = 3600) -> Iterator[Hub]:
-    """A Hub, until the block ends, or for ``seconds``."""
+def serve(folder: Path) -> Iterator[Hub]:
+    """A Hub, until the block ends."""
     hub = Hub(folder)
-    handler = type("BoundHandler", (Handler,), {"hub": hub})
-    server = _Server(("127.0.0.1", 0), handler, threads=threads)
-    hub.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    stop: Callable[[], None] = server.shutdown
-    timer = threading.Timer(seconds, stop)
-    timer.daemon = True
-    timer.start()
-    try:
+    with _Server(("127.0.0.1", 0), type("BoundHandler", (Handler,), {"hub": hub})) as server:
+        hub.url = f"http://127.0.0.1:{server.server_port}"
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         yield hub
-    finally:
-        timer.cancel()
         server.shutdown()
-        server.server_close()
-        thread.join(5)

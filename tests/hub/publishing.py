@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,8 +11,8 @@ import pytest
 from PIL import Image
 
 from tests.hub.clients import Client
-from tests.hub.hub_server import serve
-from tests.hub.hub_state import TOKEN, Hub
+from tests.hub.hub_server import TOKEN, Hub, serve
+from tests.hub_cards.golden import RECORDED
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +44,7 @@ def hub(loopback: Hub) -> Iterator[Hub]:
 
 @pytest.fixture
 def client(process: Client) -> Callable[..., object]:
-    """Runs ``st-xling`` in the other process, logged in unless told otherwise."""
+    """Runs ``st-xling`` in the other process, logged in unless ``token`` says otherwise."""
     return lambda *words, token=TOKEN: process.st_xling(*words, HF_TOKEN=token)
 
 
@@ -50,20 +52,13 @@ def client(process: Client) -> Callable[..., object]:
 def my_encoder(copy_of: Callable[[str], Path]) -> Path:
     """An encoder with everything that can be published beside it, and things that are not."""
     folder = copy_of("encoder")
-    publish_extras(folder)
-    return folder
-
-
-def publish_extras(folder: Path) -> None:
-    from st_xling.mining.published import PublishedThreshold, publish_thresholds
-
-    figures = {"precision": 0.9, "recall": 0.8, "f1": 0.847}
-    threshold = PublishedThreshold(
-        threshold=1.06, margin="ratio", k=4, retrieval="max", signature="bucc|margin:ratio", **figures
-    )
-    publish_thresholds(folder, {"de-en": threshold})
-    (folder / "pictures").mkdir(exist_ok=True)
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    (folder / "results.json").write_text(json.dumps({**results, "evaluations": []}))  # whose pictures take time
+    for picture in (folder / "pictures").iterdir():
+        picture.unlink()
+    shutil.copyfile(RECORDED / "encoder" / "mining.json", folder / "mining.json")
     Image.new("RGB", (8, 8), "teal").save(folder / "pictures" / "token_states.png")
-    (folder / "training" / "checkpoint-1").mkdir(parents=True, exist_ok=True)
+    (folder / "training" / "checkpoint-1").mkdir()
     (folder / "training" / "checkpoint-1" / "optimizer.pt").write_bytes(b"not for others")
     (folder / "similarity_evaluation_results.csv").write_text("epoch,steps\n")
+    return folder

@@ -1,4 +1,4 @@
-"""Models that keep their card, figures, thresholds and pictures, by the host's own ways of saving and pushing."""
+"""Models that keep their card, results, thresholds and pictures, by sentence-transformers' own saving and pushing."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.hub import load, write_card
-from st_xling.hub.files import published_files
+from st_xling.hub import load, published_files, write_card
 from st_xling.models.sidecar import keep_sidecar_files
 from st_xling.training import load_recipe, train
 from st_xling.utils import hub_requests
 from tests.hub.clients import Client
-from tests.hub.hub_state import TOKEN, Fault, Hub
+from tests.hub.hub_server import TOKEN, Fault, Hub
 
 pytest_plugins = ["tests.hub.publishing"]
 Run = Callable[..., Any]
 
-COMPANIONS = {
+SIDECARS = {
     "README.md",
     "card.json",
     "mining.json",
@@ -54,25 +53,24 @@ def test_saving_takes_everything_along(carded: Path, tmp_path: Path) -> None:
     (carded / "secret.txt").write_text("mine")
     model = load(carded, device="cpu")
     model.save_pretrained(str(tmp_path / "copy"))
-    found = paths(tmp_path / "copy")
-    assert found == {file.path for file in published_files(carded)}
-    assert found >= COMPANIONS
-    for path in COMPANIONS:
+    saved = paths(tmp_path / "copy")
+    assert saved == {file.path for file in published_files(carded)} and saved >= SIDECARS
+    for path in SIDECARS:
         assert (tmp_path / "copy" / path).read_bytes() == (carded / path).read_bytes(), path
     again = load(tmp_path / "copy", device="cpu")
     again.save_pretrained(str(tmp_path / "again"), create_model_card=False)
-    assert paths(tmp_path / "again") == found
+    assert paths(tmp_path / "again") == saved
 
 
-@pytest.mark.parametrize("kind", ["encoder", "adapter", "separate", "cross-encoder"])
+@pytest.mark.parametrize("kind", ["encoder", "separate", "cross-encoder"])
 def test_what_is_saved_is_stock(kind: str, copy_of: Callable[[str], Path], tmp_path: Path) -> None:
-    """File by file what the host itself saves; the class is the host's in all but the companions."""
-    folder, host = copy_of(kind), CrossEncoder if kind == "cross-encoder" else SentenceTransformer
+    """File by file what sentence-transformers itself saves; the class is its own in all but the sidecar files."""
+    folder, stock = copy_of(kind), CrossEncoder if kind == "cross-encoder" else SentenceTransformer
     model = load(folder, device="cpu")
-    assert isinstance(model, host) and type(model).__name__ == host.__name__
-    assert str(model) == str(host(str(folder), device="cpu"))
+    assert isinstance(model, stock) and type(model).__name__ == stock.__name__
+    assert str(model) == str(stock(str(folder), device="cpu"))
     model.save_pretrained(str(tmp_path / "ours"))
-    host(str(folder), device="cpu").save_pretrained(str(tmp_path / "theirs"))
+    stock(str(folder), device="cpu").save_pretrained(str(tmp_path / "theirs"))
     theirs = paths(tmp_path / "theirs")
     assert {"card.json", "results.json", "training/run.json"} <= paths(tmp_path / "ours") - theirs
     for path in theirs:
@@ -85,13 +83,13 @@ def test_copies_and_pickles_keep_them_too(carded: Path, tmp_path: Path) -> None:
     model = load(carded, device="cpu")
     for name, twin in (("deep", copy.deepcopy(model)), ("pickled", pickle.loads(pickle.dumps(model)))):
         twin.save(str(tmp_path / name))
-        assert paths(tmp_path / name) >= COMPANIONS
+        assert paths(tmp_path / name) >= SIDECARS
 
 
 def test_another_model_leaves_the_figures_behind(
     carded: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """They are true of the weights that were judged, and of no others."""
+    """They are true of the weights that were evaluated, and of no others."""
     changes: dict[str, Callable[[Any], Any]] = {
         "weights": _nudge,
         "modules": _normalize,
@@ -104,7 +102,7 @@ def test_another_model_leaves_the_figures_behind(
         change(model)
         with caplog.at_level(logging.WARNING):
             model.save_pretrained(str(tmp_path / name))
-        assert not (COMPANIONS - {"README.md"}) & paths(tmp_path / name)
+        assert not (SIDECARS - {"README.md"}) & paths(tmp_path / name)
         assert "the model is another than that of" in caplog.text
         caplog.clear()
 
@@ -123,12 +121,12 @@ def test_saving_over_itself_loses_nothing(carded: Path) -> None:
     load(carded, device="cpu").save_pretrained(str(carded))
     after = {path: (carded / path).read_bytes() for path in paths(carded)}
     assert after.keys() == before.keys()
-    # The host notes how the tokenizer was used last.
+    # ST notes how the tokenizer was used last.
     assert {path for path in after if after[path] != before[path]} <= {"tokenizer_config.json"}
 
 
 def test_what_training_returns(tmp_path: Path) -> None:
-    """The very model, once it has a card; until then it is the host's."""
+    """The very model, once it has a card; until then it is sentence-transformers' own."""
     recipe = load_recipe(
         "tr", tiny=True, overrides={"training.max_steps": 1, "training.per_device_train_batch_size": 8}
     )
@@ -158,7 +156,7 @@ print(model.push_to_hub(words[1], **({"exist_ok": True} if len(words) > 2 else {
 """
 
 
-def test_the_hosts_own_push(carded: Path, hub: Hub, process: Client) -> None:
+def test_push_to_hub(carded: Path, hub: Hub, process: Client) -> None:
     """One commit with everything, whether or not a card is there already."""
     pushed = process.python(PUSH, carded, "tester/mine")
     assert pushed.status == 0, pushed.stderr
@@ -166,7 +164,7 @@ def test_the_hosts_own_push(carded: Path, hub: Hub, process: Client) -> None:
     assert len(repo.commits) == 2 and repo.commits[repo.refs["main"]].title == "Add new SentenceTransformer model"
     files = hub.files("tester/mine")
     assert files.keys() - {".gitattributes"} == {file.path for file in published_files(carded)}
-    for path in COMPANIONS | {"model.safetensors"}:
+    for path in SIDECARS | {"model.safetensors"}:
         assert files[path] == (carded / path).read_bytes(), path
 
     results = json.loads((carded / "results.json").read_text())
@@ -195,7 +193,7 @@ def test_pulled_with_everything_and_pushed_on(
     assert pulled.status == 0, pulled.stderr
     files = hub.files("tester/mine", "tried")
     assert paths(tmp_path / "pulled") == files.keys() - {".gitattributes"}
-    for path in COMPANIONS:
+    for path in SIDECARS:
         assert (tmp_path / "pulled" / path).read_bytes() == files[path], path
     vectors = [SentenceTransformer(str(at), device="cpu").encode(SENTENCES) for at in (carded, tmp_path / "pulled")]
     assert np.allclose(*vectors, atol=1e-6, rtol=0)
@@ -206,8 +204,11 @@ def test_pulled_with_everything_and_pushed_on(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["tester/absent", ""], "HubError: the Hub has no 'tester/absent', or hides it from this login"),
-        (["tester/mine", "absent"], "HubError: the Hub knows no such revision while fetching 'tester/mine'"),
+        (["tester/absent", ""], "HubError: the Hub refused while fetching 'tester/absent' (404"),
+        (
+            ["tester/mine", "absent"],
+            "HubError: the Hub refused while fetching 'tester/mine' (404 Invalid rev id: absent)",
+        ),
         (["a/b/c", ""], "ValueError: expected a folder or a name on the Hub, user/name: 'a/b/c' is neither"),
     ],
 )

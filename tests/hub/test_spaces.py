@@ -17,7 +17,7 @@ from st_xling.hub.spaces import space_settings
 from st_xling.metrics.bucc_mining.bucc_mining import BuccMining
 from st_xling.metrics.widget import figures, input_names, page
 from tests.hub.clients import Client
-from tests.hub.hub_state import Fault, Hub
+from tests.hub.hub_server import Fault, Hub
 
 pytest_plugins = ["tests.hub.publishing"]
 Run = Callable[..., Any]
@@ -78,7 +78,7 @@ def test_what_is_refused(hub: Hub, client: Run, tmp_path: Path) -> None:
     assert hub.calls == []
     hub.faults = [Fault("create", 402, message="Gradio Spaces need a plan")]
     paid = client("push", "--metric", "bucc_mining", "tester/bucc_mining").error
-    assert "the Hub asks for a paid plan while creating" in paid and "Gradio Spaces need a plan" in paid
+    assert "refused while creating 'tester/bucc_mining' (402 Gradio Spaces need a plan)" in paid
 
 
 @pytest.mark.parametrize("name", metrics.NAMES)

@@ -19,7 +19,7 @@ class CardRun:
         recipe: That it shows.
         what: The model, in a few words.
         makes: The command that leaves the model in :attr:`folder`.
-        evaluations: ``st-xling evaluate`` of it; the figures of the card.
+        evaluations: ``st-xling evaluate`` of it; the results of the card.
         after: Name of the run that it starts from, made before.
     """
 
@@ -45,10 +45,10 @@ def _run(
     name: str, what: str, makes: str, evaluations: Sequence[str], *, recipe: str | None = None, after: str | None = None
 ) -> CardRun:
     """``makes`` and ``evaluations`` without what they have in common."""
-    judged = (
+    evaluated = (
         f"st-xling evaluate {task} my-{name} {rest} --keep" for task, rest in (e.split(" ", 1) for e in evaluations)
     )
-    return CardRun(name, recipe or name, what, f"st-xling {makes} --out my-{name}", tuple(judged), after)
+    return CardRun(name, recipe or name, what, f"st-xling {makes} --out my-{name}", tuple(evaluated), after)
 
 
 def _encoder(name: str, what: str, *, languages: str = "de", steps: str = _STEPS) -> CardRun:
@@ -64,21 +64,21 @@ def _of_encoder(languages: str) -> list[str]:
 
 
 def _retriever(name: str, what: str, *, options: str = "", recipe: str | None = None) -> CardRun:
-    """Judged in German too, where it was trained on parallel text."""
+    """Evaluated in German too, where it was trained on parallel text."""
     parallel = "--parallel 'phrasebook:de?size=300'" if "cl" in name else ""
     data = f"--data 'queries=phrasebook?size=300' {parallel} --check-leak 'en=phrasebook?size=60'"
     steps = "--max-steps 40 --batch-size 32 --max-length 48"
-    judged = "de=phrasebook?size=60&queries=de,en" if parallel else "en=phrasebook?size=60"
+    text = "de=phrasebook?size=60&queries=de,en" if parallel else "en=phrasebook?size=60"
     makes = " ".join(f"train {recipe or name} {_TINY} {data} {steps} {options}".split())
-    return _run(name, what, makes, [f"retrieval --data '{judged}' --bm25"], recipe=recipe)
+    return _run(name, what, makes, [f"retrieval --data '{text}' --bm25"], recipe=recipe)
 
 
 def _cross_encoder(name: str, what: str) -> CardRun:
     books = "--data 'en=phrasebook?size={size}' --data 'de=phrasebook?size={size}'"
     data = "--data 'de-en=phrasebook?size=400'" if name == "xpi" else books.format(size=150)
     steps = "--max-steps 40 --learning-rate 2e-3 --max-length 64"
-    judged = [f"reranking {books.format(size=60)} --max-candidates 10"]
-    return _run(name, what, f"train {name} {_TINY} {data} {steps}", judged)
+    evaluations = [f"reranking {books.format(size=60)} --max-candidates 10"]
+    return _run(name, what, f"train {name} {_TINY} {data} {steps}", evaluations)
 
 
 RUNS = (

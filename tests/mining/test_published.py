@@ -10,10 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
-from st_xling.mining import PublishedThreshold, publish_thresholds, published_thresholds
-from st_xling.mining.published import languages_of, pair_of
+from st_xling.mining import PublishedThreshold, mine, publish_thresholds, published_thresholds
+from st_xling.mining.published import FittingThreshold, fitting_threshold, languages_of, pair_of
 from tests.processes import run_together
 
 VALUES: dict[str, Any] = {
@@ -48,14 +49,11 @@ def test_pairs_are_added_and_replaced(tmp_path: Path) -> None:
     assert published_thresholds(tmp_path) == found
 
 
-@pytest.mark.parametrize("pair", ["de", "de-", "de-en-fr", "German-English", "DE-en", "de_en", "de-AT", "", "d-e"])
-def test_a_pair_is_two_codes(pair: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="a pair must be two language codes joined by a hyphen, such as de-en: got "):
-        publish_thresholds(tmp_path, {pair: threshold()})
+def test_a_pair_is_two_codes(tmp_path: Path) -> None:
+    for pair in ("de", "de-", "de-en-fr", "German-English", "DE-en", "de_en", "de-AT", "", "d-e"):
+        with pytest.raises(ValueError, match=f"two language codes .* such as de-en: got '{pair}'"):
+            publish_thresholds(tmp_path, {pair: threshold()})
     assert not list(tmp_path.iterdir())
-
-
-def test_codes_of_a_pair() -> None:
     assert languages_of("de-en") == languages_of("deu-eng") == ("deu", "eng")
     assert languages_of("xx-tlh") == ("xx", "tlh")
     assert pair_of(" zh_Hant", "EN-gb") == "zh-en"
@@ -65,14 +63,10 @@ def test_codes_of_a_pair() -> None:
     ("changes", "message"),
     [
         ({"threshold": math.inf}, "threshold must be a finite number: got inf"),
-        ({"threshold": math.nan}, "threshold must be a finite number: got nan"),
         ({"threshold": "1.06"}, "threshold must be a finite number: got '1.06'"),
-        ({"threshold": None}, "threshold must be a finite number: got None"),
         ({"precision": 97.0}, r"precision must lie in \[0, 1\]: got 97"),
-        ({"recall": -0.1}, r"recall must lie in \[0, 1\]: got -0.1"),
         ({"margin": "log"}, "margin must be one of .*: got 'log'"),
         ({"retrieval": ["max"]}, "retrieval must be one of .*: got "),
-        ({"k": 0}, "k must be a whole number of at least 1: got 0"),
         ({"k": 4.0, "f1": -1}, "f1 must lie in .*; k must be a whole number of at least 1: got 4.0"),
         ({"k": True}, "k must be a whole number"),
         ({"signature": None}, "signature and prompt must be text"),
@@ -116,6 +110,12 @@ def test_a_broken_file_is_told_and_left(content: str, message: str, tmp_path: Pa
         with pytest.raises(ValueError, match=message):
             call()
     assert path.read_text(encoding="utf-8") == content
+
+
+def test_a_share_that_is_nan_in_the_file_is_not_known(tmp_path: Path) -> None:
+    content = {"version": 1, "pairs": {"de-en": {**VALUES, "precision": math.nan}}}
+    (tmp_path / "mining.json").write_text(json.dumps(content), encoding="utf-8")
+    assert published_thresholds(tmp_path)["de-en"].precision is None
 
 
 def test_where_there_is_no_folder(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ for model in sys.argv[1:]:
 
 
 def test_a_model_of_the_hub(hub: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One file is downloaded, then cached; offline the cache counts; a name alone may be one of the host's models."""
+    """One file is downloaded, then cached; offline the cache counts; a bare name may be ST's own."""
     for name, value in {"HF_ENDPOINT": hub, "HF_HOME": str(tmp_path / "home"), "NO_PROXY": "127.0.0.1"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", "1")
@@ -192,10 +192,70 @@ def test_a_model_of_the_hub(hub: str, tmp_path: Path, monkeypatch: pytest.Monkey
         assert unknown == ("{}" if offline == "1" else expected)
 
 
-def test_shares_that_are_no_numbers_are_not_known(tmp_path: Path) -> None:
-    """Python's own NaN in the file: as a threshold it is a fault, as a share of something it says nothing."""
-    with pytest.raises(ValueError, match="precision must lie in .* got nan"):
-        threshold(precision=math.nan)
-    content = {"version": 1, "pairs": {"de-en": {**VALUES, "precision": math.nan}}}
-    (tmp_path / "mining.json").write_text(json.dumps(content), encoding="utf-8")
-    assert published_thresholds(tmp_path)["de-en"].precision is None
+def fitting(
+    published: dict[str, PublishedThreshold], source: str = "de", target: str = "en", **changes: Any
+) -> FittingThreshold:
+    way = {"margin": "ratio", "k": 4, "retrieval": "max", "prompt": None, **changes}
+    return fitting_threshold(published, source, target, way=way)
+
+
+@pytest.mark.parametrize("codes", [("de", "en"), ("deu", "eng"), ("de-AT", "en_GB"), (" DE ", "eng")])
+def test_languages_in_any_spelling(codes: tuple[str, str]) -> None:
+    published = {"fr-en": threshold(), "deu-en": threshold(threshold=1.1)}
+    fit = fitting(published, *codes)
+    assert (fit.pair, fit.threshold) == ("deu-en", published["deu-en"]) and not fit.why_not
+
+
+@pytest.mark.parametrize(
+    ("published", "asked", "holds"),
+    [
+        ("max", "max", True),
+        ("intersect", "intersect", True),
+        ("forward", "backward", True),
+        ("backward", "forward", True),
+        ("forward", "forward", False),
+        ("max", "intersect", False),
+    ],
+)
+def test_the_other_way_round(published: str, asked: str, holds: bool) -> None:
+    fit = fitting({"en-de": threshold(retrieval=published)}, retrieval=asked)
+    assert (fit.threshold is not None) == holds == (not fit.differs)
+
+
+@pytest.mark.parametrize("margin", ["ratio", "distance", "absolute"])
+@pytest.mark.parametrize(("way", "back"), [("max", "max"), ("intersect", "intersect"), ("forward", "backward")])
+def test_mining_the_other_way_round_is_the_same(margin: str, way: str, back: str) -> None:
+    """What the rule rests on: the same pairs with the same scores."""
+    source, target = np.random.default_rng(5).normal(size=(2, 40, 6)) + 0.3
+    one = mine(source, target, margin=margin, retrieval=way)
+    other = mine(target, source, margin=margin, retrieval=back)
+    there = set(zip(one.scores.tolist(), one.source_indices.tolist(), one.target_indices.tolist()))
+    assert there == set(zip(other.scores.tolist(), other.target_indices.tolist(), other.source_indices.tolist()))
+
+
+def test_the_direction_that_was_asked_for_comes_first() -> None:
+    published = {"en-de": threshold(threshold=2.0), "de-en": threshold()}
+    assert fitting(published).pair == "de-en"
+    published["de-en"] = threshold(k=5)
+    assert fitting(published).pair == "en-de"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"margin": "distance"}, "margin distance, not ratio"),
+        ({"k": 8}, "k 8, not 4"),
+        ({"retrieval": "forward"}, "retrieval forward, not max"),
+        ({"prompt": "query: "}, "prompt query: , not None"),
+        ({"k": 8, "margin": "absolute"}, "margin absolute, not ratio, k 8, not 4"),
+    ],
+)
+def test_mined_in_another_way(change: dict[str, Any], words: str) -> None:
+    fit = fitting({"de-en": threshold(**change)})
+    assert fit.threshold is None and fit.differs and fit.why_not == f"that of de-en is for {words}"
+
+
+def test_no_such_languages() -> None:
+    fit = fitting({"fr-en": threshold(), "zh-en": threshold()}, "Klingon", "en")
+    assert fit.why_not == "it has one for fr-en, zh-en, none for Klingon-en" and not fit.differs
+    assert fitting({}).why_not == "it has none"

@@ -19,7 +19,7 @@ from st_xling.mining.ray import _merge, _spans, pack, unpack
 from st_xling.mining.search.exact import Neighbours
 from st_xling.mining.search.find import check_search, choose_method
 from st_xling.mining.search.top_k import NO_CANDIDATE
-from tests.mining.search.test_neighbours import embeddings
+from tests.mining.search.test_exact import embeddings
 
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed: st-xling[ray]")
 

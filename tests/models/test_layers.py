@@ -64,11 +64,11 @@ def test_a_layer_that_is_not_there(model: Any, layer: int) -> None:
 def test_other_architectures(make_model: Callable[..., Any], config: Any) -> None:
     """XLM keeps its layers in four lists and counts them by itself; DistilBERT names them otherwise."""
     tokens = make_model()
-    host: Transformer = tokens[0]
+    transformer: Transformer = tokens[0]
     torch.manual_seed(0)
-    host.model = AutoModel.from_config(config)
-    host.model_forward_params = {"input_ids", "attention_mask", "output_hidden_states", "return_dict"}
-    model = SentenceTransformer(modules=[host, Pooling(16, "mean")], device="cpu").eval()
+    transformer.model = AutoModel.from_config(config)
+    transformer.model_forward_params = {"input_ids", "attention_mask", "output_hidden_states", "return_dict"}
+    model = SentenceTransformer(modules=[transformer, Pooling(16, "mean")], device="cpu").eval()
     cut = cut_to_layer(model, 2)
     with torch.inference_mode():
         features = model.preprocess(TEXTS)

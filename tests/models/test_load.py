@@ -72,31 +72,18 @@ def test_pooling_by_definition(pooling: Any, saved: Path, bare: Path) -> None:
         torch.testing.assert_close(embeddings.cpu(), rows[pooling or default], rtol=0, atol=1e-5)
 
 
-def test_length(saved: Path, bare: Path) -> None:
+def test_length(model: Any, saved: Path, bare: Path) -> None:
     for folder in (saved, bare):
         shorter = load_encoder(str(folder), max_length=5)
         assert shorter.preprocess(["ein sehr langer Satz " * 9])["input_ids"].shape == (1, 5)
-
-
-def test_length_beyond_the_positions(model: Any, saved: Path) -> None:
     config = model[0].auto_model.config
     reach = config.max_position_embeddings - (config.pad_token_id + 1 if config.model_type == "xlm-roberta" else 0)
     longest = load_encoder(str(saved), max_length=reach)
     assert np.isfinite(longest.encode(["ein sehr langer Satz " * 50])).all()
-    with pytest.raises(
-        ValueError, match=f"max_length must be at most {reach}, this encoder's positions: got {reach + 1}"
-    ):
-        load_encoder(str(saved), max_length=reach + 1)
-
-
-@pytest.mark.parametrize("length", [2, 0, -1])
-def test_length_without_room(length: int, saved: Path) -> None:
-    with pytest.raises(ValueError, match=f"max_length must leave room for CLS, SEP and a word: got {length}"):
-        load_encoder(str(saved), max_length=length)
-
-
-def test_unknown_pooling(saved: Path) -> None:
-    with pytest.raises(ValueError, match=r"pooling must be one of \('mean', 'cls', 'max'\): got 'last'"):
+    for length, limit in ((reach + 1, f"at most {reach}"), (2, "CLS, SEP and a word"), (-1, "CLS, SEP and a word")):
+        with pytest.raises(ValueError, match=f"max_length .*{limit}.* got {length}"):
+            load_encoder(str(saved), max_length=length)
+    with pytest.raises(ValueError, match="pooling must be one of .* got 'last'"):
         load_encoder(str(saved), pooling="last")  # type: ignore[arg-type]
 
 
@@ -119,13 +106,6 @@ def test_nothing_to_load(tmp_path: Path) -> None:
         assert "\n" not in str(error.value)
 
 
-def test_damaged_weights(saved: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(saved, tmp_path / "model"))
-    (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:100])
-    with pytest.raises(ValueError, match="no encoder could be loaded from the folder"):
-        load_encoder(str(folder))
-
-
 class Code:
     """What a pickle can do when it is read."""
 
@@ -134,6 +114,7 @@ class Code:
 
 
 DAMAGE: dict[str, tuple[str, bytes | None]] = {
+    "weights cut short": ("model.safetensors", b"\x90\x01\x00\x00\x00\x00\x00\x00{"),
     "weights that run code": ("pytorch_model.bin", pickle.dumps(Code())),
     "weights that are none": ("pytorch_model.bin", b"no weights" * 99),
     "modules without type": ("modules.json", b'[{"idx": 0, "name": "0", "path": ""}]'),

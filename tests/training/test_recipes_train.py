@@ -32,7 +32,11 @@ def phrases() -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", RUNS)
+EVERYDAY = {"dap", "amber", "semacl-langcl"}
+NAMES = [name if name in EVERYDAY else pytest.param(name, marks=pytest.mark.slow) for name in RUNS]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_loss_falls_and_retrieval_improves(name: str, phrases: dict[str, Any], tmp_path: Path) -> None:
     steps = {
         "training.max_steps": 40,

@@ -163,7 +163,11 @@ def test_cascade_keeps_the_head_too(tmp_path: Path) -> None:
     assert torch.allclose(first, last, atol=1e-7)
 
 
-@pytest.mark.parametrize("loss", loss_names())
+FORMS = ("binary_cross_entropy", "list_net", "multiple_negatives_ranking", "margin_mse")
+LOSSES = [name if name in FORMS else pytest.param(name, marks=pytest.mark.slow) for name in loss_names()]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss_trains(loss: str, tmp_path: Path) -> None:
     result = run(tmp_path / "run", "xpr-merged", loss=loss, judged=False, training__max_steps=2)
     losses = [entry["loss"] for entry in result.history if "loss" in entry]
@@ -179,8 +183,7 @@ def test_it_learns(tmp_path: Path) -> None:
     assert losses[0] > 0.5 and losses[-1] < 0.3
 
 
-@pytest.mark.parametrize("head", ["cls", "pooler"])
-@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize(("head", "merge"), [("cls", True), ("pooler", False)])
 def test_lora_trains_and_keeps_the_head(head: str, merge: bool, tmp_path: Path) -> None:
     options = {"training__lora__rank": 2, "training__lora__merge": merge, "head": head}
     result = run(tmp_path / "run", **options)
@@ -199,6 +202,7 @@ def test_lora_trains_and_keeps_the_head(head: str, merge: bool, tmp_path: Path) 
         assert any(value.shape == old.shape and not torch.equal(value, old) for value in new), name
 
 
+@pytest.mark.slow
 def test_from_a_saved_cross_encoder(tmp_path: Path) -> None:
     first = run(tmp_path / "first", judged=False)
     kept = run(tmp_path / "kept", model=str(first.folder), head="keep", judged=False, training__learning_rate=1e-12)
@@ -251,6 +255,7 @@ def test_the_host_s_trainer_takes_our_models(tmp_path: Path) -> None:
     assert not np.array_equal(model.to("cpu").predict(PAIRS), before)
 
 
+@pytest.mark.slow
 def test_the_host_s_fit_takes_our_models() -> None:
     model = host_model()
     before = model.predict(PAIRS)

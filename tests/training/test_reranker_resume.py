@@ -60,7 +60,7 @@ def assert_same(found: Any, undisturbed: Any) -> None:
 @pytest.mark.parametrize(
     ("step", "stands"),
     [
-        (1, None),
+        pytest.param(1, None, marks=pytest.mark.slow),
         (4, "stage-1/model"),  # the second stage has no checkpoint of its own yet
         (9, "stage-3/checkpoint-2"),
     ],
@@ -92,6 +92,7 @@ def test_killed_while_a_stage_ends(undisturbed: Any, tmp_path: Path) -> None:
     assert not (training / "stage-2" / "model.tmp").exists()
 
 
+@pytest.mark.slow
 def test_a_damaged_model_between_stages(
     undisturbed: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_damaged_model_between_stages(
     assert weights.read_bytes() != bytes(content)
 
 
+@pytest.mark.slow
 def test_adapters_resume(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     options: dict[str, Any] = {"training__lora__rank": 2, "head": "pooler", "training__lora__dropout": 0.1}
     options |= {"xpi": False, "judged": False}

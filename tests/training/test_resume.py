@@ -1,9 +1,12 @@
-"""A run that was killed and resumed is the run that was never killed."""
+"""A run that was killed or interrupted, and resumed, is the run that never was."""
 
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +101,7 @@ def test_killed_in_a_step(undisturbed: Path, tmp_path: Path) -> None:
     assert "checkpoint-" not in (out / "README.md").read_text(encoding="utf-8")  # no model of its own to start from
 
 
+@pytest.mark.slow
 def test_killed_before_the_first_checkpoint(undisturbed: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert train(out, death=Death(step=2)).status == -9
@@ -107,6 +111,7 @@ def test_killed_before_the_first_checkpoint(undisturbed: Path, tmp_path: Path) -
     assert_same_run(out, undisturbed)
 
 
+@pytest.mark.slow
 def test_killed_again_and_again_while_writing(undisturbed: Path, tmp_path: Path) -> None:
     """Every kill falls into the writing of a checkpoint, at another place; each resumes from the last whole one."""
     out = tmp_path / "run"
@@ -126,6 +131,7 @@ def test_killed_again_and_again_while_writing(undisturbed: Path, tmp_path: Path)
     assert_same_run(out, undisturbed)
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_passed_over_and_stays(undisturbed: Path, tmp_path: Path) -> None:
     """A flipped bit, a missing part and a changed state; nothing of them is loaded."""
     out = tmp_path / "run"
@@ -162,6 +168,7 @@ def checkpoints_and_others(out: Path) -> list[str]:
     return sorted(path.name for path in (out / "training").glob("checkpoint-*"))
 
 
+@pytest.mark.slow
 def test_time_and_settings_are_those_of_the_whole_run(undisturbed: Path, tmp_path: Path) -> None:
     """A finished run that has lost its last checkpoint."""
     out = tmp_path / "run"
@@ -174,3 +181,57 @@ def test_time_and_settings_are_those_of_the_whole_run(undisturbed: Path, tmp_pat
     assert 1000 < json.loads((out / "results.json").read_text())["training"]["seconds"] < 1100
     for name in ("tokenizer_config.json", f"training/checkpoint-{STEPS}/tokenizer_config.json"):
         assert (out / name).read_bytes() == (undisturbed / name).read_bytes()
+
+
+def short_command(out: Path) -> list[str]:
+    words = ["train", "tr", "--data", "phrasebook:vi?size=40", "--dev", "none", "--out", str(out)]
+    words += ["--tiny", "hidden_size=32", "--tiny", "layers=1", "--tiny", "vocabulary=300", "--batch-size", "8"]
+    return [*words, "--eval-steps", "3", "--max-steps", "8", "--set", "losses.translation_ranking={margin: 1e-1}"]
+
+
+def pasted(stderr: str) -> list[str]:
+    """The words that a shell makes of the message's last line."""
+    line = stderr.rstrip().splitlines()[-1]
+    seen = subprocess.run(["sh", "-c", f"printf '%s\\0' {line.strip()}"], capture_output=True, text=True, check=True)
+    words = seen.stdout.split("\0")[:-1]
+    assert words == shlex.split(line)
+    return words
+
+
+def test_ctrl_c_then_the_printed_command(tmp_path: Path) -> None:
+    out = tmp_path / "it's a  $HOME; run"  # what a careless quote would trip over
+    stopped = st_xling(short_command(out), tmp_path / "first", Death(step=5, number=signal.SIGINT))
+    assert stopped.status == 130, stopped.stderr
+    assert stopped.stdout == ""
+    assert "Traceback" not in stopped.stderr
+    assert f"interrupted; {out / 'training' / 'checkpoint-3'} stands. To go on:" in stopped.stderr
+    assert checkpoints(out) == [3]
+
+    program, *words = pasted(stopped.stderr)
+    assert program == "st-xling" and words[-1] == "--resume"
+    finished = st_xling(words, tmp_path / "second")
+    assert finished.status == 0, finished.stderr
+    assert finished.stdout.startswith("8 steps in ")
+    assert [entry["step"] for entry in history(out) if "loss" in entry] == list(range(1, 9))
+
+
+@pytest.mark.slow
+def test_ctrl_c_before_the_first_checkpoint(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    stopped = st_xling([*short_command(out), "--resume"], tmp_path / "first", Death(step=2, number=signal.SIGINT))
+    assert stopped.status == 130, stopped.stderr
+    assert "interrupted before the first checkpoint; start again with:" in stopped.stderr
+    words = pasted(stopped.stderr)[1:]
+    assert words == [*short_command(out), "--overwrite"]
+    stopped = st_xling(words, tmp_path / "second", Death(step=2, number=signal.SIGINT))
+    assert stopped.status == 130 and pasted(stopped.stderr)[1:] == words  # no second --overwrite
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_a_checkpoint_is_written(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    death = Death(event="open", path="checkpoint-6/trainer_state.json", number=signal.SIGINT)
+    stopped = st_xling(short_command(out), tmp_path / "first", death)
+    assert stopped.status == 130, stopped.stderr
+    assert f"interrupted; {out / 'training' / 'checkpoint-3'} stands." in stopped.stderr
+    assert checkpoints(out) == [3]

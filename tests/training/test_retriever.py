@@ -276,6 +276,7 @@ def test_contrastive_terms_teach_the_passage_encoder_alone(rows: list[dict[str, 
         assert moved == taught
 
 
+@pytest.mark.slow
 def test_steps_are_the_same_together_and_one_by_one(tmp_path: Path) -> None:
     """AdamW divides by the gradient's size, so that rounding shows: few steps, and no equality to the last bit."""
     sources, few = phrase_sources(), {"training__max_steps": 4, "training__logging_steps": 1, "training__eval_steps": 4}
@@ -294,7 +295,11 @@ def test_steps_are_the_same_together_and_one_by_one(tmp_path: Path) -> None:
         assert left["loss"] == pytest.approx(sum(left[name] for name in names[1:]), rel=1e-3)
 
 
-@pytest.mark.parametrize("name", retrieval_recipe_names())
+EVERYDAY = "ir-semacl-langcl"
+NAMES = [n if n == EVERYDAY else pytest.param(n, marks=pytest.mark.slow) for n in retrieval_recipe_names()]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_recipe_trains_on_the_phrasebook(name: str, tmp_path: Path) -> None:
     sources = phrase_sources(parallel=160 if name != "ir" else 0, others=70 if "langcl" in name else 0)
     result = run(name, tmp_path / "run", sources)

@@ -16,7 +16,7 @@ from st_xling.training.run_folder import RunFolder
 from st_xling.utils.io import write_json
 
 RUN = {
-    "recipe": {"name": "tr", "training": {"epochs": 1.0, "seed": 0}},
+    "recipe": {"name": "tr", "training": {"num_train_epochs": 1.0, "seed": 0}},
     "model": "tiny",
     "data": {"de-en": {"rows": 3}},
 }
@@ -83,7 +83,10 @@ def test_an_earlier_run_needs_a_word(tmp_path: Path) -> None:
     [
         ({"data": {"de-en": {"rows": 4}}}, "data.de-en.rows differ"),
         ({"data": {"fr-en": {"rows": 3}}}, "data.de-en, data.fr-en differ"),
-        ({"recipe": {"name": "tr", "training": {"epochs": 2.0, "seed": 0}}}, "recipe.training.num_train_epochs differ"),
+        (
+            {"recipe": {"name": "tr", "training": {"num_train_epochs": 2.0, "seed": 0}}},
+            "recipe.training.num_train_epochs differ",
+        ),
         ({"model": "xlm-roberta-base"}, "model differ"),
         ({"dev": "other pairs"}, "dev differ"),
     ],

@@ -1,15 +1,18 @@
-"""What a finished run leaves on disk, and what of it stands when it is saved again."""
+"""What a finished run leaves on disk, of this machine, and what of it stands when it is saved again."""
 
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from st_xling.evaluation import KeptFigures, keep_figures, read_kept_figures
 from st_xling.training.run_folder import RunFolder
-from st_xling.training.saving import save_run
+from st_xling.training.saving import machine_facts, save_run
 
 
 def run(path: Path, model: Any, steps: int, **options: Any) -> None:
@@ -42,3 +45,12 @@ def test_figures_of_an_unfinished_model_do_not_stand(make_model: Callable[..., A
     folder.write_manifest({**folder.read_manifest(), "finished": False})  # it went on from here
     run(out, model, 8, resume=True)
     assert read_kept_figures(out) == []
+
+
+def test_facts_are_of_this_machine_and_json_can_hold_them():
+    facts = machine_facts()
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["threads"] == torch.get_num_threads()
+    assert facts["versions"]["torch"] == torch.__version__
+    assert facts["cores"] >= 1 and facts["system"].startswith(platform.system())
+    assert ("accelerators" in facts) == (torch.cuda.is_available() or torch.backends.mps.is_available())

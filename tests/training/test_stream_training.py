@@ -63,7 +63,7 @@ def losses(out: Path) -> dict[int, float]:
     return {entry["step"]: entry["loss"] for entry in entries if "loss" in entry}
 
 
-@pytest.mark.parametrize("batches", ["mixed", "one_pair"])
+@pytest.mark.parametrize("batches", ["mixed", pytest.param("one_pair", marks=pytest.mark.slow)])
 def test_a_killed_run_goes_on_at_its_row(batches: str, folder: Path, tmp_path: Path) -> None:
     more = ["--set", f"training.batches={batches}"]
     undisturbed = run(folder, tmp_path / "whole", *more)

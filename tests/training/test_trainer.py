@@ -1,4 +1,4 @@
-"""The trainer with the host's arguments alone: what the loss learned is saved, restored, and missed when it is gone."""
+"""The trainer with ST's arguments alone: loss state, language columns, what it needs, and model.fit."""
 
 from __future__ import annotations
 
@@ -8,15 +8,26 @@ from typing import Any
 
 import pytest
 import torch
-from datasets import Dataset, DatasetDict
+from datasets import Dataset, DatasetDict, IterableDataset
 from safetensors.torch import load_file, save_file
-from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers import InputExample, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import nn
+from torch.utils.data import DataLoader
 
+from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.samplers import ShuffledBatchSampler
-from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss, WordAlignmentLoss
-from st_xling.training import CrossLingualTrainer
+from st_xling.losses import (
+    CachedLoss,
+    LanguageContrastiveLoss,
+    RepresentationTranslationLoss,
+    SemanticContrastiveLoss,
+    TranslationRankingLoss,
+    WordAlignmentLoss,
+)
+from st_xling.training import CrossLingualTrainer, build_loss, load_recipe, train
 from st_xling.training.checkpoint import load_loss_state, own_state, save_loss_state
+from st_xling.training.trainer import CrossLingualDataCollator, check_columns
 
 Make = Callable[..., Any]
 
@@ -85,6 +96,7 @@ def test_resumed_run_has_the_head_and_the_weights_of_the_undisturbed_one(
     assert losses[0] == pytest.approx(losses[1], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_host_alone_forgets_the_head(
     finished: CrossLingualTrainer, make_model: Make, rows: Dataset, tmp_path: Path
 ) -> None:
@@ -246,3 +258,181 @@ def test_mixed_precision_is_for_passes_of_the_loss_too(
     run = trainer(model, rows, tmp_path, loss, bf16=bf16, max_steps=1, save_strategy="no")
     run.train()
     assert len(seen) == 2 and set(seen) == {torch.bfloat16 if bf16 else torch.float32}
+
+
+LANGUAGES = {"ar": 0, "en": 1, "th": 2, "de": 3}
+ROWS = [
+    {"source": "أين المفتاح؟", "target": "Where is the key?", "source_language": "ar", "target_language": "en"},
+    {"source": "แมวดำ", "target": "A black cat", "source_language": "th", "target_language": "en"},
+    {"source": "Grüß Gott 🙂", "target": "Hello 🙂", "source_language": "de", "target_language": "en"},
+]
+
+
+@pytest.fixture
+def read() -> list[str]:
+    return []
+
+
+def collator(model: Any, read: list[str], languages: dict[str, int] | None) -> CrossLingualDataCollator:
+    def preprocess(texts: list[str], **kwargs: Any) -> Any:
+        read.extend(texts)
+        return model.preprocess(texts, **kwargs)
+
+    return CrossLingualDataCollator(preprocess_fn=preprocess, languages=languages)
+
+
+def test_languages_become_ids_and_are_never_read(make_model: Callable[..., Any], read: list[str]) -> None:
+    model = make_model()
+    batch = collator(model, read, LANGUAGES)(ROWS)
+    assert batch["source_language"].tolist() == [0, 2, 3]
+    assert batch["target_language"].tolist() == [1, 1, 1]
+    assert batch["source_language"].dtype == torch.int64
+    assert read == [row["source"] for row in ROWS] + [row["target"] for row in ROWS]
+    assert not any("language_" in key for key in batch)
+    alone = model.preprocess([row["source"] for row in ROWS])
+    assert torch.equal(batch["source_input_ids"], alone["input_ids"])
+
+
+def test_languages_are_dropped_for_a_loss_that_is_not_told(make_model: Callable[..., Any], read: list[str]) -> None:
+    batch = collator(make_model(), read, None)(ROWS)
+    assert not any("language" in key for key in batch)
+    assert not set(read) & set(LANGUAGES)
+
+
+def test_unknown_language(make_model: Callable[..., Any], read: list[str]) -> None:
+    with pytest.raises(ValueError, match="the loss knows the languages ar, en: a row is in 'th'; add it"):
+        collator(make_model(), read, {"ar": 0, "en": 1})(ROWS)
+
+
+def test_a_language_column_without_its_text_is_text(make_model: Callable[..., Any], read: list[str]) -> None:
+    """``body_language`` beside no ``body`` is a column like any other."""
+    rows = [{"source": "Er nickt.", "body_language": "a nod"}]
+    batch = collator(make_model(), read, LANGUAGES)(rows)
+    assert {"source_input_ids", "body_language_input_ids"} <= batch.keys()
+
+
+def test_the_loss_is_told_the_languages_of_its_rows(make_model: Callable[..., Any], tmp_path: Path) -> None:
+    """From the data set through the trainer: only the embeddings of languages that were rebuilt learn anything."""
+    model = make_model()
+    rtl = RepresentationTranslationLoss(model, layers=1, languages=list(LANGUAGES))
+    args = SentenceTransformerTrainingArguments(
+        output_dir=str(tmp_path), max_steps=2, learning_rate=1e-2, save_strategy="no", report_to="none", use_cpu=True
+    )
+    run = CrossLingualTrainer(
+        model=model, args=args, train_dataset=Dataset.from_list(ROWS), loss=TranslationRankingLoss(model) + rtl
+    )
+    run.train()
+    moved = rtl.head.language_embeddings.weight.detach().abs().sum(dim=1) > 0
+    assert moved.tolist() == [False, True, False, False]
+
+
+Make = Callable[..., Any]
+TINY = {"vocabulary": 400, "hidden_size": 32, "layers": 2}
+
+
+def columns_of(*columns: str) -> Dataset:
+    return Dataset.from_dict({name: ["Grüezi!", "Ade!"] for name in columns})
+
+
+def test_a_term_names_itself_its_columns_and_what_there_is(make_model: Make) -> None:
+    model = make_model()
+    loss = SemanticContrastiveLoss(model).on(0, 1) + 0.1 * LanguageContrastiveLoss(model).on(0, 1, 3)
+    expected = r"language_contrastive looks at text columns 0, 1, 3 .* lacks 3: the data have 3: source, target, other;"
+    for term in (loss, CachedLoss(loss)):
+        with pytest.raises(ValueError, match=expected):
+            check_columns(term, columns_of("source", "source_language", "target", "other"))
+        check_columns(term, columns_of("source", "target", "other", "another", "label"))
+
+
+def test_labels_and_languages_are_no_text(make_model: Make) -> None:
+    data = Dataset.from_dict({"source": ["a"], "label": [1.0], "source_language": ["de"]})
+    with pytest.raises(ValueError, match="translation_ranking looks at text columns 0, 1 .*the data have 1: source"):
+        check_columns(TranslationRankingLoss(make_model()), data)
+
+
+@pytest.mark.parametrize(
+    ("direction", "needed", "enough"),
+    [("target", "target_language", "target"), ("source", "source_language", "source"), ("both", None, None)],
+)
+def test_languages(direction: Any, needed: str | None, enough: str | None, make_model: Make) -> None:
+    loss = RepresentationTranslationLoss(make_model(), layers=1, direction=direction, languages=["de", "en"])
+    wanted = needed or "source_language, target_language"
+    with pytest.raises(ValueError, match=f"representation_translation needs the language of .* lacks {wanted}: "):
+        check_columns(loss, columns_of("source", "target"))
+    check_columns(loss, columns_of("source", "target", "source_language", "target_language"))
+    if enough is not None:
+        check_columns(loss, columns_of("source", "target", f"{enough}_language"))
+    untold = RepresentationTranslationLoss(make_model(), layers=1, direction=direction)
+    check_columns(untold, columns_of("source", "target"))
+
+
+def test_what_cannot_be_known_passes(make_model: Make) -> None:
+    model = make_model()
+    stream = IterableDataset.from_generator(lambda: iter([{"source": "a"}]))
+    check_columns(TranslationRankingLoss(model), stream)
+    check_columns(MultipleNegativesRankingLoss(model), columns_of("source"))
+    with pytest.raises(ValueError, match="the data have 1: source"):
+        check_columns(TranslationRankingLoss(model), columns_of("source").to_iterable_dataset())
+
+
+def short(name: str, **options: Any) -> Any:
+    return load_recipe(
+        name, tiny=True, overrides={"training.max_steps": 1, "training.per_device_train_batch_size": 8, **options}
+    )
+
+
+def test_a_recipes_columns_before_anything_is_trained(tmp_path: Path) -> None:
+    recipe = short("langcl", **{"losses.language_contrastive.columns": [0, 1, 2]})
+    with pytest.raises(ValueError, match="language_contrastive looks at text columns 0, 1, 2 .*2: source, target"):
+        train(recipe, {"de": parallel_phrases("de", "en", size=20)}, tmp_path / "run", tiny=TINY)
+    assert not (tmp_path / "run").exists()
+    data = parallel_phrases("de", "en", size=20).remove_columns("target_language")
+    with pytest.raises(ValueError, match="data set 'de' lacks target_language: it has source, target, source_language"):
+        train(short("dap"), {"de": data}, tmp_path / "run", tiny=TINY)
+
+
+@pytest.mark.parametrize("name", ["dap", "tr-tlm", "amber"])
+def test_a_tokenizer_without_a_mask_token(name: str, make_model: Make) -> None:
+    model = make_model()
+    model.tokenizer.mask_token = None
+    with pytest.raises(
+        ValueError, match=r"needs a mask token: .* has none; add one with tokenizer\.add_special_tokens"
+    ):
+        build_loss(load_recipe(name, tiny=True), model, token_ids=[{5}, {6}], languages=[["de"], ["en"]])
+
+
+BUILD = {
+    "TR": lambda model: TranslationRankingLoss(model),
+    "TR with a margin": lambda model: TranslationRankingLoss(model, margin=0.3),
+    "DAP": lambda model: TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=1),
+    "weighted": lambda model: 0.5 * TranslationRankingLoss(model) + 2 * RepresentationTranslationLoss(model).on(1, 0),
+}
+
+
+@torch.no_grad()
+def value(loss: Any, features: list[dict[str, torch.Tensor]]) -> dict[str, float]:
+    loss.eval()
+    result = loss(features)
+    loss.train()
+    return {key: float(part) for key, part in result.items()} if isinstance(result, dict) else {"loss": float(result)}
+
+
+@pytest.mark.parametrize("name", BUILD)
+def test_the_loss_falls(
+    name: str,
+    make_model: Callable[..., Any],
+    features: Callable[..., Any],
+    pairs: list[tuple[str, str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the host writes below the current folder
+    model = make_model()
+    loss = BUILD[name](model)
+    before = value(loss, features(model))
+    loader = DataLoader([InputExample(texts=list(pair)) for pair in pairs * 6], batch_size=8, shuffle=True)
+    model.fit([(loader, loss)], epochs=1, warmup_steps=0, optimizer_params={"lr": 1e-2}, show_progress_bar=False)
+    after = value(loss, features(model))
+    assert before.keys() == after.keys()
+    for component, start in before.items():
+        assert after[component] < 0.98 * start, component

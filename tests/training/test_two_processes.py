@@ -53,6 +53,7 @@ def interrupt_after(checkpoint: Path) -> Any:
     return wait
 
 
+@pytest.mark.slow
 def test_stopped_and_resumed_it_is_one_process_of_twice_the_batch(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -88,8 +88,8 @@ def parallel_phrases(
     training, in any language.
 
     Args:
-        source: Language of the source side, one of :data:`LANGUAGES`.
-        target: Language of the target side.
+        source: Source language, one of :data:`LANGUAGES`.
+        target: Target language.
         split: ``train``, ``dev`` or ``test``.
         size: Number of pairs.
         seed: Which sample to draw.

@@ -179,7 +179,7 @@ def _reason(rng: Random, tense: str) -> Clause:
 
 
 def _past_event(rng: Random, verbs: tuple[str, ...], negation: float) -> Clause:
-    """What happened, for sentences with "when"; not told of "you", whose German preterite is bookish."""
+    """What happened, for sentences with "when"; never of "you", whose German preterite is bookish."""
     while True:
         clause = _action(rng, verbs=verbs, tense="past", timed=False, short=True, negation=negation)
         if clause.subject.head != "you":
@@ -227,8 +227,8 @@ def draw_question(rng: Random) -> Meaning:
     Args:
         rng: Source of chance; equal states give equal meanings.
     """
-    asked = _action(rng, negation=0.0) if rng.random() < 0.7 else _state(rng, asked=True)
-    return Meaning(asked, question=True)
+    clause = _action(rng, negation=0.0) if rng.random() < 0.7 else _state(rng, asked=True)
+    return Meaning(clause, question=True)
 
 
 def split_of(meaning: Meaning) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from st_xling.data.faults import FaultLog, read_lines
-from st_xling.data.reranking.pairs import AlignedPairs
+from st_xling.data.reranking.pairs import AlignedPairs, pick
 from st_xling.data.reranking.pools import CandidatePools, candidate_pools
 from st_xling.utils.text import read_bytes
 
@@ -58,7 +58,7 @@ class PooledQuestions:
         chosen = [int(row) for row in rows]
         return replace(
             self,
-            queries={code: [texts[row] for row in chosen] for code, texts in self.queries.items()},
+            queries=pick(self.queries, chosen),
             relevant=[self.relevant[row] for row in chosen],
             candidates=[self.candidates[row] for row in chosen],
             query_ids=[self.query_ids[row] for row in chosen],
@@ -85,11 +85,8 @@ class PooledQuestions:
             rows += [(row, number, 1) for number in right] + [(row, others[place], 0) for place in drawn.tolist()]
         if not rows:
             raise ValueError(f"expected pools with ground truths to train on: got none in {len(self):,} questions.")
-        return AlignedPairs(
-            {code: [texts[row] for row, _, _ in rows] for code, texts in self.queries.items()},
-            {code: [texts[number] for _, number, _ in rows] for code, texts in self.passages.items()},
-            [label for _, _, label in rows],
-        )
+        questions, answers, labels = map(list, zip(*rows))
+        return AlignedPairs(pick(self.queries, questions), pick(self.passages, answers), labels)
 
     def pools(self, **options: Any) -> CandidatePools:
         """Pools to test on; options as of :meth:`QuestionAnswering.pools`."""
@@ -150,6 +147,7 @@ def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train", pool
         code: _read_encoded(folder, part, pool or POOL) if code in encoded else _read_translated(folder, part, code)
         for code, folder in folders.items()
     }
+    # The pools are those of v2 where it is there: the translation lists negatives that no search has ranked.
     first = read[next(iter(encoded or folders))]
     for code, other in read.items():
         apart = sum(set(one) != set(two) for one, two in zip(first.relevant, other.relevant))
@@ -161,16 +159,16 @@ def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train", pool
     # Answers of no pool cost memory and are never shown.
     labels = {label: None for column in (first.candidates, first.relevant) for row in column for label in row}
     numbers = {label: number for number, label in enumerate(labels)}
-    for code, found in read.items():
-        lacking = [label for label in labels if label not in found.answers]
+    for code, own in read.items():
+        lacking = [label for label in labels if label not in own.answers]
         if lacking:
             raise ValueError(
                 f"{folders[code]}: expected an answer for every label, got none for {len(lacking):,}, such as "
                 f"{lacking[0]}; is it of another version?"
             )
     return PooledQuestions(
-        {code: found.texts for code, found in read.items()},
-        {code: [found.answers[label] for label in labels] for code, found in read.items()},
+        {code: own.texts for code, own in read.items()},
+        {code: [own.answers[label] for label in labels] for code, own in read.items()},
         [[numbers[label] for label in dict.fromkeys(row)] for row in first.relevant],
         [[numbers[label] for label in row] for row in first.candidates],
         [f"{split}/{row}" for row in range(len(first.texts))],
@@ -194,13 +192,13 @@ def _read_encoded(folder: Path, part: str, pool: int) -> _Folder:
     answers = {
         label: decoded(path, number, text) for number, path, (label, text) in _cells(folder, _ANSWERS, 2, faults)
     }
-    found = _Folder([], answers, [], [])
+    data = _Folder([], answers, [], [])
     for number, path, (_, question, truths, listed) in _cells(folder, _POOLS.format(pool=pool, part=part), 4, faults):
-        found.texts.append(decoded(path, number, question))
-        found.relevant.append(truths.split())
-        found.candidates.append(list(dict.fromkeys(listed.split())))
+        data.texts.append(decoded(path, number, question))
+        data.relevant.append(truths.split())
+        data.candidates.append(list(dict.fromkeys(listed.split())))
     faults.settle()
-    return found
+    return data
 
 
 def _cells(folder: Path, name: str, width: int, faults: FaultLog) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from st_xling.data.leak_key import text_hashes
-from st_xling.data.reranking.pairs import AlignedPairs, joined_classes
+from st_xling.data.reranking.pairs import AlignedPairs, joined_classes, pick
 
 logger = logging.getLogger(__name__)
 
@@ -80,12 +80,12 @@ def with_negatives(pairs: AlignedPairs, **options: Any) -> AlignedPairs:
     Args, Raises: as :func:`draw_negatives`.
     """
     drawn = draw_negatives(pairs, **options)
-    of_queries = np.repeat(np.flatnonzero(np.asarray(pairs.labels, bool)), drawn.shape[1]).tolist()
-    of_passages = drawn.ravel().tolist()
+    positives = np.flatnonzero(np.asarray(pairs.labels, bool))
+    rows = range(len(pairs))
     return AlignedPairs(
-        {code: [*texts, *(texts[row] for row in of_queries)] for code, texts in pairs.queries.items()},
-        {code: [*texts, *(texts[row] for row in of_passages)] for code, texts in pairs.passages.items()},
-        [*pairs.labels, *[0] * len(of_passages)],
+        pick(pairs.queries, [*rows, *np.repeat(positives, drawn.shape[1]).tolist()]),
+        pick(pairs.passages, [*rows, *drawn.ravel().tolist()]),
+        [*pairs.labels, *[0] * drawn.size],
     )
 
 

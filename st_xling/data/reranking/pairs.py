@@ -111,11 +111,8 @@ class AlignedPairs:
     def select(self, rows: Iterable[int]) -> AlignedPairs:
         """The rows of these numbers, in this order."""
         numbers = [int(row) for row in rows]
-        return AlignedPairs(
-            {language: [column[row] for row in numbers] for language, column in self.queries.items()},
-            {language: [column[row] for row in numbers] for language, column in self.passages.items()},
-            [self.labels[row] for row in numbers],
-        )
+        labels = [self.labels[row] for row in numbers]
+        return AlignedPairs(pick(self.queries, numbers), pick(self.passages, numbers), labels)
 
     def only(self, languages: Iterable[str]) -> AlignedPairs:
         """The same pairs in some of the languages, in this order."""
@@ -143,6 +140,11 @@ class AlignedPairs:
             of_passages,
             keys=[keys[rows] for keys in self.keys],
         )
+
+
+def pick(columns: Mapping[str, Sequence[str]], rows: Sequence[int]) -> dict[str, list[str]]:
+    """The texts of these rows, in each language."""
+    return {language: [column[row] for row in rows] for language, column in columns.items()}
 
 
 def labelled_dataset(

@@ -100,7 +100,7 @@ def candidate_pools(
     without_relevant: WithoutRelevant = "exclude",
     seed: int = 0,
 ) -> CandidatePools:
-    """The paper's test sets: each query in a language that is tossed, its candidates split evenly over the languages.
+    """The paper's test sets: each query in a language that is drawn, its candidates split evenly over the languages.
 
     For two languages exactly half of the candidates are in the one and half in the other, drawn for each query anew; of
     an odd number, or over more languages, every language has floor or ceil of an even share, and a draw says which. The
@@ -112,7 +112,7 @@ def candidate_pools(
         relevant: Of each query, the numbers of the relevant passages. *Shape:* ``(queries,)``
         candidates: Of each query, the numbers of the passages to rank, once each; by default all are candidates for all
             queries. A relevant passage that is no candidate cannot be found. *Shape:* ``(queries,)``
-        query_languages: To toss among; by default all of ``queries``.
+        query_languages: To draw from; by default all of ``queries``.
         passage_languages: To share the candidates among; by default all of ``passages``.
         query_ids: Names; by default numbers. *Shape:* ``(queries,)``
         passage_ids: The same. *Shape:* ``(passages,)``
@@ -120,9 +120,9 @@ def candidate_pools(
             task gets easier; the signature says so (``candidates:100+relevant``).
         without_relevant: What becomes of queries without a candidate, or without a relevant one: ``"exclude"``,
             ``"keep"``, ``"error"``. They are counted, and a warning says how many there are.
-        seed: Of tosses and draws.
+        seed: Of all draws.
     Raises:
-        ValueError: Sides that are not aligned; a number of no passage; queries that cannot be answered, if so asked.
+        ValueError: Texts that are not aligned; a number of no passage; unanswered queries, if these are an error.
     Source:
         IEEE Access 2020, section V-A-2.
     """
@@ -147,6 +147,7 @@ def candidate_pools(
     for query in range(n_queries):
         pool = np.arange(n_passages) if candidates is None else _numbers(candidates[query], n_passages, query)
         right = np.intersect1d(_numbers(relevant[query], n_passages, query), pool)
+        # The order of these draws is what makes the pools of a seed: language, capped candidates, their languages.
         language = query_codes[rng.integers(len(query_codes))]
         if max_candidates is not None and len(pool) > max_candidates:
             chosen = np.isin(pool, right)
@@ -213,9 +214,9 @@ def _signature(
     seed: int,
     without_relevant: str,
     *,
-    tossed: bool = True,
+    drawn: bool = True,
 ) -> str:
-    query = ",".join(queries) + "-tossed" * (tossed and len(queries) > 1)
+    query = ",".join(queries) + "-tossed" * (drawn and len(queries) > 1)
     passage = ",".join(passages) + "-even" * (len(passages) > 1)
     return f"queries:{query}|passages:{passage}|candidates:{candidates}|seed:{seed}|without_relevant:{without_relevant}"
 
@@ -238,11 +239,12 @@ def pools_of_pairs(
     """
     if candidates not in ("own", "all"):
         raise ValueError(f"candidates must be 'own' or 'all': got {candidates!r}.")
-    asked, shown = (same_text_classes(list(columns.values())) for columns in (pairs.queries, pairs.passages))
-    own: list[dict[int, int]] = [{} for _ in range(int(asked.max(initial=-1)) + 1)]
-    for query, passage, label in zip(asked.tolist(), shown.tolist(), pairs.labels):
+    of_queries, of_passages = (same_text_classes(list(columns.values())) for columns in (pairs.queries, pairs.passages))
+    # Of each query: passage -> label, in the order of the rows.
+    own: list[dict[int, int]] = [{} for _ in range(int(of_queries.max(initial=-1)) + 1)]
+    for query, passage, label in zip(of_queries.tolist(), of_passages.tolist(), pairs.labels):
         own[query][passage] = max(label, own[query].get(passage, 0))
-    queries, passages = (np.unique(classes, return_index=True)[1].tolist() for classes in (asked, shown))
+    queries, passages = (np.unique(classes, return_index=True)[1].tolist() for classes in (of_queries, of_passages))
     return candidate_pools(
         {code: [pairs.queries[code][row] for row in queries] for code in pairs.languages},
         {code: [pairs.passages[code][row] for row in passages] for code in pairs.languages},
@@ -265,7 +267,7 @@ def read_retrieval(
 ) -> CandidatePools:
     """Every passage a candidate for every query, in every language in which the queries are there.
 
-    Nothing is tossed: a query that is there in three languages makes three pools.
+    No language is drawn: a query that is there in three languages makes three pools.
 
     Args:
         folder: In a layout of :func:`~st_xling.data.retrieval.read_retrieval_set`: BEIR's, with ``queries.xx.jsonl``
@@ -303,7 +305,7 @@ def read_retrieval(
         pools += of_language
         empty, unanswered = empty + of_language.without_candidates, unanswered + of_language.without_relevant
     candidates = "all" if max_candidates is None else f"{max_candidates}+relevant"
-    signature = _signature(list(read.queries), [language], candidates, seed, without_relevant, tossed=False)
+    signature = _signature(list(read.queries), [language], candidates, seed, without_relevant, drawn=False)
     return CandidatePools(tuple(pools), empty, unanswered, signature)
 
 

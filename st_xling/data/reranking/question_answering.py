@@ -15,7 +15,7 @@ import numpy as np
 from st_xling.data.leak_key import text_hashes
 from st_xling.data.phrasebook_spec import PASSAGES, parse_phrasebook
 from st_xling.data.reranking.negatives import draw_apart
-from st_xling.data.reranking.pairs import AlignedPairs, same_text_classes
+from st_xling.data.reranking.pairs import AlignedPairs, pick, same_text_classes
 from st_xling.data.reranking.pools import CandidatePools, candidate_pools
 from st_xling.data.squad_form import SquadFile, read_squad
 
@@ -98,12 +98,12 @@ class QuestionAnswering:
 
     def only_questions(self, rows: Iterable[int]) -> QuestionAnswering:
         """Some of the questions, by number; every paragraph stays, as a candidate."""
-        asked = list(rows)
+        chosen = list(rows)
         return replace(
             self,
-            questions={code: [texts[row] for row in asked] for code, texts in self.questions.items()},
-            question_ids=[self.question_ids[row] for row in asked],
-            question_passages=[self.question_passages[row] for row in asked],
+            questions=pick(self.questions, chosen),
+            question_ids=[self.question_ids[row] for row in chosen],
+            question_passages=[self.question_passages[row] for row in chosen],
         )
 
     def only_articles(self, numbers: Iterable[int]) -> QuestionAnswering:
@@ -112,15 +112,15 @@ class QuestionAnswering:
         articles = {article: place for place, article in enumerate(chosen)}
         shown = [row for row, article in enumerate(self.passage_articles) if article in articles]
         places = {row: place for place, row in enumerate(shown)}
-        asked = [row for row, passage in enumerate(self.question_passages) if passage in places]
-        if not asked:
+        questions = [row for row, passage in enumerate(self.question_passages) if passage in places]
+        if not questions:
             raise ValueError(f"expected articles with questions: got {len(chosen)} articles without any; take more.")
         return replace(
             self,
-            questions={code: [texts[row] for row in asked] for code, texts in self.questions.items()},
-            passages={code: [texts[row] for row in shown] for code, texts in self.passages.items()},
-            question_ids=[self.question_ids[row] for row in asked],
-            question_passages=[places[self.question_passages[row]] for row in asked],
+            questions=pick(self.questions, questions),
+            passages=pick(self.passages, shown),
+            question_ids=[self.question_ids[row] for row in questions],
+            question_passages=[places[self.question_passages[row]] for row in questions],
             passage_ids=[self.passage_ids[row] for row in shown],
             passage_articles=[articles[self.passage_articles[row]] for row in shown],
             articles=[self.articles[number] for number in chosen],
@@ -130,9 +130,9 @@ class QuestionAnswering:
         """The relevant paragraphs of each question: its own, and those of questions that read the same."""
         classes = same_text_classes(list(self.questions.values())).tolist()
         of_class: dict[int, set[int]] = {}
-        for asked, passage in zip(classes, self.question_passages):
-            of_class.setdefault(asked, set()).add(passage)
-        return [sorted(of_class[asked]) for asked in classes]
+        for number, passage in zip(classes, self.question_passages):
+            of_class.setdefault(number, set()).add(passage)
+        return [sorted(of_class[number]) for number in classes]
 
     def aligned_pairs(self, *, negatives_per_positive: int = 1, hard_negatives: int = 0, seed: int = 0) -> AlignedPairs:
         """Pairs to train on: each question with its own paragraph, label 1, then with drawn ones, label 0.
@@ -145,6 +145,7 @@ class QuestionAnswering:
         Raises:
             ValueError: Too few other paragraphs.
         """
+        # Forbidden are all relevant paragraphs, also those of questions that read the same.
         questions = np.arange(len(self.question_ids))
         own = np.asarray(self.question_passages)
         articles = np.asarray(self.passage_articles)
@@ -161,11 +162,8 @@ class QuestionAnswering:
         )
         queries = np.concatenate([questions, np.repeat(questions, negatives_per_positive)]).tolist()
         passages = np.concatenate([own, drawn.ravel()]).tolist()
-        return AlignedPairs(
-            {code: [texts[row] for row in queries] for code, texts in self.questions.items()},
-            {code: [texts[row] for row in passages] for code, texts in self.passages.items()},
-            [1] * len(questions) + [0] * drawn.size,
-        )
+        labels = [1] * len(questions) + [0] * drawn.size
+        return AlignedPairs(pick(self.questions, queries), pick(self.passages, passages), labels)
 
     def pools(self, **options: Any) -> CandidatePools:
         """Pools to test on: all paragraphs of this set for each question.
@@ -257,6 +255,7 @@ def _aligned(files: Mapping[str, SquadFile]) -> tuple[list[_Row], list[tuple[_Ro
         tuple(own[file.questions[number].paragraph] for own, file, number in zip(first_places, files.values(), row))
         for row in questions
     ]
+    # Rows of paragraphs that might belong together, each with the questions that say so.
     votes = Counter({tuple(own[number] for own, number in zip(first_places, row)): 0 for row in paragraphs})
     votes.update(answers)
     # The rows of most votes in which no paragraph comes twice; of equal votes the first stays first.
@@ -283,7 +282,7 @@ def _aligned(files: Mapping[str, SquadFile]) -> tuple[list[_Row], list[tuple[_Ro
             aligned.append((question, places[answer]))
     if faults:
         counts = ", ".join(f"{count} x {kind}" for kind, count in faults.items())
-        logger.warning("%d questions kept of these files, left out: %s", len(aligned), counts)
+        logger.warning("%d questions are left of these files, without: %s", len(aligned), counts)
     return passages, aligned, faults
 
 

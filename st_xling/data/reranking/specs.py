@@ -128,13 +128,10 @@ def load_pair_specs(
     dev = list(dev or ())
     parts = cut_pairs(data, 0.0 if dev else dev_share, test_share, seed)
     train = parts["train"]
-    drawn = 1 if negatives_per_positive is None else negatives_per_positive
-    if not isinstance(train, AlignedPairs):
-        pairs = train.aligned_pairs(negatives_per_positive=drawn, hard_negatives=hard_negatives, seed=seed)
-    else:
-        if negatives_per_positive is None and 0 in train.labels:
-            drawn = 0
-        pairs = with_negatives(train, negatives_per_positive=drawn, hard_negatives=hard_negatives, seed=seed)
+    if negatives_per_positive is None:
+        negatives_per_positive = 0 if isinstance(train, AlignedPairs) and 0 in train.labels else 1
+    options = {"negatives_per_positive": negatives_per_positive, "hard_negatives": hard_negatives, "seed": seed}
+    pairs = with_negatives(train, **options) if isinstance(train, AlignedPairs) else train.aligned_pairs(**options)
     if dev:
         return PairData(pairs, load_pool_specs(dev, phrasebook_split="dev", seed=seed))
     return PairData(pairs, pools_of(parts["dev"], seed=seed) if "dev" in parts else None)
@@ -162,17 +159,24 @@ def load_pool_specs(
             the phrasebook and InsuranceQA, whose splits are there already: the split, where the specs name none.
         phrasebook_split: Of these two, where neither ``split`` nor the specs name one.
         dev_share, test_share: Of the cut.
-        query_languages: To toss among (folder: to read); by default all.
+        query_languages: To draw from (folder: to read); by default all.
         passage_languages: To share the candidates among; by default all.
         max_candidates: Draw so many for each query; relevant ones stay.
         without_relevant: What becomes of queries without a relevant candidate.
-        seed: Of the cut, the tosses and the draws.
+        seed: Of the cut, the languages and the draws.
     Raises:
         FileNotFoundError, ValueError: As :func:`load_pair_specs`.
     """
     specs = list(specs)
     places = parse_pair_specs(specs)
     paths = places.paths
+    of_pools: dict[str, Any] = {
+        "query_languages": query_languages,
+        "max_candidates": max_candidates,
+        "without_relevant": without_relevant,
+        "seed": seed,
+    }
+    # One folder that is not InsuranceQA holds a retrieval set.
     if len(paths) == 1 and (folder := next(iter(paths.values()))).is_dir() and not places.has_splits:
         options = dict(places.options)
         sample = Sample.pop(options, specs[0])
@@ -180,30 +184,15 @@ def load_pool_specs(
             raise ValueError(f"{specs[0]}: {', '.join(options)} is for folders of InsuranceQA; leave it out.")
         if split or passage_languages:
             raise ValueError(f"{folder} is a test set as it stands: it takes no split and no passage languages.")
-        return read_retrieval(
-            folder,
-            language=next(iter(paths)),
-            query_languages=query_languages,
-            max_candidates=max_candidates,
-            without_relevant=without_relevant,
-            sample=sample,
-            seed=seed,
-            **options,
-        )
+        return read_retrieval(folder, language=next(iter(paths)), sample=sample, **of_pools, **options)
     data = read_pair_specs(specs, split=split or phrasebook_split)
+    # What comes without splits of its own is cut as in training, so that the part is the one that was left out there.
     if split is not None and not places.has_splits:
         parts = cut_pairs(data, dev_share, test_share, seed)
         if split not in parts:
             raise ValueError(f"expected a split out of {', '.join(parts)}: got {split!r}; give it a share above 0.")
         data = parts[split]
-    return pools_of(
-        data,
-        query_languages=query_languages,
-        passage_languages=passage_languages,
-        max_candidates=max_candidates,
-        without_relevant=without_relevant,
-        seed=seed,
-    )
+    return pools_of(data, passage_languages=passage_languages, **of_pools)
 
 
 @dataclass(frozen=True)
@@ -254,7 +243,7 @@ def load_xpi_specs(
             "expected parallel text (xx-yy=PATH) or labelled pairs (xx=PATH), not both: "
             f"got {', '.join([*specs, *dev])}."
         )
-    if of_pairs == {True}:
+    if of_pairs == {True}:  # labelled paraphrases
         paths = [(spec, path) for spec in (*specs, *dev) for path in parse_pair_specs([spec]).paths.values()]
         other = [spec for spec, path in paths if file_ending(path) not in _TABLES]
         if other or size is not None:
@@ -465,6 +454,7 @@ def read_labelled(paths: Mapping[str, str | Path]) -> AlignedPairs:
     faults = FaultLog(can_skip=False)
     read = {language: list(_rows(Path(path), faults)) for language, path in paths.items()}
     faults.settle()
+    # Rows of all files must be there and mean the same: a line more or less would shift all that follow.
     lengths = {language: len(rows) for language, rows in read.items()}
     if len(set(lengths.values())) > 1 or not all(lengths.values()):
         got = ", ".join(f"{count} in {language} ({paths[language]})" for language, count in lengths.items())
@@ -479,7 +469,7 @@ def read_labelled(paths: Mapping[str, str | Path]) -> AlignedPairs:
                 f"{paths[first]} and {paths[language]} differ in the labels of rows {listed_rows(apart)}, counted "
                 "from 0: a pair and its translation have one label; are the rows aligned?"
             )
-    queries, passages = ({language: column[side] for language, column in columns.items()} for side in (0, 1))
+    queries, passages = ({language: column[place] for language, column in columns.items()} for place in (0, 1))
     return AlignedPairs(queries, passages, labels)
 
 

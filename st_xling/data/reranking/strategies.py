@@ -69,11 +69,12 @@ def mixed(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
     require_languages(pairs, "mixed training")
     rng = np.random.default_rng(seed)
     count = len(pairs.languages)
+    # One passage language for all samples of a pair, in even shares.
     shown = spread(even_counts(len(pairs), count), np.asarray(pairs.labels), rng)
     rows = np.tile(np.arange(len(pairs)), count)
-    asked = np.repeat(np.arange(count), len(pairs))
+    query_codes = np.repeat(np.arange(count), len(pairs))
     order = rng.permutation(len(rows))
-    return [pairs.in_languages(rows[order], asked[order], shown[rows[order]])]
+    return [pairs.in_languages(rows[order], query_codes[order], shown[rows[order]])]
 
 
 STRATEGIES: dict[str, Callable[..., list[Dataset]]] = {"merged": merged, "cascade": cascade, "mixed": mixed}
@@ -117,6 +118,7 @@ def spread(counts: Sequence[int], labels: np.ndarray, rng: np.random.Generator) 
     assert sum(counts) == len(labels), (counts, len(labels))
     forms = np.repeat(np.arange(len(counts)), counts)
     due = np.concatenate([np.zeros(0), *((np.arange(count) + 0.5) / count for count in counts if count)])
+    # Relevant rows first, in a random order within the label; they meet forms that recur at even distances.
     shuffled = rng.permutation(len(labels))
     rows = shuffled[np.argsort(-np.asarray(labels)[shuffled], kind="stable")]
     chosen = np.empty(len(labels), np.int64)

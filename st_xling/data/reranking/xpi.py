@@ -32,7 +32,7 @@ def xpi_pairs(pairs: AlignedPairs, *, negatives_per_positive: int = 1, seed: int
     r"""The set :math:`S^{mix}` of the paper, from :math:`S^{en}, S^{zh}` or more languages.
 
     Negatives are drawn first; of the N pairs that there are then, each comes once: for two languages N/4 en-en, N/4
-    zh-zh and N/2 with one side in each language, a coin tossed per pair for which. For L languages N/2 are
+    zh-zh and N/2 with one text in each language, a coin deciding for each pair which. For L languages N/2 are
     mono-language, shared evenly by the L languages, and N/2 mix-language, shared evenly by the L(L-1)/2 pairs of
     languages. Where N or a share does not divide, the mix-language pairs take the odd one, then the first languages or
     language pairs, in the order of ``pairs``, the remainder. The shares hold for either label, within a pair or two.
@@ -51,6 +51,7 @@ def xpi_pairs(pairs: AlignedPairs, *, negatives_per_positive: int = 1, seed: int
     """
     require_languages(pairs, "cross-lingual paraphrase identification")
     full = with_negatives(pairs, negatives_per_positive=negatives_per_positive, symmetric=True, seed=seed)
+    # A stream of its own, so that the number of negatives does not change what the forms are drawn from.
     rng = np.random.default_rng([seed, 1])
     first, second = _forms(full, rng)
     order = rng.permutation(len(full))
@@ -69,16 +70,16 @@ def xpi_pairs_from_parallel(
 
     A row of parallel text gives one pair that means the same, in two languages; each pair of languages gets the
     proportions of :func:`xpi_pairs` for itself. So a quarter of the pairs of de-en is German-German: of its positives
-    the paper leaves open where the second German sentence comes from, since a row has only one. By its construction (a
-    pair is translated as a whole, or one side of it) it is the sentence itself, which is what ``"identical"`` does; it
-    keeps labels and forms balanced, but teaches little. ``"thinned"``, ours, leaves out about a seventh of the words of
-    the second copy. Real paraphrases in several languages are better than both: pass them to :func:`xpi_pairs`.
+    the paper leaves open where the second German sentence comes from, since a row has only one. By its construction
+    (both texts of a pair are translated, or one of them) it is the sentence itself, which is what ``"identical"`` does;
+    it keeps labels and forms balanced, but teaches little. ``"thinned"``, ours, leaves out about a seventh of the words
+    of the second copy. Real paraphrases in several languages are better than both: pass them to :func:`xpi_pairs`.
 
     Args:
         data: Name → parallel text with ``source``, ``target`` and their languages, of any number of language pairs.
         size: Rows of parallel text to draw from all; by default all.
         negatives_per_positive: Drawn among the rows of the same pair of languages.
-        mono_positives: The second side of a pair in one language: ``"identical"`` or ``"thinned"``.
+        mono_positives: The second text of a pair in one language: ``"identical"`` or ``"thinned"``.
         seed: Of all draws.
     Returns:
         As :func:`xpi_pairs`; ``(1 + negatives_per_positive) x size`` rows.
@@ -149,12 +150,12 @@ def parallel_pools(
         chosen = rng.permutation(len(rows))[: max(1, queries // len(groups))]
         heads = rng.random(len(chosen)) < 0.5
         texts = {code: [column[row] for row in rows.tolist()] for code, column in zip(codes, columns)}
-        for (source, target), asked in ((codes, chosen[heads]), (codes[::-1], chosen[~heads])):
+        for (source, target), queried in ((codes, chosen[heads]), (codes[::-1], chosen[~heads])):
             pools += candidate_pools(
-                {source: [texts[source][row] for row in asked.tolist()]},
+                {source: [texts[source][row] for row in queried.tolist()]},
                 {target: texts[target]},
-                [[row] for row in asked.tolist()],
-                query_ids=[f"{source}-{target}/{row}" for row in rows[asked].tolist()],
+                [[row] for row in queried.tolist()],
+                query_ids=[f"{source}-{target}/{row}" for row in rows[queried].tolist()],
                 passage_ids=list(map(str, rows.tolist())),
                 max_candidates=candidates,
                 seed=seed,
@@ -187,8 +188,8 @@ def by_language_pair(
         )
     rows = sum(map(len, data.values()))
     if not rows or (size is not None and not 1 <= size <= rows):
-        asked = "at least 1" if size is None else f"size={size:,}, 1 or more,"
-        raise ValueError(f"expected parallel text of {asked} rows: got {rows:,}; lower size, or add text.")
+        expected = "at least 1" if size is None else f"size={size:,}, 1 or more,"
+        raise ValueError(f"expected parallel text of {expected} rows: got {rows:,}; lower size, or add text.")
     chosen = np.arange(rows)
     if size is not None:
         chosen = np.sort(np.random.default_rng([seed, 4]).choice(rows, size=size, replace=False))

@@ -86,6 +86,7 @@ def find_retrieval_files(
     if not passages:
         raise _missing("passages", place, CORPORA, names)
     by_language = {match[1]: path for path in sorted(folder.iterdir()) if (match := _BY_LANGUAGE.fullmatch(path.name))}
+    # Files of one language each come before a file whose language is that of the passages.
     queries = _first(folder, QUERIES, names)
     qrels = _first(folder, QRELS, names)
     beside = [] if by_language or queries else _first(folder, WITH_PASSAGES, names)
@@ -213,7 +214,7 @@ def read_qrels(path: str | Path, *, passages: Container[str] | None = None, skip
         passages: Ids of the corpus, which the file may name; ``None``: any.
         skip_bad_lines: Leave faulty lines out, with a warning that counts them, instead of raising.
     Returns:
-        Query id → passage id → grade, of the grades above 0 alone; a query that is judged and has no relevant passage
+        Query id → passage id → grade, of the grades above 0 alone; a query that has grades and no relevant passage
         is there with none.
     Raises:
         FileNotFoundError: If there is no such file.

@@ -97,9 +97,9 @@ def read_retrieval_set(
     if absent:
         raise ValueError(f"{folder} has queries in {', '.join(files.queries)}: asked for {', '.join(absent)}.")
     passages = Passages(files.corpus, skip_bad_lines=skip_bad_lines)
-    if files.with_passages is not None:
-        asked, beside = read_queries_with_passages(files.with_passages, skip_bad_lines=skip_bad_lines)
-        queries, relevant = {language: asked}, {}
+    if files.with_passages is not None:  # Mr.TyDi's form, which is its own qrels
+        texts, beside = read_queries_with_passages(files.with_passages, skip_bad_lines=skip_bad_lines)
+        queries, relevant = {language: texts}, {}
         faults = FaultLog(skip_bad_lines=skip_bad_lines, what="qrels")
         for number, (query, rows) in enumerate(beside.items(), 1):
             relevant[query] = {name: 1 for name, _ in rows if name in passages.ids}
@@ -124,16 +124,16 @@ def checked_set(
     where: str,
     keep_unanswered: bool = False,
 ) -> RetrievalSet:
-    """A set of its parts, queries without a relevant passage left out and counted unless they are to be kept.
+    """A set of its parts, queries without a relevant passage left out and counted unless ``keep_unanswered``.
 
     Raises:
         ValueError: Languages whose queries have no relevant passage at all, named together.
     """
-    answered = {name for name, found in relevant.items() if found}
+    answered = {name for name, grades in relevant.items() if grades}
     chosen = queries
     if not keep_unanswered:
-        chosen = {code: {name: asked[name] for name in asked if name in answered} for code, asked in queries.items()}
-    empty = [f"{code} ({len(queries[code]):,} queries)" for code, asked in chosen.items() if not asked]
+        chosen = {code: {name: texts[name] for name in texts if name in answered} for code, texts in queries.items()}
+    empty = [f"{code} ({len(queries[code]):,} queries)" for code, texts in chosen.items() if not texts]
     if empty:
         raise ValueError(
             f"queries need relevant passages: {where} has none for {', '.join(empty)}; check that the ids of queries "
@@ -143,8 +143,8 @@ def checked_set(
         language=language,
         passages=passages,
         queries=chosen,
-        relevant={name: found for name, found in relevant.items() if found},
-        n_without_relevant={code: len(queries[code]) - len(asked) for code, asked in chosen.items()},
+        relevant={name: grades for name, grades in relevant.items() if grades},
+        n_without_relevant={code: len(queries[code]) - len(texts) for code, texts in chosen.items()},
         n_absent=len(answered.difference(*queries.values())),
     )
 
@@ -159,11 +159,11 @@ def sample_queries(data: RetrievalSet, sample: Sample, where: str) -> RetrievalS
     """
     if sample.size is None:
         return data
-    names = list(dict.fromkeys(name for asked in data.queries.values() for name in asked))
+    names = list(dict.fromkeys(name for texts in data.queries.values() for name in texts))
     chosen = {names[place] for place in sample.places(len(names), where)}
     return replace(
         data,
-        queries={code: {name: asked[name] for name in asked if name in chosen} for code, asked in data.queries.items()},
+        queries={code: {name: texts[name] for name in texts if name in chosen} for code, texts in data.queries.items()},
         relevant={name: grades for name, grades in data.relevant.items() if name in chosen},
     )
 

@@ -96,12 +96,12 @@ def _refuse(place: str, options: Iterable[str], known: Iterable[str]) -> None:
 
 def query_passages(data: RetrievalSet) -> Dataset:
     """Every query with each of its relevant passages, whose texts come from one pass over the corpus."""
-    relevant = {name for asked in data.queries.values() for query in asked for name in data.relevant[query]}
+    relevant = {name for queries in data.queries.values() for query in queries for name in data.relevant[query]}
     texts = {name: text for name, text in data.passages.records() if name in relevant}
     return pair_dataset(
         (query, texts[name], code, data.language)
-        for code, asked in data.queries.items()
-        for identity, query in asked.items()
+        for code, queries in data.queries.items()
+        for identity, query in queries.items()
         for name in data.relevant[identity]
     )
 
@@ -152,8 +152,8 @@ def negative_columns(names: Iterable[str]) -> list[str]:
         >>> negative_columns(["negative_10", "passage", "negative_2"])
         ['negative_2', 'negative_10']
     """
-    found = {name: match for name in names if (match := _NEGATIVE.fullmatch(name))}
-    return sorted(found, key=lambda name: int(found[name][1] or 0))
+    matches = {name: match for name in names if (match := _NEGATIVE.fullmatch(name))}
+    return sorted(matches, key=lambda name: int(matches[name][1] or 0))
 
 
 def read_question_table(
@@ -171,7 +171,7 @@ def read_question_table(
         place: A ``.jsonl`` or ``.parquet`` file; a ``.tsv`` or ``.csv`` file of two columns, or more: negatives; a
             ``.json`` file in SQuAD's form, of which the questions with an answer are read; or the id of a data set on
             the Hub.
-        language: Of both sides.
+        language: Of queries and passages.
         columns: Names of the query's column, the passage's, and those of negatives, where they have any; by default
             :data:`COLUMNS` and all that :func:`negative_columns` knows.
         name: Configuration of a data set on the Hub.
@@ -206,6 +206,7 @@ def read_question_table(
             if is_unescaped_pair(faults, str(path), row, query, passage)
         ]
         return read_pairs(rows, str(path), faults)
+    # Negatives are looked for first: the readers of pairs would pass over their columns.
     pair = COLUMNS if columns is None else (columns[0], columns[1])
     if columns is None or len(columns) > 2:
         faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries")
@@ -265,6 +266,7 @@ def _table(
         rows = (row for batch in file.iter_batches() for row in batch.to_pylist())
         return list(file.schema_arrow.names), enumerate(rows, 1)
     lines = iter_objects(place, faults) if ending in _BY_NAME else _cut_lines(place, ending, faults)
+    # The first row has the names; it is put back.
     first = next(lines, (0, {}))
     return list(first[1]), itertools.chain([first] if first[0] else [], lines)
 

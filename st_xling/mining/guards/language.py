@@ -19,15 +19,6 @@ SHORT_CHARS = 40
 #: What py3langid says of text that is no language: numbers, markup, identifiers.
 NO_LANGUAGE = "zxx"
 
-# Three-letter codes of py3langid's languages that Tatoeba's list lacks.
-_THREE_LETTERS = dict(
-    pair.split(":")
-    for pair in str.split(
-        "eng:en asm:as bak:ba dzo:dz guj:gu hau:ha hat:ht ibo:ig kan:kn kir:ky lao:lo ltz:lb lug:lg lin:ln mlg:mg "
-        "mlt:mt mya:my nep:ne orm:om pan:pa pus:ps que:qu kin:rw san:sa sme:se sin:si sna:sn som:so sot:st ssw:ss "
-        "tgk:tg wln:wa yor:yo zul:zu arg:an lim:li"
-    )
-)
 # Codes that stand for several of py3langid's labels, as labels; Norwegian and Serbo-Croatian are told apart by spelling
 # alone, the rest are a language and those written almost like it.
 _FAMILIES = {
@@ -130,7 +121,6 @@ def expected_labels(language: str) -> tuple[str, ...]:
     for label in _identifier().labels:
         known[label] = label
         known.setdefault(canonical_language(label), label)
-    known.update(_THREE_LETTERS)
     code = language.strip().lower().replace("_", "-").split("-")[0]
     three = canonical_language(code)
     labels = _FAMILIES.get(three) or tuple(filter(None, [known.get(three) or known.get(code)]))

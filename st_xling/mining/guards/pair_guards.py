@@ -8,10 +8,8 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
@@ -299,7 +297,6 @@ class RejectsFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._writer: AbstractContextManager[IO[bytes]] | None = None
         self._stream: IO[bytes] | None = None
 
     def __enter__(self) -> RejectsFile:
@@ -308,11 +305,8 @@ class RejectsFile:
         self._stream = self._writer.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._writer is not None
-        self._writer.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._writer.__exit__(*error)
 
     def write(
         self, reject: Reject, *, source_ids: Sequence[Any] | None = None, target_ids: Sequence[Any] | None = None

@@ -136,7 +136,7 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
         makers, encoder = config.vector_makers({side.name: len(side.text) for side in sides})
         distinct = {side.name: side.distinct for side in sides}
         check_vectors({side.name: (side.text, side.distinct) for side in sides}, makers, config.k)
-        hashes = {side.name: side.survey.sha256 for side in sides}
+        hashes = {side.name: side.summary.sha256 for side in sides}
         folder = stack.enter_context(config.working("mine", out, hashes, makers))
 
         # Embed, choose the threshold, search.

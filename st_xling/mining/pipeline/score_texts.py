@@ -92,7 +92,7 @@ def score_texts(
     config.check()
     config.check_files(out, [pairs])
     with ExitStack() as stack:
-        lines = PairLines.open(pairs, columns=columns)
+        lines = PairLines(pairs, columns=columns)
         stack.callback(lines.close)
         makers, _ = config.vector_makers({"source": len(lines), "target": len(lines)})
         texts = dict(zip(("source", "target"), lines.sides))

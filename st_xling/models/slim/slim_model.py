@@ -359,7 +359,7 @@ class SlimFolder(LockedFolder):
             shutil.rmtree(self.path, ignore_errors=True)
         super().__exit__(*exception)
 
-    def _claim(self) -> None:
+    def _prepare(self) -> None:
         free = not self.out.exists() or (self.out.is_dir() and not any(self.out.iterdir()))
         if self._old.is_dir() and free:  # killed between the two renames
             self._old.replace(self.out)

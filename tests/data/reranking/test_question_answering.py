@@ -73,7 +73,7 @@ def test_what_no_paragraph_answers_is_left_out_and_counted(tmp_path: Path, caplo
     assert data.faults == {
         "fr: answer not in its paragraph": 1, "en: question without an answer": 1, "fr: question without an answer": 1,
     }  # fmt: skip
-    assert "2 questions kept" in caplog.text and "1 x fr: answer not in its paragraph" in caplog.text
+    assert "2 questions are left" in caplog.text and "1 x fr: answer not in its paragraph" in caplog.text
 
 
 def test_paragraphs_are_aligned_one_to_one(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ RIGHT = [
 ]
 
 
-@pytest.mark.parametrize(("language", "text"), RIGHT)
-def test_right_language(language, text):
-    assert verdicts(LanguageGuard(language), (text, "whatever")) == [None]
+def test_right_language():
+    for language, text in RIGHT:
+        assert verdicts(LanguageGuard(language), (text, "whatever")) == [None], text
 
 
 def test_wrong_language_on_either_side():
@@ -43,41 +43,18 @@ def test_a_side_without_language_is_not_looked_at():
     assert verdicts(guard, ("Les enfants mangent des pommes.", "The children are eating red apples.")) == [None]
 
 
-@pytest.mark.parametrize(
-    ("code", "label"),
-    [
-        ("de", "de"),
-        ("deu", "de"),
-        ("de-AT", "de"),
-        ("EN", "en"),
-        ("eng", "en"),
-        ("zh", "zh"),
-        ("cmn", "zh"),
-        ("zho", "zh"),
-        ("zh_Hant", "zh"),
-        ("swh", "sw"),
-        ("fa", "fa"),
-        ("pes", "fa"),
-        ("nb", "no"),
-        ("ind", "id"),
-        ("nep", "ne"),
-        ("yue", "yue"),
-    ],
-)
-def test_codes(code, label):
-    assert expected_labels(code)[0] == label
-
-
-def test_unknown_codes():
+def test_codes():
+    labels = {
+        **{"de": "de", "deu": "de", "de-AT": "de", "EN": "en", "eng": "en", "zh": "zh", "cmn": "zh", "zho": "zh"},
+        **{"zh_Hant": "zh", "swh": "sw", "fa": "fa", "pes": "fa", "nb": "no", "ind": "id", "nep": "ne", "yue": "yue"},
+    }
+    assert {code: expected_labels(code)[0] for code in labels} == labels
     for code in ("xx", "zxx", "", "tlh"):
         with pytest.raises(LanguageUnknown, match="expected a language that py3langid knows"):
             LanguageGuard(code)
-
-
-@pytest.mark.parametrize("limit", [0, 1, -0.5, float("nan")])
-def test_limit(limit):
-    with pytest.raises(ValueError, match=r"language must lie in \(0, 1\)"):
-        LanguageGuard("de", limit=limit)
+    for limit in (0, 1, -0.5, float("nan")):
+        with pytest.raises(ValueError, match=r"language must lie in \(0, 1\)"):
+            LanguageGuard("de", limit=limit)
 
 
 def test_idle_sides_are_named(caplog):
@@ -100,7 +77,7 @@ def test_without_py3langid_the_guard_is_idle(monkeypatch):
     assert "language" not in [guard.reason for guard in guards.guards]
 
 
-@pytest.mark.parametrize("language", ["de", "zh", "ar", "ru"])
+@pytest.mark.parametrize("language", ["de", "zh"])
 def test_true_pairs_of_real_data_are_kept(real_data, language):
     with gzip.open(real_data / "parallel" / f"{language}-en.dev.tsv.gz", "rt", encoding="utf-8") as lines:
         rows = [line.rstrip("\n").split("\t") for line in lines][:300]

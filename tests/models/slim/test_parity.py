@@ -1,8 +1,9 @@
-"""Parity of two encoders: equals what plain loops find."""
+"""Parity of two encoders equals what plain loops find; rows are held out evenly, none lost and none twice."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from st_xling.models.slim import parity, slim_encoder
+from st_xling.models.slim.parity import sampled, set_apart
 from st_xling.training.retriever import separate_encoders
 from st_xling.utils.nearest import retrieval_accuracy
 from tests.models.slim.encoders import encoder, german_english, phrases
@@ -69,3 +71,42 @@ def test_faults_are_named(both: tuple[Any, Any], make_model: Any) -> None:
         parity(*both, [])
     with pytest.raises(ValueError, match="embeddings of one width are needed: got 16 and 32"):
         parity(both[0], make_model(hidden_size=32), ["a"])
+
+
+@pytest.mark.parametrize("hold_out", [0.0, 0.1, 0.9, 1, 7, 50])
+def test_every_row_is_passed_on_or_kept(hold_out: float) -> None:
+    kept: list[int] = []
+    passed = list(set_apart(range(200), hold_out, kept, seed=3, most=30))
+    assert sorted([*passed, *kept]) == list(range(200))
+    expected = {0.0: 0, 0.9: 30, 1: 1, 7: 7, 50: 50}
+    assert len(kept) == expected.get(hold_out, len(kept)) <= 50
+    again: list[int] = []
+    assert list(set_apart(range(200), hold_out, again, seed=3, most=30)) == passed and again == kept
+
+
+@pytest.mark.parametrize(("hold_out", "share"), [(0.25, 0.25), (5, 0.25), (0.9, 0.4)])
+def test_each_row_is_as_likely_as_any_other(hold_out: float, share: float) -> None:
+    """20 rows, 2,000 draws: standard error of a share below 0.011."""
+    counts: Counter[int] = Counter()
+    for seed in range(2000):
+        kept: list[int] = []
+        for _ in set_apart(range(20), hold_out, kept, seed=seed, most=8):
+            pass
+        counts.update(kept)
+    assert all(abs(counts[row] / 2000 - share) < 0.05 for row in range(20)), counts
+
+
+def test_a_sample_takes_nothing_away() -> None:
+    counts: Counter[int] = Counter()
+    for seed in range(1500):
+        sample: list[int] = []
+        assert list(sampled(range(12), 3, sample, seed=seed)) == list(range(12))
+        assert len(set(sample)) == 3
+        counts.update(sample)
+    assert all(abs(counts[row] / 1500 - 0.25) < 0.06 for row in range(12)), counts
+
+
+@pytest.mark.parametrize("hold_out", [-0.1, 1.5, float("nan"), float("inf")])
+def test_other_numbers_are_refused(hold_out: float) -> None:
+    with pytest.raises(ValueError, match=r"hold_out must be a share in \[0, 1\) or a whole number of rows"):
+        list(set_apart([1], hold_out, []))

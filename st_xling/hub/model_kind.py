@@ -1,0 +1,121 @@
+"""What kind of model a folder holds, read from its configuration files alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from st_xling.utils.io import check_shape, read_json_object
+
+Kind = Literal["encoder", "separate", "cross-encoder", "classifier", "tagger"]
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """A model's shape.
+
+    Attributes:
+        kind: ``"encoder"``; ``"separate"``: one encoder for queries and one for passages; ``"cross-encoder"``: one
+            score a pair; ``"classifier"``: several a pair; ``"tagger"``: labels of words, for transformers alone.
+        dimension: Of the embeddings.
+        max_tokens: Longer texts are cut.
+        similarity: Function that the embeddings are compared by.
+        adapters: Whether the weights are adapters on a base model, so that PEFT is needed.
+        library_version: Of sentence-transformers, which saved it.
+        tasks: Of ``encode``: languages that are centred by a mean of their own.
+    """
+
+    kind: Kind
+    dimension: int | None = None
+    max_tokens: int | None = None
+    similarity: str = "cosine"
+    adapters: bool = False
+    library_version: str | None = None
+    tasks: tuple[str, ...] = ()
+
+    @property
+    def is_encoder(self) -> bool:
+        return self.kind in ("encoder", "separate")
+
+
+def model_kind(folder: Path) -> ModelKind:
+    """The kind of the model in ``folder``.
+
+    Raises:
+        ValueError: If there is no model of sentence-transformers or transformers.
+    """
+    if not (folder / "modules.json").is_file():
+        return _tagger(folder)
+    settings_file = folder / "config_sentence_transformers.json"
+    settings = read_json_object(settings_file)
+    check_shape(settings, {"__version__": dict, "similarity_fn_name": str}, settings_file)
+    # Modules in order; of a router, whose folders have longer names, its last route, by which documents go.
+    configs = sorted(
+        folder.glob("*_*/config.json"), key=lambda path: (len(path.parent.name.split("_")), path.parent.name)
+    )
+    modules = [read_json_object(path) for path in configs]
+    # Checkpoints of a training may hold adapters that the model itself has merged.
+    adapters = [path.relative_to(folder) for path in folder.rglob("adapter_config.json")]
+    shared: dict[str, Any] = {
+        "max_tokens": _max_tokens(folder),
+        "adapters": any("training" not in path.parts for path in adapters),
+        "library_version": (settings.get("__version__") or {}).get("sentence_transformers"),
+    }
+    if settings.get("model_type") == "CrossEncoder":
+        names = read_json_object(folder / "config.json").get("id2label")
+        labels = _last_size(modules, "out_features") or (len(names) if isinstance(names, dict) else 1)
+        return ModelKind("cross-encoder" if labels == 1 else "classifier", **shared)
+    encoders = (folder / "config.json", *sorted(folder.glob("*/config.json")))
+    hidden = [read_json_object(path) for path in encoders if path.is_file()][:1]
+    return ModelKind(
+        "separate" if (folder / "router_config.json").is_file() else "encoder",
+        dimension=_last_size(modules, "out_features", "embedding_dimension", "word_embedding_dimension")
+        or _last_size(hidden, "hidden_size"),
+        similarity=settings.get("similarity_fn_name") or "cosine",
+        tasks=_language_routes(folder),
+        **shared,
+    )
+
+
+def _tagger(folder: Path) -> ModelKind:
+    config = read_json_object(folder / "config.json")
+    check_shape(config, {"architectures": [str]}, folder / "config.json")
+    if any(str(name).endswith("ForTokenClassification") for name in config.get("architectures") or ()):
+        return ModelKind("tagger", max_tokens=_max_tokens(folder))
+    raise ValueError(
+        f"expected the folder of a model that sentence-transformers saved, with modules.json: got {folder}; "
+        "train one, or save it with model.save_pretrained."
+    )
+
+
+def _language_routes(folder: Path) -> tuple[str, ...]:
+    """Routes of a router behind the encoder, but for the one that is taken without a task."""
+    configs = (read_json_object(path) for path in sorted(folder.glob("*_Router/router_config.json")))
+    return tuple(
+        route
+        for config in configs
+        for route in config.get("structure") or ()
+        if route != (config.get("parameters") or {}).get("default_route")
+    )
+
+
+def _last_size(configs: list[dict[str, Any]], *keys: str) -> int | None:
+    """The first of ``keys`` in the last configuration that has one."""
+    for config in reversed(configs):
+        for key in keys:
+            if isinstance(config.get(key), int):
+                return config[key]
+    return None
+
+
+def _max_tokens(folder: Path) -> int | None:
+    for path in (folder, *sorted(folder.glob("document_*")), *sorted(folder.glob("*_Transformer"))):
+        for name, key in (
+            ("sentence_bert_config.json", "max_seq_length"),
+            ("tokenizer_config.json", "model_max_length"),
+        ):
+            size = read_json_object(path / name).get(key)
+            if isinstance(size, int) and 0 < size < 10**6:  # transformers writes 10^30 for "no limit"
+                return size
+    return None

@@ -1,0 +1,285 @@
+"""Retrieval sets: passages, queries and qrels in the published layouts, XQuAD-R, the phrasebook; faults together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from st_xling.data import ParallelTextError
+from st_xling.data.retrieval import (
+    Passages,
+    load_query_passage_specs,
+    load_retrieval_specs,
+    query_passages,
+    read_qrels,
+    read_queries,
+    read_retrieval_set,
+    read_xquad_r,
+)
+from st_xling.evaluation.retrieval import mixed_pool
+from st_xling.evaluation.retrieval.measures import Measures
+from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, lines, raw, translated
+from tests.xquad_r_files import TEXTS, write_xquad_r
+
+
+def test_passages_stream_in_order_and_again(tmp_path: Path) -> None:
+    rows = [{"docid": f"{row}#0", "title": f" Title {row} ", "text": f"body {row}"} for row in range(10)]
+    first = json_lines(tmp_path / "docs-0.jsonl.gz", rows[:4])
+    passages = Passages([first, json_lines(tmp_path / "docs-1.jsonl", rows[4:])])
+    whole = [f"Title {row} body {row}" for row in range(10)]
+    assert len(passages) == 10 and list(passages.ids) == [f"{row}#0" for row in range(10)]
+    assert passages[0:3] + passages[3:8] + passages[8:20] == whole and list(passages) == whole
+    assert passages[2:4] == whole[2:4] and passages[-1] == whole[9] and passages[5] == whole[5]
+    assert dict(passages.records())["7#0"] == whole[7]
+    with pytest.raises(ValueError, match="in order: got a slice with step 2"):
+        passages[0:4:2]
+
+
+def test_passages_in_memory_are_as_those_of_a_file(tmp_path) -> None:
+    rows = [("a", "Der Hund 🐕 schläft."), ("b", "狗在睡觉。"), ("c", "con chó đang ngủ")]
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(json.dumps({"_id": name, "text": text}) + "\n" for name, text in rows), encoding="utf-8")
+    generated, read = Passages.in_memory(rows), Passages(path)
+    assert (generated.ids, generated.sha256, len(generated), list(generated)) == (
+        read.ids,
+        read.sha256,
+        len(read),
+        list(read),
+    )
+    assert (
+        generated[1:3] == read[1:3]
+        and generated[0] == read[0]
+        and list(generated.records()) == list(read.records()) == rows
+    )
+
+
+def test_passages_change_under_the_reader(tmp_path: Path) -> None:
+    path = json_lines(tmp_path / "corpus.jsonl", [{"_id": f"p{row}", "text": "x"} for row in range(5)])
+    passages = Passages(path)
+    json_lines(path, [{"_id": "p0", "text": "x"}])
+    with pytest.raises(ValueError, match="changed while they were read: got 1 of 5"):
+        list(passages)
+
+
+def test_faulty_passages_are_reported_together_or_left_out(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "corpus.jsonl",
+        [
+            '{"_id": "a", "text": "one"}',
+            "no json",
+            '{"_id": "a", "text": "two"}',
+            '{"_id": "b"}',
+            '{"id": 7, "contents": "ok"}',
+        ],
+    )
+    with pytest.raises(ParallelTextError, match=r"(?s)expected passages.*3 faults.*:2: bad JSON.*:4: no id or text.*"):
+        Passages(path)
+    kept = Passages(path, skip_bad_lines=True)
+    assert list(kept.ids) == ["a", "7"] and list(kept) == ["one", "ok"]
+    with pytest.raises(ValueError, match="expected passages in .*: got none"):
+        Passages(raw(tmp_path / "empty.jsonl", b""))
+
+
+def test_qrels_of_trec_and_beir(tmp_path: Path) -> None:
+    trec = lines(tmp_path / "qrels.txt", ["q1 0 d1 1", "q1\tQ0\td2\t0", "q2 0 d3 2"])
+    plain = lines(tmp_path / "qrels.tsv", ["query-id\tcorpus-id\tscore", "q1\td1\t1", "q 2\td 3\t2"])
+    assert read_qrels(trec) == {"q1": {"d1": 1}, "q2": {"d3": 2}}
+    assert read_qrels(plain) == {"q1": {"d1": 1}, "q 2": {"d 3": 2}}
+
+
+def test_unknown_passages_are_counted_and_listed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = lines(
+        tmp_path / "qrels.txt", ["q 0 here 1", "q 0 gone 1", "q 0 away 1", "q 0 unjudged 0", "q here", "q 0 here 2"]
+    )
+    with pytest.raises(
+        ParallelTextError, match=r"(?s)4 faults.*:2: unknown passage \(gone is not in.*away.*two grades"
+    ):
+        read_qrels(path, passages={"here"})
+    assert read_qrels(path, passages={"here"}, skip_bad_lines=True) == {"q": {"here": 1}}
+    assert "2 unknown passage" in caplog.text
+
+
+def test_queries_of_tsv_and_json_lines(tmp_path: Path) -> None:
+    topics = lines(tmp_path / "topics.tsv", ['1\tWhat is "this"?', "2\t什么时候？"])
+    assert read_queries(topics) == {"1": 'What is "this"?', "2": "什么时候？"}
+    assert read_queries(json_lines(tmp_path / "q.jsonl", [{"_id": 3, "text": "متى؟"}])) == {"3": "متى؟"}
+    bad = lines(tmp_path / "bad.tsv", ["1\tone", "1\ttwo", "no tab", "2\t "])
+    with pytest.raises(ParallelTextError, match=r"(?s)3 faults.*:2: id twice.*:3: wrong columns.*:4: no id or text"):
+        read_queries(bad)
+
+
+def test_beir_with_queries_by_language(tmp_path: Path) -> None:
+    found = read_retrieval_set(translated(tmp_path / "set"), language="xx")
+    assert found.language == "xx" and list(found.passages) == OTHERS
+    assert found.queries["en"]["q3"] == ENGLISH[3] and found.relevant["q3"] == {"p3": 1}
+    assert read_retrieval_set(tmp_path / "set", language="xx", query_languages=["en"]).queries.keys() == {"en"}
+    with pytest.raises(ValueError, match="has queries in en, xx: asked for fr"):
+        read_retrieval_set(tmp_path / "set", language="xx", query_languages=["fr"])
+
+
+def test_plain_beir_with_a_folder_of_qrels(tmp_path: Path) -> None:
+    json_lines(tmp_path / "corpus.jsonl", [{"_id": "d", "title": "T", "text": "text"}])
+    json_lines(tmp_path / "queries.jsonl", [{"_id": "q", "text": "asked"}, {"_id": "r", "text": "unanswered"}])
+    lines(tmp_path / "qrels" / "dev.tsv", ["query-id\tcorpus-id\tscore", "q\td\t1", "elsewhere\td\t1"])
+    found = read_retrieval_set(tmp_path, language="en", split="dev")
+    assert found.queries == {"en": {"q": "asked"}} and found.n_without_relevant == {"en": 1} and found.n_absent == 1
+    with pytest.raises(FileNotFoundError, match=r"expected qrels of split 'test'.*qrels/test.tsv"):
+        read_retrieval_set(tmp_path, language="en")
+
+
+def test_mr_tydi_and_miracl(tmp_path: Path) -> None:
+    tydi = tmp_path / "mrtydi-v1.1-finnish"
+    json_lines(tydi / "collection" / "docs.jsonl.gz", [{"id": "1#0", "contents": "Helsinki\n\npääkaupunki"}])
+    lines(tydi / "topic.test.tsv", ["0\tMikä on Suomen pääkaupunki?"])
+    lines(tydi / "qrels.test.txt", ["0 Q0 1#0 1"])
+    found = read_retrieval_set(tydi, language="fi")
+    assert list(found.passages) == ["Helsinki\n\npääkaupunki"] and found.relevant == {"0": {"1#0": 1}}
+    miracl = tmp_path / "miracl"
+    for part in range(11):  # docs-10 comes after docs-9
+        folder = miracl / "miracl-corpus-v1.0-fi"
+        json_lines(folder / f"docs-{part}.jsonl.gz", [{"docid": f"{part}#0", "title": "", "text": f"osa {part}"}])
+    lines(miracl / "miracl-v1.0-fi" / "topics" / "topics.miracl-v1.0-fi-dev.tsv", ["5\tMissä?"])
+    lines(miracl / "miracl-v1.0-fi" / "qrels" / "qrels.miracl-v1.0-fi-dev.tsv", ["5\tQ0\t10#0\t1", "5\tQ0\t2#0\t0"])
+    [found] = load_retrieval_specs([f"fi={miracl}?split=dev"])
+    assert list(found.passages) == [f"osa {part}" for part in range(11)] and found.relevant == {"5": {"10#0": 1}}
+    apart = f"fi={miracl / 'miracl-v1.0-fi'}?split=dev&corpus={miracl / 'miracl-corpus-v1.0-fi'}"
+    assert load_retrieval_specs([apart])[0].sha256 == found.sha256
+
+
+def test_mr_tydi_with_passages_beside_the_queries(tmp_path: Path) -> None:
+    passage = {"docid": "1#0", "title": "Hanoi", "text": "là thủ đô."}
+    json_lines(tmp_path / "corpus.jsonl.gz", [passage])
+    row = {"query_id": "9", "query": "Thủ đô?", "positive_passages": [passage], "negative_passages": []}
+    json_lines(tmp_path / "train.jsonl.gz", [row])
+    found = read_retrieval_set(tmp_path, language="vi", split="train")
+    assert found.queries == {"vi": {"9": "Thủ đô?"}} and found.relevant == {"9": {"1#0": 1}}
+    pairs = load_query_passage_specs([f"vi={tmp_path}"])["vi"]
+    assert pairs[:] == query_passages(found)[:] and pairs[0]["target"] == "Hanoi là thủ đô."
+    unknown = {**row, "positive_passages": [{**passage, "docid": "2#0"}]}
+    json_lines(tmp_path / "test.jsonl", [unknown])
+    with pytest.raises(ParallelTextError, match=r"unknown passage \(2#0, of query 9"):
+        read_retrieval_set(tmp_path, language="vi")
+
+
+def test_languages_without_relevant_passages(tmp_path: Path) -> None:
+    asked = {"de": {"a": "Wo?"}, "en": {"b": "Where?"}, "fr": {"c": "Où ?"}}
+    folder = beir(tmp_path / "set", {"p": "hier"}, asked, [("a", "p", 1), ("b", "p", 0)])
+    with pytest.raises(ValueError, match=r"has none for en \(1 queries\), fr \(1 queries\)"):
+        read_retrieval_set(folder, language="de")
+
+
+def test_sentences_of_every_language_answer_questions_in_any(tmp_path: Path) -> None:
+    sets = read_xquad_r({code: write_xquad_r(tmp_path, code) for code in TEXTS})
+    assert [(found.language, list(found.passages)) for found in sets] == [(code, TEXTS[code][0]) for code in TEXTS]
+    for found in sets:
+        assert {code: list(asked.values()) for code, asked in found.queries.items()} == {
+            code: TEXTS[code][1] for code in TEXTS
+        }
+        assert found.relevant == {"q0": {"0/0": 1}, "q1": {"0/2": 1}}
+    pool = mixed_pool(sets)
+    assert len(pool.queries) == 4 and len(pool.passages) == 6
+    assert {query.id: set(query.relevant) for query in pool.queries}["zh:q1"] == {"en:0/2", "zh:0/2"}
+
+
+def test_map_over_the_mixed_pool_is_the_formula(tmp_path: Path) -> None:
+    """AP of a question: mean, over its relevant sentences of all languages, of the precision at their ranks."""
+    pytest.importorskip("ir_measures")
+    sets = load_retrieval_specs([f"{code}={write_xquad_r(tmp_path, code)}" for code in TEXTS])
+    pool = mixed_pool(sets)
+    names = pool.passage_ids
+    rankings = {
+        query.id: [(names[(place * 5 + shift) % 6], 6.0 - place) for place in range(6)]
+        for shift, query in enumerate(pool.queries)
+    }
+    found = Measures(["MAP", "MAP@2"]).per_query(pool.queries, rankings)
+    for query in pool.queries:
+        hits, total, cut = 0, 0.0, 0.0
+        for rank, (name, _) in enumerate(rankings[query.id], 1):
+            if name in query.relevant:
+                hits += 1
+                total += hits / rank
+                cut += hits / rank * (rank <= 2)
+        assert found["MAP"][query.id] == pytest.approx(total / len(query.relevant), rel=1e-9)
+        assert found["MAP@2"][query.id] == pytest.approx(cut / len(query.relevant), rel=1e-9)
+
+
+def test_specs_of_xquad_r(tmp_path: Path) -> None:
+    specs = [f"{code}={write_xquad_r(tmp_path, code)}" for code in TEXTS]
+    sets = load_retrieval_specs([f"{spec}?size=1&seed=1" for spec in specs], query_languages=["zh"])
+    assert [list(found.queries) for found in sets] == [["zh"], ["zh"]]
+    assert sets[0].queries == sets[1].queries and len(sets[0].queries["zh"]) == 1
+    assert len(sets[0].passages) == 3 and sets[0].relevant.keys() == sets[0].queries["zh"].keys()
+    for bad, fact in (
+        ([specs[0], f"{specs[1]}?size=1"], "same .size"),
+        ([specs[0], specs[0]], "once a language"),
+        ([f"{specs[0]}?split=dev"], "no other options"),
+    ):
+        with pytest.raises(ValueError, match=fact):
+            load_retrieval_specs(bad)
+    with pytest.raises(ValueError, match="expected queries in en, which have a file: got de"):
+        load_retrieval_specs(specs[:1], query_languages=["de"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "fact"),
+    [
+        ({"sentence_breaks": None}, r"paragraphs\[0\].sentence_breaks: expected .* got None"),
+        ({"sentence_breaks": [[0, 15], [10, 20]]}, r"got \[10, 20\]"),
+        ({"sentence_breaks": [[0, 1500]]}, r"got \[0, 1500\]"),
+        ({"sentence_breaks": [[5, 15]]}, r"answer_start: expected a place in one of the sentences, got 4"),
+    ],
+)
+def test_faults_of_xquad_r(tmp_path: Path, changes: dict[str, Any], fact: str) -> None:
+    with pytest.raises(ValueError, match=fact):
+        read_xquad_r({"en": write_xquad_r(tmp_path, "en", **changes)})
+
+
+def test_xquad_r_itself(real_data: Path) -> None:
+    """Candidates by language as LAReQA counts them; a relevant sentence in every language for every question."""
+    folder = real_data / "xquad_r"
+    sets = read_xquad_r({code: folder / f"{code}.json.gz" for code in ("ar", "en", "zh")})
+    assert {found.language: len(found.passages) for found in sets} == {"ar": 1222, "en": 1180, "zh": 1196}
+    queries = mixed_pool(sets).queries
+    assert len(queries) == 3 * 1190 and all(len(query.relevant) == 3 for query in queries)
+
+
+def test_specs_of_the_phrasebook() -> None:
+    sets = load_retrieval_specs(["de=phrasebook?size=4&queries=de,en", "zh=phrasebook?split=dev&size=3&seed=2"])
+    assert [found.language for found in sets] == ["de", "zh"]
+    assert {code: list(asked) for code, asked in sets[0].queries.items()} == {
+        code: [f"test-0-{number}" for number in range(4)] for code in ("de", "en")
+    }
+    assert list(sets[1].queries) == ["zh"] and sets[1].relevant["dev-2-1"] == {"dev-2-1": 1}
+    (chosen,) = load_retrieval_specs(["de=phrasebook?size=2"], split="dev", query_languages=["fr", "en"])
+    assert list(chosen.queries) == ["fr", "en"] and list(chosen.passages.ids) == ["dev-0-0", "dev-0-1"]
+    (default,) = load_retrieval_specs(["vi=phrasebook"])
+    assert len(default.passages) == 300
+
+
+def test_a_mixed_pool_has_an_equally_relevant_passage_in_each_language() -> None:
+    specs = [f"{code}=phrasebook?size=5&queries=de,en" for code in ("de", "en", "fr")]
+    pool = mixed_pool(load_retrieval_specs(specs))
+    assert len(pool.passages) == 15 and len(pool.queries) == 10
+    for query in pool.queries:
+        name = query.id.split(":", 1)[1]
+        assert query.relevant == {f"{code}:{name}": 1 for code in ("de", "en", "fr")}
+    one, two = load_retrieval_specs(["de=phrasebook?size=3", "en=phrasebook?size=3&seed=1&queries=de"])
+    assert len(mixed_pool([one, two]).queries) == 6, "seeds ask for different things"
+
+
+@pytest.mark.parametrize(
+    ("spec", "facts"),
+    [
+        ("de=phrasebook:fr", "one language of passages a spec"),
+        ("de=phrasebook?corpus=x", "expected the options size, split, seed, queries"),
+        ("de=phrasebook?queries=ru", "expected queries=de,en"),
+        ("ru=phrasebook", "language must be one of"),
+        ("phrasebook:de", "xx=phrasebook"),
+    ],
+)
+def test_malformed_specs_of_the_phrasebook(spec: str, facts: str) -> None:
+    with pytest.raises(ValueError, match=facts):
+        load_retrieval_specs([spec])

@@ -1,0 +1,217 @@
+"""Text to train retrievers on: sets, tables, SQuAD's form, data sets of the Hub, the phrasebook, text alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs, read_others
+from st_xling.data.retrieval.training_text import read_question_table
+from tests.retrieval_files import ENGLISH, OTHERS, json_lines, lines, translated
+
+
+def squad(path: Path) -> Path:
+    def asked(text: str, answer: str | None) -> dict[str, Any]:
+        return {
+            "id": text,
+            "question": text,
+            "answers": [] if answer is None else [{"text": answer, "answer_start": 0}],
+        }
+
+    cities = {"context": "Hanoi is a capital.", "qas": [asked("What is Hanoi?", "a capital"), asked("Why?", None)]}
+    rivers = {"context": "The Spree flows.", "qas": [asked("What flows?", "The Spree"), asked("Which river?", "Spree")]}
+    path.write_text(json.dumps({"data": [{"title": "x", "paragraphs": [cities, rivers]}]}), encoding="utf-8")
+    return path
+
+
+def test_answered_questions_of_squads_form(tmp_path: Path) -> None:
+    pairs = load_query_passage_specs([f"queries={squad(tmp_path / 'train.json')}"])["en"]
+    assert list(zip(pairs["source"], pairs["target"])) == [
+        ("What is Hanoi?", "Hanoi is a capital."),
+        ("What flows?", "The Spree flows."),
+        ("Which river?", "The Spree flows."),
+    ]
+    assert set(pairs["source_language"]) == set(pairs["target_language"]) == {"en"}
+
+
+def test_named_columns_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "nq.jsonl"
+    path.write_text('{"query": "q", "answer": "a", "passage": "p"}\n', encoding="utf-8")
+    assert read_question_table(str(path), "en")["target"][:] == ["p"]
+    assert load_query_passage_specs([f"en={path}?columns=query,answer"])["en"]["target"][:] == ["a"]
+
+
+WRONG = [("q1", "p1", "n1", "m1"), ("问？", "答。", "错。", "也错。")]
+
+
+def written(path: Path, rows: Any = WRONG) -> Path:
+    """The rows in the form that the file's ending asks for; names are query, passage, negative_1, negative_2."""
+    names = ("query", "passage", "negative_1", "negative_2")
+    if path.suffix == ".parquet":
+        from datasets import Dataset
+
+        Dataset.from_dict(dict(zip(names, map(list, zip(*rows))))).to_parquet(str(path))
+        return path
+    join = {".tsv": "\t".join, ".csv": ",".join}.get(path.suffix)
+    lines = [join(row) if join else json.dumps(dict(zip(names, row))) for row in rows]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet", "tsv", "csv"])
+def test_hard_negatives_beside_the_passage(ending: str, tmp_path: Path) -> None:
+    pairs = load_query_passage_specs([f"en={written(tmp_path / f'q.{ending}')}"])["en"]
+    assert pairs.column_names[4:] == ["negative_1", "negative_2"]
+    assert list(zip(pairs["source"], pairs["target"], pairs["negative_1"], pairs["negative_2"])) == WRONG
+    if ending in ("jsonl", "parquet"):
+        chosen = load_query_passage_specs([f"en={tmp_path / f'q.{ending}'}?columns=query,passage,negative_2"])["en"]
+        assert chosen.column_names[4:] == ["negative_1"] and chosen["negative_1"][:] == ["m1", "也错。"]
+        none = load_query_passage_specs([f"en={tmp_path / f'q.{ending}'}?columns=query,passage"])["en"]
+        assert len(none.column_names) == 4
+
+
+def test_rows_without_a_negative_are_faults(tmp_path: Path) -> None:
+    rows = [*WRONG, ("q3", "p3", "n3", " "), ("q4", "", "n4", "m4"), ("q5", "p5", "n5", "m5")]
+    for ending in ("jsonl", "tsv"):
+        path = written(tmp_path / f"q.{ending}", rows)
+        with pytest.raises(ValueError, match=r":3: no negative (.|\n)*:4: empty side"):
+            load_query_passage_specs([f"en={path}"])
+        kept = load_query_passage_specs([f"en={path}"], skip_bad_lines=True)["en"]
+        assert list(zip(kept["source"], kept["negative_2"])) == [("q1", "m1"), ("问？", "也错。"), ("q5", "m5")]
+    path.write_text("q\tp\tn\nq\tp\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r":2: wrong columns \(expected 3, as in the first line, got 2\)"):
+        load_query_passage_specs([f"en={path}"])
+
+
+def test_mr_tydis_negative_passages(tmp_path: Path) -> None:
+    def passages(*texts: str) -> list[dict[str, str]]:
+        return [{"docid": text, "title": "", "text": text} for text in texts]
+
+    rows = [
+        {"query_id": "1", "query": "q1", "positive_passages": passages("a", "b"), "negative_passages": passages("x")},
+        {"query_id": "2", "query": "q2", "positive_passages": passages("c"), "negative_passages": passages("y", "z")},
+    ]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    pairs = load_query_passage_specs([f"fi={tmp_path}?negatives=1"])["fi"]
+    assert list(zip(pairs["source"], pairs["target"], pairs["negative_1"])) == [
+        ("q1", "a", "x"), ("q1", "b", "x"), ("q2", "c", "y")
+    ]  # fmt: skip
+    assert len(load_query_passage_specs([f"fi={tmp_path}"])["fi"].column_names) == 4
+    with pytest.raises(ValueError, match="query 1 has 1 negative_passages of 2"):
+        load_query_passage_specs([f"fi={tmp_path}?negatives=2"])
+    kept = load_query_passage_specs([f"fi={tmp_path}?negatives=2"], skip_bad_lines=True)["fi"]
+    assert (kept["source"][:], kept["negative_2"][:]) == (["q2"], ["z"])
+
+
+def test_a_data_set_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its id, as the host finds it where it is cached or, here, beside the working folder."""
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    place = tmp_path / "user" / "questions"
+    place.mkdir(parents=True)
+    (place / "train.jsonl").write_text('{"query": "q", "answer": "a"}\n', encoding="utf-8")
+    asked: list[Any] = []
+    load = datasets.load_dataset
+
+    def found(path: str, *options: Any, **more: Any) -> Any:
+        asked.append((path, more.get("split")))
+        return load(str(tmp_path / path), *options, **more)
+
+    monkeypatch.setattr(datasets, "load_dataset", found)
+    spec = "queries=user/questions?columns=query,answer&split=train"
+    pairs = load_query_passage_specs([spec])["en"]
+    assert asked == [("user/questions", "train")]
+    assert (pairs["source"][:], pairs["target"][:]) == (["q"], ["a"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("en={squad}?split=train", "is a file, which has no split"),
+        ("en={squad}?columns=a,b", "is a file, which has no columns"),
+        ("en={squad}?corpus=x", "is read with columns, name, split: got corpus"),
+        ("en={folder}?columns=a,b", "is read with split, corpus, queries, negatives: got columns"),
+        ("en={jsonl}?columns=query", "each once: got query"),
+        ("en={jsonl}?columns=query,query", "each once: got query,query"),
+        ("en={jsonl}?columns=query,passage,wrong", r"q.jsonl:1: no negative \(expected text in wrong\)"),
+        ("en={folder}?negatives=two", "negatives= takes how many .* got 'two'"),
+        ("en={folder}?negatives=1", "{folder} has no train.jsonl"),
+        ("en={folder}/q.docx", "expected a file that ends in"),
+        ("en={folder}/no.json", "no.json"),
+    ],
+)
+def test_what_is_refused(spec: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "q.docx").write_text("x", encoding="utf-8")
+    (tmp_path / "q.jsonl").write_text('{"query": "q", "passage": "p"}\n', encoding="utf-8")
+    given = spec.format(squad=squad(tmp_path / "train.json"), folder=tmp_path, jsonl=tmp_path / "q.jsonl")
+    with pytest.raises((ValueError, FileNotFoundError), match=message.replace("{folder}", str(tmp_path))):
+        load_query_passage_specs([given])
+
+
+def test_half_a_surrogate_pair_has_a_place(tmp_path: Path) -> None:
+    path = squad(tmp_path / "train.json")
+    path.write_text(path.read_text(encoding="utf-8").replace("What is Hanoi?", "What \\ud83d?"), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"train.json:1: bad JSON \(source holds half a surrogate pair\)"):
+        load_query_passage_specs([f"en={path}"])
+    assert len(load_query_passage_specs([f"en={path}"], skip_bad_lines=True)["en"]) == 2
+
+
+def test_training_queries() -> None:
+    pairs = load_query_passage_specs(["queries=phrasebook?size=6", "de=phrasebook?size=4&seed=5&queries=en,de"])
+    assert {name: len(part) for name, part in pairs.items()} == {"en": 6, "de": 8}
+    row = pairs["en"][0]
+    assert row["source"].endswith("?") and not row["target"].endswith("?")
+    assert set(pairs["de"]["source_language"]) == {"de", "en"} and set(pairs["de"]["target_language"]) == {"de"}
+    test = load_query_passage_specs(["queries=phrasebook?size=6"], split="test")["en"]
+    assert not set(test["source"]) & set(pairs["en"]["source"])
+    assert len(load_query_passage_specs(["queries=phrasebook"])["en"]) == 2000
+
+
+def test_other_text_is_not_that_of_parallel_text() -> None:
+    others = read_others("phrasebook?size=200", language="fr")
+    assert len(others) == 200 and others["source"][:] == others["target"][:]
+    parallel = parallel_phrases("fr", "en", size=4000)["source"][:]
+    assert len(set(others["source"]) & set(parallel)) < 10
+    assert read_others("phrasebook?size=200&seed=0", language="fr")["source"][:] == parallel[:200]
+    with pytest.raises(ValueError, match="expected fr=phrasebook, one language a spec"):
+        read_others("phrasebook:de", language="fr")
+
+
+def test_query_passage_specs(tmp_path: Path) -> None:
+    table = lines(tmp_path / "nq.tsv", ['Who said "no"?\tHe did.', "When?\tIn 1900."])
+    objects = json_lines(tmp_path / "more.jsonl", [{"query": "Where?", "passage": "Here.", "id": 3}])
+    folder = translated(tmp_path / "set")
+    pairs = load_query_passage_specs([f"queries={table}", f"en={objects}", f"xx={folder}?queries=en"])
+    assert list(pairs) == ["en", "en-2", "xx"]
+    assert pairs["en"][0]["source"] == 'Who said "no"?' and pairs["en"][1]["target"] == "In 1900."
+    assert pairs["en-2"][:]["target"] == ["Here."] and pairs["en-2"][0]["source_language"] == "en"
+    assert pairs["xx"][:]["source"] == ENGLISH and pairs["xx"][:]["target"] == OTHERS
+    for bad in ("nq.tsv", f"en={tmp_path / 'more.txt'}", f"en={table}?split=dev", "en=a?where=b"):
+        with pytest.raises(ValueError, match=r"expected|leave these out"):
+            load_query_passage_specs([bad])
+
+
+def test_a_sample_of_queries_keeps_all_passages_and_a_query_in_all_its_languages(tmp_path: Path) -> None:
+    def numbered(prefix: str) -> str:
+        return "".join(f'{{"_id": "{row}", "text": "{prefix} {row}"}}\n' for row in range(9))
+
+    for name in ("corpus", "queries.de", "queries.en"):
+        (tmp_path / f"{name}.jsonl").write_text(numbered(name), encoding="utf-8")
+    (tmp_path / "qrels.tsv").write_text("".join(f"{row}\t{row}\t1\n" for row in range(9)))
+    (found,) = load_retrieval_specs([f"de={tmp_path}?size=4&seed=2"])
+    assert len(found.passages) == 9 and list(found.queries["de"]) == list(found.queries["en"])
+    assert list(found.queries["de"]) == sorted(found.relevant) and len(found.relevant) == 4
+    (pairs,) = load_query_passage_specs([f"de={tmp_path}?size=5&split=test"]).values()
+    assert len(pairs) == 5 and all(a.split()[1] == b.split()[1] for a, b in zip(pairs["source"], pairs["target"]))
+    others = read_others(f"{tmp_path}/corpus.jsonl?size=3&seed=1", language="sw")
+    assert len(others) == 3 and others["source"][:] == sorted(others["source"][:])
+    for spec in (f"de={tmp_path}?size=0", f"de={tmp_path}?seed=1", f"de={tmp_path}?size=2&seed=-1"):
+        with pytest.raises(ValueError, match=r"size=|seed="):
+            load_retrieval_specs([spec])
+        with pytest.raises(ValueError, match=r"size=|seed="):
+            load_query_passage_specs([spec])

@@ -1,0 +1,529 @@
+"""Cards: what the user says, results and metadata, hostile text, damaged files. Golden cards: tests/hub_cards."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from huggingface_hub import ModelCard
+
+from st_xling.cli import main
+from st_xling.evaluation import KeptFigures, keep_figures, read_kept_figures
+from st_xling.hub import CardOptions, card_text, write_card
+from st_xling.hub.card import (
+    Evaluation,
+    absolute_paths,
+    card_metadata,
+    check_card,
+    eval_results,
+    read_facts,
+    shown_command,
+)
+from st_xling.hub.markdown import fenced, one_line, paragraphs, plain, span
+from st_xling.mining.published import PublishedThreshold, publish_thresholds
+from tests.hub.hub_server import Hub
+from tests.hub_cards.golden import recorded
+from tests.processes import run_together
+
+pytest_plugins = ["tests.hub.publishing"]
+
+# Kind → words of `train`, languages, losses, and a call of the card's Python.
+_TINY = [
+    "--model",
+    "tiny",
+    "--tiny",
+    "vocabulary=300",
+    "--tiny",
+    "hidden_size=16",
+    "--tiny",
+    "layers=2",
+    "--tiny",
+    "heads=2",
+]
+RUNS: dict[str, tuple[str, list[str], list[str], str]] = {
+    "encoder": (
+        "dap --data phrasebook:de,fr?size=60 --max-length 24",
+        ["de", "fr", "en"],
+        ["TranslationRankingLoss", "RepresentationTranslationLoss"],
+        "SentenceTransformer(",
+    ),
+    "lora": (
+        "tr --data phrasebook:de?size=60 --lora",
+        ["de", "en"],
+        ["TranslationRankingLoss"],
+        "SentenceTransformer(",
+    ),
+    "adapter": (
+        "sf --data zh-vi=phrasebook?size=60",
+        ["zh", "vi"],
+        ["SiameseContrastiveLoss"],
+        "SentenceTransformer(",
+    ),
+    "shared": ("ir --data queries=phrasebook?size=60", ["en"], ["InBatchRankingLoss"], "encode_query("),
+    "separate": (
+        "ir --data queries=phrasebook?size=60 --encoders separate",
+        ["en"],
+        ["InBatchRankingLoss"],
+        "encode_document(",
+    ),
+    "cross-encoder": (
+        "xpr-mixed --data en=phrasebook?size=30 --data zh=phrasebook?size=30",
+        ["zh", "en"],
+        ["BinaryCrossEntropyLoss"],
+        "CrossEncoder(",
+    ),
+}
+
+
+def metadata(text: str) -> Any:
+    return ModelCard(text, ignore_metadata_errors=False).data
+
+
+def change(path: Path, **content: Any) -> None:
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    path.write_text(json.dumps({**before, **content}), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "kind", [kind if kind == "encoder" else pytest.param(kind, marks=pytest.mark.slow) for kind in RUNS]
+)
+def test_training_ends_with_a_card_whose_python_runs(kind, tmp_path, capsys):
+    words, languages, losses, call = RUNS[kind]
+    steps = ["--max-steps", "2", "--batch-size", "8", "--out", str(tmp_path / "run")]
+    cache = ["--cache", str(tmp_path / "vectors")] if kind == "adapter" else []
+    assert main(["train", *words.split(), "--model", "tiny", *_TINY, *steps, *cache]) == 0
+    text = (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
+    data, run = metadata(text), json.loads((tmp_path / "run" / "training" / "run.json").read_text(encoding="utf-8"))
+    assert text == card_text(tmp_path / "run") and str(tmp_path) not in text
+    assert data.pipeline_tag == ("text-ranking" if kind == "cross-encoder" else "sentence-similarity")
+    assert data.base_model is None and data.license is None  # nothing that nobody said
+    tags = [tag for tag in data.tags if tag.startswith(("recipe:", "loss:"))]
+    assert tags == [f"recipe:{words.split()[0]}", *(f"loss:{name}" for name in losses)]
+    for name, facts in run["data"].items():
+        line = next(line for line in text.splitlines() if line.startswith(f"| {name} |"))
+        assert f"{facts['rows']:,}" in line and facts["sha8"] in line
+        assert not run.get("sources") or line.endswith("| apache-2.0 |")
+    assert data.language == languages or not run.get("sources")
+    assert ("pictures/token_states.png" in text) == (kind in ("encoder", "lora"))
+    [lines] = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    capsys.readouterr()
+    assert call in lines
+    exec(compile(lines.replace("path/to/this/folder", str(tmp_path / "run")), "card", "exec"), {"__name__": "card"})
+    assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("kind", ["separate", "cross-encoder"])
+def test_the_python_of_other_kinds_runs(kind: str, models: Path, capsys):
+    [lines] = re.findall(r"```python\n(.*?)```", card_text(models / kind), flags=re.DOTALL)
+    exec(compile(lines.replace("path/to/this/folder", str(models / kind)), "card", "exec"), {"__name__": "card"})
+    assert capsys.readouterr().out.strip()
+
+
+def test_the_same_folder_gives_the_same_bytes_and_pictures(tmp_path):
+    folder = recorded("encoder", tmp_path)
+    pictures = [folder / "pictures" / name for name in ("accuracy_by_language.png", "score_histogram.png")]
+    text, drawn = write_card(folder).read_bytes(), [path.read_bytes() for path in pictures]
+    assert all(len(content) > 1000 for content in drawn)
+    moved = folder.rename(tmp_path / "elsewhere")
+    assert write_card(moved).read_bytes() == text
+    assert [(moved / path.relative_to(folder)).read_bytes() for path in pictures] == drawn
+    change(moved / "results.json", evaluations=[])
+    assert "score_histogram" not in write_card(moved).read_text(encoding="utf-8")
+    assert [path.name for path in (moved / "pictures").iterdir()] == ["token_states.png"]
+
+
+def test_a_model_without_a_run_has_a_card_of_what_is_known(make_model, tmp_path):
+    make_model().save_pretrained(str(tmp_path / "foreign"))
+    text = write_card(tmp_path / "foreign").read_text(encoding="utf-8")
+    for unknown in ("## Training", "### Data", "### Cost", "**Languages", "**Licence", "fingerprint", "None"):
+        assert unknown not in text
+    assert "16 dimensions" in text and "SentenceTransformer(" in text and metadata(text).language is None
+
+
+def test_ids_of_the_hub_are_looked_up_once_where_the_run_was_made(monkeypatch, tmp_path):
+    folder = recorded("encoder", tmp_path)
+    for start, base in (("some-org/some-model", "some-org/some-model"), (str(folder), None), ("../other", None)):
+        (folder / "card.json").unlink(missing_ok=True)
+        change(folder / "training" / "run.json", model=start)
+        data = metadata(write_card(folder).read_text(encoding="utf-8"))
+        assert data.base_model == base and data.get("base_model_relation") == ("finetune" if base else None)
+    said = write_card(folder, options=CardOptions(base_model="me/base")).read_text(encoding="utf-8")
+    assert metadata(said).base_model == "me/base"
+
+    specs = {"de-en": "some-org/parallel?size=9", "fr-en": "dir/fr-en"}
+    sources = [{"option": "data", "spec": spec, "names": [name]} for name, spec in specs.items()]
+    change(folder / "training" / "run.json", sources=sources)
+    (folder / "card.json").unlink()
+    (tmp_path / "dir").mkdir()
+    for code in ("fr", "en"):
+        (tmp_path / "dir" / f"fr-en.{code}").write_text("", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    first = write_card(folder).read_text(encoding="utf-8")
+    assert metadata(first).datasets == ["some-org/parallel"]
+    assert "https://huggingface.co/datasets/some-org/parallel" in first and "<code>dir/fr-en</code>" in first
+    monkeypatch.chdir("/")  # where there is no dir/fr-en
+    assert write_card(folder).read_text(encoding="utf-8") == first
+
+
+def test_options_reach_the_card_and_can_be_taken_back(tmp_path, capsys):
+    folder = recorded("encoder", tmp_path)
+    (tmp_path / "own.bib").write_text("@misc{own}", encoding="utf-8")
+    words = ["--license", "mit", "--data-license", "de-en=cc-by-2.0", "--repo", "me/mine", "--author", "Ada"]
+    words += ["--languages", "de,fr", "--limits", "None\n\nat all.", "--citation", str(tmp_path / "own.bib")]
+    assert main(["card", str(folder), *words, "--title", "Mine"]) == 0
+    assert f"the card is {folder / 'README.md'}" in capsys.readouterr().out
+    assert main(["card", str(folder), "--title", ""]) == 0
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    assert metadata(text).license == "mit" and metadata(text).language == ["de", "fr"]
+    for said in ("| cc-by-2.0 |", "Ada", "## Limits\n\nNone\n\nat all.\n", "@misc{own}", "# mine\n", "bucc me/mine"):
+        assert said in text
+    assert "Texts are cut" in write_card(folder, options=CardOptions(limits="")).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--data-license", "de-en"], "takes NAME=LICENCE"),
+        (["--data-license", "xx-yy=mit"], "got xx-yy; there are de-en, fr-en"),
+        (["--data-license", "de-en=no licence"], "got 'no licence'"),
+        (["--license", "a\nb: c"], "a licence is an identifier"),
+        (["--repo", "a/b/c"], "repo_id must be an id on the Hub"),
+        (["--base-model", "x](y)"], "base_model must be an id on the Hub"),
+        (["--languages", "de,<script>"], "languages are codes .*'<script>'"),
+    ],
+)
+def test_faults_change_nothing(words, message, tmp_path, capsys):
+    folder = recorded("encoder", tmp_path)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert main(["card", str(folder), *words]) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "place"),
+    [
+        ("results.json", {"training": {"machine": 7}}, "training.machine, got 7"),
+        ("results.json", {"leak": {"sets": {}}}, "must be as st-xling wrote them"),
+        ("results.json", {"slim": {"langs": ["de"]}}, "must be as st-xling wrote them"),
+        ("training/run.json", {"command": 5}, "command, got 5"),
+        ("training/run.json", {"recipe": []}, "recipe, got []"),
+        ("training/run.json", {"data": {"a": 5}}, "data.a, got 5"),
+        ("training/run.json", {"sources": [5]}, "sources[0], got 5"),
+        ("card.json", {"version": 7}, "card.json must hold what st-xling card wrote"),
+        ("card.json", {"version": 1, "said": {"title": 5}}, "said.title, got 5"),
+        ("card.json", {"version": 1, "said": {}, "found": {"data": 5}}, "found.data, got 5"),
+        ("mining.json", {"version": 1, "pairs": {"de-en": {"threshold": 10**400}}}, "de-en"),
+        ("config_sentence_transformers.json", {"__version__": 5}, "__version__, got 5"),
+    ],
+)
+def test_damaged_files_are_named(name, content, place, tmp_path, capsys):
+    folder = recorded("encoder", tmp_path)
+    (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    assert main(["card", str(folder)]) == 2
+    error = capsys.readouterr().err
+    assert place in error and name in error
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path, capsys):
+    for folder, message in ((tmp_path, "expected the folder of a model"), ("a/b", "there is no folder a/b")):
+        assert main(["card", str(folder)]) == 2
+        assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_cards_and_saved_results_at_once(tmp_path):
+    """What each process saves is there in the end, and the card is whole."""
+    folder = recorded("retriever", tmp_path)
+    keep = (
+        "import sys; from st_xling.evaluation import *; from st_xling.hub import write_card\n"
+        "for number in range(8):\n"
+        "    keep_figures(sys.argv[1], KeptFigures('xsim', {}, f'{sys.argv[2]}|{number}', 'c'))\n"
+        "    write_card(sys.argv[1])\n"
+    )
+    for done in run_together([["-c", keep, str(folder), name] for name in "ab"], tmp_path / "out", seconds=240):
+        assert done.status == 0, done.stderr
+    assert len(read_kept_figures(folder)) == 17
+    assert (folder / "README.md").read_text(encoding="utf-8") == card_text(folder)
+    assert not list(folder.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        ("st-xling train dap --data 'x y.tsv' --out /tmp/a/run --overwrite --json=f.json --cache c --resume", None),
+        ("st-xling evaluate bucc m --keep --js 'a b'", "st-xling evaluate bucc a/b"),
+        ("st-xling slim enc --langs de --keep 'query: ' --out /home/me/small", "slim enc --langs de --keep 'query: '"),
+        ("st-xling evaluate xsim m -- --json", "st-xling evaluate xsim a/b -- --json"),
+        ("an 'open quote", "an 'open quote"),
+    ],
+)
+def test_commands_are_shown_without_what_one_machine_needs(typed, shown):
+    assert (shown or "st-xling train dap --data 'x y.tsv' --out run") in shown_command(typed, "a/b")
+
+
+def test_places_on_this_machine_are_warned_about(tmp_path, caplog):
+    assert absolute_paths(["x --data de-en=/abs/a.tsv,b ~/c d/e f=g"]) == ["de-en=/abs/a.tsv,b", "~/c"]
+    folder = recorded("encoder", tmp_path)
+    change(folder / "training" / "run.json", command="st-xling train dap --data de-en=/here/alone.tsv --out run")
+    write_card(folder)
+    assert "name places on this machine: de-en=/here/alone.tsv" in caplog.text
+
+
+def test_the_validator_of_the_hub_is_asked(hub: Hub, client: Callable[..., Any], tmp_path, capsys):
+    folder = recorded("encoder", tmp_path)
+    assert "the Hub's validator has nothing against it" in client("card", folder, "--validate").stdout
+    refused = client("card", folder, "--license", "nonsense", "--validate").error
+    assert f"{folder / 'README.md'}: the Hub says: " in refused and "must be one of" in refused
+    assert main(["card", str(folder), "--validate"]) == 2  # HF_HUB_OFFLINE is set here
+    assert "was not validated" in capsys.readouterr().err
+
+
+def interval(mean: float) -> dict[str, float]:
+    return {"mean": mean, "low": mean - 0.1, "high": mean + 0.1}
+
+
+COUNTS = {"precision": 0.75, "recall": 0.5, "f1": 0.6, "threshold": 1.0625, "n_mined": 4, "n_gold": 6, "n_correct": 3}
+RANKED = {"acc@1": interval(0.5), "mrr": interval(0.625), "n_queries": 8, "n_without_relevant": 0}
+TATOEBA = {"deu_to_en_accuracy": 0.5, "deu_from_en_accuracy": 0.25, "to_en_accuracy": 0.5, "from_en_accuracy": 0.25}
+# Task → figures as --json has them, signature, values that the metadata must have: (config, metric, name) → value,
+# and a row of the table.
+FIGURES: dict[str, tuple[dict[str, Any], str, dict[tuple[str, str, str], float], str]] = {
+    "tatoeba": (
+        {f"tatoeba_{key}": value for key, value in {**TATOEBA, "mean_accuracy": 0.375}.items()},
+        "tatoeba|direction:both|data:tatoeba@01234567",
+        {("deu", "accuracy", "to English"): 0.5, ("all", "accuracy", "from English"): 0.25},
+        "| deu | 50.0 | 25.0 | 37.5 |",
+    ),
+    "bucc": (
+        {
+            **{f"bucc_de-en_{key}": value for key, value in COUNTS.items()},
+            **{f"bucc_fr-en_{key}": value for key, value in {**COUNTS, "threshold": None}.items()},
+            **{f"bucc_{key}": 0.5 for key in ("precision", "recall", "f1")},
+            "histograms": {"de-en": {"low": 0.9, "high": 1.3, "correct": [0, 0, 2, 3], "wrong": [40, 30, 2, 0]}},
+        },
+        "bucc|threshold:train|split:test|data:mine@01234567",
+        {("de-en", "precision", "precision"): 0.75, ("de-en", "f1", "F1"): 0.6, ("all", "f1", "F1"): 0.5},
+        "| de-en | 75.0 | 50.0 | 60.0 | 1.0625 | 4 | 3 | 6 |",
+    ),
+    "xsim": (
+        {"deu": {"to_en_error": 0.125, "from_en_error": 0.25}, "all": {"to_en_error": 0.125, "from_en_error": 0.25}},
+        "xsim|margin:ratio|data:tatoeba@01234567",
+        {("deu", "xsim_error", "error to English"): 0.125},
+        "| **all** | 12.5 | 25.0 |",
+    ),
+    "precision": (
+        {
+            f"precision_{label}{way}_p@{n}": 0.5 + 0.1 * n
+            for label in ("zh-vi_", "")
+            for way in ("source_to_target", "target_to_source", "mean")
+            for n in (1, 3)
+        },
+        "precision|at:1,3|data:precision@01234567",
+        {("zh-vi", "precision_at_3", "P@3 →"): 0.8},
+        "| zh-vi | 60.0 | 60.0 | 80.0 | 80.0 |",
+    ),
+    "reranking": (
+        {"overall": RANKED, "matrix": {"en": {"zh": RANKED}}, "counts": {}},
+        "reranking|n:8|data:xquad@01234567",
+        {("all", "accuracy_at_1", "acc@1"): 0.5, ("en → zh", "mrr", "MRR"): 0.625},
+        "| **all** | 50.0 (40.0–60.0) | 62.5 (52.5–72.5) |",
+    ),
+    "retrieval": (
+        {
+            name: {"figures": {"fi": {"MRR@100": value}, "mean": {"MRR@100": value}}, "n_queries": {"fi": 8}}
+            for name, value in (("BM25", 0.25), ("mine", 0.5))
+        },
+        "retrieval|pool:separate|data:mrtydi@01234567",
+        {("fi", "mrr_at_100", "MRR@100"): 0.5},
+        "| **mean** | 50.0 | 25.0 |",
+    ),
+    "transfer-pos": (
+        {
+            "task": "pos",
+            "languages": {"en": {"accuracy": 0.9, "f1": 0.8, "n": 5}, "de": {"accuracy": 0.7, "f1": 0.6, "n": 5}},
+            "average": {"accuracy": 0.8, "f1": 0.7},
+            "zero_shot_average": {"accuracy": 0.7, "f1": 0.6},
+        },
+        "transfer|task:pos|data:01234567",
+        {("de", "f1", "F1"): 0.6},
+        "| **mean of languages not trained on** | 70.0 | 60.0 |",
+    ),
+}
+
+
+def kept(task: str) -> KeptFigures:
+    figures, signature, *_ = FIGURES[task]
+    return KeptFigures(task, figures, signature, f"st-xling evaluate {task} my-encoder --data x --keep --json f.json")
+
+
+@pytest.fixture
+def evaluated(tmp_path: Path) -> Path:
+    folder = recorded("encoder", tmp_path)
+    change(folder / "results.json", evaluations=[])
+    for task in FIGURES:
+        keep_figures(folder, kept(task))
+    return folder
+
+
+@pytest.mark.parametrize("task", FIGURES)
+def test_results_reach_the_metadata_with_their_signature(task):
+    results = eval_results(Evaluation(kept(task)))
+    values = {(one.dataset_config, one.metric_type, one.metric_name): one.metric_value for one in results}
+    assert FIGURES[task][2].items() <= {key: pytest.approx(value) for key, value in values.items()}.items()
+    assert {one.metric_args["signature"] for one in results} == {FIGURES[task][1]}
+    assert not any("BM25" in name for _, _, name in values)  # another system's results are not the model's
+
+
+def test_metadata_come_back_as_they_went_in(evaluated):
+    data, text = card_metadata(read_facts(evaluated)), card_text(evaluated)
+    back = ModelCard(text, ignore_metadata_errors=False)
+    assert back.data.eval_results == data.eval_results and len(data.eval_results) > 20 and str(back) == text
+    [args] = [r.metric_args for r in data.eval_results if r.dataset_config == "de-en" and r.metric_type == "f1"]
+    assert args["threshold"] == 1.0625 and args["threshold_source"] == "train"
+    assert {r.dataset_split for r in data.eval_results if r.dataset_name.startswith("mine")} == {"test"}
+    with pytest.raises(ValueError, match="do not read back"):
+        check_card(text.replace("value: 0.75", "value: 0.76", 1), data)
+
+
+def test_every_table_has_its_signature_and_a_command_to_paste(evaluated):
+    text = write_card(evaluated, options=CardOptions(repo_id="me/encoder")).read_text(encoding="utf-8")
+    for task, (_, signature, _, row) in FIGURES.items():
+        assert f"Signature: `{signature}`" in text and row in text
+        assert f"st-xling {'evaluate ' + task} me/encoder --data x\n" in text
+    assert 'SentenceTransformer("me/encoder")' in text
+
+
+def test_results_of_an_earlier_version_and_of_another_form(evaluated):
+    """Rows that were not recorded are made of the figures; unknown figures stand under their own names."""
+    content, text = json.loads((evaluated / "results.json").read_text(encoding="utf-8")), card_text(evaluated)
+    for entry in content["evaluations"]:
+        del entry["columns"], entry["rows"]
+    change(evaluated / "results.json", **content)
+    assert card_text(evaluated) == text
+    odd = KeptFigures("tatoeba", {"score": 0.5, "more": {"deep": 2}, "word": "x"}, "odd", "st-xling evaluate tatoeba m")
+    assert [(row.label, row.values) for row in odd.rows or ()] == [("score", [0.5]), ("more deep", [2.0])]
+
+
+def test_published_thresholds_are_in_the_card(evaluated):
+    found = PublishedThreshold(
+        threshold=1.06, precision=0.9, recall=None, f1=None, margin="ratio", k=4, retrieval="max", signature="bucc|x"
+    )
+    publish_thresholds(evaluated, {"de-en": found})
+    text = card_text(evaluated)
+    assert "| de-en | 1.0600 | 90.0 | – | – | ratio margin, k 4, max |" in text and "`bucc|x`" in text
+
+
+def test_the_card_of_a_cut_vocabulary(models: Path, tmp_path: Path) -> None:
+    out = tmp_path / "small"
+    words = ["slim", str(models / "encoder"), "--langs", "de,en", "--text", "phrasebook:de?size=60"]
+    assert main([*words, "--hold-out", "10", "--out", str(out)]) == 0
+    card = (out / "README.md").read_text(encoding="utf-8")
+    slim = json.loads((out / "results.json").read_text(encoding="utf-8"))["slim"]
+    tokens, held_out = slim["report"]["size"]["tokens"], slim["report"]["parity"]["held_out"]
+    assert f"| tokens | {tokens['before']:,} | {tokens['after']:,} |" in card
+    back = held_out["retrieval"]["de-en"]["back"]
+    row = f"| retrieval en to de, held-out text, % | {100 * back['before']:.1f} | {100 * back['after']:.1f} |"
+    assert row in card and f"| held-out text | {held_out['texts']} | {held_out['cosine_mean']:.5f} |" in card
+    assert slim["signature"] in card and "st-xling slim" in card and "The same model as `encoder`" in card
+    assert metadata(card).language == ["de", "en"] and "of German and English into" in card
+    change(out / "results.json", slim={**slim, "source": "user/large"})  # as the command writes it of a Hub id
+    (out / "training" / "run.json").unlink()  # a foreign model has no run
+    data = metadata(card_text(out))
+    assert (data.base_model, data.base_model_relation) == ("user/large", "quantized")
+    assert "## Training" not in card_text(out) and "## Cut vocabulary" in card_text(out)
+
+
+HOSTILE = [
+    "a|b|c",
+    "a\\|b",
+    "line\nbreak\r\n| new | row |",
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "&lt;b&gt; &#60;i&#62;",
+    "```\nout\n```",
+    "`code` ``more``",
+    "---\nlicense: mit\n---",
+    "---",
+    "# heading",
+    "- item",
+    "1. item",
+    "=====",
+    "[click](javascript:alert(1))",
+    "![x](http://evil.example/x.png)",
+    "<http://evil.example>",
+    "**bold** _it_ ~~gone~~ $x$",
+    "</code></table>-->",
+    "key: value # no comment",
+    "'quote\" {{ jinja }} {% raw %}",
+    "\u202egnp.exe\u202c \ufeff\x00\x1b[31m",
+    "\ud800 half",
+    "زبان‌ها 中文 🙂",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_stays_text(text):
+    shown = plain(text)
+    assert not re.search(r"[<>|`*\[\]\\~$\n\r]|&(?!#\d+;)", shown)
+    assert not re.match(r"[-+=#>]|\d+[.)](\s|$)", shown) and html.unescape(shown) == one_line(text)
+    block = fenced(text, "bash").splitlines()
+    fence = block[0].removesuffix("bash")
+    assert block[-1] == fence and not any(fence in line for line in block[1:-1])
+    ticks = re.match(r"`+", span(text))[0]
+    assert span(text).endswith(ticks) and "\n" not in span(text)
+    assert ticks not in re.findall(r"`+", span(text)[len(ticks) : -len(ticks)])
+
+
+def test_a_card_every_word_of_which_somebody_else_chose_keeps_its_form(tmp_path):
+    folder, bad = recorded("encoder", tmp_path), " ".join(HOSTILE[:-2])
+    run = json.loads((folder / "training" / "run.json").read_text(encoding="utf-8"))
+    data = {text: {"rows": 3, "sha8": "01234567"} for text in HOSTILE[:-2]}
+    recipe = {**run["recipe"], "name": bad, "summary": bad, bad: {bad: bad}}
+    sources = [{"option": "data", "spec": bad, "names": HOSTILE[:-2]}]
+    command = "st-xling train 'x\n```\n</code>\n---\n' --data 'a`b|c'"
+    new = {"data": data, "recipe": recipe, "command": command, "dev": bad, "sources": sources, "model": bad}
+    change(folder / "training" / "run.json", **new)
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    sets = {name: {bad: {"rows": 1, "leaked": 0}} for name in data}
+    leak = {"sets": sets, "train": {bad: {"rows": 1, "leaked": 1}}, "dropped": True, "signature": bad}
+    machine = {**results["training"]["machine"], "processor": bad, "versions": {bad: bad}}
+    change(folder / "results.json", leak=leak, training={**results["training"], "machine": machine}, evaluations=[])
+    for number, text in enumerate(HOSTILE[:-2]):
+        figures = {f"{text}_to_en_accuracy": 1.0, "to_en_accuracy": 1.0, f"{text}_from_en_accuracy": 1.0}
+        figures |= {"from_en_accuracy": 1.0, "mean_accuracy": 1.0}
+        keep_figures(folder, KeptFigures("tatoeba", figures, f"{number}|data:{text}@0", f"st-xling evaluate '{text}'"))
+    said = dict.fromkeys(("title", "purpose", "intended_use", "limits", "license_name", "license_link"), bad)
+    options = CardOptions(**said, license="other", authors=(bad,), citation=f"@misc{{x, title={{{bad}}}}}")
+    card = ModelCard(write_card(folder, options=options).read_text(encoding="utf-8"), ignore_metadata_errors=False)
+
+    assert card.data.license == "other" and card.data.language is None
+    fence, outside, table = None, [], []
+    for line in card.text.splitlines():
+        ticks = re.match(r"(`{3,})", line)
+        if fence is None and ticks:
+            fence = ticks[1]
+        elif fence is not None and line == fence:
+            fence = None
+        elif fence is None:
+            outside.append(line)
+    assert fence is None
+    names = ("Use", "Results", "Training", "Intended use", "Limits", "Files", "Versions", "Citations")
+    assert [line for line in outside if line.startswith("## ")] == [f"## {name}" for name in names]
+    spans = re.sub(r"(`+)(?:(?!\1).)*\1(?!`)", "", "\n".join(outside))
+    assert set(re.findall(r"<[^>]*>", spans)) == {"<code>", "</code>"}
+    links = re.findall(r"\]\(([^)]*)\)", spans)
+    assert links and all(link.startswith("pictures/") for link in links)
+    for line in [*card.text.splitlines(), ""]:  # every row of a table has as many cells
+        table = [*table, line.count("|")] if line.startswith("|") else []
+        assert len(set(table)) <= 1
+
+
+def test_paragraphs_are_kept_and_lines_are_not():
+    assert paragraphs("one\ntwo\r\n\r\n- three\n\n\n# four") == "one two\n\n&#45; three\n\n&#35; four"

@@ -1,0 +1,164 @@
+"""Sums of objectives: one encoder pass, weighted components, chosen columns, shared heads."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from st_xling.losses import (
+    CachedLoss,
+    CombinedLoss,
+    CrossLingualLoss,
+    RepresentationTranslationLoss,
+    Term,
+    TranslationLanguageModelingLoss,
+    TranslationRankingLoss,
+    WordAlignmentLoss,
+)
+
+
+class Recorder(CrossLingualLoss):
+    """Remembers the columns it saw; its value is the sum of their embeddings."""
+
+    min_columns = 1
+
+    def compute_loss(self, batch, labels):
+        self.seen = [column["input_ids"] for column in batch]
+        return sum(column["sentence_embedding"].sum() for column in batch)
+
+
+@pytest.fixture(scope="module")
+def model(make_model):
+    return make_model()
+
+
+def count_passes(module):
+    """At the pooling: passes of the losses' own go through the transformer alone."""
+    calls = []
+    return calls, module.register_forward_hook(lambda *_: calls.append(1))
+
+
+def test_a_sum_is_the_sum_over_one_pass(model, features):
+    ranking, rebuilding = TranslationRankingLoss(model, margin=0.2), RepresentationTranslationLoss(model)
+    expected = ranking(features(model)), rebuilding(features(model))
+    calls, hook = count_passes(model[0])
+    loss = ranking + 0.5 * rebuilding
+    components = loss(features(model))
+    hook.remove()
+    assert list(components) == ["translation_ranking", "representation_translation"] and len(calls) == 1
+    torch.testing.assert_close(components["translation_ranking"], expected[0])
+    torch.testing.assert_close(components["representation_translation"], 0.5 * expected[1])
+    named = [id(parameter) for _, parameter in loss.named_parameters()]
+    assert len(named) == len(set(named))
+    config = loss.get_config_dict()
+    assert config["translation_ranking"]["margin"] == 0.2 and config["representation_translation"]["weight"] == 0.5
+    assert "yang2019additive" in loss.citation and "li2023dap" in loss.citation
+
+
+def test_columns_are_merged_or_not_with_the_same_values(model, features):
+    loss, apart = TranslationRankingLoss(model), features(model)
+    del apart[1]["token_type_ids"]  # columns that differ cannot be merged
+    assert loss(apart).item() == pytest.approx(loss(features(model)).item(), rel=1e-5)
+
+
+def test_on_chooses_columns_in_their_order(model, features):
+    recorder, columns = Recorder(model), features(model, slice(0, 2), (0, 1, 0))
+    ids = [column["input_ids"].clone() for column in columns]
+    recorder.on(2, 1)(columns)
+    for seen, place in zip(recorder.seen, (2, 1)):
+        width = seen.shape[1]
+        assert torch.equal(seen[:, : ids[place].shape[1]], ids[place][:, :width])
+    loss = (TranslationRankingLoss(model).on(1, 0) + recorder).on(3, 4)
+    assert [term.columns for term in loss.terms] == [(4, 3), (3, 4)] and loss.min_columns == 5
+
+
+def test_weights_multiply_and_sums_stay_flat(model):
+    a, b = TranslationRankingLoss(model), TranslationRankingLoss(model, margin=0.3)
+    loss = 2 * (a + 0.5 * b) + sum([Recorder(model)])
+    assert [term.weight for term in loss.terms] == [2.0, 1.0, 1.0]
+    assert loss.names == ["translation_ranking", "translation_ranking_2", "recorder"]
+    assert not any(isinstance(term.loss, CombinedLoss) for term in loss.terms)
+
+
+def test_terms_share_a_head_as_far_as_they_agree(model):
+    terms = [TranslationLanguageModelingLoss(model, head=head) for head in ("auto", "new", "auto")]
+    total = terms[0] + (terms[1] + terms[2])
+    assert terms[0].head is terms[2].head is not terms[1].head
+    assert sum(name.endswith("head.bias") for name, _ in total.named_parameters()) == 2
+
+
+@pytest.mark.parametrize(
+    ("build", "passes"),
+    [
+        (lambda model: TranslationLanguageModelingLoss(model) + WordAlignmentLoss(model), 0),
+        (lambda model: WordAlignmentLoss(model) + TranslationRankingLoss(model), 1),
+        (lambda model: WordAlignmentLoss(model) + RepresentationTranslationLoss(model), 1),
+    ],
+)
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_pass_that_no_term_reads_is_not_made(model, features, build, passes, cached):
+    calls, hook = count_passes(model[1])
+    loss = build(model)
+    value = (CachedLoss(loss, mini_batch_size=8) if cached else loss)(features(model))
+    sum(value.values()).backward()
+    hook.remove()
+    assert len(calls) == passes * (2 if cached else 1)
+    assert sum(float(part.grad.abs().sum()) for part in model.parameters() if part.grad is not None) > 0
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_without_that_pass_value_and_gradients_are_the_same(make_model, features, cached):
+    model = make_model().double()
+    results = []
+    for needed in (False, True):
+        loss = WordAlignmentLoss(model)
+        loss.reads_encoding = needed
+        model.zero_grad()
+        value = (CachedLoss(loss, mini_batch_size=4) if cached else loss)(features(model))
+        value.backward()
+        gradients = {name: part.grad.clone() for name, part in model.named_parameters() if part.grad is not None}
+        results.append((value.detach(), {name: part for name, part in gradients.items() if part.abs().max() > 0}))
+    torch.testing.assert_close(results[0], results[1], rtol=1e-9, atol=1e-12)
+
+
+def test_wrappers_for_distributed_training_see_their_pass(model, features):
+    """DDP prepares for the gradients in its forward pass: without one it would exchange none."""
+
+    class Wrapper(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.module = model
+
+        def forward(self, features):
+            return self.module(features)
+
+    loss = WordAlignmentLoss(model)
+    loss.model = Wrapper()
+    calls, hook = count_passes(loss.model)
+    loss(features(model)).backward()
+    hook.remove()
+    assert calls == [1]
+
+
+def test_faults_are_named(make_model, model, features):
+    ranking = TranslationRankingLoss(model)
+    for weight in (-0.1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="loss weight .* got"):
+            weight * ranking
+    with pytest.raises(ValueError, match="TranslationRankingLoss was built on another one"):
+        ranking + TranslationRankingLoss(make_model())
+    with pytest.raises(ValueError, match="TranslationRankingLoss needs 2 text columns: the data set gives 1"):
+        ranking(features(model)[:1])
+    with pytest.raises(ValueError, match="translation_ranking_2 looks at text column 3 .* gives 2"):
+        (ranking + ranking.on(2, 3))(features(model))
+    with pytest.raises(ValueError, match="needs 2 text columns"):
+        ranking.on(0)
+    with pytest.raises(ValueError, match=r"translation_ranking looks at column 2 .* \.on\(0, 1\) gives 2"):
+        ranking.on(0, 2).on(0, 1)
+
+
+@pytest.mark.parametrize("columns", [(-1, 0), (0, 0), ()])
+def test_columns_are_distinct_positions(model, columns):
+    for build in (lambda: Term(Recorder(model), 1.0, columns), lambda: Recorder(model).on(0).on(*columns)):
+        with pytest.raises(ValueError, match=r"distinct positions counted from 0: got \("):
+            build()

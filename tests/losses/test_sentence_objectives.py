@@ -1,0 +1,280 @@
+"""Objectives on sentence embeddings: their formulas as plain loops, symmetries, edges, dtypes, and ST's own losses."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+
+import pytest
+import torch
+from sentence_transformers.sentence_transformer.losses import (
+    ContrastiveLoss,
+    MultipleNegativesRankingLoss,
+    SiameseDistanceMetric,
+)
+
+from st_xling.losses import (
+    InBatchRankingLoss,
+    LanguageContrastiveLoss,
+    SemanticContrastiveLoss,
+    SiameseContrastiveLoss,
+    TranslationRankingLoss,
+    language_contrastive,
+    semantic_contrastive,
+    siamese_contrastive,
+    translation_ranking,
+)
+from st_xling.losses.translation_ranking import text_ids
+from tests import reference
+
+FUNCTIONS = (translation_ranking, semantic_contrastive, language_contrastive, siamese_contrastive)
+DISTANCES = {
+    "euclidean": SiameseDistanceMetric.EUCLIDEAN,
+    "cosine": SiameseDistanceMetric.COSINE_DISTANCE,
+    "manhattan": SiameseDistanceMetric.MANHATTAN,
+}
+
+
+def embeddings(*sizes: int, dtype: torch.dtype = torch.float64):
+    generator = torch.Generator().manual_seed(0)
+    return tuple(torch.randn(size, 4, generator=generator, dtype=dtype) for size in sizes or (5, 5))
+
+
+@pytest.mark.parametrize(
+    ("margin", "scale", "similarity", "bidirectional"),
+    itertools.product((0.0, 0.3), (1.0, 20.0), ("cosine", "dot"), (True, False)),
+)
+def test_translation_ranking_equals_the_formula(margin, scale, similarity, bidirectional):
+    source, target = embeddings()
+    options = {"margin": margin, "scale": scale, "similarity": similarity, "bidirectional": bidirectional}
+    expected = reference.translation_ranking(source.tolist(), target.tolist(), **options)
+    assert translation_ranking(source, target, **options).item() == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_equal_texts_are_no_negatives(bidirectional):
+    source, target = embeddings(6, 6)
+    ids = {"source_ids": [0, 1, 2, 3, 4, 0], "target_ids": [0, 1, 2, 1, 4, 5]}
+    expected = reference.translation_ranking(source.tolist(), target.tolist(), bidirectional=bidirectional, **ids)
+    tensors = {name: torch.tensor(values) for name, values in ids.items()}
+    value = translation_ranking(source, target, bidirectional=bidirectional, **tensors)
+    assert value.item() == pytest.approx(expected, rel=1e-9)
+    assert value.item() != pytest.approx(translation_ranking(source, target, bidirectional=bidirectional).item())
+    assert translation_ranking(source, target, target_ids=torch.zeros(6, dtype=torch.long)).item() == 0.0
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_contrastive_losses_equal_their_formulas(size):
+    source, target, rest = embeddings(size, size, 3)
+    for temperature in (0.05, 1.0):
+        expected = reference.semantic_contrastive(source.tolist(), target.tolist(), temperature=temperature)
+        value = semantic_contrastive(source, target, temperature=temperature)
+        assert value.item() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    for others in (rest, None)[: 1 if size == 1 else 2]:
+        expected = reference.language_contrastive(
+            source.tolist(), target.tolist(), [] if others is None else rest.tolist()
+        )
+        assert language_contrastive(source, target, others).item() == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+@pytest.mark.parametrize("negatives", ["worst", "average", "hardest", "none"])
+def test_siamese_contrastive_equals_the_formula(distance, negatives):
+    source, target = (0.4 * part for part in embeddings())
+    for margin in (0.5, 1.0, 3.0):
+        options = {"distance": distance, "negatives": negatives, "margin": margin}
+        expected = reference.siamese_contrastive(source.tolist(), target.tolist(), **options)
+        assert siamese_contrastive(source, target, **options).item() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+@pytest.mark.parametrize("negatives", ["worst", "hardest"])
+def test_siamese_gradients_are_those_of_the_formula(distance, negatives):
+    """Also of the negative, which is chosen without gradients; by differences of the plain loops."""
+    source, target = ((0.4 * part).requires_grad_() for part in embeddings())
+    options = {"margin": 3.0, "distance": distance, "negatives": negatives}
+    siamese_contrastive(source, target, **options).backward()
+    for row, column in ((0, 0), (3, 2)):
+        values = []
+        for step in (1e-6, -1e-6):
+            moved = source.detach().clone()
+            moved[row, column] += step
+            values.append(reference.siamese_contrastive(moved.tolist(), target.tolist(), **options))
+        assert source.grad[row, column].item() == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-5, abs=1e-8)
+
+
+def test_random_negatives_are_other_rows_and_replay_by_seed():
+    """Two rows leave one choice: the other row, so random equals average; more rows vary with the generator."""
+    source, target = (0.4 * part for part in embeddings(2, 2))
+    chosen = siamese_contrastive(source, target, negatives="random", margin=3.0)
+    torch.testing.assert_close(chosen, siamese_contrastive(source, target, negatives="average", margin=3.0))
+    source, target = (0.4 * part for part in embeddings(9, 9))
+    values = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(seed)
+        values.append(siamese_contrastive(source, target, negatives="random", margin=3.0).item())
+    assert values[0] == values[1] != values[2]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_symmetries(function):
+    """The order of the batch and, but for siamese negatives, which are targets, of the languages."""
+    source, target = embeddings()
+    order, value = torch.tensor([3, 1, 4, 0, 2]), function(source, target).item()
+    assert function(source[order], target[order]).item() == pytest.approx(value, rel=1e-12)
+    if function is not siamese_contrastive:
+        assert function(target, source).item() == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_dtype_gives_finite_gradients(function, dtype):
+    source, target = (part.to(dtype).requires_grad_() for part in embeddings())
+    function(source, target).backward()
+    assert torch.isfinite(source.grad).all() and torch.isfinite(target.grad).all() and source.grad.abs().sum() > 0
+    equal = torch.ones(3, 4, dtype=dtype, requires_grad=True)  # where a distance of 0 has no direction
+    function(equal, torch.ones(3, 4, dtype=dtype)).backward()
+    assert torch.isfinite(equal.grad).all()
+
+
+def test_edges():
+    """Vectors that are all equal, a pair alone, a margin: values worked out by hand."""
+    ones, (source,) = torch.ones(4, 3, dtype=torch.float64), embeddings(4)
+    assert translation_ranking(ones, ones).item() == pytest.approx(math.log(4))
+    # The true logit falls by scale times margin.
+    expected = math.log(math.exp(-2 * 0.5) + 3) + 2 * 0.5
+    assert translation_ranking(ones, ones, margin=0.5, scale=2.0).item() == pytest.approx(expected)
+    assert semantic_contrastive(ones, ones).item() == pytest.approx(math.log(7))
+    # Least where nothing tells the two languages apart.
+    assert language_contrastive(source, source.clone()).item() == pytest.approx(math.log(2), rel=1e-12)
+    assert language_contrastive(source, -source, ones[:, :1].expand(4, 4)).item() > math.log(2)
+    one, other = embeddings(1, 1)
+    expected = reference.distance_between(one[0].tolist(), other[0].tolist(), "euclidean") ** 2 / 2
+    assert siamese_contrastive(one, other).item() == pytest.approx(expected)
+
+
+def test_autocast_leaves_cosines_exact():
+    """In bfloat16 the neighbours of 1 are 0.996 and 1.008: what ranking tells apart would be rounded away."""
+    source, target = embeddings(6, 6, dtype=torch.float32)
+    expected = translation_ranking(source, target)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.testing.assert_close(translation_ranking(source, target), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_large_batches_hold_no_vector_for_each_pair_of_rows(monkeypatch):
+    """512 x 511 differences of 64 numbers would be 64 MiB; a matrix of distances is one."""
+    largest = 0
+
+    class Sizes(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            nonlocal largest
+            result = function(*args, **(kwargs or {}))
+            largest = max(largest, result.numel() if isinstance(result, torch.Tensor) else 0)
+            return result
+
+    for distance, negatives in itertools.product(DISTANCES, ("worst", "random")):
+        source, target = (torch.randn(512, 64).requires_grad_() for _ in range(2))
+        with Sizes():
+            siamese_contrastive(source, target, negatives=negatives, distance=distance).backward()
+    assert largest <= 512 * 512
+
+
+def test_the_modules_feed_their_functions(make_model, features):
+    model = make_model()
+    columns = [dict(model(column))["sentence_embedding"] for column in features(model, slice(0, 4), (0, 1, 0))]
+    for loss, expected in (
+        (TranslationRankingLoss(model, margin=0.3), translation_ranking(*columns[:2], margin=0.3)),
+        (SemanticContrastiveLoss(model, temperature=0.1), semantic_contrastive(*columns[:2], temperature=0.1)),
+        (LanguageContrastiveLoss(model), language_contrastive(*columns)),
+        (SiameseContrastiveLoss(model, margin=3.0), siamese_contrastive(*columns[:2], margin=3.0)),
+    ):
+        torch.testing.assert_close(loss(features(model, slice(0, 4), (0, 1, 0))), expected)
+
+
+def test_they_equal_those_of_sentence_transformers(make_model, features):
+    model, labels = make_model(), torch.tensor([1, 0, 1, 1, 0, 0, 1, 0])
+    for bidirectional, directions in ((True, ("query_to_doc", "doc_to_query")), (False, ("query_to_doc",))):
+        theirs = MultipleNegativesRankingLoss(model, directions=directions, partition_mode="per_direction")
+        ours = TranslationRankingLoss(model, bidirectional=bidirectional)
+        assert ours(features(model)).item() == pytest.approx(theirs(features(model), None).item(), rel=1e-5)
+    for columns in ((0, 1), (0, 1, 0)):
+        expected = MultipleNegativesRankingLoss(model, scale=10.0)(features(model, columns=columns), None)
+        value = InBatchRankingLoss(model, scale=10.0)(features(model, columns=columns))
+        torch.testing.assert_close(value, expected, rtol=1e-4, atol=1e-6)
+    for distance, metric in DISTANCES.items():
+        expected = ContrastiveLoss(model, metric, 0.7)(features(model), labels)
+        value = SiameseContrastiveLoss(model, margin=0.7, distance=distance)(features(model), labels)
+        torch.testing.assert_close(value, expected)
+
+
+def test_the_module_masks_duplicates_of_the_batch(make_model):
+    model = make_model()
+    columns = [model.preprocess(["Ja.", "Doch.", "Nein."]), model.preprocess(["Yes.", "Yes.", "No."])]
+    with torch.no_grad():
+        source, target = (model(dict(column))["sentence_embedding"].double().tolist() for column in columns)
+    for mask, ids in ((True, [0, 0, 1]), (False, None)):
+        value = TranslationRankingLoss(model, mask_duplicates=mask)([dict(column) for column in columns])
+        assert value.item() == pytest.approx(reference.translation_ranking(source, target, target_ids=ids), rel=1e-5)
+
+
+def test_text_ids_see_texts_and_not_padding():
+    ids = torch.tensor([[2, 5, 7, 3, 0, 0], [2, 5, 7, 3, 0, 0], [2, 7, 5, 3, 0, 0], [2, 5, 7, 7, 3, 0]])
+    mask = (ids != 0).long()
+    numbers = text_ids({"input_ids": ids, "attention_mask": mask})
+    assert numbers[0] == numbers[1] and len(set(numbers.tolist())) == 3
+    assert torch.equal(text_ids({"input_ids": ids[:, :5], "attention_mask": mask[:, :5]}), numbers)
+
+
+def test_a_projection_stands_between_the_embeddings_and_the_loss(make_model, features):
+    """Dense and tanh, as SimCSE's; it belongs to the loss, so that the model embeds without it."""
+    model = make_model().double()
+    loss = TranslationRankingLoss(model, projection=True, bidirectional=False).double()
+    dense = loss.projection[0]
+    assert dense.weight.std().item() == pytest.approx(0.02, rel=0.2) and not dense.bias.any()
+    columns = [model(column)["sentence_embedding"] for column in features(model)]
+    projected = [[torch.tanh(dense.weight @ row + dense.bias).tolist() for row in rows] for rows in columns]
+    value = loss(features(model))
+    assert value.item() == pytest.approx(reference.translation_ranking(*projected, bidirectional=False), rel=1e-9)
+    value.backward()
+    assert dense.weight.grad.abs().sum() > 0 and not any("projection" in name for name, _ in model.named_parameters())
+
+
+def test_a_batch_of_one_says_so_once(make_model, features, caplog):
+    model = make_model()
+    loss = TranslationRankingLoss(model)
+    with caplog.at_level(logging.WARNING, logger="st_xling"):
+        assert [loss(features(model, slice(0, 1))).item() for _ in range(3)] == [0.0, 0.0, 0.0]
+    assert sum("no negatives" in record.message for record in caplog.records) == 1
+    with pytest.raises(ValueError, match="one pair and nothing else"):
+        LanguageContrastiveLoss(model)(features(model, slice(0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("function", "loss", "options", "message"),
+    [
+        (translation_ranking, TranslationRankingLoss, {"scale": 0.0}, "scale must be above 0: got 0.0"),
+        (translation_ranking, TranslationRankingLoss, {"scale": float("nan")}, "scale .* got nan"),
+        (translation_ranking, TranslationRankingLoss, {"margin": -0.1}, "margin must be 0 or more: got -0.1"),
+        (translation_ranking, TranslationRankingLoss, {"similarity": "euclidean"}, "similarity .* got 'euclidean'"),
+        (semantic_contrastive, SemanticContrastiveLoss, {"temperature": 0.0}, "temperature must be above 0: got 0.0"),
+        (siamese_contrastive, SiameseContrastiveLoss, {"margin": 0.0}, "margin must be above 0: got 0.0"),
+        (siamese_contrastive, SiameseContrastiveLoss, {"distance": "hamming"}, "distance .* got 'hamming'"),
+        (siamese_contrastive, SiameseContrastiveLoss, {"negatives": "best"}, "negatives .* got 'best'"),
+    ],
+)
+def test_options_out_of_range(make_model, function, loss, options, message):
+    with pytest.raises(ValueError, match=message):
+        function(*embeddings(), **options)
+    with pytest.raises(ValueError, match=message):
+        loss(make_model(), **options)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_columns_of_unequal_size(function):
+    source, target = embeddings()
+    with pytest.raises(ValueError, match="got 5 and 4 rows"):
+        function(source, target[:4])
+    if function is translation_ranking:
+        with pytest.raises(ValueError, match="of one width"):
+            function(source, target[:, :3])

@@ -1,0 +1,437 @@
+"""The search engine: exact whatever the blocks, products' last bits, threads, dtype or device; bounded; resumable."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from st_xling.mining import mine, neighbours, score_pairs, xsim
+from st_xling.mining.search import corpus_matrix, top_k
+from st_xling.mining.search.corpus_matrix import CorpusMatrix, product_error
+from st_xling.mining.search.exact import block_sizes
+from st_xling.mining.search.search_state import SearchState
+from st_xling.utils.cosines import exact_cosines, fixed_point
+from tests import reference_mining as reference
+
+pytestmark = pytest.mark.usefixtures("each_precision")
+
+MEASURED = corpus_matrix.bfloat16_pays  # which the fixture replaces
+
+
+def embeddings(rows, seed, dim=7):
+    return np.random.default_rng(seed).standard_normal((rows, dim)).astype(np.float32)
+
+
+def small_integers(max_rows=9):
+    """Few distinct directions, so that duplicates and tied cosines abound."""
+    shapes = st.tuples(st.integers(4, max_rows), st.just(3))
+    return arrays(np.int8, shapes, elements=st.integers(-1, 1)).map(lambda a: np.where(a.any(1)[:, None], a, 1.0))
+
+
+KINDS = ("random", "equal", "clusters", "few", "tiny", "huge", "mixed", "opposite")
+
+
+def by_definition(source, target, k):
+    """All exact cosines, sorted by (highest cosine, lowest index)."""
+    cosines = exact_cosines(fixed_point(source), fixed_point(target))
+    results = []
+    for matrix in (cosines, cosines.T):
+        order = np.lexsort((np.broadcast_to(np.arange(matrix.shape[1]), matrix.shape), -matrix), axis=1)[:, :k]
+        results.append((np.take_along_axis(matrix, order, axis=1), order))
+    return results
+
+
+def assert_exact(found, expected):
+    for one, (similarities, indices) in zip(found, expected):
+        assert np.array_equal(one.indices, indices)
+        assert one.similarities.tobytes() == similarities.astype(np.float32).tobytes()
+
+
+def draw(kind, rows, dim, random):
+    """Adversarial rows: nothing to choose between but the index, or no more than the last bits."""
+    values = random.standard_normal((rows, dim))
+    if kind == "equal":
+        values[:] = values[0]
+    if kind == "clusters":
+        values = values[:2][random.integers(0, 2, rows) if rows > 1 else [0]] * (1 + 1e-8 * values)
+    if kind == "few":
+        values = np.where(random.random((rows, dim)) < 0.5, -0.0, np.sign(values))
+        values[:, 0] = 1.0
+    if kind == "tiny":
+        values *= 1e-30
+    if kind == "huge":
+        values *= 1e30
+    if kind == "mixed":
+        values *= 10.0 ** random.integers(-300, 300, (rows, 1))
+    if kind == "opposite":
+        values = np.where(random.random((rows, 1)) < 0.5, values[:1], -values[:1])
+    return values
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(KINDS),
+    st.sampled_from(KINDS),
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.integers(1, 20),
+    st.integers(1, 41),
+    st.integers(1, 41),
+    st.data(),
+)
+def test_exact_for_any_blocks(one, other, sources, targets, dim, block_rows, block_columns, data):
+    random = np.random.default_rng(data.draw(st.integers(0, 2**31)))
+    source, target = draw(one, sources, dim, random), draw(other, targets, dim, random)
+    if data.draw(st.booleans()):
+        target = np.vstack([source, target])[random.permutation(sources + targets)][:targets]
+    k = data.draw(st.integers(1, min(sources, targets)))
+    if one != "mixed" and other != "mixed" and data.draw(st.booleans()):
+        source, target = source.astype(np.float32), target.astype(np.float32)
+    found = neighbours(source, target, k=k, block_rows=block_rows, block_columns=block_columns)
+    assert_exact(found, by_definition(source, target, k))
+
+
+def crowded(random, rows, dim=24):
+    """Half of the rows are one sentence, encoded twice with other last bits; the others are sentences of their own."""
+    values = random.standard_normal((rows, dim)).astype(np.float32)
+    same = random.random(rows) < 0.5
+    values[same] = values[0] * (1 + 1e-7 * random.standard_normal((same.sum(), 1))).astype(np.float32)
+    values[same, :3] += 1e-8
+    return values
+
+
+@pytest.mark.parametrize("blocks", [(700, 900), (128, 300)])
+@pytest.mark.parametrize("most_waiting", [2**20, 500])
+def test_near_ties_by_the_thousand(blocks, most_waiting, monkeypatch):
+    """More candidates than may wait, and blocks where no product tells hundreds of thousands of pairs apart."""
+    random = np.random.default_rng(0)
+    source, target = crowded(random, 700), crowded(random, 900)
+    target[::2] = source[0]
+    crowds, most = [], []
+    score_block, wait = top_k.TopK.score_block, top_k.TopK._hold
+
+    def counted_crowd(self, *arguments):
+        crowds.append(arguments)
+        score_block(self, *arguments)
+
+    def counted_wait(self, *arguments):
+        wait(self, *arguments)
+        most.append(self._n_held)
+
+    monkeypatch.setattr(top_k, "_MOST_HELD", most_waiting)
+    monkeypatch.setattr(top_k.TopK, "score_block", counted_crowd)
+    monkeypatch.setattr(top_k.TopK, "_hold", counted_wait)
+    found = neighbours(source, target, k=4, block_rows=blocks[0], block_columns=blocks[1])
+    assert crowds
+    assert max(most, default=0) <= most_waiting
+    assert_exact(found, by_definition(source, target, 4))
+
+
+@pytest.mark.parametrize("size", [0.4, 1.0])
+def test_products_may_be_off_by_their_bound(size, monkeypatch):
+    """Other machines round otherwise: noise as large as the bound allows changes no answer."""
+    random, noise = np.random.default_rng(1), torch.Generator().manual_seed(0)
+    source, target = random.standard_normal((2, 300, 64)).astype(np.float32)
+    target[:150] = source[:150] + 1e-4 * target[:150]
+    target[150:200] = source[:50]
+    expected = by_definition(source, target, 3)
+    product = torch.mm
+    slack = size * (product_error(64) - 64 * 2.0**-24 * 0.25)  # what float32 itself may be off by is within the rest
+
+    def noisy(one, other, *, out):
+        product(one, other, out=out)
+        out += slack * (2 * torch.rand(out.shape, generator=noise) - 1)
+
+    monkeypatch.setattr(torch, "mm", noisy)
+    assert_exact(neighbours(source, target, k=3, block_rows=128, block_columns=100), expected)
+
+
+@pytest.mark.parametrize("dim", [1, 768, 4096])
+def test_bound_holds(dim):
+    """Random rows, and rows of one sign and size, whose products all add up."""
+    random = np.random.default_rng(dim)
+    rows = np.vstack([random.standard_normal((40, dim)), np.ones((1, dim)), 1 + 1e-3 * random.random((20, dim))])
+    rows = rows.astype(np.float32)
+    side = CorpusMatrix(rows, "rows", torch.device("cpu"))
+    unit = torch.empty(len(rows), dim)
+    side.unit(0, len(rows), unit)
+    errors = np.abs((unit @ unit.T).numpy().astype(np.float64) - exact_cosines(fixed_point(rows), fixed_point(rows)))
+    assert 0 < errors.max() <= product_error(dim) or dim == 1
+    assert product_error(dim) < 1.2 * (dim + 16) * 2.0**-24 + 1e-6
+
+
+@pytest.mark.parametrize("dim", [1, 768, 4096])
+@pytest.mark.parametrize("exponent", [0, -8])
+def test_bfloat16_bound_holds_and_is_near(dim, exponent):
+    """As above; and near-copies of few coordinates, which rounding moves all alike, to both sides of 1."""
+    random = np.random.default_rng(dim)
+    rows = np.vstack(
+        [random.standard_normal((40, dim)), np.ones((1, dim)), 1 + 2.0**exponent * random.random((20, dim))]
+    )
+    side = CorpusMatrix(rows.astype(np.float32), "rows", torch.device("cpu"))
+    unit = torch.empty(len(rows), dim, dtype=torch.bfloat16)
+    side.unit(0, len(rows), unit)
+    exact = exact_cosines(fixed_point(side.embeddings.numpy()), fixed_point(side.embeddings.numpy()))
+    errors = np.abs((unit @ unit.T).double().numpy() - exact)
+    assert errors.max() <= corpus_matrix.bfloat16_error(side, side) < 2.0**-6
+    if dim > 2:
+        assert errors.max() > corpus_matrix.bfloat16_error(side, side) / 50
+
+
+def test_crowded_bfloat16_blocks_are_multiplied_again(monkeypatch):
+    """Cosines so alike that bfloat16 tells none apart, and float32 tells all."""
+    random = np.random.default_rng(8)
+    source, target = 1 + 0.02 * random.standard_normal((2, 900, 64)).astype(np.float32)
+    multiplied, mm = [], torch.mm
+
+    def counted(one, other, **options):
+        multiplied.append(one.dtype)
+        return mm(one, other, **options)
+
+    monkeypatch.setattr(torch, "mm", counted)
+    monkeypatch.setattr(corpus_matrix, "_LEAST_ROWS", 0)
+    monkeypatch.setattr(corpus_matrix, "bfloat16_pays", lambda: True)
+    found = neighbours(source, target, k=1, block_rows=900, block_columns=450)
+    assert multiplied == [torch.bfloat16, torch.float32, torch.float32]
+    assert_exact(found, by_definition(source, target, 1))
+
+
+@pytest.mark.parametrize(
+    ("single_s", "half_s", "pays"), [([3.0, 9.0], [2.0, 8.0], True), ([2.0, 2.0], [1.5, 9.0], False)]
+)
+def test_bfloat16_pays_by_the_best_of_either(single_s, half_s, pays, monkeypatch):
+    """Each pair of products is timed in turns; a delay of one of them does not decide."""
+    measured = iter([second for pair in zip(2 * single_s, 2 * half_s) for second in pair])
+    ran = []
+
+    def timed(run):
+        ran.append(run().dtype)
+        return next(measured)
+
+    monkeypatch.setattr(corpus_matrix, "_seconds", timed)
+    decide = MEASURED.__wrapped__
+    assert decide() is pays
+    assert ran == 4 * [torch.float32, torch.bfloat16]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_threads_do_not_change_a_bit(threads):
+    source, target = np.random.default_rng(2).standard_normal((2, 500, 96)).astype(np.float32)
+    target[::3] = source[::3]
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        assert_exact(neighbours(source, target), by_definition(source, target, 4))
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "longdouble", ">f4"])
+def test_memory_maps_and_dtypes(dtype, tmp_path):
+    values = (8 * np.random.default_rng(3).standard_normal((2, 90, 20))).astype(dtype)
+    sides = []
+    for number, side in enumerate(values):
+        np.save(tmp_path / f"{number}.npy", side)
+        sides.append(np.load(tmp_path / f"{number}.npy", mmap_mode="r"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = neighbours(*sides, k=5, block_rows=32, block_columns=17)
+    assert_exact(found, by_definition(*values.astype(np.float64), 5))
+
+
+class Rows:
+    """Rows that are read a piece at a time, and say how many."""
+
+    ndim = 2
+
+    def __init__(self, values):
+        self._values, self.shape, self.most = values, values.shape, 0
+
+    def __getitem__(self, rows):
+        piece = self._values[rows]
+        self.most = max(self.most, len(piece))
+        return piece
+
+
+def test_rows_elsewhere_are_never_read_whole():
+    values = np.random.default_rng(4).standard_normal((2, 1500, 12)).astype(np.float32)
+    sides = [Rows(side) for side in values]
+    assert_exact(neighbours(*sides, k=3), by_definition(*values, 3))
+    assert max(side.most for side in sides) <= 256
+
+
+def test_low_precision_products_are_off_during_the_search_only():
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium")
+        source, target = np.random.default_rng(6).standard_normal((2, 200, 64)).astype(np.float32)
+        assert_exact(neighbours(source, target), by_definition(source, target, 4))
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_budget_bounds_the_blocks():
+    for memory_mib in (4, 64, 256, 1024):
+        blocks = block_sizes(10**6, 10**6, 768, memory_mib=memory_mib, device="cpu")
+        assert 8 * blocks.rows * blocks.columns + 14 * 768 * (blocks.rows + blocks.columns) <= memory_mib * 2**20
+    small = block_sizes(30, 20, 768, memory_mib=256, device="cpu")
+    assert (small.rows, small.columns) == (30, 20)
+    with pytest.raises(ValueError, match=r"64 by 64 sentences of dim 7680: got 1; allow 14 or more"):
+        neighbours(np.ones((100, 7680)), np.ones((100, 7680)), memory_mib=1)
+
+
+def interrupted(source, target, folder, monkeypatch, *, after, **options):
+    """A search that is killed right after its ``after``-th save."""
+    finish, saves = SearchState.save, []
+
+    def finish_and_die(self, *arguments):
+        finish(self, *arguments)
+        saves.append(self.done)
+        if len(saves) == after:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SearchState, "save", finish_and_die)
+        with pytest.raises(KeyboardInterrupt):
+            neighbours(source, target, state_folder=folder, save_seconds=0, **options)
+    return saves
+
+
+@pytest.mark.parametrize("after", [1, 3])
+def test_goes_on_to_the_same_bytes_with_other_blocks(after, tmp_path, monkeypatch):
+    random = np.random.default_rng(7)
+    source, target = crowded(random, 200), crowded(random, 150)
+    folder = tmp_path / "state"
+    saves = interrupted(source, target, folder, monkeypatch, after=after, block_rows=40, block_columns=33)
+    assert saves[-1] == 40 * after
+    products, rows = torch.mm, []
+
+    def counted(one, other, *, out):
+        rows.append(len(one))
+        return products(one, other, out=out)
+
+    monkeypatch.setattr(torch, "mm", counted)
+    found = neighbours(source, target, state_folder=folder, block_rows=70, block_columns=150)
+    assert sum(rows) < 200 - 40 * after + 2 * 64  # padding at most: finished rows are not compared again
+    assert_exact(found, by_definition(source, target, 4))
+    rows.clear()
+    assert_exact(neighbours(source, target, state_folder=folder), by_definition(source, target, 4))
+    assert not rows
+    assert [path.name for path in folder.iterdir()] == ["search.safetensors"]
+
+
+def test_state_of_another_search_is_refused(tmp_path, monkeypatch):
+    source, target = np.random.default_rng(8).standard_normal((2, 60, 8))
+    neighbours(source, target, k=2, state_folder=tmp_path)
+    changed = target.copy()
+    changed[7, 3] += 1e-6
+    for other in ({"k": 3}, {"k": 2, "target_embeddings": changed}, {"k": 2, "target_embeddings": target[:50]}):
+        arguments = {"source_embeddings": source, "target_embeddings": target, "state_folder": tmp_path, **other}
+        with pytest.raises(ValueError, match="state of this search.*other embeddings or another k; delete it"):
+            neighbours(**arguments)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_a_gpu_finds_the_same_bytes(dtype):
+    source, target = torch.from_numpy(np.random.default_rng(9).standard_normal((2, 3000, 128))).to(dtype)
+    target[::3] = source[::3]
+    expected = by_definition(source, target, 4)
+    assert_exact(neighbours(source, target, device="cuda"), expected)
+    assert_exact(neighbours(source.cuda(), target.cuda(), device="cuda", block_rows=700, block_columns=900), expected)
+
+
+def test_equals_loops():
+    source, target = embeddings(13, 0), embeddings(9, 1)
+    cosines = [[reference.cosine(s, t) for t in target] for s in source]
+    for result, rows in zip(neighbours(source, target, k=3), (cosines, list(zip(*cosines)))):
+        expected = reference.best_neighbours(rows, 3)
+        assert result.indices.tolist() == [[j for _, j in row] for row in expected]
+        np.testing.assert_allclose(result.similarities, [[c for c, _ in row] for row in expected], atol=1e-7)
+        np.testing.assert_allclose(result.means, [sum(c for c, _ in row) / 3 for row in expected], atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_dtypes_are_read_as_they_are(dtype):
+    source, target = (torch.from_numpy(embeddings(n, n)).to(dtype).requires_grad_() for n in (6, 8))
+    forward, _ = neighbours(source, target)
+    expected, _ = neighbours(source.detach().double().numpy(), target.detach().double().numpy())
+    assert forward.similarities.tobytes() == expected.similarities.tobytes()
+    assert np.array_equal(forward.indices, expected.indices)
+
+
+@pytest.mark.parametrize(
+    "source, target, k, message",
+    [
+        (np.eye(3), np.eye(3), 4, r"k must be smaller than the corpus.*k=4 for 3 source and 3 target.*lower k or mine"),
+        (np.eye(5, 3) + 1, np.eye(3), 4, r"k=4 for 5 source and 3 target"),
+        (np.eye(3), np.eye(3), 0, "k must be at least 1: got k=0"),
+        (np.eye(3), np.eye(4), 1, "same dim: got 3 and 4"),
+        (np.ones(3), np.eye(3), 1, r"source_embeddings must have 2 dimensions.*\(3,\)"),
+        (np.eye(3), np.ones((2, 3, 3)), 1, r"target_embeddings must have 2 dimensions.*\(2, 3, 3\)"),
+        (np.eye(3), np.empty((0, 3)), 1, r"target_embeddings must hold at least one vector.*\(0, 3\)"),
+        (np.array([[1.0, 0], [0, 0], [0, 1]]), np.eye(2), 1, "source_embeddings.*only zeros in row 1;"),
+        (np.eye(2), np.array([[1, np.nan], [0, np.inf]]), 1, "target_embeddings.*NaN or infinity in rows 0, 1;"),
+        (np.eye(2), np.zeros((9, 2)), 1, "only zeros in rows 0, 1, 2, 3, 4 and 4 more"),
+    ],
+)
+def test_errors(source, target, k, message):
+    with pytest.raises(ValueError, match=message):
+        neighbours(source, target, k=k)
+
+
+def _forms() -> dict[str, Any]:
+    rows = np.random.default_rng(3).integers(1, 9, (9, 4)).astype(np.float32)
+    float8 = [torch.from_numpy(rows).to(kind) for kind in (torch.float8_e4m3fn, torch.float8_e5m2)]
+    return {
+        "reversed": rows[::-1].copy()[::-1],
+        "reversed columns": rows[:, ::-1].copy()[:, ::-1],
+        "list": rows.tolist(),
+        "rows": list(rows),
+        "tuple": tuple(map(tuple, rows.tolist())),
+        "whole numbers": rows.astype(np.int16),
+        "e4m3": float8[0],
+        "big endian": rows.astype(">f4"),
+    }
+
+
+@pytest.mark.parametrize("form", _forms())
+def test_any_form_of_vectors(form: str) -> None:
+    """Also a single row seen backwards, of which numpy keeps the negative stride."""
+    given = _forms()[form]
+    rows = np.asarray(given.float() if isinstance(given, torch.Tensor) else given, dtype=np.float32)
+    for size in (9, 1):
+        some = given[:size]
+        if form == "reversed" and size == 1:
+            some = np.lib.stride_tricks.as_strided(rows[:1].copy(), strides=(-16, 4))
+        plain = np.ascontiguousarray(rows[:size])
+        k = min(3, size)
+        expected, found = mine(plain, plain, k=k), mine(some, some, k=k)
+        np.testing.assert_array_equal(found.scores, expected.scores)
+        np.testing.assert_array_equal(score_pairs(some, some, k=k), score_pairs(plain, plain, k=k))
+        assert xsim(some, some, k=k) == xsim(plain, plain, k=k)
+        np.testing.assert_array_equal(neighbours(some, some, k=k)[0].indices, neighbours(plain, plain, k=k)[0].indices)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.ones((3, 2), dtype=np.complex64), "must hold real numbers: got complex64"),
+        (torch.ones(3, 2, dtype=torch.complex64), "must hold dense real numbers: got torch.complex64"),
+        (torch.ones(3, 2).to_sparse(), "must hold dense real numbers: got torch.sparse_coo"),
+        (np.array([["a", "b"]] * 3), "must hold real numbers: got <U1"),
+        ([[1.0, 2.0], [1.0], [3.0, 4.0]], "must be vectors of one length"),
+        ({"a": 1}, "must be an array of numbers: got dict"),
+        (np.float32(3), "source_embeddings"),
+    ],
+)
+def test_what_is_no_matrix_of_numbers(bad: Any, message: str) -> None:
+    for call in (neighbours, mine, score_pairs, xsim):
+        with pytest.raises(ValueError, match=message):
+            call(bad, np.ones((3, 2)), k=1)
