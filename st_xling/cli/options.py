@@ -20,8 +20,8 @@ TYPES = {"N": int, "MIB": int, "X": float, "SHARE": float, "P": float, "S": floa
 class Options:
     """A block of options: for each the flag, the metavar of its value, and its help, as ``--help`` prints them.
 
-    What is not said stays ``None`` (a flag: ``False``, a list: empty) and is not passed on, see :func:`given`, so that
-    the library's defaults hold; a test compares those that a help names with the library's signatures.
+    What is not set stays ``None`` (a flag: ``False``, a list: empty) and is not passed on, see :func:`set_options`, so
+    that the library's defaults hold; a test compares those that a help names with the library's signatures.
 
     ====================  ============================================================================
     ``MODEL``             a positional argument
@@ -130,22 +130,22 @@ def command(name: str, *shared: Options, **special: Any) -> Callable[[Callable[[
     return lambda run: Command(name, run, run.__doc__ or "", shared, special)
 
 
-def given(arguments: Namespace, *functions: Any) -> dict[str, Any]:
-    """The options that were said and that one of these library functions takes, by name; others keep its defaults."""
+def set_options(arguments: Namespace, *functions: Any) -> dict[str, Any]:
+    """The options that were set and that one of these library functions takes, by name; others keep its defaults."""
     names = {name for function in functions for name in inspect.signature(function).parameters}
-    return {name: value for name, value in vars(arguments).items() if name in names and is_given(value)}
+    return {name: value for name, value in vars(arguments).items() if name in names and is_set(value)}
 
 
-JSON = Options("--json PATH  also write the figures here")
-KEEP = Options("--keep  also keep the figures with the model, which must be a folder")
+JSON = Options("--json PATH  also write the results here")
+KEEP = Options("--keep  also save the results with the model, which must be a folder")
 
 
-def is_given(value: Any) -> bool:
-    """Whether an option was said on the command line."""
+def is_set(value: Any) -> bool:
+    """Whether an option was set on the command line."""
     return value is not None and value is not False and value != []
 
 
-def write_figures(path: Path | None, content: Any) -> None:
+def write_results(path: Path | None, content: Any) -> None:
     """Write ``content`` as JSON to ``path``, whose folder is made where it is missing; nothing for ``None``."""
     if path is not None:
         from st_xling.utils.io import write_json
@@ -159,7 +159,7 @@ def print_report(arguments: Namespace, command: str, report: Any, summary: str) 
     lines: Iterable[str] = [*report.lines(), f"{summary}: {arguments.out}", report.signature]
     for line in lines:
         print(line, file=sys.stderr if arguments.out == "-" else sys.stdout)
-    write_figures(arguments.json, {command: report.as_dict(), "signature": report.signature})
+    write_results(arguments.json, {command: report.as_dict(), "signature": report.signature})
 
 
 @contextmanager
