@@ -80,7 +80,7 @@ def weighted_f1(found: ArrayLike) -> float:
 
     .. math:: \frac{1}{n} \sum_{i=1}^{n} \frac{2\,[\,\mathrm{found}_i = i\,]}{1 + c_i}
 
-    A hit counts in full only where no other row found the same sentence: the figure is at most the accuracy (P@1), and
+    A hit counts in full only where no other row found the same sentence: it is at most the accuracy (P@1), and
     the two agree where every sentence is found at most once. There are no distractors and no threshold, so it is not
     the F1 of mining, whatever the data set is called.
 

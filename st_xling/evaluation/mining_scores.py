@@ -64,10 +64,10 @@ class JudgedPairs:
             raise ValueError(f"source must be one of {', '.join(THRESHOLD_SOURCES)}: got {source!r}.")
         if np.isnan(threshold):
             raise ValueError("threshold must be a number: got NaN; leave it out to keep every pair.")
-        kept = self.scores >= threshold
-        correct, mined = int((kept & self.is_correct).sum()), int(kept.sum())
-        figures = precision_recall_f1(correct, mined, self.n_gold)
-        return MiningScores(*figures, float(threshold), source, mined, self.n_gold, correct)
+        selected = self.scores >= threshold
+        correct, mined = int((selected & self.is_correct).sum()), int(selected.sum())
+        rates = precision_recall_f1(correct, mined, self.n_gold)
+        return MiningScores(*rates, float(threshold), source, mined, self.n_gold, correct)
 
     def curve(self) -> list[Threshold]:
         """Precision, recall and F1 with each distinct score as threshold, highest first."""
@@ -154,7 +154,7 @@ def row_thresholds(
             raise ValueError(f"threshold must be a number, one a corpus, or 'tune': got {threshold!r}.")
         return [pairs.best().threshold for pairs in judged], "tuned on this gold"
     numbers = np.asarray(threshold, dtype=np.float64)
-    given = numbers.tolist() if numbers.ndim else [float(numbers)] * len(judged)
-    if len(given) != len(judged):
-        raise ValueError(f"expected one threshold, or one for each of {len(judged)} corpora: got {len(given)}.")
-    return given, "given"
+    each = numbers.tolist() if numbers.ndim else [float(numbers)] * len(judged)
+    if len(each) != len(judged):
+        raise ValueError(f"expected one threshold, or one for each of {len(judged)} corpora: got {len(each)}.")
+    return each, "given"

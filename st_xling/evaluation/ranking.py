@@ -57,7 +57,7 @@ def relevant_ranks(scores: ArrayLike, labels: ArrayLike, *, ties: str = "pessimi
         scores: Higher is better; infinities are allowed. *Shape:* ``(candidates,)``
         labels: 1 for relevant, 0 for not. *Shape:* ``(candidates,)``
         ties: Among equal scores, ``"pessimistic"`` puts irrelevant candidates first, so that a model that scores all
-            alike gets the worst figure; ``"index"`` keeps the order given.
+            alike gets the worst result; ``"index"`` keeps the order given.
     Returns:
         Ranks from 1, ascending, int64. *Shape:* ``(relevant candidates,)``
     Raises:
@@ -101,8 +101,8 @@ def average_precision(ranks: np.ndarray, *, cutoff: int | None = None) -> float:
         >>> average_precision(np.array([1, 4]))
         0.75
     """
-    found = ranks if cutoff is None else ranks[ranks <= cutoff]
-    return float((np.arange(1, len(found) + 1) / found).sum() / len(ranks)) if len(ranks) else 0.0
+    within = ranks if cutoff is None else ranks[ranks <= cutoff]
+    return float((np.arange(1, len(within) + 1) / within).sum() / len(ranks)) if len(ranks) else 0.0
 
 
 def ranking_scores(
@@ -147,14 +147,14 @@ def ranking_scores(
             ranks.append(relevant_ranks(row_scores, row_labels, ties=ties))
         except ValueError as error:
             raise ValueError(f"query {query}: {error}") from error
-    judged = [row for row in ranks if len(row)] if no_relevant == "skip" else ranks
+    counted = [row for row in ranks if len(row)] if no_relevant == "skip" else ranks
     measured = [
         [
             *(float(len(row) > 0 and row[0] <= k) for k in ks),
             reciprocal_rank(row),
             average_precision(row, cutoff=cutoff),
         ]
-        for row in judged
+        for row in counted
     ]
     means = [sum(column) / len(column) for column in zip(*measured)] or [0.0] * (len(ks) + 2)
     *accuracies, mrr, mean_precision = means
@@ -186,7 +186,7 @@ def ranking_matrix(
     """:func:`~st_xling.evaluation.ranking_scores` of each query language against the candidates of each language.
 
     A cell ranks, for the queries of its row's language, only those candidates that are in its column's language. So a
-    query with candidates in two languages is judged once in each, and may lack a relevant candidate in one of them:
+    query with candidates in two languages counts once in each, and may lack a relevant candidate in one of them:
     ``no_relevant`` then says what it counts.
 
     Args:
