@@ -96,5 +96,5 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
     from st_xling.demo import DemoSize, run_demo
 
     folder = tmp_path_factory.mktemp("demo") / "xling-demo"
-    size = DemoSize(train=600, test=60, mining=80, gold=30, epochs=3.0)
+    size = DemoSize(train=250, test=60, mining=60, gold=30, epochs=2.0)
     return folder, run_demo(folder, size=size)

@@ -115,6 +115,7 @@ def _centred(
             languages = [code for column, code in zip(columns, codes) for _ in column]
             where = "evaluated text"
         result = centred_by_text(model, texts, languages, _CENTRES[how], batch_size=batch_size, show_progress_bar=True)
+    # A language without a mean of its own would silently be centred by the joint one.
     lacking = {canonical_language(code) for code in codes} - language_routes(result).keys()
     if lacking and how == "language":
         raise ValueError(

@@ -47,6 +47,7 @@ class Options:
             if line.startswith(" "):
                 self.entries[-1][1] = f"{self.entries[-1][1]} {line.strip()}".strip()
             else:
+                # Two spaces or more divide a declaration from its help, which one of a group may lack.
                 self.entries.append([*re.split(r"\s{2,}", line, maxsplit=1), ""][:2])
 
     def add_to(self, parser: Any) -> None:
@@ -58,6 +59,7 @@ class Options:
             if declaration.endswith(":"):
                 group = parser.add_argument_group(declaration[:-1], help or None)
                 continue
+            # argparse wants the exclusive group before its first option, so the next line decides.
             if not declaration.startswith("| "):
                 required = "required" in _marks(help)
                 exclusive = group.add_mutually_exclusive_group(required=required) if after.startswith("| ") else None
@@ -80,6 +82,7 @@ class Options:
                 options |= {"action": "extend" if several else "append", "default": []}
             if several:
                 options["nargs"] = "+"
+        # Of options that exclude each other, the group is required, not one of them.
         if flags and alone:
             options["required"] = "required" in _marks(help)
         name = (flags[0].lstrip("-") if flags else metavar.lower()).replace("-", "_")
@@ -132,6 +135,7 @@ def command(name: str, *shared: Options, **special: Any) -> Callable[[Callable[[
 
 def set_options(arguments: Namespace, *functions: Any) -> dict[str, Any]:
     """The options that were set and that one of these library functions takes, by name; others keep its defaults."""
+    # A class stands for its constructor: its signature is that of __init__.
     names = {name for function in functions for name in inspect.signature(function).parameters}
     return {name: value for name, value in vars(arguments).items() if name in names and is_set(value)}
 

@@ -260,6 +260,7 @@ class BuccEvaluator(SignedEvaluator):
         """The scores of each language pair, without storing them anywhere."""
         mined = {pair: self._mine(model, corpus, pair, pair) for pair, corpus in self.corpora.items()}
         histograms = {pair: ScoreHistogram.of(pairs) for pair, pairs in mined.items()}
+        # Without candidates there is nothing to draw.
         self.histograms = {pair: histogram for pair, histogram in histograms.items() if histogram is not None}
         train = None
         if self.train is not None:

@@ -73,6 +73,7 @@ class JudgedPairs:
         """Precision, recall and F1 with each distinct score as threshold, highest first."""
         order = np.argsort(-self.scores, kind="stable")
         values, hits = self.scores[order], np.cumsum(self.is_correct[order])
+        # Equal scores pass a threshold together, so only the last of them is a point of the curve.
         last = np.flatnonzero(values[1:] != values[:-1]).tolist() + ([len(values) - 1] if len(values) else [])
         return [
             Threshold(float(values[row]), *precision_recall_f1(int(hits[row]), row + 1, self.n_gold)) for row in last
@@ -102,6 +103,7 @@ def judge_pairs(
         if not np.isfinite(score):
             raise ValueError(f"scores must be finite: got {score} for ({source}, {target}); drop this pair first.")
         _refuse_repeat(best, (source, target), "predictions", duplicates)
+        # Scores count once a pair: with its best one, where repeats are merged.
         best[source, target] = max(float(score), best.get((source, target), -np.inf))
     wanted: set[tuple[Hashable, Hashable]] = set()
     for source, target in gold:

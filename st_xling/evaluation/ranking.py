@@ -82,6 +82,7 @@ def relevant_ranks(scores: ArrayLike, labels: ArrayLike, *, ties: str = "pessimi
         raise ValueError(f"labels must be 0 or 1: got {wrong}; these measures know no degrees of relevance.")
     relevant = relevant.astype(bool)
     within_ties = relevant if ties == "pessimistic" else np.arange(len(values))
+    # lexsort goes by its last key first: by score, then irrelevant before relevant, or by place.
     order = np.lexsort((within_ties, -values))
     return np.flatnonzero(relevant[order]) + 1
 
@@ -209,6 +210,7 @@ def ranking_matrix(
     cells: dict[tuple[str, str], tuple[list[np.ndarray], list[np.ndarray]]] = {}
     for query, (language, passages) in enumerate(zip(query_languages, passage_languages)):
         row_scores, row_labels = np.asarray(scores[query], dtype=np.float64), np.asarray(labels[query])
+        # One language for all candidates, or one for each.
         each = np.array([passages] * len(row_scores) if isinstance(passages, str) else list(passages), dtype=object)
         if not len(each) == len(row_scores) == len(row_labels):
             raise ValueError(
@@ -264,6 +266,7 @@ def bootstrap_interval(
     step = max(1, _AT_ONCE // rows)
     for start in range(0, samples, step):
         sets = min(step, samples - start)
+        # One draw for all measures of a row. How often each row was drawn, times the table, is the sum of a set.
         drawn = generator.integers(rows, size=(sets, rows)) + rows * np.arange(sets)[:, None]
         times = np.bincount(drawn.ravel(), minlength=sets * rows).reshape(sets, rows)
         means[start : start + sets] = times @ table / rows

@@ -60,6 +60,7 @@ def language_bias(
     expected: list[float] = []
     not_found = 0
     for query in queries:
+        # Only passages of one grade are equally relevant.
         best = max(query.relevant.values())
         equal = {name for name, grade in query.relevant.items() if grade == best}
         own = {name for name in equal if languages[name] == query.language}
@@ -70,6 +71,7 @@ def language_bias(
             not_found += 1
             continue
         expected.append(len(own) / len(equal))
+        # Only so many hits could all be in the query's language: among more of them 1 could not be reached.
         shown = hits[: len(own)]
         shares.append(sum(name in own for name in shown) / len(shown))
         firsts.append(float(hits[0] in own))

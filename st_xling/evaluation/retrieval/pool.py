@@ -144,6 +144,7 @@ class _Joined(Sequence[str]):
             return self.parts[number][row - self.starts[number]]
         start, stop, step = place.indices(len(self))
         texts: list[str] = []
+        # The slice of each part that overlaps what is asked for; an empty one is not read.
         for begin, part in zip(self.starts, self.parts):
             first, last = max(start - begin, 0), min(stop - begin, len(part))
             if first < last:
