@@ -178,7 +178,7 @@ def embed_on_ray(
         count = gpus or max(1, cpus // threads)
         load = ray.put(load)  # an encoder may be large: once for all
         workers = [worker.remote(load, "cuda" if gpus else "cpu", threads, options) for _ in range(count)]
-        running = deque[tuple[Window, Any]]()
+        running: deque[tuple[Window, Any]] = deque()
         for number, window in enumerate(windows):
             running.append((window, workers[number % count].embed.remote(window.sentences)))
             if len(running) == 2 * count:
