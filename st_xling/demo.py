@@ -1,4 +1,4 @@
-"""The whole street once, on the embedded corpus: train DAP, judge it, mine with it, save it."""
+"""Everything once, on the phrasebook: train DAP, evaluate it, mine with it, save it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling._version import __version__
+from st_xling.utils.signature import sign
+from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +40,7 @@ class DemoSize:
 
 
 def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, overwrite: bool = False) -> dict[str, Any]:
-    """Train a tiny DAP encoder on the phrasebook and judge it before and after.
+    """Train a tiny DAP encoder on the phrasebook and evaluate it before and after.
 
     Args:
         out: Folder for the model, ``results.json`` and ``pictures/token_states.png``.
@@ -87,8 +88,8 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
         "mining": mining,
         **json.loads((out / "results.json").read_text(encoding="utf-8")),
         "evaluations": [
-            _kept("tatoeba", after, evaluator.signature, seed),
-            _kept("bucc", _mining_figures(mining), mining["signature"], seed),
+            _saved("tatoeba", after, evaluator.signature, seed),
+            _saved("bucc", _mining_metrics(mining), mining["signature"], seed),
         ],
         "picture": picture.relative_to(out).as_posix(),
         "example": [test["de"][0]["source"], test["de"][0]["target"]],
@@ -102,18 +103,18 @@ def _command(seed: int) -> str:
     return f"st-xling demo --seed {seed}" if seed else "st-xling demo"
 
 
-def _kept(task: str, figures: dict[str, Any], signature: str, seed: int) -> dict[str, Any]:
+def _saved(task: str, metrics: dict[str, Any], signature: str, seed: int) -> dict[str, Any]:
     from st_xling.evaluation.results import KeptFigures
 
-    return asdict(KeptFigures(task, figures, signature, _command(seed)))
+    return asdict(KeptFigures(task, metrics, signature, _command(seed)))
 
 
-def _mining_figures(mining: dict[str, Any]) -> dict[str, Any]:
+def _mining_metrics(mining: dict[str, Any]) -> dict[str, Any]:
     """As an evaluation in BUCC's manner has them; the threshold is one for all languages."""
-    flat: dict[str, Any] = {f"mining_{figure}": mining[figure] for figure in ("precision", "recall", "f1")}
-    for language, figures in mining["languages"].items():
-        found = {**figures, "threshold": mining["threshold"]}
-        flat |= {f"mining_{language}-en_{figure}": value for figure, value in found.items()}
+    flat: dict[str, Any] = {f"mining_{key}": mining[key] for key in ("precision", "recall", "f1")}
+    for language, metrics in mining["languages"].items():
+        row = {**metrics, "threshold": mining["threshold"]}
+        flat |= {f"mining_{language}-en_{key}": value for key, value in row.items()}
     return flat
 
 
@@ -151,27 +152,35 @@ def mine_phrases(model: SentenceTransformer, size: DemoSize, *, seed: int) -> di
     from st_xling.mining import best_threshold, precision_recall_f1
 
     dev = [_mine(model, language, "dev", size, seed) for language in LANGUAGES]
-    scores = [score for scores, _ in dev for score in scores]
-    correct = [hit for _, hits in dev for hit in hits]
-    threshold = best_threshold(scores, correct, size.gold * len(LANGUAGES)).threshold
-    languages, totals = {}, [0, 0]
+    threshold = best_threshold(
+        [score for scores, _ in dev for score in scores],
+        [hit for _, hits in dev for hit in hits],
+        size.gold * len(LANGUAGES),
+    ).threshold
+    languages, correct_pairs, mined_pairs = {}, 0, 0
     for language in LANGUAGES:
-        found, hits = _mine(model, language, "test", size, seed)
-        kept = found >= threshold
-        right, mined = int((kept & hits).sum()), int(kept.sum())
-        totals = [totals[0] + right, totals[1] + mined]
+        scores, hits = _mine(model, language, "test", size, seed)
+        selected = scores >= threshold
+        right, mined = int((selected & hits).sum()), int(selected.sum())
+        correct_pairs, mined_pairs = correct_pairs + right, mined_pairs + mined
         languages[language] = dict(zip(("precision", "recall", "f1"), precision_recall_f1(right, mined, size.gold)))
     gold = size.gold * len(LANGUAGES)
-    figures = dict(zip(("precision", "recall", "f1"), precision_recall_f1(totals[0], totals[1], gold)))
     return {
-        **figures,
+        **dict(zip(("precision", "recall", "f1"), precision_recall_f1(correct_pairs, mined_pairs, gold))),
         "threshold": threshold,
         "languages": languages,
-        "correct": totals[0],
-        "mined": totals[1],
+        "correct": correct_pairs,
+        "mined": mined_pairs,
         "gold": gold,
-        "signature": f"mining|margin:ratio|k:4|retrieval:max|threshold:dev|split:test|"
-        f"data:phrasebook-{size.mining}x{size.gold}-seed{seed}|st-xling:{__version__}",
+        "signature": sign(
+            "mining",
+            margin="ratio",
+            k=4,
+            retrieval="max",
+            threshold="dev",
+            split="test",
+            data=f"phrasebook-{size.mining}x{size.gold}-seed{seed}",
+        ),
     }
 
 
@@ -202,25 +211,23 @@ def _by_language(metrics: dict[str, float], name: str) -> dict[str, dict[str, fl
 
 
 def demo_table(results: dict[str, Any]) -> str:
-    """The demo's figures as people read them."""
+    """The demo's results as people read them."""
     tatoeba, mining = results["tatoeba"], results["mining"]
-    lines = [
-        "Translation retrieval on unseen meanings, accuracy in % (P@1)",
-        "              before           after",
-        "language   to en  from en   to en  from en",
-    ]
-    for language in LANGUAGES:
-        figures = [100 * tatoeba[when][language][way] for when in ("before", "after") for way in ("to_en", "from_en")]
-        lines.append("{:<9}  {:5.1f}    {:5.1f}   {:5.1f}    {:5.1f}".format(language, *figures))
-    lines += [
-        tatoeba["signature"],
-        "",
-        f"Mining unseen text: {mining['mined']} pairs found, {mining['correct']} of {mining['gold']} translations",
-        f"precision {mining['precision']:.3f}  recall {mining['recall']:.3f}  F1 {mining['f1']:.3f}  "
-        f"(threshold {mining['threshold']:.4f}, chosen on the dev split)",
-        mining["signature"],
-    ]
-    return "\n".join(lines)
+    columns = [(when, way) for when in ("before", "after") for way in ("to_en", "from_en")]
+    head = ["language", *(f"{when}: {way.replace('_', ' ')}" for when, way in columns)]
+    rows = [[language, *(100 * tatoeba[when][language][way] for when, way in columns)] for language in LANGUAGES]
+    return "\n".join(
+        [
+            "Translation retrieval on unseen meanings, accuracy in % (P@1)",
+            format_table(head, rows),
+            tatoeba["signature"],
+            "",
+            f"Mining unseen text: {mining['mined']} pairs found, {mining['correct']} of {mining['gold']} translations",
+            f"precision {mining['precision']:.3f}  recall {mining['recall']:.3f}  F1 {mining['f1']:.3f}  "
+            f"(threshold {mining['threshold']:.4f}, chosen on the dev split)",
+            mining["signature"],
+        ]
+    )
 
 
 def usage_lines(out: str | Path, examples: Sequence[str]) -> str:

@@ -53,6 +53,24 @@ def make_model() -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
+def saved_encoder(make_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its folder, to be read; a test that writes beside it takes a copy."""
+    path = tmp_path_factory.mktemp("models") / "encoder"
+    make_model().save_pretrained(str(path))
+    return path
+
+
+@pytest.fixture(scope="session")
+def saved_cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of a cross-encoder."""
+    from tests.models.tiny_cross_encoder import tiny_cross_encoder
+
+    path = tmp_path_factory.mktemp("models") / "cross-encoder"
+    tiny_cross_encoder([text for pair in PAIRS for text in pair], max_length=80).save_pretrained(str(path))
+    return path
+
+
+@pytest.fixture(scope="session")
 def features() -> Callable[..., list[dict[str, torch.Tensor]]]:
     """Tokenised columns of the shared pairs, fresh dicts at each call (the encoder writes into them)."""
 
@@ -78,5 +96,5 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
     from st_xling.demo import DemoSize, run_demo
 
     folder = tmp_path_factory.mktemp("demo") / "xling-demo"
-    size = DemoSize(train=600, test=60, mining=80, gold=30, epochs=3.0)
+    size = DemoSize(train=250, test=60, mining=60, gold=30, epochs=2.0)
     return folder, run_demo(folder, size=size)

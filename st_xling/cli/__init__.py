@@ -58,7 +58,7 @@ def _main(words: list[str]) -> int:
     arguments.command_line = shlex.join(["st-xling", *words])
     level = logging.WARNING if _speaks() else logging.ERROR
     logging.basicConfig(format="%(levelname)s: %(message)s", level=level, stream=sys.stderr)
-    _quieten_hosts()
+    _quieten_libraries()
     if os.environ.get("WORLD_SIZE", "1") == "1":
         return _status(arguments)
     from st_xling.utils.distributed import end_process
@@ -150,8 +150,8 @@ def _after_interrupt(stop: KeyboardInterrupt, command: str) -> str:
     return f"interrupted; {stands} stands. To go on:\n  {shlex.join([*words, '--resume'])}"
 
 
-def _quieten_hosts() -> None:
-    """Keep the hosts' own bars and notices off our output; errors still come through."""
+def _quieten_libraries() -> None:
+    """Keep the bars and notices of other libraries off our output; errors still come through."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")

@@ -46,7 +46,7 @@ def check_view(arguments: argparse.Namespace, *, encoder: bool = True) -> None:
         raise ValueError(f"--{changed[0].replace('_', '-')} is for encoders: got {arguments.model}; leave it out.")
     if changed and arguments.keep:
         raise ValueError(
-            f"--keep keeps figures of the model as it is: got --{changed[0].replace('_', '-')}; leave one of them out."
+            f"--keep saves results of the model as it is: got --{changed[0].replace('_', '-')}; leave one of them out."
         )
     if arguments.centre_text and arguments.centre not in ("joint", "language"):
         raise ValueError("--centre-text is the text of the means: say which, --centre language or --centre joint.")
@@ -115,6 +115,7 @@ def _centred(
             languages = [code for column, code in zip(columns, codes) for _ in column]
             where = "evaluated text"
         result = centred_by_text(model, texts, languages, _CENTRES[how], batch_size=batch_size, show_progress_bar=True)
+    # A language without a mean of its own would silently be centred by the joint one.
     lacking = {canonical_language(code) for code in codes} - language_routes(result).keys()
     if lacking and how == "language":
         raise ValueError(

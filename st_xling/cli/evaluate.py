@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from st_xling.cli.encoder_view import VIEW, VIEW_OF_PASSAGES, check_view, load_view
 from st_xling.cli.keep import check_keep, keep, publish
-from st_xling.cli.options import JSON, KEEP, Command, Options, command, given, write_figures
+from st_xling.cli.options import JSON, KEEP, Command, Options, command, set_options, write_results
 
 if TYPE_CHECKING:
     from st_xling.evaluation.retrieval import RetrievalEvaluator, RetrievalReport
@@ -32,12 +32,12 @@ ENGLISH_PAIRS = Options("""
 BATCH = Options("--batch-size N  texts embedded at a time (default: 128)", batch_size={"default": 128})
 
 
-def _report(arguments: argparse.Namespace, task: str, figures: Any, signature: str, table: str, **more: Any) -> None:
+def _report(arguments: argparse.Namespace, task: str, metrics: Any, signature: str, table: str, **more: Any) -> None:
     """Print, write and save what came out; ``more`` is saved with the model alone."""
     print(table)
     print(signature)
-    write_figures(arguments.json, {task: figures, "signature": signature})
-    keep(arguments, task, {**figures, **more}, signature)
+    write_results(arguments.json, {task: metrics, "signature": signature})
+    keep(arguments, task, {**metrics, **more}, signature)
 
 
 @command("tatoeba", ENGLISH_PAIRS, BATCH, JSON, VIEW, KEEP)
@@ -143,7 +143,7 @@ def bucc(arguments: argparse.Namespace) -> None:
     if pairs is None and not is_phrasebook(arguments.data):
         raise ValueError(f"--pairs says which files of {arguments.data} to read: got none; give e.g. --pairs de-en.")
     make: Any = BuccEvaluator.from_phrasebook if is_phrasebook(arguments.data) else BuccEvaluator.from_folder
-    options = given(arguments, make, BuccEvaluator) | {"show_progress_bar": True, "write_csv": False}
+    options = set_options(arguments, make, BuccEvaluator) | {"show_progress_bar": True, "write_csv": False}
     evaluator = make(arguments.data, **(options | {"pairs": pairs}))
     model, evaluator.view = load_view(arguments, *evaluator.columns(), batch_size=arguments.batch_size)
     metrics = evaluator(model)
@@ -182,7 +182,7 @@ def xsim(arguments: argparse.Namespace) -> None:
     check_keep(arguments)
     check_view(arguments)
     text = load_english_pairs(arguments.data, arguments.languages, skip_bad_lines=arguments.skip_bad_lines)
-    options = given(arguments, xsim_by_language) | {"show_progress_bar": True}
+    options = set_options(arguments, xsim_by_language) | {"show_progress_bar": True}
     model, view = load_view(arguments, *english_columns(text.pairs), batch_size=arguments.batch_size)
     report = xsim_by_language(**(options | {"model": model, "pairs": text.pairs, "name": text.name, "view": view}))
     _report(arguments, "xsim", report.as_dict()["xsim"], report.signature, report.table())
@@ -192,7 +192,7 @@ def xsim(arguments: argparse.Namespace) -> None:
 def reranking(arguments: argparse.Namespace) -> None:
     """Passage re-ranking by a cross-encoder: acc@1, acc@10, MRR, MAP.
 
-    Rank each query's candidate passages; figures overall, by query and passage language, and with bootstrap
+    Rank each query's candidate passages; results overall, by query and passage language, and with bootstrap
     intervals.
 
     MODEL                                 cross-encoder: Hub id or folder
@@ -204,7 +204,7 @@ def reranking(arguments: argparse.Namespace) -> None:
     --max-candidates N                    drawn for a query (default: all)
     --without-relevant {exclude,keep,error}  queries without a relevant candidate (default: exclude)
     --seed N                              of the sample (default: 0)
-    --no-relevant {skip,zero}             those kept: left out, or 0 (default: skip)
+    --no-relevant {skip,zero}             those that stay: left out, or 0 (default: skip)
     --cutoff N                            of MAP (default: the whole list)
     --samples N                           of the bootstrap (default: 1000)
     --name NAME                           of the data, for the signature
@@ -229,9 +229,9 @@ def reranking(arguments: argparse.Namespace) -> None:
     from st_xling.models.cross_encoder import cross_encoder
 
     check_keep(arguments)
-    pools = load_pool_specs(arguments.data, **given(arguments, load_pool_specs))
+    pools = load_pool_specs(arguments.data, **set_options(arguments, load_pool_specs))
     arguments.name = arguments.name or phrasebook_name(arguments.data, split=arguments.split or "test")
-    options = given(arguments, RerankingEvaluator)
+    options = set_options(arguments, RerankingEvaluator)
     options.pop("seed", None)  # of the sample, not of the bootstrap
     evaluator = RerankingEvaluator(pools, show_progress_bar=True, write_csv=False, **options)
     report = evaluator.report(cross_encoder(arguments.model, head="keep", device=arguments.device))
@@ -242,11 +242,11 @@ def reranking(arguments: argparse.Namespace) -> None:
 def retrieval(arguments: argparse.Namespace) -> None:
     """Passage retrieval by language: MRR@100, Recall@100; BM25; language bias.
 
-    Search passages for queries; figures by language, and from a mixed pool the language bias.
+    Search passages for queries; results by language, and from a mixed pool the language bias.
 
     MODEL                    Hub id or folder, or bm25
     --data XX=DIR            or XX=FILE.json of XQuAD-R, or xx=phrasebook (required, repeatable)
-    --bm25                   BM25's figures beside the model's
+    --bm25                   BM25's results beside the model's
     --runs DIR               also write rankings as TREC runs
     --skip-bad-lines         leave out faulty lines and unknown passages
     --device DEVICE          cpu, cuda, … (default: a GPU if there is one)
@@ -277,13 +277,13 @@ def retrieval(arguments: argparse.Namespace) -> None:
     from st_xling.evaluation.retrieval import RetrievalEvaluator, retrieval_table
 
     if arguments.keep and arguments.model == BM25:
-        raise ValueError("--keep keeps figures with a model's folder: got bm25, which has none; leave --keep out.")
+        raise ValueError("--keep saves results in a model's folder: got bm25, which has none; leave --keep out.")
     check_keep(arguments)
     check_view(arguments, encoder=arguments.model != BM25)
-    sets = load_retrieval_specs(arguments.data, **given(arguments, load_retrieval_specs))
+    sets = load_retrieval_specs(arguments.data, **set_options(arguments, load_retrieval_specs))
     _print_sets(sets)
     arguments.name = arguments.name or phrasebook_name(arguments.data, split=arguments.split or "test")
-    options = given(arguments, RetrievalEvaluator)
+    options = set_options(arguments, RetrievalEvaluator)
     evaluator = RetrievalEvaluator(sets, show_progress_bar=True, write_csv=False, **options)
     reports: dict[str, RetrievalReport] = {}
     without_view = evaluator.signature  # BM25's: a prompt or a layer changes nothing of it
@@ -299,8 +299,8 @@ def retrieval(arguments: argparse.Namespace) -> None:
         table += f"\nBM25: {without_view}"
     if arguments.runs is not None:
         _write_runs(Path(arguments.runs), evaluator, reports)
-    figures = {name: report.as_dict() for name, report in reports.items()}
-    _report(arguments, "retrieval", figures, evaluator.signature, table)
+    metrics = {name: report.as_dict() for name, report in reports.items()}
+    _report(arguments, "retrieval", metrics, evaluator.signature, table)
 
 
 def _print_sets(sets: Any) -> None:
@@ -334,7 +334,7 @@ def add_parser(commands: Any) -> None:
         "evaluate",
         help="evaluate an encoder or a cross-encoder",
         description="Evaluate a model by one task: a table, and a signature that says what was measured. Each task's "
-        "--help has examples; --keep keeps figures with the model, for its card.",
+        "--help has examples; --keep saves results with the model, for its card.",
     )
     tasks = evaluate.add_subparsers(title="tasks", required=True, metavar="TASK")
     for task in TASKS:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.cli.keep import check_folder, publish, renew_card
-from st_xling.cli.options import JSON, Options, command, given, is_given, output, print_report, write_figures
+from st_xling.cli.options import JSON, Options, command, is_set, output, print_report, set_options, write_results
 
 
 def _threshold(word: str) -> float | str | None:
@@ -72,7 +72,7 @@ def encode(arguments: argparse.Namespace) -> None:
     --format {lines,bucc,jsonl}         lines (default), bucc: id TAB sentence, jsonl: id and text
     --errors {strict,replace}           bytes that are not UTF-8 (default: strict)
     --blank-lines {error,keep}          lines without a sentence (default: error)
-    --dtype {float32,float16,bfloat16}  of what is kept (default: float32)
+    --dtype {float32,float16,bfloat16}  of the vectors (default: float32)
     --file-format {safetensors,npy}     of the shards (default: safetensors)
     --no-normalise                      keep the vectors' lengths (default: length 1)
     --prompt WORDS                      put before every sentence, such as 'query: '
@@ -95,7 +95,7 @@ def encode(arguments: argparse.Namespace) -> None:
     from st_xling.mining import encode as encode_texts
 
     try:
-        store = encode_texts(text_files=arguments.text, progress=True, **given(arguments, encode_texts))
+        store = encode_texts(text_files=arguments.text, progress=True, **set_options(arguments, encode_texts))
     except KeyboardInterrupt:
         print(f"\nwhat is whole in {arguments.out} stands; the same command goes on from there.", file=sys.stderr)
         raise
@@ -105,8 +105,8 @@ def encode(arguments: argparse.Namespace) -> None:
             print(f"{count:,} lines {what}", file=sys.stderr)
     print(f"{store.rows:,} vectors of dim {store.dim} in {len(store.manifest.shards):,} shards: {store.path}")
     print(store.signature)
-    figures = {"rows": store.rows, "dim": store.dim, "shards": len(store.manifest.shards)}
-    write_figures(arguments.json, {"encode": figures, "signature": store.signature})
+    sizes = {"rows": store.rows, "dim": store.dim, "shards": len(store.manifest.shards)}
+    write_results(arguments.json, {"encode": sizes, "signature": store.signature})
 
 
 @command(
@@ -160,12 +160,16 @@ def mine(arguments: argparse.Namespace) -> None:
     guards = _guards(arguments, all_off=arguments.no_guards)
     if arguments.plan:
         place = arguments.work or ("." if arguments.out == "-" else arguments.out)
-        plan = plan_mining(**(given(arguments, plan_mining) | {"guards": guards, "work": place}))
+        plan = plan_mining(**(set_options(arguments, plan_mining) | {"guards": guards, "work": place}))
         print("\n".join(plan.lines()))
-        return write_figures(arguments.json, {"plan": plan.as_dict()})
+        return write_results(arguments.json, {"plan": plan.as_dict()})
     if arguments.keep_threshold:
         _check_keep_threshold(arguments)
-    options = given(arguments, mine_texts) | {"threshold": arguments.threshold, "guards": guards, "progress": True}
+    options = set_options(arguments, mine_texts) | {
+        "threshold": arguments.threshold,
+        "guards": guards,
+        "progress": True,
+    }
     with output(arguments) as out:
         report = mine_texts(**(options | {"out": out}))
     print_report(arguments, "mine", report, f"{report.pairs:,} pairs")
@@ -200,8 +204,8 @@ def score(arguments: argparse.Namespace) -> None:
     from st_xling.mining import score_texts
 
     guarding = ("guards", "guard", "no_guard", "source_language", "target_language", "rejects")
-    guarded = any(is_given(getattr(arguments, name)) for name in guarding)
-    options = given(arguments, score_texts)
+    guarded = any(is_set(getattr(arguments, name)) for name in guarding)
+    options = set_options(arguments, score_texts)
     options |= {"guards": _guards(arguments, all_off=not guarded), "progress": True}
     with output(arguments) as out:
         report = score_texts(**(options | {"out": out}))
@@ -213,7 +217,7 @@ def _guards(arguments: argparse.Namespace, *, all_off: bool) -> Any:
     from st_xling.mining import GuardOptions
 
     off = ["all"] if all_off else arguments.no_guard
-    return GuardOptions(**given(arguments, GuardOptions)).with_flags(limits=arguments.guard, off=off)
+    return GuardOptions(**set_options(arguments, GuardOptions)).with_flags(limits=arguments.guard, off=off)
 
 
 def _check_keep_threshold(arguments: argparse.Namespace) -> None:

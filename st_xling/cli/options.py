@@ -20,8 +20,8 @@ TYPES = {"N": int, "MIB": int, "X": float, "SHARE": float, "P": float, "S": floa
 class Options:
     """A block of options: for each the flag, the metavar of its value, and its help, as ``--help`` prints them.
 
-    What is not said stays ``None`` (a flag: ``False``, a list: empty) and is not passed on, see :func:`given`, so that
-    the library's defaults hold; a test compares those that a help names with the library's signatures.
+    What is not set stays ``None`` (a flag: ``False``, a list: empty) and is not passed on, see :func:`set_options`, so
+    that the library's defaults hold; a test compares those that a help names with the library's signatures.
 
     ====================  ============================================================================
     ``MODEL``             a positional argument
@@ -47,6 +47,7 @@ class Options:
             if line.startswith(" "):
                 self.entries[-1][1] = f"{self.entries[-1][1]} {line.strip()}".strip()
             else:
+                # Two spaces or more divide a declaration from its help, which one of a group may lack.
                 self.entries.append([*re.split(r"\s{2,}", line, maxsplit=1), ""][:2])
 
     def add_to(self, parser: Any) -> None:
@@ -58,6 +59,7 @@ class Options:
             if declaration.endswith(":"):
                 group = parser.add_argument_group(declaration[:-1], help or None)
                 continue
+            # argparse wants the exclusive group before its first option, so the next line decides.
             if not declaration.startswith("| "):
                 required = "required" in _marks(help)
                 exclusive = group.add_mutually_exclusive_group(required=required) if after.startswith("| ") else None
@@ -80,6 +82,7 @@ class Options:
                 options |= {"action": "extend" if several else "append", "default": []}
             if several:
                 options["nargs"] = "+"
+        # Of options that exclude each other, the group is required, not one of them.
         if flags and alone:
             options["required"] = "required" in _marks(help)
         name = (flags[0].lstrip("-") if flags else metavar.lower()).replace("-", "_")
@@ -130,22 +133,23 @@ def command(name: str, *shared: Options, **special: Any) -> Callable[[Callable[[
     return lambda run: Command(name, run, run.__doc__ or "", shared, special)
 
 
-def given(arguments: Namespace, *functions: Any) -> dict[str, Any]:
-    """The options that were said and that one of these library functions takes, by name; others keep its defaults."""
+def set_options(arguments: Namespace, *functions: Any) -> dict[str, Any]:
+    """The options that were set and that one of these library functions takes, by name; others keep its defaults."""
+    # A class stands for its constructor: its signature is that of __init__.
     names = {name for function in functions for name in inspect.signature(function).parameters}
-    return {name: value for name, value in vars(arguments).items() if name in names and is_given(value)}
+    return {name: value for name, value in vars(arguments).items() if name in names and is_set(value)}
 
 
-JSON = Options("--json PATH  also write the figures here")
-KEEP = Options("--keep  also keep the figures with the model, which must be a folder")
+JSON = Options("--json PATH  also write the results here")
+KEEP = Options("--keep  also save the results with the model, which must be a folder")
 
 
-def is_given(value: Any) -> bool:
-    """Whether an option was said on the command line."""
+def is_set(value: Any) -> bool:
+    """Whether an option was set on the command line."""
     return value is not None and value is not False and value != []
 
 
-def write_figures(path: Path | None, content: Any) -> None:
+def write_results(path: Path | None, content: Any) -> None:
     """Write ``content`` as JSON to ``path``, whose folder is made where it is missing; nothing for ``None``."""
     if path is not None:
         from st_xling.utils.io import write_json
@@ -159,7 +163,7 @@ def print_report(arguments: Namespace, command: str, report: Any, summary: str) 
     lines: Iterable[str] = [*report.lines(), f"{summary}: {arguments.out}", report.signature]
     for line in lines:
         print(line, file=sys.stderr if arguments.out == "-" else sys.stdout)
-    write_figures(arguments.json, {command: report.as_dict(), "signature": report.signature})
+    write_results(arguments.json, {command: report.as_dict(), "signature": report.signature})
 
 
 @contextmanager

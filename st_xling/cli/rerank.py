@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from st_xling.cli.options import JSON, Options, command, given, output, print_report
+from st_xling.cli.options import JSON, Options, command, output, print_report, set_options
 
 _SHOWN_CHARS = 90
 
@@ -42,7 +42,7 @@ def rerank(arguments: argparse.Namespace) -> None:
     """
     from st_xling.reranking import rerank_texts
 
-    options = given(arguments, rerank_texts) | {"progress": True}
+    options = set_options(arguments, rerank_texts) | {"progress": True}
     with output(arguments) as out:
         report = rerank_texts(**(options | {"out": out}))
     print_report(arguments, "rerank", report, f"{report.passages:,} passages for {report.queries:,} queries")
@@ -74,7 +74,7 @@ def search(arguments: argparse.Namespace) -> None:
     """
     from st_xling.reranking import search_texts
 
-    options = given(arguments, search_texts)
+    options = set_options(arguments, search_texts)
     results = search_texts(arguments.query, progress=True, **options)
     for query, hits in zip(arguments.query, results):
         if arguments.format == "jsonl":

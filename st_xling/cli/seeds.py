@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from st_xling.cli.options import Options, write_figures
+from st_xling.cli.options import Options, write_results
 from st_xling.utils.io import read_json_object, write_json
+from st_xling.utils.tables import format_table
 
 #: Results that say how a run went on this machine, not what came of it.
 _NOT_RESULTS = {"machine", "seconds", "steps", "leak", "encoded", "rows", "pairs", "training_seconds"}
@@ -68,7 +69,7 @@ def run_seeds(arguments: argparse.Namespace, run: Callable[[argparse.Namespace],
         summary = summarise({seed: read_json_object(folder / "results.json") for seed, folder in folders.items()})
         write_json(arguments.out / "seeds.json", summary)
         print(_table(summary))
-        write_figures(arguments.json, summary)
+        write_results(arguments.json, summary)
 
 
 def summarise(results: dict[int, dict[str, Any]]) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def summarise(results: dict[int, dict[str, Any]]) -> dict[str, Any]:
     """
     numbers = [dict(_numbers(content)) for content in results.values()]
     shared = [name for name in numbers[0] if all(name in part for part in numbers)]
-    found = {name: [part[name] for part in numbers] for name in shared}
+    values_of = {name: [part[name] for part in numbers] for name in shared}
     return {
         "seeds": list(results),
         "results": {
@@ -91,7 +92,7 @@ def summarise(results: dict[int, dict[str, Any]]) -> dict[str, Any]:
                 "sd": round(statistics.stdev(values), 4) if len(values) > 1 else None,
                 "values": values,
             }
-            for name, values in found.items()
+            for name, values in values_of.items()
         },
     }
 
@@ -110,23 +111,19 @@ def _numbers(content: Any, name: str = "") -> Iterator[tuple[str, float]]:
 
 
 def _table(summary: dict[str, Any]) -> str:
-    runs = ", ".join(map(str, summary["seeds"]))
-    lines = [f"seeds {runs}: mean ± standard deviation"]
-    width = max(map(len, summary["results"]), default=0)
-    for name, entry in summary["results"].items():
-        deviation = "" if entry["sd"] is None else f" ± {entry['sd']:.4f}"
-        lines.append(f"{name:<{width}}  {entry['mean']:.4f}{deviation}")
-    return "\n".join(lines)
+    rows = [[name, entry["mean"], entry["sd"]] for name, entry in summary["results"].items()]
+    seeds = ", ".join(map(str, summary["seeds"]))
+    return f"seeds {seeds}: mean and standard deviation\n{format_table(['result', 'mean', 'sd'], rows, decimals=4)}"
 
 
 def _command(command_line: str, folder: Path, seed: int) -> str:
     """The command that gives one of the runs by itself."""
-    kept, words = [], iter(shlex.split(command_line))
+    remaining, words = [], iter(shlex.split(command_line))
     for word in words:
         name, equals, _ = word.partition("=")
         if name in ("--seeds", "--out", "--json"):
             if not equals:
                 next(words, None)
         elif word not in ("--resume", "--overwrite"):
-            kept.append(word)
-    return shlex.join([*kept, "--seed", str(seed), "--out", str(folder)])
+            remaining.append(word)
+    return shlex.join([*remaining, "--seed", str(seed), "--out", str(folder)])

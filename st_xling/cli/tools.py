@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from st_xling.cli.options import JSON, command, given, write_figures
+from st_xling.cli.options import JSON, command, set_options, write_results
 
 
 @command("demo", JSON, out={"type": Path, "default": Path("xling-demo")}, seed={"default": 0})
@@ -29,7 +29,7 @@ def demo(arguments: argparse.Namespace) -> None:
     print(demo_table(results))
     print(f"\nThe model, results.json and {results['picture']} are in {arguments.out}. Use it:\n")
     print(usage_lines(arguments.out, results["example"]))
-    write_figures(arguments.json, results)
+    write_results(arguments.json, results)
 
 
 @command("leak", JSON)
@@ -56,7 +56,7 @@ def leak(arguments: argparse.Namespace) -> None:
     evaluation = load_evaluation_specs(arguments.eval, skip_bad_lines=arguments.skip_bad_lines)
     report = leaks(train, evaluation, progress=True)
     print(report.table())
-    write_figures(arguments.json, report.as_dict())
+    write_results(arguments.json, report.as_dict())
     if arguments.fail_on_leak:
         refuse_leaks(report)
 
@@ -106,9 +106,9 @@ def slim(arguments: argparse.Namespace) -> None:
         faults = FaultLog(can_skip=False, what="words")
         keep += [line for line in read_lines(each, faults) if line]
         faults.settle()
-    options = given(arguments, slim_model)
+    options = set_options(arguments, slim_model)
     options |= {"keep": keep, "texts": arguments.text}
-    figures = slim_model(
+    report = slim_model(
         languages=arguments.langs.split(","),
         parity_texts=arguments.parity,
         progress=True,
@@ -116,5 +116,5 @@ def slim(arguments: argparse.Namespace) -> None:
         complete=lambda folder: renew_card(folder, made_here=True),
         **options,
     )
-    print(figures.table())
-    write_figures(arguments.json, {"slim": figures.as_dict()})
+    print(report.table())
+    write_results(arguments.json, {"slim": report.as_dict()})

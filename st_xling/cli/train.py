@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.cli.keep import renew_card
-from st_xling.cli.options import JSON, command, is_given, write_figures
+from st_xling.cli.options import JSON, command, is_set, write_results
 from st_xling.cli.seeds import SEEDS, run_seeds
 from st_xling.utils.io import read_json_object
 
@@ -149,7 +149,7 @@ def train(arguments: argparse.Namespace) -> None:
     distributed.init_distributed()
     kind = recipe_kind(arguments.recipe)
     for name, kinds in _TAKEN_BY.items():
-        if kind not in kinds and is_given(getattr(arguments, name)):
+        if kind not in kinds and is_set(getattr(arguments, name)):
             raise ValueError(
                 f"--{name.replace('_', '-')} is for {' and '.join(f'{kind}s' for kind in kinds)}: got the recipe of "
                 f"{'an' if kind[0] in 'ae' else 'a'} {kind} {arguments.recipe}; leave it out."
@@ -164,7 +164,7 @@ def train(arguments: argparse.Namespace) -> None:
     if distributed.is_main():
         renew_card(arguments.out)
         print(summary)
-        write_figures(arguments.json, read_json_object(arguments.out / "results.json"))
+        write_results(arguments.json, read_json_object(arguments.out / "results.json"))
 
 
 def _run_options(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from st_xling.cli.keep import check_keep, keep
-from st_xling.cli.options import JSON, KEEP, command, given, write_figures
+from st_xling.cli.options import JSON, KEEP, command, set_options, write_results
 from st_xling.cli.seeds import SEEDS, run_seeds
 
 
@@ -33,7 +33,7 @@ def transfer(arguments: argparse.Namespace) -> None:
     ENCODER             Hub id or folder
     --train XX=FILE...  to fine-tune on (required, repeatable)
     --test XX=FILE...   to be evaluated by, a column of the table each (required, repeatable)
-    --out DIR           folder for the model and its figures (required)
+    --out DIR           folder for the model and its results (required)
     --hold-out SHARE    for sets of one split, line by line the same in every language: test on this share of the rows,
                         train on the others
     --hold-out-seed N   which rows (default: 0)
@@ -65,7 +65,7 @@ def transfer(arguments: argparse.Namespace) -> None:
     """
     if arguments.seeds:
         if arguments.keep:
-            raise ValueError("--keep keeps the figures of one run: got --seeds as well; leave one of them out.")
+            raise ValueError("--keep saves the results of one run: got --seeds as well; leave one of them out.")
         return run_seeds(arguments, transfer.run)
     from st_xling.training.run_folder import RunFolder
     from st_xling.training.transfer import fine_tuning, load_transfer_data
@@ -74,7 +74,7 @@ def transfer(arguments: argparse.Namespace) -> None:
     check_keep(arguments)
     RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.encoder).check()
     options = fine_tuning(arguments.task, arguments.like)
-    options = dataclasses.replace(options, **given(arguments, type(options)))
+    options = dataclasses.replace(options, **set_options(arguments, type(options)))
     data = load_transfer_data(
         arguments.task,
         arguments.train,
@@ -104,5 +104,5 @@ def transfer(arguments: argparse.Namespace) -> None:
     )
     print(report.table())
     print(report.signature)
-    write_figures(arguments.json, {"transfer": report.as_dict(), "signature": report.signature})
+    write_results(arguments.json, {"transfer": report.as_dict(), "signature": report.signature})
     keep(arguments, f"transfer-{arguments.task}", report.as_dict(), report.signature)

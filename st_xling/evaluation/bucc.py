@@ -58,7 +58,7 @@ class BuccEvaluator(SignedEvaluator):
         batch_size: Texts encoded at a time.
         name: Prefix of the metrics.
         data_name: Of the data in the signature; by default ``name``.
-        split: Name of the part that is judged, for the signature.
+        split: Name of the part that is evaluated, for the signature.
         show_progress_bar: Whether to show one while encoding.
         truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
         write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
@@ -260,6 +260,7 @@ class BuccEvaluator(SignedEvaluator):
         """The scores of each language pair, without storing them anywhere."""
         mined = {pair: self._mine(model, corpus, pair, pair) for pair, corpus in self.corpora.items()}
         histograms = {pair: ScoreHistogram.of(pairs) for pair, pairs in mined.items()}
+        # Without candidates there is nothing to draw.
         self.histograms = {pair: histogram for pair, histogram in histograms.items() if histogram is not None}
         train = None
         if self.train is not None:
@@ -345,14 +346,14 @@ def publishable_thresholds(
     published, left_out = {}, {}
     prefix = f"{evaluator.name}_" if evaluator.name else ""
     for pair in evaluator.corpora:
-        found: dict[str, Any] = {
+        values: dict[str, Any] = {
             key: metrics[f"{prefix}{pair}_{key}"] for key in ("threshold", "precision", "recall", "f1")
         }
-        if (why := _why_not(evaluator, pair, found["threshold"])) is not None:
+        if (why := _why_not(evaluator, pair, values["threshold"])) is not None:
             left_out[pair] = why
             continue
         published[pair] = PublishedThreshold(
-            **found,
+            **values,
             margin=evaluator.margin,
             k=evaluator.k,
             retrieval=evaluator.retrieval,

@@ -44,6 +44,7 @@ def translation_ranks(queries: Embeddings, corpus: Embeddings, *, block: int = 1
         own = exact_cosines(query_block, fixed_point(corpus, start, start + block)).diagonal()[:, None]
         for corpus_start in range(0, corpus.shape[0], block):
             cosines = exact_cosines(query_block, fixed_point(corpus, corpus_start, corpus_start + block))
+            # Of equal cosines the lower index comes first, as in a stable sort.
             earlier = np.arange(corpus_start, corpus_start + cosines.shape[1])[None, :] < rows[:, None]
             ranks[rows] += ((cosines > own) | ((cosines == own) & earlier)).sum(axis=1)
     return ranks
@@ -80,7 +81,7 @@ def weighted_f1(found: ArrayLike) -> float:
 
     .. math:: \frac{1}{n} \sum_{i=1}^{n} \frac{2\,[\,\mathrm{found}_i = i\,]}{1 + c_i}
 
-    A hit counts in full only where no other row found the same sentence: the figure is at most the accuracy (P@1), and
+    A hit counts in full only where no other row found the same sentence: it is at most the accuracy (P@1), and
     the two agree where every sentence is found at most once. There are no distractors and no threshold, so it is not
     the F1 of mining, whatever the data set is called.
 
@@ -97,6 +98,7 @@ def weighted_f1(found: ArrayLike) -> float:
     indices = np.asarray(found, dtype=np.int64)
     if indices.ndim != 1 or not len(indices):
         raise ValueError(f"found must be a list of at least one index: got shape {indices.shape}.")
+    # Indices beyond the rows, which a larger corpus would have, are no class of any row.
     counts = np.bincount(indices, minlength=len(indices))[: len(indices)]
     hits = indices == np.arange(len(indices))
     return float(np.mean(2 * hits / (1 + counts)))

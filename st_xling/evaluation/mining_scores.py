@@ -64,15 +64,16 @@ class JudgedPairs:
             raise ValueError(f"source must be one of {', '.join(THRESHOLD_SOURCES)}: got {source!r}.")
         if np.isnan(threshold):
             raise ValueError("threshold must be a number: got NaN; leave it out to keep every pair.")
-        kept = self.scores >= threshold
-        correct, mined = int((kept & self.is_correct).sum()), int(kept.sum())
-        figures = precision_recall_f1(correct, mined, self.n_gold)
-        return MiningScores(*figures, float(threshold), source, mined, self.n_gold, correct)
+        selected = self.scores >= threshold
+        correct, mined = int((selected & self.is_correct).sum()), int(selected.sum())
+        rates = precision_recall_f1(correct, mined, self.n_gold)
+        return MiningScores(*rates, float(threshold), source, mined, self.n_gold, correct)
 
     def curve(self) -> list[Threshold]:
         """Precision, recall and F1 with each distinct score as threshold, highest first."""
         order = np.argsort(-self.scores, kind="stable")
         values, hits = self.scores[order], np.cumsum(self.is_correct[order])
+        # Equal scores pass a threshold together, so only the last of them is a point of the curve.
         last = np.flatnonzero(values[1:] != values[:-1]).tolist() + ([len(values) - 1] if len(values) else [])
         return [
             Threshold(float(values[row]), *precision_recall_f1(int(hits[row]), row + 1, self.n_gold)) for row in last
@@ -102,6 +103,7 @@ def judge_pairs(
         if not np.isfinite(score):
             raise ValueError(f"scores must be finite: got {score} for ({source}, {target}); drop this pair first.")
         _refuse_repeat(best, (source, target), "predictions", duplicates)
+        # Scores count once a pair: with its best one, where repeats are merged.
         best[source, target] = max(float(score), best.get((source, target), -np.inf))
     wanted: set[tuple[Hashable, Hashable]] = set()
     for source, target in gold:
@@ -154,7 +156,7 @@ def row_thresholds(
             raise ValueError(f"threshold must be a number, one a corpus, or 'tune': got {threshold!r}.")
         return [pairs.best().threshold for pairs in judged], "tuned on this gold"
     numbers = np.asarray(threshold, dtype=np.float64)
-    given = numbers.tolist() if numbers.ndim else [float(numbers)] * len(judged)
-    if len(given) != len(judged):
-        raise ValueError(f"expected one threshold, or one for each of {len(judged)} corpora: got {len(given)}.")
-    return given, "given"
+    each = numbers.tolist() if numbers.ndim else [float(numbers)] * len(judged)
+    if len(each) != len(judged):
+        raise ValueError(f"expected one threshold, or one for each of {len(judged)} corpora: got {len(each)}.")
+    return each, "given"

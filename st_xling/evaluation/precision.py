@@ -133,6 +133,7 @@ class PrecisionEvaluator(SignedEvaluator):
 
 def _languages(name: str, pairs: Any) -> tuple[str | None, str | None]:
     columns = getattr(pairs, "column_names", None) or ()
+    # Lists have no columns of languages: then the name, such as zh-vi, says what they are.
     if not {"source_language", "target_language"} <= set(columns):
         return pair_languages(name)
     source, target = (pairs.unique(f"{side}_language") for side in ("source", "target"))

@@ -57,7 +57,7 @@ def relevant_ranks(scores: ArrayLike, labels: ArrayLike, *, ties: str = "pessimi
         scores: Higher is better; infinities are allowed. *Shape:* ``(candidates,)``
         labels: 1 for relevant, 0 for not. *Shape:* ``(candidates,)``
         ties: Among equal scores, ``"pessimistic"`` puts irrelevant candidates first, so that a model that scores all
-            alike gets the worst figure; ``"index"`` keeps the order given.
+            alike gets the worst result; ``"index"`` keeps the order given.
     Returns:
         Ranks from 1, ascending, int64. *Shape:* ``(relevant candidates,)``
     Raises:
@@ -82,6 +82,7 @@ def relevant_ranks(scores: ArrayLike, labels: ArrayLike, *, ties: str = "pessimi
         raise ValueError(f"labels must be 0 or 1: got {wrong}; these measures know no degrees of relevance.")
     relevant = relevant.astype(bool)
     within_ties = relevant if ties == "pessimistic" else np.arange(len(values))
+    # lexsort goes by its last key first: by score, then irrelevant before relevant, or by place.
     order = np.lexsort((within_ties, -values))
     return np.flatnonzero(relevant[order]) + 1
 
@@ -101,8 +102,8 @@ def average_precision(ranks: np.ndarray, *, cutoff: int | None = None) -> float:
         >>> average_precision(np.array([1, 4]))
         0.75
     """
-    found = ranks if cutoff is None else ranks[ranks <= cutoff]
-    return float((np.arange(1, len(found) + 1) / found).sum() / len(ranks)) if len(ranks) else 0.0
+    within = ranks if cutoff is None else ranks[ranks <= cutoff]
+    return float((np.arange(1, len(within) + 1) / within).sum() / len(ranks)) if len(ranks) else 0.0
 
 
 def ranking_scores(
@@ -147,14 +148,14 @@ def ranking_scores(
             ranks.append(relevant_ranks(row_scores, row_labels, ties=ties))
         except ValueError as error:
             raise ValueError(f"query {query}: {error}") from error
-    judged = [row for row in ranks if len(row)] if no_relevant == "skip" else ranks
+    counted = [row for row in ranks if len(row)] if no_relevant == "skip" else ranks
     measured = [
         [
             *(float(len(row) > 0 and row[0] <= k) for k in ks),
             reciprocal_rank(row),
             average_precision(row, cutoff=cutoff),
         ]
-        for row in judged
+        for row in counted
     ]
     means = [sum(column) / len(column) for column in zip(*measured)] or [0.0] * (len(ks) + 2)
     *accuracies, mrr, mean_precision = means
@@ -186,7 +187,7 @@ def ranking_matrix(
     """:func:`~st_xling.evaluation.ranking_scores` of each query language against the candidates of each language.
 
     A cell ranks, for the queries of its row's language, only those candidates that are in its column's language. So a
-    query with candidates in two languages is judged once in each, and may lack a relevant candidate in one of them:
+    query with candidates in two languages counts once in each, and may lack a relevant candidate in one of them:
     ``no_relevant`` then says what it counts.
 
     Args:
@@ -209,6 +210,7 @@ def ranking_matrix(
     cells: dict[tuple[str, str], tuple[list[np.ndarray], list[np.ndarray]]] = {}
     for query, (language, passages) in enumerate(zip(query_languages, passage_languages)):
         row_scores, row_labels = np.asarray(scores[query], dtype=np.float64), np.asarray(labels[query])
+        # One language for all candidates, or one for each.
         each = np.array([passages] * len(row_scores) if isinstance(passages, str) else list(passages), dtype=object)
         if not len(each) == len(row_scores) == len(row_labels):
             raise ValueError(
@@ -264,6 +266,7 @@ def bootstrap_interval(
     step = max(1, _AT_ONCE // rows)
     for start in range(0, samples, step):
         sets = min(step, samples - start)
+        # One draw for all measures of a row. How often each row was drawn, times the table, is the sum of a set.
         drawn = generator.integers(rows, size=(sets, rows)) + rows * np.arange(sets)[:, None]
         times = np.bincount(drawn.ravel(), minlength=sets * rows).reshape(sets, rows)
         means[start : start + sets] = times @ table / rows

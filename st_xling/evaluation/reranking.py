@@ -225,6 +225,7 @@ class RerankingEvaluator(SignedEvaluator):
     def report(self, model: CrossEncoder) -> RerankingReport:
         """The measures with all their intervals, without storing them anywhere."""
         scorer = PairScorer(model, long_queries="lowest", progress=self.show_progress_bar, **self.scoring)
+        # Scores come flat, pool after pool.
         ends = np.cumsum([len(pool.passages) for pool in self.pools])
         scores = np.split(scorer.score(_Pairs(self.pools), raw=True), ends[:-1])
         labels = [pool.labels for pool in self.pools]

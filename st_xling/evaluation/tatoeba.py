@@ -33,7 +33,7 @@ class TatoebaEvaluator(SignedEvaluator):
         pairs: Language code to aligned texts, the language first and English second: two lists, or a ``Dataset`` with
             columns ``source`` and ``target``. Known two-letter codes become three-letter ones.
         groups: Names from :data:`~st_xling.evaluation.TATOEBA_GROUPS`, or own groups as a mapping of name to languages.
-            All named groups by default. A group of which a language is missing gets no figure, and a log line says so.
+            All named groups by default. A group of which a language is missing gets no average, and a log line says so.
         batch_size: Texts encoded at a time.
         name: Prefix of the metrics.
         data_name: Of the data in the signature; by default ``name``.
@@ -89,7 +89,7 @@ class TatoebaEvaluator(SignedEvaluator):
 
         Args:
             folder: Where the files lie.
-            languages: Group, code or several, as :func:`~st_xling.evaluation.resolve_languages`; all found by default.
+            languages: Group, code or several, as :func:`~st_xling.evaluation.resolve_languages`; by default all.
             options: Passed to the constructor.
         """
         from st_xling.data import read_tatoeba
@@ -99,7 +99,7 @@ class TatoebaEvaluator(SignedEvaluator):
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """Languages judged, in alphabetical order."""
+        """Languages evaluated, in alphabetical order."""
         return tuple(self.pairs)
 
     @property

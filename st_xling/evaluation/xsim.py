@@ -77,6 +77,7 @@ def xsim_by_language(
     errors = {}
     without_mean = False
     for language, columns in pairs.items():
+        # A model that is centred by language takes each column by its language's mean.
         tasks, joint = language_tasks(model, (language, "eng"))
         without_mean |= joint
         source, target = encode_once(

@@ -84,9 +84,9 @@ def existing_paths(spec: Any) -> dict[str, str]:
         return {}
     whole = {text, text.partition("=")[2], text.partition("?")[0], text.partition("=")[2].rpartition("?")[0]}
     names = {part for name in whole for part in (name, *name.split(","))} - {""}
-    found = {os.path.realpath(name): name for name in sorted(names) if os.path.lexists(name)}
-    if found:
-        return found
+    existing = {os.path.realpath(name): name for name in sorted(names) if os.path.lexists(name)}
+    if existing:
+        return existing
     # The common beginning of line-aligned files: corpus stands for corpus.de and corpus.en.
     beginnings = (path for name in names if "\0" not in name for path in Path(name).parent.glob(f"{_plain(name)}.*"))
     return {os.path.realpath(path): str(path) for path in beginnings}

@@ -1,4 +1,4 @@
-"""Signatures: what a figure depends on besides the model, in one line."""
+"""Signatures: what a metric depends on besides the model, in one line."""
 
 from __future__ import annotations
 

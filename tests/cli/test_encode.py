@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,13 +17,6 @@ from tests.training.children import Death, st_xling
 SENTENCES = ["Der Hund schläft.\t1", "The dog sleeps. 🙂", "แมวดำ", "لا أعرف.", "Ich lese.", "I read.", "ฝนตก"]
 
 
-@pytest.fixture(scope="module")
-def encoder(make_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("models") / "encoder"
-    make_model().save_pretrained(str(path))
-    return path
-
-
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
     path = tmp_path / "ids.txt"
@@ -33,13 +24,13 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def words(encoder: Path, text: Path, out: Path) -> list[str]:
-    return ["encode", str(encoder), str(text), "--out", str(out), "--format", "bucc", "--shard-rows", "2"]
+def words(saved_encoder: Path, text: Path, out: Path) -> list[str]:
+    return ["encode", str(saved_encoder), str(text), "--out", str(out), "--format", "bucc", "--shard-rows", "2"]
 
 
-def test_figures_and_nothing_else_on_stdout(encoder: Path, text: Path, tmp_path: Path) -> None:
+def test_figures_and_nothing_else_on_stdout(saved_encoder: Path, text: Path, tmp_path: Path) -> None:
     figures, out = tmp_path / "deep" / "figures.json", tmp_path / "store"
-    given = [*words(encoder, text, out), "--dtype", "float16", "--batch-size", "3", "--json", str(figures)]
+    given = [*words(saved_encoder, text, out), "--dtype", "float16", "--batch-size", "3", "--json", str(figures)]
     ran = st_xling(given, tmp_path / "streams")
     assert ran.status == 0, ran.stderr
     store = EmbeddingStore.open(out, verify=True)
@@ -57,15 +48,15 @@ def test_figures_and_nothing_else_on_stdout(encoder: Path, text: Path, tmp_path:
     assert "encoding" in ran.stderr and "7/7" in ran.stderr
 
 
-def test_ctrl_c_then_the_same_command(encoder: Path, text: Path, tmp_path: Path) -> None:
+def test_ctrl_c_then_the_same_command(saved_encoder: Path, text: Path, tmp_path: Path) -> None:
     out = tmp_path / "store"
     death = Death(event="os.rename", path="shard-000002.safetensors.tmp", number=signal.SIGINT)
-    stopped = st_xling(words(encoder, text, out), tmp_path / "first", death)
+    stopped = st_xling(words(saved_encoder, text, out), tmp_path / "first", death)
     assert stopped.status == 130, stopped.stderr
     assert stopped.stdout == "" and "Traceback" not in stopped.stderr
     assert f"what is whole in {out} stands; the same command goes on from there." in stopped.stderr
     assert not (out / "manifest.json").exists() and len((out / "journal.jsonl").read_text().splitlines()) == 2
-    finished = st_xling(words(encoder, text, out), tmp_path / "second")
+    finished = st_xling(words(saved_encoder, text, out), tmp_path / "second")
     assert finished.status == 0, finished.stderr
     assert EmbeddingStore.open(out, verify=True).rows == 7
 
@@ -79,9 +70,9 @@ def test_ctrl_c_then_the_same_command(encoder: Path, text: Path, tmp_path: Path)
     ],
 )
 def test_what_cannot_be_is_one_line(
-    more: list[str], message: str, encoder: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    more: list[str], message: str, saved_encoder: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    head, tail = words(encoder, text, tmp_path / "store")[:3], words(encoder, text, tmp_path / "store")[3:]
+    head, tail = words(saved_encoder, text, tmp_path / "store")[:3], words(saved_encoder, text, tmp_path / "store")[3:]
     assert main([*head, *more, *tail] if not more[0].startswith("-") else [*head, *tail, *more]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -90,11 +81,11 @@ def test_what_cannot_be_is_one_line(
 
 
 def test_lines_that_were_kept_or_mended_are_told(
-    encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, out = tmp_path / "text.txt", tmp_path / "store"
     path.write_bytes(b"gut\n\n\xff\n")
-    given = ["encode", str(encoder), str(path), "--out", str(out), "--errors", "replace", "--blank-lines", "keep"]
+    given = ["encode", str(saved_encoder), str(path), "--out", str(out), "--errors", "replace", "--blank-lines", "keep"]
     assert main(given) == 0
     captured = capsys.readouterr()
     assert "1 lines with replaced bytes" in captured.err and "1 lines without a sentence, kept" in captured.err

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sentence_transformers import SentenceTransformer
@@ -24,21 +22,14 @@ TASKS = {
 }
 
 
-@pytest.fixture(scope="module")
-def folder(make_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("view") / "model"
-    make_model().save_pretrained(str(path))
-    return path
-
-
 @pytest.mark.parametrize("task", TASKS)
-def test_the_signature_says_what_was_judged(task: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["evaluate", task, str(folder), *TASKS[task]]
+def test_the_signature_says_what_was_judged(task: str, saved_encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["evaluate", task, str(saved_encoder), *TASKS[task]]
     assert main([*words, "--layer", "1", "--pooling", "cls", "--prompt", "query: "]) == 0
     signature = capsys.readouterr().out.splitlines()[-1]
-    assert "|layer:1|pooling:cls|prompt:query: |data:" in signature and signature.startswith(f"{task}|")
+    assert "|layer:1|pooling:cls|prompt:query: |data:phrasebook-" in signature and signature.startswith(f"{task}|")
     assert main([*words, "--layer", "1", "--keep"]) == 2
-    assert "--keep keeps figures of the model as it is: got --layer" in capsys.readouterr().err
+    assert "--keep saves results of the model as it is: got --layer" in capsys.readouterr().err
 
 
 def test_an_encoder_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,8 +38,8 @@ def test_an_encoder_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_any_evaluation_can_be_centred(task: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["evaluate", task, str(folder), *TASKS[task], "--centre"]
+def test_any_evaluation_can_be_centred(task: str, saved_encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["evaluate", task, str(saved_encoder), *TASKS[task], "--centre"]
     means = ["--centre-text", "de-en=phrasebook?size=60"]
     for how in ("language", "joint"):
         assert main([*words, how, *means]) == 0
@@ -61,8 +52,8 @@ def test_any_evaluation_can_be_centred(task: str, folder: Path, capsys: pytest.C
     assert ("--centre-text" in shown.err) if task == "retrieval" else ("centre:language@evaluated text" in shown.out)
 
 
-def test_centring(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["evaluate", "precision", str(folder), "--data", "de-en=phrasebook?size=40&split=test"]
+def test_centring(saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["evaluate", "precision", str(saved_encoder), "--data", "de-en=phrasebook?size=40&split=test"]
     figures, signatures = [], []
     means = ["--centre-text", "de-en=phrasebook?size=60"]
     for more in ([], ["--centre", "language"], ["--centre", "language", *means], ["--centre", "joint", *means]):
@@ -72,7 +63,7 @@ def test_centring(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
         signatures.append([part for part in found["signature"].split("|") if part.startswith("centre:")])
     assert signatures[:2] == [[], ["centre:language@evaluated text"]]
     assert signatures[2][0].startswith("centre:language@de-en@") and signatures[3][0].startswith("centre:joint@de-en@")
-    model = SentenceTransformer(str(folder), device="cpu")
+    model = SentenceTransformer(str(saved_encoder), device="cpu")
     text, judged = parallel_phrases("de", "en", size=60), parallel_phrases("de", "en", size=40, split="test")
     unit = {side: model.encode(text[side][:], normalize_embeddings=True) for side in ("source", "target")}
     sides = ("source", "target")

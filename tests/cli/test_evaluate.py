@@ -15,13 +15,6 @@ from st_xling.evaluation import BuccEvaluator, bucc_table, xsim_by_language
 
 
 @pytest.fixture(scope="module")
-def encoder(make_model, tmp_path_factory):
-    path = tmp_path_factory.mktemp("bucc") / "encoder"
-    make_model().save_pretrained(str(path))
-    return path
-
-
-@pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Two language pairs, each with a training and a test part, in the BUCC layout."""
     made = tmp_path_factory.mktemp("bucc")
@@ -38,16 +31,16 @@ def folder(tmp_path_factory):
     return made
 
 
-def test_bucc_prints_table_and_signature(encoder, folder, tmp_path, capsys):
+def test_bucc_prints_table_and_signature(saved_encoder, folder, tmp_path, capsys):
     figures = tmp_path / "deep" / "figures.json"
-    words = ["evaluate", "bucc", str(encoder), "--data", str(folder), "--pairs", "de-en", "vi-en"]
+    words = ["evaluate", "bucc", str(saved_encoder), "--data", str(folder), "--pairs", "de-en", "vi-en"]
     assert main([*words, "--json", str(figures)]) == 0
     out = capsys.readouterr().out
     evaluator = BuccEvaluator(
         {pair: read_bucc(folder, pair, "test") for pair in ("de-en", "vi-en")},
         train={pair: read_bucc(folder, pair, "training") for pair in ("de-en", "vi-en")},
     )
-    expected = evaluator(SentenceTransformer(str(encoder), device="cpu"))
+    expected = evaluator(SentenceTransformer(str(saved_encoder), device="cpu"))
     written = json.loads(figures.read_text(encoding="utf-8"))
     assert written["bucc"].keys() == expected.keys()
     assert written["bucc"]["bucc_f1"] == pytest.approx(expected["bucc_f1"])
@@ -55,10 +48,20 @@ def test_bucc_prints_table_and_signature(encoder, folder, tmp_path, capsys):
     assert out.splitlines() == [*bucc_table(expected).splitlines(), evaluator.signature]
 
 
-def test_bucc_options(encoder, folder, tmp_path, capsys):
+def test_bucc_options(saved_encoder, folder, tmp_path, capsys):
     """What is typed reaches the library; a threshold that keeps nothing is written as null."""
     figures = tmp_path / "figures.json"
-    words = ["evaluate", "bucc", str(encoder), "--data", str(folder), "--pairs", "de-en,vi-en", "--json", str(figures)]
+    words = [
+        "evaluate",
+        "bucc",
+        str(saved_encoder),
+        "--data",
+        str(folder),
+        "--pairs",
+        "de-en,vi-en",
+        "--json",
+        str(figures),
+    ]
     options = ["--k", "2", "--margin", "distance", "--retrieval", "intersect", "--split", "training"]
     assert main([*words, *options, "--threshold", "inf"]) == 0
     signature = capsys.readouterr().out.splitlines()[-1]
@@ -70,15 +73,25 @@ def test_bucc_options(encoder, folder, tmp_path, capsys):
     assert "|threshold:tuned on this gold|split:test|" in capsys.readouterr().out
 
 
-def test_xsim(encoder, tmp_path, capsys):
+def test_xsim(saved_encoder, tmp_path, capsys):
     texts = mining_phrases("de", "en", split="test", size=12, gold=12)
     sides = [[pile[row] for row in rows] for pile, rows in zip((texts.source, texts.target), zip(*texts.gold))]
     for code, lines in zip(("deu", "eng"), sides):
         (tmp_path / f"tatoeba.deu-eng.{code}").write_text("\n".join(lines) + "\n", encoding="utf-8")
     figures = tmp_path / "figures.json"
-    words = ["evaluate", "xsim", str(encoder), "--data", str(tmp_path), "--languages", "de", "--json", str(figures)]
+    words = [
+        "evaluate",
+        "xsim",
+        str(saved_encoder),
+        "--data",
+        str(tmp_path),
+        "--languages",
+        "de",
+        "--json",
+        str(figures),
+    ]
     assert main([*words, "--k", "3"]) == 0
-    model = SentenceTransformer(str(encoder), device="cpu")
+    model = SentenceTransformer(str(saved_encoder), device="cpu")
     report = xsim_by_language(model, {"deu": (sides[0], sides[1])}, k=3, name="tatoeba")
     assert capsys.readouterr().out.splitlines() == [*report.table().splitlines(), report.signature]
     assert json.loads(figures.read_text()) == json.loads(json.dumps(report.as_dict()))
@@ -95,9 +108,9 @@ def test_xsim(encoder, tmp_path, capsys):
         (["xsim", "MODEL", "--data", "absent"], "absent"),
     ],
 )
-def test_an_error_is_one_line(words, message, encoder, folder, tmp_path, monkeypatch, capsys):
+def test_an_error_is_one_line(words, message, saved_encoder, folder, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    named = {"MODEL": str(encoder), "DATA": str(folder)}
+    named = {"MODEL": str(saved_encoder), "DATA": str(folder)}
     assert main(["evaluate", *(named.get(word, word) for word in words)]) == 2
     errors = capsys.readouterr().err.splitlines()
     assert errors[-1].startswith("st-xling: error: ") and message in errors[-1]

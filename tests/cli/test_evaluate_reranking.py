@@ -12,14 +12,6 @@ from st_xling.cli import main
 from st_xling.data.reranking.specs import load_pool_specs
 from st_xling.evaluation import RerankingEvaluator
 from tests.conftest import PAIRS
-from tests.models.tiny_cross_encoder import tiny_cross_encoder
-
-
-@pytest.fixture(scope="module")
-def reranker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("models") / "reranker"
-    tiny_cross_encoder([text for pair in PAIRS for text in pair], max_length=80).save_pretrained(str(path))
-    return path
 
 
 def squad(path: Path, texts: list[str]) -> Path:
@@ -46,15 +38,17 @@ def squad(path: Path, texts: list[str]) -> Path:
     return path
 
 
-def test_question_answering_files(reranker: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_question_answering_files(
+    saved_cross_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     sides = {"xx": [other for other, _ in PAIRS], "en": [english for _, english in PAIRS]}
     specs = [f"{code}={squad(tmp_path / f'{code}.json', texts)}" for code, texts in sides.items()]
     figures = tmp_path / "figures.json"
-    words = ["evaluate", "reranking", str(reranker), *(word for spec in specs for word in ("--data", spec))]
+    words = ["evaluate", "reranking", str(saved_cross_encoder), *(word for spec in specs for word in ("--data", spec))]
     assert main([*words, "--seed", "3", "--name", "toy", "--device", "cpu", "--json", str(figures)]) == 0
     captured = capsys.readouterr()
     evaluator = RerankingEvaluator(load_pool_specs(specs, seed=3), name="toy")
-    report = evaluator.report(CrossEncoder(str(reranker), device="cpu"))
+    report = evaluator.report(CrossEncoder(str(saved_cross_encoder), device="cpu"))
     assert captured.out == f"{report.table()}\n{evaluator.signature}\n"
     assert "|data:toy@" in evaluator.signature and "seed:3" in evaluator.signature
     assert "acc@1 by language of query (down) and passages (across)" in captured.out
@@ -63,7 +57,7 @@ def test_question_answering_files(reranker: Path, tmp_path: Path, capsys: pytest
     assert written["reranking"]["counts"]["n_queries"] == 8 and "scoring" in captured.err
 
 
-def test_a_retrieval_folder(reranker: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_retrieval_folder(saved_cross_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "beir"
     folder.mkdir()
     corpus = [{"_id": f"p{row}", "title": "", "text": other} for row, (other, _) in enumerate(PAIRS)]
@@ -72,12 +66,12 @@ def test_a_retrieval_folder(reranker: Path, tmp_path: Path, capsys: pytest.Captu
         (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     qrels = ["query-id\tcorpus-id\tscore", *(f"q{row}\tp{row}\t1" for row in range(6))]
     (folder / "qrels.tsv").write_text("".join(f"{line}\n" for line in qrels), encoding="utf-8")
-    assert main(["evaluate", "reranking", str(reranker), "--data", f"zh={folder}", "--samples", "50"]) == 0
+    assert main(["evaluate", "reranking", str(saved_cross_encoder), "--data", f"zh={folder}", "--samples", "50"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:1] and lines[4:6] == ["6 queries", "2 without relevant"] and lines[-1].startswith("reranking|n:6|")
     assert next(line for line in lines if line.startswith("en")).split()[0] == "en"
 
 
-def test_bad_input(reranker: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", "reranking", str(reranker), "--data", f"en={tmp_path / 'none.json'}"]) == 2
+def test_bad_input(saved_cross_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", "reranking", str(saved_cross_encoder), "--data", f"en={tmp_path / 'none.json'}"]) == 2
     assert "none.json" in capsys.readouterr().err

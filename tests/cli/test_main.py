@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +44,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def encoder(make_model: Callable[..., Any], tmp_path: Path) -> Path:
-    path = tmp_path / "encoder"
-    make_model().save_pretrained(str(path))
-    return path
-
-
-@pytest.fixture
 def tsv(tmp_path: Path) -> Path:
     path = tmp_path / "pairs.tsv"
     rows = [f"{source}\t{target}" for pairs in TATOEBA.values() for source, target in pairs]
@@ -68,10 +60,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 TRAIN = ["train", "tr", "--data", "phrasebook:vi?size=8"]
 ERRORS = {
     "recipe": (["train", "dpa", "--data", "phrasebook:vi"], "no recipe is called 'dpa'; did you mean 'dap'"),
-    "set": (
-        [*TRAIN, "--set", "training.epoch=2"],
-        "'epoch': sentence-transformers calls it num_train_epochs",
-    ),
+    "set": ([*TRAIN, "--set", "training.epoch=2"], "training has no key 'epoch'"),
     "set a loss": ([*TRAIN, "--set", "losses.translation_ranking.margn=1"], "did you mean 'margin'"),
     "set no value": (
         [*TRAIN, "--set", "training.num_train_epochs"],
@@ -109,11 +98,12 @@ ERRORS = {
 
 @pytest.mark.parametrize("case", ERRORS)
 def test_an_error_is_one_line(
-    case: str, tmp_path: Path, folder: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+    case: str, tmp_path: Path, folder: Path, saved_encoder: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.tsv").touch()
     words, message = ERRORS[case]
+    words = [str(saved_encoder) if word == "encoder" else word for word in words]
     words = [*words, "--out", "run"] if words[0] == "train" else words
     assert main(words) == 2
     out, err = capfd.readouterr()
@@ -180,27 +170,26 @@ def test_flags_win_over_the_recipe_and_set_over_flags(tsv: Path, tmp_path: Path)
     out = tmp_path / "run"
     words = ["train", "tr", "--data", str(tsv), "--dev", "none", "--out", str(out), *SMALL, "--max-steps", "1"]
     assert main([*words, "--learning-rate", "0.5", "--warmup", "0.5", "--set", "training.learning_rate=5e-5"]) == 0
-    manifest = json.loads((out / "training" / "run.json").read_text())
-    recipe = manifest["recipe"]
-    [source] = manifest["sources"]
-    assert (source["option"], source["spec"], source["names"]) == ("data", str(tsv), list(manifest["data"]))
+    recipe = json.loads((out / "training" / "run.json").read_text())["recipe"]
     assert recipe["training"]["learning_rate"] == 5e-5
     assert recipe["training"]["warmup_steps"] == 0.5
     assert recipe["model"]["pooling"] == "mean"  # from the recipe's tiny section
 
 
-def test_training_goes_on_from_a_saved_encoder(tsv: Path, encoder: Path, tmp_path: Path) -> None:
+def test_training_goes_on_from_a_saved_encoder(tsv: Path, saved_encoder: Path, tmp_path: Path) -> None:
     """``--model FOLDER`` with the pooling and length of our choice."""
     out = tmp_path / "run"
-    words = ["train", "tr", "--model", str(encoder), "--data", str(tsv), "--dev", "none", "--out", str(out)]
+    words = ["train", "tr", "--model", str(saved_encoder), "--data", str(tsv), "--dev", "none", "--out", str(out)]
     assert main([*words, "--max-steps", "1", "--pooling", "max", "--max-length", "12"]) == 0
     saved = SentenceTransformer(str(out), device="cpu")
     assert saved.max_seq_length == 12 and "max" in (out / "1_Pooling" / "config.json").read_text()
 
 
-def test_evaluate_tatoeba(folder: Path, encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_tatoeba(
+    folder: Path, saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     figures = tmp_path / "figures.json"
-    words = ["evaluate", "tatoeba", str(encoder), "--data", str(folder), "--json", str(figures)]
+    words = ["evaluate", "tatoeba", str(saved_encoder), "--data", str(folder), "--json", str(figures)]
     assert main([*words, "--languages", "deu,tha", "--batch-size", "2"]) == 0
     out = capsys.readouterr().out.splitlines()
     written = json.loads(figures.read_text(encoding="utf-8"))
@@ -208,7 +197,7 @@ def test_evaluate_tatoeba(folder: Path, encoder: Path, tmp_path: Path, capsys: p
     assert written["signature"].startswith("tatoeba|languages:deu,tha|direction:both|")
     assert written["signature"].endswith(f"st-xling:{__version__}")
 
-    model = SentenceTransformer(str(encoder), device="cpu")
+    model = SentenceTransformer(str(saved_encoder), device="cpu")
     for code in ("deu", "tha"):
         source, target = (model.encode(list(side), normalize_embeddings=True) for side in zip(*TATOEBA[code]))
         cosines = source @ target.T
@@ -219,8 +208,10 @@ def test_evaluate_tatoeba(folder: Path, encoder: Path, tmp_path: Path, capsys: p
     assert any("deu" in line for line in out) and any("tha" in line for line in out)
 
 
-def test_evaluate_all_languages_that_are_there(folder: Path, encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", "tatoeba", str(encoder), "--data", str(folder)]) == 0
+def test_evaluate_all_languages_that_are_there(
+    folder: Path, saved_encoder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", "tatoeba", str(saved_encoder), "--data", str(folder)]) == 0
     assert "languages:ara,deu,tha" in capsys.readouterr().out
 
 

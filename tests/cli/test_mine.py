@@ -6,9 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,13 +15,6 @@ from st_xling.data import read_parallel
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.mining import tsv_cells
 from tests.training.children import Death, st_xling
-
-
-@pytest.fixture(scope="module")
-def encoder(make_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("models") / "encoder"
-    make_model().save_pretrained(str(path))
-    return path
 
 
 @pytest.fixture
@@ -38,10 +29,10 @@ def sides(tmp_path: Path) -> list[str]:
 
 
 def test_the_file_and_the_figures(
-    encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, figures, rejects = tmp_path / "pairs.tsv", tmp_path / "deep" / "figures.json", tmp_path / "rejects.jsonl"
-    words = ["mine", *sides, "--model", str(encoder), "--out", str(out), "--json", str(figures)]
+    words = ["mine", *sides, "--model", str(saved_encoder), "--out", str(out), "--json", str(figures)]
     more = ["--source-language", "de", "--target-language", "en", "--guard", "length_ratio=3", "--no-guard", "numbers"]
     assert main([*words, *more, "--rejects", str(rejects), "--k", "3", "--threshold", "0.9"]) == 0
     captured = capsys.readouterr()
@@ -56,8 +47,8 @@ def test_the_file_and_the_figures(
     assert "encoding" in captured.err and "search" in captured.err
 
 
-def test_stdout_holds_the_pairs_alone(encoder: Path, sides: list[str], tmp_path: Path) -> None:
-    words = ["mine", *sides, "--model", str(encoder), "--no-guards"]
+def test_stdout_holds_the_pairs_alone(saved_encoder: Path, sides: list[str], tmp_path: Path) -> None:
+    words = ["mine", *sides, "--model", str(saved_encoder), "--no-guards"]
     piped = st_xling([*words, "--out", "-"], tmp_path / "streams")
     assert piped.status == 0, piped.stderr
     assert main([*words, "--out", str(tmp_path / "pairs.tsv")]) == 0
@@ -66,8 +57,8 @@ def test_stdout_holds_the_pairs_alone(encoder: Path, sides: list[str], tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["news.de", "news.en", "pairs.tsv", "streams"]
 
 
-def test_mined_json_lines_can_be_trained_on(encoder: Path, sides: list[str], tmp_path: Path) -> None:
-    words = ["mine", *sides, "--model", str(encoder), "--no-guards", "--retrieval", "forward", "--out"]
+def test_mined_json_lines_can_be_trained_on(saved_encoder: Path, sides: list[str], tmp_path: Path) -> None:
+    words = ["mine", *sides, "--model", str(saved_encoder), "--no-guards", "--retrieval", "forward", "--out"]
     assert main([*words, str(tmp_path / "p.jsonl"), "--format", "jsonl"]) == 0
     assert main([*words, str(tmp_path / "p.tsv")]) == 0
     records = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -77,9 +68,9 @@ def test_mined_json_lines_can_be_trained_on(encoder: Path, sides: list[str], tmp
     assert read_parallel(str(tmp_path / "p.tsv"), columns=(3, 4))["target"][:] == [line[4] for line in cells]
 
 
-def test_ctrl_c_then_the_same_command(encoder: Path, sides: list[str], tmp_path: Path) -> None:
+def test_ctrl_c_then_the_same_command(saved_encoder: Path, sides: list[str], tmp_path: Path) -> None:
     out = tmp_path / "pairs.tsv"
-    words = ["mine", *sides, "--model", str(encoder), "--out", str(out)]
+    words = ["mine", *sides, "--model", str(saved_encoder), "--out", str(out)]
     death = Death(event="os.rename", path="pairs.tsv.tmp", number=signal.SIGINT)
     stopped = st_xling(words, tmp_path / "first", death)
     assert stopped.status == 130, stopped.stderr
@@ -94,9 +85,9 @@ def test_ctrl_c_then_the_same_command(encoder: Path, sides: list[str], tmp_path:
     assert out.is_file() and not (tmp_path / "pairs.tsv.work").exists()
 
 
-def test_a_reader_that_has_enough(encoder: Path, sides: list[str]) -> None:
+def test_a_reader_that_has_enough(saved_encoder: Path, sides: list[str]) -> None:
     """``| head -1``: no error, no traceback."""
-    command = [sys.executable, "-m", "st_xling.cli", "mine", *sides, "--model", str(encoder), "--out", "-"]
+    command = [sys.executable, "-m", "st_xling.cli", "mine", *sides, "--model", str(saved_encoder), "--out", "-"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
         assert ran.stdout is not None
         ran.stdout.close()
@@ -105,10 +96,10 @@ def test_a_reader_that_has_enough(encoder: Path, sides: list[str]) -> None:
 
 
 def test_the_plan_does_nothing(
-    encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     figures = tmp_path / "plan.json"
-    words = ["mine", *sides, "--model", str(encoder), "--out", str(tmp_path / "pairs.tsv"), "--plan"]
+    words = ["mine", *sides, "--model", str(saved_encoder), "--out", str(tmp_path / "pairs.tsv"), "--plan"]
     assert main([*words, "--json", str(figures)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == ["source: 122 lines", "target: 122 lines", "search: exact, dim 16, on cpu"]
@@ -117,12 +108,12 @@ def test_the_plan_does_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["news.de", "news.en", "plan.json"]
 
 
-def test_score(encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_score(saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every line has its score; with guards or a threshold, fewer lines; lines of ``mine`` can be scored again."""
     pairs, out, figures = tmp_path / "pairs.tsv", tmp_path / "scored.tsv", tmp_path / "f.json"
-    assert main(["mine", *sides, "--model", str(encoder), "--out", str(pairs), "--no-guards"]) == 0
+    assert main(["mine", *sides, "--model", str(saved_encoder), "--out", str(pairs), "--no-guards"]) == 0
     capsys.readouterr()
-    words = ["score", str(pairs), "--columns", "3,4", "--model", str(encoder), "--out"]
+    words = ["score", str(pairs), "--columns", "3,4", "--model", str(saved_encoder), "--out"]
     assert main([*words, str(out), "--json", str(figures)]) == 0
     scored = [line.split("\t", 1) for line in out.read_text(encoding="utf-8").splitlines()]
     assert [line for _, line in scored] == pairs.read_text(encoding="utf-8").splitlines()
@@ -155,7 +146,7 @@ def test_what_cannot_be_is_one_error(
     command: str,
     more: list[str],
     message: str,
-    encoder: Path,
+    saved_encoder: Path,
     sides: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -163,21 +154,21 @@ def test_what_cannot_be_is_one_error(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     inputs = sides if command == "mine" else sides[:1]
-    assert main([command, *inputs, "--model", str(encoder), "--out", "o.tsv", *more]) == 2
+    assert main([command, *inputs, "--model", str(saved_encoder), "--out", "o.tsv", *more]) == 2
     captured = capsys.readouterr()
     assert captured.out == "" and "st-xling: error: " in captured.err and message in captured.err
     assert not (tmp_path / "o.tsv").exists()
 
 
 def test_a_corrected_command_is_not_in_its_own_way(
-    encoder: Path, sides: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    saved_encoder: Path, sides: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After an error of input the folder of the work is gone, or free."""
     monkeypatch.chdir(tmp_path)
     text, lines = Path(sides[0]), Path(sides[0]).read_text(encoding="utf-8").splitlines()
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("".join(f"{line}\t{line}\n" for line in lines), encoding="utf-8")
-    mine, score = ["mine", *sides, "--model", str(encoder)], ["score", str(pairs), "--model", str(encoder)]
+    mine, score = ["mine", *sides, "--model", str(saved_encoder)], ["score", str(pairs), "--model", str(saved_encoder)]
     for words in (mine, score):
         for more in (["--k", "999"], ["--k", "0"], ["--batch-size", "0"], ["--save-seconds", "nan"], ["--work", "."]):
             assert main([*words, "--out", "o.tsv", *more]) == 2

@@ -15,7 +15,7 @@ import pytest
 
 from st_xling.cli import build_parser
 from st_xling.cli.evaluate import TASKS
-from st_xling.cli.options import Options, command, given
+from st_xling.cli.options import Options, command, set_options
 from st_xling.cli.parser import Parser
 from st_xling.data.reranking.specs import load_pool_specs
 from st_xling.data.retrieval import load_retrieval_specs
@@ -77,10 +77,10 @@ def test_a_help_is_its_declaration(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "a group:\n  what it is about\n" in shown and "--no, --never" in shown
 
 
-def test_given_is_what_was_said_and_is_taken() -> None:
+def test_set_options_are_what_was_said_and_is_taken() -> None:
     def function(model: str, *, k: int = 4, yes: bool = False, more: list[str] | None = None) -> None: ...
 
-    assert given(parsed("--k", "0", "--share", "1"), function) == {"model": "m", "k": 0}
+    assert set_options(parsed("--k", "0", "--share", "1"), function) == {"model": "m", "k": 0}
 
 
 def leaf(*words: str) -> argparse.ArgumentParser:

@@ -14,56 +14,10 @@ SMALL = ["--model", "tiny", "--tiny", "hidden_size=16", "--tiny", "layers=1", "-
 SHORT = [*SMALL, "--max-steps", "3", "--batch-size", "8", "--max-length", "40"]
 
 
-def judge(*words: str, folder: Path) -> dict[str, Any]:
+def evaluate(*words: str, folder: Path) -> dict[str, Any]:
     figures = folder / "figures.json"
     assert main(["evaluate", *words, "--json", str(figures)]) == 0
     return json.loads(figures.read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    out = tmp_path_factory.mktemp("encoder") / "tr"
-    data = [
-        "--data",
-        "phrasebook:de?size=60",
-        "--dev",
-        "phrasebook:de?size=10",
-        "--check-leak",
-        "phrasebook:de?size=10",
-    ]
-    assert main(["train", "tr", *SHORT, *data, "--fail-on-leak", "--out", str(out)]) == 0
-    return str(out)
-
-
-def test_tatoeba(encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["tatoeba", encoder, "--data", "phrasebook:de,fr?split=test&size=20", "--languages", "de"]
-    found = judge(*words, folder=tmp_path)
-    assert set(found["tatoeba"]) >= {"tatoeba_deu_to_en_accuracy", "tatoeba_mean_accuracy"}
-    assert "|languages:deu|" in str(found["signature"]) and "|data:phrasebook-test@" in str(found["signature"])
-    assert str(found["signature"]) in capsys.readouterr().out
-    assert judge(*words, folder=tmp_path) == found
-
-
-def test_xsim(encoder: str, tmp_path: Path) -> None:
-    found = judge("xsim", encoder, "--data", "phrasebook:de,fr?size=20", folder=tmp_path)
-    assert set(found["xsim"]) == {"deu", "fra", "all"} and "|data:phrasebook-test@" in str(found["signature"])
-
-
-def test_precision(encoder: str, tmp_path: Path) -> None:
-    found = judge("precision", encoder, "--data", "zh-vi=phrasebook?size=20", folder=tmp_path)
-    assert "|data:phrasebook-test@" in str(found["signature"])
-    assert "precision_zh-vi_mean_p@5" in found["precision"]
-
-
-def test_bucc(encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["bucc", encoder, "--data", "phrasebook?size=30&gold=6"]
-    found = judge(*words, "--pairs", "de-en", "fr-en", folder=tmp_path)
-    assert found["bucc"]["bucc_fr-en_n_gold"] == 6
-    assert "|threshold:dev|split:test|" in str(found["signature"])
-    assert "|data:phrasebook-30x6-seed0@" in str(found["signature"])
-    capsys.readouterr()
-    assert main(["evaluate", "bucc", encoder, "--data", "bucc2018"]) == 2
-    assert "--pairs says which files of bucc2018 to read: got none" in capsys.readouterr().err
 
 
 def test_a_retriever(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +28,7 @@ def test_a_retriever(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     told = capsys.readouterr()
     assert "queries en: 24 pairs" in told.err and "30 sentences" in told.err and "best development MRR@100" in told.out
     sets = ["--data", "de=phrasebook?size=12&queries=de,en", "--data", "en=phrasebook?size=12&queries=de,en"]
-    found = judge("retrieval", str(out), *sets, "--pool", "mixed", "--bm25", "--device", "cpu", folder=tmp_path)
+    found = evaluate("retrieval", str(out), *sets, "--pool", "mixed", "--bm25", "--device", "cpu", folder=tmp_path)
     assert "|data:phrasebook-test@" in str(found["signature"])
     assert found["retrieval"]["BM25"]["language_bias"]["expected"] == 0.5
 
@@ -86,8 +40,30 @@ def test_a_reranker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     leak = ["--check-leak", "en=phrasebook?size=5", "--fail-on-leak"]
     assert main(["train", "xpr-mixed", *SHORT, *data, *xpi, *leak, "--dev-share", "0.25", "--out", str(out)]) == 0
     assert "best development acc@1" in capsys.readouterr().out
-    found = judge("reranking", str(out), *data, "--split", "test", "--device", "cpu", folder=tmp_path)
+    found = evaluate("reranking", str(out), *data, "--split", "test", "--device", "cpu", folder=tmp_path)
     assert str(found["signature"]).startswith("reranking|n:20|") and "|data:phrasebook-test@" in str(found["signature"])
+
+
+def test_an_encoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "tr"
+    data = [
+        "--data",
+        "phrasebook:de?size=60",
+        "--dev",
+        "phrasebook:de?size=10",
+        "--check-leak",
+        "phrasebook:de?size=10",
+    ]
+    assert main(["train", "tr", *SHORT, *data, "--fail-on-leak", "--out", str(out)]) == 0
+    words = ["tatoeba", str(out), "--data", "phrasebook:de,fr?split=test&size=20", "--languages", "de"]
+    result = evaluate(*words, folder=tmp_path)
+    assert "tatoeba_deu_to_en_accuracy" in result["tatoeba"] and "|languages:deu|" in str(result["signature"])
+    assert str(result["signature"]) in capsys.readouterr().out
+    words = ["bucc", str(out), "--data", "phrasebook?size=30&gold=6", "--pairs", "de-en", "fr-en"]
+    result = evaluate(*words, folder=tmp_path)
+    assert result["bucc"]["bucc_fr-en_n_gold"] == 6 and "|threshold:dev|split:test|" in str(result["signature"])
+    assert main(["evaluate", "bucc", str(out), "--data", "bucc2018"]) == 2
+    assert "--pairs says which files of bucc2018 to read: got none" in capsys.readouterr().err
 
 
 def test_leak(capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,6 +60,7 @@ def language_bias(
     expected: list[float] = []
     not_found = 0
     for query in queries:
+        # Only passages of one grade are equally relevant.
         best = max(query.relevant.values())
         equal = {name for name, grade in query.relevant.items() if grade == best}
         own = {name for name in equal if languages[name] == query.language}
@@ -70,6 +71,7 @@ def language_bias(
             not_found += 1
             continue
         expected.append(len(own) / len(equal))
+        # Only so many hits could all be in the query's language: among more of them 1 could not be reached.
         shown = hits[: len(own)]
         shares.append(sum(name in own for name in shown) / len(shown))
         firsts.append(float(hits[0] in own))
@@ -115,9 +117,9 @@ class RetrievalEvaluator(SignedEvaluator):
 
     Args:
         sets: Of :func:`~st_xling.data.retrieval.read_retrieval_set`, each with passages of another language.
-        pool: ``"separate"``: queries are searched in the passages of their set, and figures are labelled ``fi`` or, for
+        pool: ``"separate"``: queries are searched in the passages of their set, and results are labelled ``fi`` or, for
             queries of another language, ``en-fi``. ``"mixed"``: in the passages of all sets, labelled by the query's
-            language, with a figure of language bias (:func:`language_bias`).
+            language, with the language bias (:func:`language_bias`).
         measures: As ir_measures types them, or ``MRR@100`` and ``Recall@100`` as papers print them. One without a
             cutoff sees as many hits as the deepest of the others, at least 100: the signature's ``depth``.
         batch_size: Texts embedded at a time.
@@ -127,7 +129,7 @@ class RetrievalEvaluator(SignedEvaluator):
         write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
     Returns:
         From a call, fractions in [0, 1]: ``{name}_{label}_{measure}`` and ``{name}_mean_{measure}``, whose first is the
-        primary metric; in a mixed pool ``{name}_bias_own_share`` and so on, where it can be told.
+        primary metric; in a mixed pool ``{name}_bias_own_share`` and so on, where it can be measured.
     Raises:
         ValueError: No set, sets of one language, an unknown pool or measure, ir_measures missing; while searching,
             embeddings that are zero or not finite.
@@ -166,7 +168,7 @@ class RetrievalEvaluator(SignedEvaluator):
     @property
     def languages(self) -> list[str]:
         """Of queries and passages."""
-        return sorted({code for found in self.sets for code in (found.language, *found.queries)})
+        return sorted({code for part in self.sets for code in (part.language, *part.queries)})
 
     @property
     def signature(self) -> str:

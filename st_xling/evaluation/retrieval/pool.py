@@ -17,9 +17,9 @@ class PoolQuery(NamedTuple):
 
     Attributes:
         id: Unique in its pool.
-        text: What is asked.
+        text: The query itself.
         language: Of the text.
-        label: Under which its figures are averaged: its language, or ``en-fi`` for English over Finnish passages.
+        label: Under which its measures are averaged: its language, or ``en-fi`` for English over Finnish passages.
         relevant: Passage id → grade above 0.
     """
 
@@ -55,19 +55,19 @@ def separate_pools(sets: Sequence[RetrievalSet]) -> list[RetrievalPool]:
     """A pool for each set: its queries, over its passages.
 
     Raises:
-        ValueError: No set, or two of one language, whose figures would have the same label.
+        ValueError: No set, or two of one language, whose measures would have the same label.
     """
     _check_languages(sets)
     pools = []
-    for found in sets:
+    for part in sets:
         queries = tuple(
-            PoolQuery(f"{code}:{name}", text, code, _label(code, found.language), found.relevant[name])
-            for code, asked in found.queries.items()
-            for name, text in asked.items()
+            PoolQuery(f"{code}:{name}", text, code, _label(code, part.language), part.relevant[name])
+            for code, named in part.queries.items()
+            for name, text in named.items()
         )
-        names = list(found.passages.ids)
-        languages = dict.fromkeys(names, found.language)
-        pools.append(RetrievalPool(found.language, queries, found.passages, names, languages, found.sha256))
+        names = list(part.passages.ids)
+        languages = dict.fromkeys(names, part.language)
+        pools.append(RetrievalPool(part.language, queries, part.passages, names, languages, part.sha256))
     return pools
 
 
@@ -84,12 +84,12 @@ def mixed_pool(sets: Sequence[RetrievalSet]) -> RetrievalPool:
     texts: dict[tuple[str, str], str] = {}
     relevant: dict[tuple[str, str], dict[str, int]] = {}
     unlike = []
-    for found in sets:
-        for code, asked in found.queries.items():
-            for name, text in asked.items():
+    for part in sets:
+        for code, named in part.queries.items():
+            for name, text in named.items():
                 if texts.setdefault((code, name), text) != text:
                     unlike.append(f"{code} {name}")
-                grades = {f"{found.language}:{passage}": grade for passage, grade in found.relevant[name].items()}
+                grades = {f"{part.language}:{passage}": grade for passage, grade in part.relevant[name].items()}
                 relevant.setdefault((code, name), {}).update(grades)
     if unlike:
         shown = ", ".join(unlike[:5])
@@ -101,11 +101,11 @@ def mixed_pool(sets: Sequence[RetrievalSet]) -> RetrievalPool:
     queries = tuple(
         PoolQuery(f"{code}:{name}", texts[code, name], code, code, relevant[code, name]) for code, name in ordered
     )
-    names = [f"{found.language}:{name}" for found in sets for name in found.passages.ids]
-    languages = {f"{found.language}:{name}": found.language for found in sets for name in found.passages.ids}
-    digest = hashlib.sha256("\n".join(found.sha256 for found in sets).encode()).hexdigest()
-    passages = _Joined([found.passages for found in sets])
-    return RetrievalPool("+".join(found.language for found in sets), queries, passages, names, languages, digest)
+    names = [f"{part.language}:{name}" for part in sets for name in part.passages.ids]
+    languages = {f"{part.language}:{name}": part.language for part in sets for name in part.passages.ids}
+    digest = hashlib.sha256("\n".join(part.sha256 for part in sets).encode()).hexdigest()
+    passages = _Joined([part.passages for part in sets])
+    return RetrievalPool("+".join(part.language for part in sets), queries, passages, names, languages, digest)
 
 
 def _label(query_language: str, passage_language: str) -> str:
@@ -113,12 +113,14 @@ def _label(query_language: str, passage_language: str) -> str:
 
 
 def _check_languages(sets: Sequence[RetrievalSet]) -> None:
-    codes = [found.language for found in sets]
+    codes = [part.language for part in sets]
     twice = sorted({code for code in codes if codes.count(code) > 1})
     if not sets:
         raise ValueError("retrieval needs at least one set of queries, passages and qrels: got none.")
     if twice:
-        raise ValueError(f"sets must have passages of different languages: got {', '.join(twice)} twice; judge one.")
+        raise ValueError(
+            f"sets must have passages of different languages: got {', '.join(twice)} twice; leave one out."
+        )
 
 
 class _Joined(Sequence[str]):
@@ -142,6 +144,7 @@ class _Joined(Sequence[str]):
             return self.parts[number][row - self.starts[number]]
         start, stop, step = place.indices(len(self))
         texts: list[str] = []
+        # The slice of each part that overlaps what is asked for; an empty one is not read.
         for begin, part in zip(self.starts, self.parts):
             first, last = max(start - begin, 0), min(stop - begin, len(part))
             if first < last:

@@ -35,15 +35,15 @@ class _WordCharacters(dict[int, int]):
     """A table for ``str.translate`` that looks each character up once: letters, marks and numbers stay."""
 
     def __missing__(self, code: int) -> int:
-        kept = self[code] = code if unicodedata.category(chr(code))[0] in "LMN" else ord(" ")
-        return kept
+        result = self[code] = code if unicodedata.category(chr(code))[0] in "LMN" else ord(" ")
+        return result
 
 
 _WORD_CHARACTERS = _WordCharacters()
 
 
 class DenseSearch(InformationRetrievalEvaluator):
-    """Sentence-transformers' evaluator, which embeds and ranks; its rankings are kept for figures by language.
+    """Sentence-transformers' evaluator, which embeds and ranks; its rankings are kept for measures by language.
 
     Passages are embedded in chunks and forgotten, so that memory holds the queries' embeddings, one chunk with its
     scores, ``k`` hits for each query, and the ids of the passages. Queries go through ``encode_query`` and passages
