@@ -105,7 +105,7 @@ def slim(arguments: argparse.Namespace) -> None:
             continue
         faults = FaultLog(can_skip=False, what="words")
         keep += [line for line in read_lines(each, faults) if line]
-        faults.settle()
+        faults.finalize()
     options = set_options(arguments, slim_model)
     options |= {"keep": keep, "texts": arguments.text}
     report = slim_model(

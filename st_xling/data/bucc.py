@@ -74,7 +74,7 @@ def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "t
     source = _read_sentences(source_path, faults)
     target = _read_sentences(target_path, faults)
     gold = _read_gold(gold_path, source, target, faults) if gold_path.is_file() else None
-    faults.settle()
+    faults.finalize()
     return BuccCorpus(
         source_ids=list(source),
         source=list(source.values()),

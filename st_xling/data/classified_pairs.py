@@ -131,7 +131,7 @@ def _read(
     if not pairs.labels and not faults.faults:
         there = f" in {language!r}; the file has {', '.join(sorted(others))}" if others else ""
         faults.add_beyond_repair(path, "no rows", f"expected labelled pairs{there}")
-    faults.settle()
+    faults.finalize()
     return replace(pairs, total=total)
 
 

@@ -100,7 +100,7 @@ def read_conllu(path: str | Path, *, fused: bool = False, language: str = "") ->
         tags.append([tag for _, tag in tagged])
     if not words and not faults.faults:
         faults.add_beyond_repair(path, "no rows", "expected sentences")
-    faults.settle()
+    faults.finalize()
     return TaggedSentences(words, tags, list(range(len(words))), len(words), ranges, empty_nodes)
 
 

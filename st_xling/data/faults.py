@@ -73,7 +73,7 @@ class FaultLog:
         """Note a fault of a file as a whole, which leaving lines out cannot mend."""
         self.beyond_repair.append(Fault(str(path), None, kind, detail))
 
-    def settle(self) -> None:
+    def finalize(self) -> None:
         """Call once, after the last line.
 
         Raises:
@@ -115,14 +115,14 @@ class StreamFaultLog(FaultLog):
     def add(self, path: str | Path, line: int, kind: str, detail: str = "") -> None:
         if not self.skip_bad_lines:
             super().add(path, line, kind, detail)
-            self.settle()
+            self.finalize()
         # Faults come in the order of lines, so the last one alone says whether this line is counted already.
         self.dropped += not self.faults or self.faults[-1].line != line
         self.faults = [Fault(str(path), line, kind, detail)]
 
-    def settle(self) -> None:
+    def finalize(self) -> None:
         if self.beyond_repair or not self.skip_bad_lines:
-            super().settle()
+            super().finalize()
         elif self.dropped:
             logger.warning("dropped %s faulty lines in this pass over the stream", f"{self.dropped:,}")
 

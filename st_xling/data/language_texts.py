@@ -137,4 +137,4 @@ def read_texts(path: Path, skip_bad_lines: bool = False) -> Iterator[str]:
                 faults.add(path, number, "bad JSON", "text holds half a surrogate pair")
             else:
                 yield text
-    faults.settle()
+    faults.finalize()

@@ -77,7 +77,7 @@ def read_pairs(rows: Iterable[PairRow], where: str, faults: FaultLog) -> Dataset
         ParallelTextError: If there were faults that are not to be skipped, or no pair is left.
     """
     dataset = pair_dataset(rows)
-    faults.settle()
+    faults.finalize()
     return require_rows(dataset, where)
 
 
@@ -126,7 +126,7 @@ def _stream_rows(
             yield dict(zip(COLUMNS, row))
             if wanted is not None and (place := next(wanted, None)) is None:
                 return
-    faults.settle()
+    faults.finalize()
 
 
 def stream_rows(dataset: Any) -> int | None:

@@ -45,7 +45,7 @@ def read_panx(path: str | Path) -> TaggedSentences:
     sentences = [sentence for sentence in sentences if sentence]
     if not sentences and not faults.faults:
         faults.add_beyond_repair(path, "no rows", "expected sentences")
-    faults.settle()
+    faults.finalize()
     match = _PREFIX.match(sentences[0][0][0])
     prefix = match[0] if match else ""
     if not all(word.startswith(prefix) for sentence in sentences for word, _ in sentence):

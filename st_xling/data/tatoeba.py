@@ -60,5 +60,5 @@ def read_tatoeba(folder: str | Path, languages: Sequence[str] | None = None) -> 
             faults.add_beyond_repair(next(iter(sides.values())), "one-sided", f"{path} is missing")
         if len(sides) == 2:
             rows[code] = list(moses_rows(faults, str(sides[code]), str(sides["eng"]), (code, "eng")))
-    faults.settle()
+    faults.finalize()
     return {code: require_rows(pair_dataset(pairs), f"{found[code][code]}") for code, pairs in rows.items()}

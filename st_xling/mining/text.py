@@ -371,7 +371,7 @@ def validate_text(
         rows += 1
     if not faults.faults and format != "lines":
         _find_repeated_ids(ids, read_rows(files, format=format, errors=errors), faults)
-    faults.settle()
+    faults.finalize()
     names = file_list(files)
     if not rows:
         raise ParallelTextError(f"expected at least one sentence, got none in {', '.join(names)}; check the file.")
@@ -426,7 +426,7 @@ class PairLines(IndexedLines[list[str]]):
                 hash_sentence(digest, cells[column])
                 if not cells[column].strip():
                     blank.append(number - 1)
-        faults.settle()
+        faults.finalize()
         super().__init__(path)
         if not len(self):
             raise ParallelTextError(f"expected at least one pair, got none in {path}; check the file.")

@@ -62,7 +62,7 @@ class TextRecords(IndexedLines[TextRecord]):
             if record.id in self.rows:
                 faults.add(path, number, "duplicate id", f"{record.id}, as in line {self.rows[record.id] + 1}")
             self.rows[record.id] = number - 1
-        faults.settle()
+        faults.finalize()
         if not self.rows:
             raise ValueError(f"expected {what} in {path}: got a file without lines.")
         self.sha256 = digest.hexdigest()
@@ -140,7 +140,7 @@ class FirstStage:
                 places.setdefault(queries.place_of(query), []).extend(map(passages.place_of, names))
             except ValueError as error:
                 faults.add(path, number, "bad line", str(error))
-        faults.settle()
+        faults.finalize()
         # A passage twice for a query stands where it stands first.
         self._places = {query: np.array(list(dict.fromkeys(own)), dtype=np.int64) for query, own in places.items()}
         self._others, self.sha256 = np.empty(0, dtype=np.int64), digest.hexdigest()

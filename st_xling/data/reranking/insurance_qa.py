@@ -197,7 +197,7 @@ def _read_encoded(folder: Path, part: str, pool: int) -> _Folder:
         data.texts.append(decoded(path, number, question))
         data.relevant.append(truths.split())
         data.candidates.append(list(dict.fromkeys(listed.split())))
-    faults.settle()
+    faults.finalize()
     return data
 
 

@@ -453,7 +453,7 @@ def read_labelled(paths: Mapping[str, str | Path]) -> AlignedPairs:
     """
     faults = FaultLog(can_skip=False)
     read = {language: list(_rows(Path(path), faults)) for language, path in paths.items()}
-    faults.settle()
+    faults.finalize()
     # Rows of all files must be there and mean the same: a line more or less would shift all that follow.
     lengths = {language: len(rows) for language, rows in read.items()}
     if len(set(lengths.values())) > 1 or not all(lengths.values()):

@@ -141,7 +141,7 @@ def read_queries(path: str | Path, *, skip_bad_lines: bool = False) -> dict[str,
     is_tsv = ".tsv" in Path(path).suffixes
     for number, identity, text in _tab_separated(path, faults) if is_tsv else _json_queries(path, faults):
         _add(queries, identity, text, path, number, faults)
-    faults.settle()
+    faults.finalize()
     return queries
 
 
@@ -173,7 +173,7 @@ def read_queries_with_passages(
             faults.add(path, number, "no passages", f"expected {key}, each with a docid and a text")
         elif _add(queries, identity, text, path, number, faults):
             passages[identity] = [each for each in parsed if each is not None]
-    faults.settle()
+    faults.finalize()
     return queries, passages
 
 
@@ -241,7 +241,7 @@ def read_qrels(path: str | Path, *, passages: Container[str] | None = None, skip
             faults.add(path, number, "two grades", f"query {query}, passage {name}: {grades[name]} and {grade}")
         elif grade > 0:
             grades[name] = grade
-    faults.settle()
+    faults.finalize()
     return relevant
 
 

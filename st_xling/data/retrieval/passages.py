@@ -38,7 +38,7 @@ class Passages(Sequence[str]):
         self.paths = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
         faults = FaultLog(skip_bad_lines=skip_bad_lines, what="passages")
         self._index(self._parsed(faults), faults)
-        faults.settle()
+        faults.finalize()
         if not self.ids:
             raise ValueError(f"expected passages in {', '.join(map(str, self.paths))}: got none.")
 

@@ -105,7 +105,7 @@ def read_retrieval_set(
             for name in dict.fromkeys(name for name, _ in rows if name not in passages.ids):
                 fact = f"{name}, of query {query}, is not in the corpus"
                 faults.add(files.with_passages, number, "unknown passage", fact)
-        faults.settle()
+        faults.finalize()
     else:
         assert files.qrels is not None
         queries = {code: read_queries(files.queries[code], skip_bad_lines=skip_bad_lines) for code in codes}

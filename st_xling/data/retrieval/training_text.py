@@ -140,7 +140,7 @@ def _negatives(path: Path, count: int, *, skip_bad_lines: bool) -> dict[str, lis
         if len(passages) < count:
             fact = f"query {name} has {len(passages)} negative_passages of {count}"
             faults.add(path, number, "too few negatives", fact)
-    faults.settle()
+    faults.finalize()
     return {name: [text for _, text in rows[:count]] for name, rows in beside.items() if len(rows) >= count}
 
 
@@ -311,7 +311,7 @@ def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False
     else:
         faults = FaultLog(skip_bad_lines=skip_bad_lines, what="text")
         texts = [line for line in read_lines(place, faults) if line is not None and line.strip()]
-        faults.settle()
+        faults.finalize()
     chosen = (texts[row] for row in sample.places(len(texts), str(path)))
     return require_rows(pair_dataset((text, text, language, language) for text in chosen), str(path))
 
