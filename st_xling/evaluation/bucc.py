@@ -43,8 +43,8 @@ class BuccEvaluator(SignedEvaluator):
 
     Pairs are mined by :func:`~st_xling.mining.mine`; those that score at least a threshold are compared with the gold.
     The threshold is the best one on a ``train`` corpus, or given, or, only when asked for, the best one on the gold it
-    is then judged by. Distinct ids with equal sentences stay distinct: they compete by index, and only the id that the
-    gold names is right.
+    is then evaluated by. Distinct ids with equal sentences stay distinct: they compete by index, and only the id that
+    the gold names is right.
 
     Args:
         corpora: Language pair to corpus with gold: a :class:`~st_xling.data.BuccCorpus`, or source sentences, target
@@ -113,7 +113,7 @@ class BuccEvaluator(SignedEvaluator):
         if (train is None) == (threshold is None):
             raise ValueError(
                 f"expected either train corpora or a threshold: got {'neither' if train is None else 'both'}; "
-                "threshold='tune' takes the best one on the gold that is then judged by."
+                "threshold='tune' takes the best one on the gold that is then evaluated by."
             )
         self.train_split = train_split
         self.k, self.margin, self.retrieval = k, margin, retrieval
@@ -152,7 +152,7 @@ class BuccEvaluator(SignedEvaluator):
             options["train"] = {pair: read_bucc_spec(str(folder), pair, train_split) for pair in wanted}
             if same := [pair for pair in wanted if options["train"][pair] == test[pair]]:
                 raise ValueError(
-                    f"thresholds must come from text that does not judge them: of {', '.join(same)}, split {split!r} "
+                    f"thresholds must come from text other than the test text: of {', '.join(same)}, split {split!r} "
                     f"and train split {train_split!r} are the same; choose another, or take threshold='tune'."
                 )
             if train_split != "training":
@@ -189,7 +189,9 @@ class BuccEvaluator(SignedEvaluator):
         for part in parts:
             check_split(part)
         if parts[1:] == [split]:
-            raise ValueError(f"a threshold must come from text that is not judged by it: got split {split!r} for both.")
+            raise ValueError(
+                f"a threshold must come from text that is not evaluated by it: got split {split!r} for both."
+            )
         if book.languages and pairs is not None:
             raise ValueError(f"expected language pairs once: got {', '.join(pairs)} and {spec}; leave one out.")
         languages = book.languages or tuple(code for code in LANGUAGES if code != "en")
@@ -303,7 +305,7 @@ def _indexed(corpus: BuccCorpus | tuple[Sequence[str], Sequence[str], Sequence[t
         pairs = [(int(first), int(second)) for first, second in gold]
     else:
         if corpus.gold is None:
-            raise ValueError("has no gold; only corpora with gold can be judged.")
+            raise ValueError("has no gold; only corpora with gold can be evaluated.")
         source, target = corpus.source, corpus.target
         source_row = {identifier: row for row, identifier in enumerate(corpus.source_ids)}
         target_row = {identifier: row for row, identifier in enumerate(corpus.target_ids)}
@@ -341,7 +343,7 @@ def publishable_thresholds(
         metrics: What it returned.
     Returns:
         Thresholds by pair; and for each other pair why its threshold is not to be published: it was tuned on the gold
-        that it was judged by, it keeps nothing, or the pair is not two language codes.
+        that it was evaluated by, it keeps nothing, or the pair is not two language codes.
     """
     published, left_out = {}, {}
     prefix = f"{evaluator.name}_" if evaluator.name else ""
@@ -369,7 +371,7 @@ def _why_not(evaluator: BuccEvaluator, pair: str, threshold: float) -> str | Non
         evaluator.threshold_source == "tuned on this gold"
         or (evaluator.train or {}).get(pair) == evaluator.corpora[pair]
     ):
-        return "it was tuned on the gold that it was judged by"
+        return "it was tuned on the gold that it was evaluated by"
     if not math.isfinite(threshold):
         return f"it is {threshold}"
     try:

@@ -126,7 +126,7 @@ def _refuse_repeat(
 
 
 def row_thresholds(
-    judged: Sequence[JudgedPairs],
+    evaluated: Sequence[JudgedPairs],
     *,
     threshold: float | Sequence[float] | str | None = None,
     train: Sequence[JudgedPairs] | None = None,
@@ -134,7 +134,7 @@ def row_thresholds(
     """A threshold for each corpus, and where they came from.
 
     Args:
-        judged: The corpora that are evaluated.
+        evaluated: The corpora that are evaluated.
         threshold: One number for all, one for each, or ``"tune"``: the best on its own gold. By default minus
             infinity, which keeps every pair.
         train: Other pairs, corpus by corpus, whose best thresholds are taken instead.
@@ -146,17 +146,17 @@ def row_thresholds(
     if train is not None:
         if threshold is not None:
             raise ValueError(f"expected a threshold or training pairs to find one: got both, threshold={threshold!r}.")
-        if len(train) != len(judged):
-            raise ValueError(f"expected training pairs for each of {len(judged)} corpora: got {len(train)}.")
+        if len(train) != len(evaluated):
+            raise ValueError(f"expected training pairs for each of {len(evaluated)} corpora: got {len(train)}.")
         return [pairs.best().threshold for pairs in train], "train"
     if threshold is None:
-        return [float("-inf")] * len(judged), "none"
+        return [float("-inf")] * len(evaluated), "none"
     if isinstance(threshold, str):
         if threshold != "tune":
             raise ValueError(f"threshold must be a number, one a corpus, or 'tune': got {threshold!r}.")
-        return [pairs.best().threshold for pairs in judged], "tuned on this gold"
+        return [pairs.best().threshold for pairs in evaluated], "tuned on this gold"
     numbers = np.asarray(threshold, dtype=np.float64)
-    each = numbers.tolist() if numbers.ndim else [float(numbers)] * len(judged)
-    if len(each) != len(judged):
-        raise ValueError(f"expected one threshold, or one for each of {len(judged)} corpora: got {len(each)}.")
+    each = numbers.tolist() if numbers.ndim else [float(numbers)] * len(evaluated)
+    if len(each) != len(evaluated):
+        raise ValueError(f"expected one threshold, or one for each of {len(evaluated)} corpora: got {len(each)}.")
     return each, "given"

@@ -1,4 +1,4 @@
-"""The adapter's targets, beside the host's ``encode``, which gives one layer.
+"""The adapter's targets, beside sentence-transformers' ``encode``, which gives one layer.
 
 2,000 pairs are trained on in under a minute after one pass; a sweep's pass over all layers, with its cache and its
 judging, costs at most 1.2 times ``encode``.

@@ -3,7 +3,7 @@
 At BERT-base shape (12 layers of 768, vocabulary 119,547, 32 tokens, batch 32, forward and backward):
 
 1. a DAP step against a TR step (target: at most 1.35x the time and 1.4x the peak memory; the paper's figure is 1.73x);
-2. our ranking loss against the host's ``MultipleNegativesRankingLoss`` (at most 1.05x);
+2. our ranking loss against sentence-transformers' ``MultipleNegativesRankingLoss`` (at most 1.05x);
 
 and, at XLM-R's vocabulary of 250,002, the chunked against the plain vocabulary softmax (same loss and gradient to 1e-5,
 extra memory at most a tenth).
@@ -46,7 +46,7 @@ def build(name: str) -> tuple[Callable[[], torch.Tensor], torch.nn.Module]:
     columns = SHAPE.columns(model)
 
     def step() -> torch.Tensor:
-        value = loss([dict(column) for column in columns], None)  # the host's loss writes into its columns
+        value = loss([dict(column) for column in columns], None)  # sentence-transformers' loss writes into its columns
         return sum(value.values()) if isinstance(value, dict) else value
 
     return step, loss
@@ -125,7 +125,7 @@ def main() -> None:
     print(f"DAP step / TR step, time:            {time_against(('dap', 'tr'), arguments.rounds):.3f}   (at most 1.35)")
     memory = [apart(HERE, ["--apart", "peak_of_step", name]) for name in ("dap", "tr")]
     print(f"DAP step / TR step, peak memory:     {memory[0] / memory[1]:.3f}   (at most 1.40)")
-    print(f"our ranking / the host's, time:      {time_against(('tr', 'host'), arguments.rounds):.3f}   (at most 1.05)")
+    print(f"our ranking / ST', time:      {time_against(('tr', 'host'), arguments.rounds):.3f}   (at most 1.05)")
     chunked, plain = (apart(HERE, ["--apart", "softmax", kind]) for kind in ("chunked", "plain"))
     print(f"chunked / plain softmax, extra MiB:  {chunked['extra'] / plain['extra']:.3f}   (at most 0.10)")
     loss, gradient = softmax_difference()

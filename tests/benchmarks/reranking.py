@@ -5,12 +5,12 @@ of BERT-small's shape (4 layers of 512, random weights, 512 tokens) over phraseb
 of about XQuAD's spread (log-normal, median 150 tokens, sigma 0.5):
 
 - uniform: passages of one length (target: at least 1.0x);
-- one language: pairs of English alone, in one call, where the host's sorting by characters does well;
+- one language: pairs of English alone, in one call, where sentence-transformers' sorting by characters does well;
 - languages: passages in six languages, in one call: a character is a token of Chinese and a quarter of one of English
   (target: at least 1.5x);
 - pools: the same a query at a time, 24 candidates each (target: at least 1.5x).
 
-Ours is timed between two calls of the host's, a ratio a round. The column of tokens needs no clock: tokens computed,
+Ours is timed between two calls of ST', a ratio a round. The column of tokens needs no clock: tokens computed,
 padding included, host's by ours. ``--quick`` runs a toy, to see that all is well.
 """
 

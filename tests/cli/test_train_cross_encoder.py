@@ -1,4 +1,4 @@
-"""``st-xling train`` with the recipes of cross-encoders, from files to a model that the host loads."""
+"""``st-xling train`` with the recipes of cross-encoders, from files to a model that sentence-transformers loads."""
 
 from __future__ import annotations
 

@@ -295,7 +295,7 @@ def test_the_signature_says_where_text_and_threshold_come_from() -> None:
         ("phrasebook", {"pairs": ["de-ru"]}, "language must be one of"),
         ("phrasebook:de", {"pairs": ["de-en"]}, "expected language pairs once"),
         ("phrasebook", {"split": "training"}, "split must be one of train, dev, test"),
-        ("phrasebook", {"split": "dev"}, "a threshold must come from text that is not judged by it"),
+        ("phrasebook", {"split": "dev"}, "a threshold must come from text that is not evaluated by it"),
     ],
 )
 def test_what_the_phrasebook_refuses(spec: str, options: dict[str, object], reason: str) -> None:
@@ -318,7 +318,7 @@ def mined(split: str) -> Corpus:
 
 @pytest.mark.parametrize("name", ["bucc", ""])
 def test_of_a_training_split_or_given(name: str, model: SentenceTransformer) -> None:
-    """With the figures of the split that was judged."""
+    """With the figures of the split that was evaluated."""
     ways: Any = {"k": 3, "margin": "distance", "retrieval": "intersect", "name": name}
     for source in ({"train": {"de-en": mined("dev")}}, {"threshold": 0.01}):
         evaluator = BuccEvaluator({"de-en": mined("test")}, **source, **ways)
@@ -339,7 +339,7 @@ def test_of_a_training_split_or_given(name: str, model: SentenceTransformer) -> 
 def test_of_text_that_judges_itself_or_of_cut_vectors(model: SentenceTransformer) -> None:
     same = BuccEvaluator({"de-en": mined("test")}, train={"de-en": mined("test")})
     assert publishable_thresholds(same, same(model)) == (
-        {}, {"de-en": "it was tuned on the gold that it was judged by"}
+        {}, {"de-en": "it was tuned on the gold that it was evaluated by"}
     )  # fmt: skip
     cut = BuccEvaluator({"de-en": mined("test")}, train={"de-en": mined("dev")}, truncate_dim=8)
     assert publishable_thresholds(cut, cut(model)) == (
@@ -351,7 +351,7 @@ def test_those_that_mean_nothing_elsewhere(model: SentenceTransformer) -> None:
     tuned = BuccEvaluator({"de-en": mined("test")}, threshold="tune")
     assert publishable_thresholds(tuned, tuned(model)) == (
         {},
-        {"de-en": "it was tuned on the gold that it was judged by"},
+        {"de-en": "it was tuned on the gold that it was evaluated by"},
     )
     corpora = {
         "de-en": mined("test"),

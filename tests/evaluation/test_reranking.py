@@ -1,4 +1,4 @@
-"""The re-ranking evaluator: figures by plain loops, matrix, counts, signature, CSV, the host's trainer."""
+"""The re-ranking evaluator: figures by plain loops, matrix, counts, signature, CSV, sentence-transformers' trainer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pools() -> list[CandidatePool]:
 
 
 def plain(model: Any, pools: list[CandidatePool], language: str | None = None) -> dict[str, float]:
-    """By definition, from the host's scores, over the candidates in one language."""
+    """By definition, from sentence-transformers' scores, over the candidates in one language."""
     found: dict[str, list[float]] = {"acc@1": [], "acc@10": [], "mrr": [], "map": []}
     for each in pools:
         kept = [place for place, code in enumerate(each.passage_languages) if language in (None, code)]

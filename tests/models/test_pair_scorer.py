@@ -1,4 +1,4 @@
-"""Scores of pairs: those of the host's predict, whatever the batches; only passages are cut, and it is counted."""
+"""Scores of pairs: those of ST' predict, whatever the batches; only passages are cut, and it is counted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pairs() -> list[tuple[str, str]]:
 
 
 def host_scores(model: Any, pairs: list[tuple[str, str]], **options: Any) -> np.ndarray:
-    """The host's, told to cut passages as we do, a pair at a time: no padding at all."""
+    """Sentence-transformers', told to cut passages as we do, a pair at a time: no padding at all."""
     cut = {"text": {"truncation": "only_second"}}
     return np.array([model.predict([pair], processing_kwargs=cut, **options)[0] for pair in pairs])
 

@@ -1,4 +1,4 @@
-"""Our options as the host's arguments: how many steps, and where checkpoints and log lines fall."""
+"""Our options as sentence-transformers' arguments: how many steps, and where checkpoints and log lines fall."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_stream(tmp_path: Path) -> None:
 
 
 def test_a_cpu_has_bfloat16_too(tmp_path: Path) -> None:
-    """The host refuses it on a machine without a GPU unless it is told that the CPU is meant."""
+    """Sentence-transformers refuses it on a machine without a GPU unless it is told that the CPU is meant."""
     made = args(tmp_path, bf16=True)
     assert made.bf16 and made.device.type == (torch.accelerator.current_accelerator() or torch.device("cpu")).type
     assert not args(tmp_path).use_cpu

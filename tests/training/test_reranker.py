@@ -243,7 +243,9 @@ def host_model() -> CrossEncoder:
 
 def test_the_host_s_trainer_takes_our_models(tmp_path: Path) -> None:
     model, rows = host_model(), xpi_rows().select_columns(["query", "passage", "label"])
-    rows = rows.map(lambda row: {"passage": row["passage"] * 9})  # longer than the model, which the host counts alone
+    rows = rows.map(
+        lambda row: {"passage": row["passage"] * 9}
+    )  # longer than the model, which sentence-transformers counts alone
     arguments = CrossEncoderTrainingArguments(
         output_dir=str(tmp_path), max_steps=2, report_to="none", disable_tqdm=True, save_strategy="no"
     )

@@ -118,7 +118,7 @@ def test_words_that_come_later_are_no_error(
 
 @pytest.mark.parametrize("mixed", [False, True])
 def test_the_trainer_takes_a_stream(mixed: bool, tmp_path: Path, folder: Path, make_model: Any) -> None:
-    """Plain, as the host reads any stream, or as batches made by ``mix_streams``."""
+    """Plain, as sentence-transformers reads any stream, or as batches made by ``mix_streams``."""
     stream = stream_parallel(folder / "zh-en.jsonl")
     model = make_model(max_length=32)
     arguments = SentenceTransformerTrainingArguments(

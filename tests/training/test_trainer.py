@@ -101,7 +101,7 @@ def test_resumed_run_has_the_head_and_the_weights_of_the_undisturbed_one(
 def test_the_host_alone_forgets_the_head(
     finished: CrossLingualTrainer, make_model: Make, rows: Dataset, tmp_path: Path
 ) -> None:
-    """Why the trainer exists: should the host ever learn this, it can go."""
+    """Why the trainer exists: should sentence-transformers ever learn this, it can go."""
     model = make_model(dropout=0.1, seed=7)
     loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=1)
     run = SentenceTransformerTrainer(model=model, args=arguments(tmp_path), train_dataset=rows, loss=loss)
@@ -177,7 +177,7 @@ def test_too_few_columns(make_model: Make, tmp_path: Path) -> None:
 
 
 def test_several_data_sets_are_shuffled_anew_each_epoch(make_model: Make, rows: Dataset, tmp_path: Path) -> None:
-    """Each data set's sampler must hear of the epoch, through the host's sampler over data sets."""
+    """Each data set's sampler must hear of the epoch, through sentence-transformers' sampler over data sets."""
     run = trainer(make_model(), DatasetDict({"one": rows, "two": rows}), tmp_path, save_strategy="no")
     seen: list[list[str]] = []
     whole = run.data_collator.preprocess_fn
@@ -214,7 +214,7 @@ def test_of_equal_checkpoints_the_later_is_kept(make_model: Make, rows: Dataset,
 def test_resumed_from_its_last_checkpoint_it_makes_no_further_step(
     finished: CrossLingualTrainer, make_model: Make, rows: Dataset, tmp_path: Path
 ) -> None:
-    """The host alone asks whether that was all after a step; step 3 of 4 leaves it in the middle of an epoch."""
+    """ST alone asks whether that was all after a step; step 3 of 4 leaves it in the middle of an epoch."""
     checkpoint = Path(finished.args.output_dir) / "checkpoint-3"
     run = trainer(make_model(dropout=0.1, seed=7), rows, tmp_path, max_steps=3)
     run.train(resume_from_checkpoint=str(checkpoint))
@@ -227,7 +227,7 @@ def test_resumed_from_its_last_checkpoint_it_makes_no_further_step(
 def test_mixed_precision_is_for_passes_of_the_loss_too(
     bf16: bool, make_model: Make, rows: Dataset, tmp_path: Path
 ) -> None:
-    """The host's own pass runs in bfloat16 anyway; that of WA, and its gradient's path, must as well."""
+    """Sentence-transformers' own pass runs in bfloat16 anyway; that of WA, and its gradient's path, must as well."""
     model = make_model()
     loss = WordAlignmentLoss(model) + TranslationRankingLoss(model)
     seen: list[torch.dtype] = []

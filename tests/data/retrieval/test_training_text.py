@@ -118,7 +118,7 @@ def test_mr_tydis_negative_passages(tmp_path: Path) -> None:
 
 
 def test_a_data_set_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its id, as the host finds it where it is cached or, here, beside the working folder."""
+    """By its id, as sentence-transformers finds it where it is cached or, here, beside the working folder."""
     import datasets
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")

@@ -1,4 +1,4 @@
-"""The retrieval evaluator: figures by plain loops and by the host, mixed pools, bias, BM25, streaming, bad input."""
+"""The retrieval evaluator: figures by plain loops and by ST, mixed pools, bias, BM25, streaming, bad input."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_model_centred_by_language(model: Any, sets: list[RetrievalSet], caplo
 
 
 def test_figures_are_the_hosts(model: Any, sets: list[RetrievalSet]) -> None:
-    """ir_measures and the host's evaluator agree on what the host counts over all queries of a pool."""
+    """ir_measures and ST' evaluator agree on what ST counts over all queries of a pool."""
     [pool] = separate_pools(sets[:1])
     search = DenseSearch(pool, k=4)
     search.search(model)

@@ -21,7 +21,7 @@ def write(model: Any, out: Path, figures: dict[str, Any], *, overwrite: bool = T
 
 
 def test_lower_case_is_kept(tmp_path: Path) -> None:
-    """The host reads the key, and does not save it."""
+    """Sentence-transformers reads the key, and does not save it."""
     model = encoder("tiny")
     model[0].do_lower_case = True
     write(model, tmp_path / "small", {"source": "big"})
