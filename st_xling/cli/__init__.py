@@ -1,4 +1,4 @@
-"""The one command, ``st-xling``: exit statuses and errors; the sub-commands are in :mod:`st_xling.cli`."""
+"""The one command, ``st-xling``: exit statuses and errors; each module has a group of sub-commands."""
 
 from __future__ import annotations
 

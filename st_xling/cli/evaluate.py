@@ -32,12 +32,16 @@ ENGLISH_PAIRS = Options("""
 BATCH = Options("--batch-size N  texts embedded at a time (default: 128)", batch_size={"default": 128})
 
 
-def _report(arguments: argparse.Namespace, task: str, metrics: Any, signature: str, table: str, **more: Any) -> None:
-    """Print, write and save what came out; ``more`` is saved with the model alone."""
+def _report(arguments: argparse.Namespace, task: str, metrics: Any, signature: str, table: str) -> None:
+    """Print what came out, write it, and save it with the model."""
+    _print(arguments, task, metrics, signature, table)
+    keep(arguments, task, metrics, signature)
+
+
+def _print(arguments: argparse.Namespace, task: str, metrics: Any, signature: str, table: str) -> None:
     print(table)
     print(signature)
     write_results(arguments.json, {task: metrics, "signature": signature})
-    keep(arguments, task, {**metrics, **more}, signature)
 
 
 @command("tatoeba", ENGLISH_PAIRS, BATCH, JSON, VIEW, KEEP)
@@ -147,16 +151,17 @@ def bucc(arguments: argparse.Namespace) -> None:
     evaluator = make(arguments.data, **(options | {"pairs": pairs}))
     model, evaluator.view = load_view(arguments, *evaluator.columns(), batch_size=arguments.batch_size)
     metrics = evaluator(model)
+    # JSON knows no infinity, the threshold where nothing is correct.
+    finite = {key: value if math.isfinite(value) else None for key, value in metrics.items()}
+    histograms = {pair: histogram.as_dict() for pair, histogram in evaluator.histograms.items()}  # the card draws them
+    table = bucc_table(metrics, name=evaluator.name)
+    _print(arguments, "bucc", finite, evaluator.signature, table)
     if arguments.keep:  # the thresholds that mean something elsewhere go into the model's mining.json
         thresholds, left_out = publishable_thresholds(evaluator, metrics)
         for pair, why in left_out.items():
             print(f"the threshold of {pair} is not published: {why}", file=sys.stderr)
         publish(Path(arguments.model), thresholds)
-    # JSON knows no infinity, the threshold where nothing is correct.
-    finite = {key: value if math.isfinite(value) else None for key, value in metrics.items()}
-    histograms = {pair: histogram.as_dict() for pair, histogram in evaluator.histograms.items()}  # the card draws them
-    table = bucc_table(metrics, name=evaluator.name)
-    _report(arguments, "bucc", finite, evaluator.signature, table, histograms=histograms)
+    keep(arguments, "bucc", {**finite, "histograms": histograms}, evaluator.signature)
 
 
 @command("xsim", ENGLISH_PAIRS, BATCH, JSON, VIEW, KEEP)
@@ -297,10 +302,10 @@ def retrieval(arguments: argparse.Namespace) -> None:
     table = retrieval_table(reports)
     if arguments.bm25 and evaluator.signature != without_view:
         table += f"\nBM25: {without_view}"
-    if arguments.runs is not None:
-        _write_runs(Path(arguments.runs), evaluator, reports)
     metrics = {name: report.as_dict() for name, report in reports.items()}
     _report(arguments, "retrieval", metrics, evaluator.signature, table)
+    if arguments.runs is not None:
+        _write_runs(Path(arguments.runs), evaluator, reports)
 
 
 def _print_sets(sets: Any) -> None:

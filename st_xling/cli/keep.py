@@ -1,4 +1,4 @@
-"""``--keep``: figures go into the model's folder, and from there into its card."""
+"""``--keep``: results go into the model's folder, and from there into its card."""
 
 from __future__ import annotations
 

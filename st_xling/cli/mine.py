@@ -95,7 +95,10 @@ def encode(arguments: argparse.Namespace) -> None:
     from st_xling.mining import encode as encode_texts
 
     try:
-        store = encode_texts(text_files=arguments.text, progress=True, **set_options(arguments, encode_texts))
+        options = set_options(arguments, encode_texts)
+        if arguments.normalise is False:
+            options["normalise"] = False
+        store = encode_texts(text_files=arguments.text, progress=True, **options)
     except KeyboardInterrupt:
         print(f"\nwhat is whole in {arguments.out} stands; the same command goes on from there.", file=sys.stderr)
         raise

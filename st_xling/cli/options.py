@@ -106,6 +106,8 @@ class Command:
 
     def add_parser(self, commands: Any) -> Any:
         """Add it to the commands of a parser."""
+        if not self.help:
+            raise ValueError("the options stand in docstrings, which python -OO leaves out: run without it.")
         first, description, options, *more = inspect.cleandoc(self.help).split("\n\n")
         parser = commands.add_parser(
             self.name,

@@ -203,7 +203,7 @@ class BuccEvaluator(SignedEvaluator):
             return {pair: (text.source, text.target, text.gold) for pair, text in texts.items()}
 
         test, *train = map(corpora, parts)
-        options["data_name"] = "phrasebook-{size}x{gold}-seed{seed}".format(**sizes)
+        options.setdefault("data_name", "phrasebook-{size}x{gold}-seed{seed}".format(**sizes))
         return cls(test, train=train[0] if train else None, train_split=train_split, split=split, **options)
 
     def _check_options(self) -> None:

@@ -98,7 +98,8 @@ def tatoeba_table(metrics: Mapping[str, float], *, name: str = "tatoeba") -> str
     rows = [
         [row.label, 100 * row.to_en, 100 * row.from_en, 100 * row.mean] for row in tatoeba_results(metrics, name=name)
     ]
-    return format_table(["language", "to en", "from en", "mean"], rows, summary=True)
+    groups = sum(row.is_average and row.label != "all" for row in tatoeba_results(metrics, name=name))
+    return format_table(["language", "to en", "from en", "mean"], rows, summary=groups + 1)
 
 
 def bucc_results(metrics: Mapping[str, Any], *, name: str = "bucc") -> dict[str, dict[str, Any]]:
@@ -110,10 +111,12 @@ def bucc_results(metrics: Mapping[str, Any], *, name: str = "bucc") -> dict[str,
     Raises:
         ValueError: When no key has this prefix.
     """
-    prefix, suffix = f"{name}_" if name else "", "_n_correct"
-    pairs = [key[len(prefix) : -len(suffix)] for key in metrics if key.startswith(prefix) and key.endswith(suffix)]
+    prefix, suffix = f"{name}_" if name else "", "_f1"
+    own = [key for key in metrics if key.startswith(prefix) and key.endswith(suffix)]
+    # The average's own key is prefix and suffix alone.
+    pairs = [pair for key in own if (pair := key[len(prefix) : -len(suffix)])]
     if not pairs or f"{prefix}f1" not in metrics:
-        raise ValueError(_foreign_metrics(f"{prefix}f1 and counts of pairs", metrics))
+        raise ValueError(_foreign_metrics(f"{prefix}f1 and that of pairs", metrics))
     results = {pair: {metric: metrics.get(f"{prefix}{pair}_{metric}") for metric in BUCC_METRICS} for pair in pairs}
     return {**results, "mean": {metric: metrics[f"{prefix}{metric}"] for metric in BUCC_METRICS[:3]}}
 
@@ -143,7 +146,7 @@ def bucc_table(metrics: Mapping[str, float], *, name: str = "bucc") -> str:
         if pair != "mean":
             counts = [f"{result['threshold']:.4f}", *(f"{result[f'n_{count}']:.0f}" for count in _COUNTS)]
         rows.append([pair, *counts, *(100 * result[metric] for metric in BUCC_METRICS[:3])])
-    return format_table(["pair", "threshold", *_COUNTS, "precision", "recall", "F1"], rows, summary=True)
+    return format_table(["pair", "threshold", *_COUNTS, "precision", "recall", "F1"], rows, summary=1)
 
 
 _COUNTS = ("mined", "correct", "gold")

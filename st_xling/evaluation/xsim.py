@@ -36,7 +36,7 @@ class XsimReport:
     def table(self) -> str:
         """One row a language, then the average; percent with two decimals."""
         rows = [[name, 100 * to, 100 * back] for name, (to, back) in {**self.errors, "all": self.mean}.items()]
-        return format_table(["language", "to en %", "from en %"], rows, decimals=2, summary=True)
+        return format_table(["language", "to en %", "from en %"], rows, decimals=2, summary=1)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

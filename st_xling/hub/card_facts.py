@@ -14,7 +14,7 @@ from typing import Any, cast
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 
-from st_xling.data.phrasebook_spec import is_phrasebook
+from st_xling.data.phrasebook_spec import is_phrasebook, parse_phrasebook
 from st_xling.evaluation.results import RESULTS_FILE, KeptFigures, read_kept_figures
 from st_xling.hub.markdown import one_line
 from st_xling.hub.model_kind import ModelKind, model_kind
@@ -307,6 +307,8 @@ class CardFacts:
         codes = [code for match in matches for code in match.groups() if code]
         for _, spec, _ in _training_sources(self.run):
             label = _LABEL.match(spec)
+            if label is None and is_phrasebook(spec):
+                codes += [*parse_phrasebook(spec).paired_languages, "en"]
             codes += [code for code in (label[1].split("-") if label else ()) if re.fullmatch(r"[a-z]{2,3}", code)]
         codes = [code for code in dict.fromkeys(codes) if code != UNKNOWN_LANGUAGE]
         return tuple(sorted(codes, key=lambda code: (code == "en", codes.index(code))))

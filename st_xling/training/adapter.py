@@ -357,9 +357,10 @@ class _AdapterRun(Run):
             raise ValueError("a sweep compares layers on development pairs: got none; pass some.")
 
     def prepare_data(self) -> None:
-        mix(self.data)
+        self.pairs, rows = mix(self.data), self.data
         self.data, self.leak = check_leaks(self.data, self.evaluator, self.evaluation, on_leak=self.on_leak)
-        self.pairs = mix(self.data)
+        if self.data is not rows:
+            self.pairs = mix(self.data)
         unknown = [
             name
             for name, part in self.data.items()

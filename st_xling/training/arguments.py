@@ -38,6 +38,7 @@ _RENAMED = {
     "precision": "bf16 or fp16 (true or false)",
     "schedule": "lr_scheduler_type",
     "warmup": "warmup_steps",
+    "warmup_ratio": "warmup_steps (a share below 1)",
 }
 _HINTS = {
     "logging_steps": " (it must divide eval_steps)",
@@ -119,7 +120,12 @@ class TrainingOptions:
 #: Options that are no training arguments of ST's.
 OURS = tuple(entry.name for entry in dataclasses.fields(TrainingOptions))[15:-1]
 #: Arguments that a run decides by itself.
-_OF_THE_RUN = ("output_dir", "do_train", "do_eval", "do_predict", "resume_from_checkpoint", "local_rank", "data_seed")
+_OF_THE_RUN = (
+    *("output_dir", "do_train", "do_eval", "do_predict", "resume_from_checkpoint", "local_rank", "data_seed"),
+    *("metric_for_best_model", "greater_is_better", "warmup_ratio"),
+    "save_only_model",  # a run could not be resumed
+    *("hub_token", "push_to_hub_token"),  # a secret must not stand in run.json; HF_TOKEN holds it
+)
 
 
 def read_training(
@@ -146,8 +152,9 @@ def read_training(
     others = {name: kinds for name, kinds in others.items() if name not in (*own, *without, *_OF_THE_RUN)}
     section = {} if section is None else section
     if isinstance(section, dict):
-        for key in section:
-            if key not in own and key not in others and (old := difflib.get_close_matches(str(key), _RENAMED, 1, 0.8)):
+        for key in section.keys() - {*own, *others, *without, *OURS}:
+            old = difflib.get_close_matches(str(key), _RENAMED, 1, 0.8)
+            if old and _RENAMED[old[0]].split()[0].rstrip(",") in (*own, *others):
                 raise ValueError(f"{where} has no key {key!r}: sentence-transformers calls it {_RENAMED[old[0]]}.")
         section = dict(section)
         if section.get("pivot") == "none":
@@ -247,14 +254,17 @@ def training_arguments(
     if best_metric is not None:
         values |= {"metric_for_best_model": best_metric, "greater_is_better": True}
     if rows is None:
-        # Rows come in the order of their batches. Were batches dealt out by the first process, it would have to pad
-        # them all to one length; instead every process reads the stream and takes its part.
-        values["accelerator_config"] = {"dispatch_batches": False}
+        values["accelerator_config"] = None
     else:
         sampler = LengthGroupedBatchSampler if options.group_by_length else ShuffledBatchSampler
         values["batch_sampler"] = partial(sampler, **sampler_options(options))
     try:
-        return kind(**(values | options.arguments))
+        values |= options.arguments
+        if rows is None:
+            # Rows come in the order of their batches. Were batches dealt out by the first process, it would have to
+            # pad them all to one length; instead every process reads the stream and takes its part.
+            values["accelerator_config"] = {**(values["accelerator_config"] or {}), "dispatch_batches": False}
+        return kind(**values)
     except (TypeError, ValueError, ImportError) as error:
         raise ValueError(f"training: sentence-transformers refuses these arguments: {error}") from error
 

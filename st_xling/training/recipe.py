@@ -207,6 +207,8 @@ def read_sections(
         raw = merge(raw, changes)
     for key, value in (overrides or {}).items():
         automatic = key == "training.per_device_train_batch_size" and value == AUTO  # the batch stays the recipe's
+        if automatic and "mini_batch_size" in kind.without:
+            continue  # rows are not encoded in parts: the recipe's batch is what there is
         set_key(raw, "training.mini_batch_size" if automatic else key, value)
     check_keys(raw, sections, "the recipe")
     return raw

@@ -187,7 +187,9 @@ def load_cross_encoder_recipe(
     check_keys(before, ["negatives", "sentences", "loss", "training"], XPI)
     # Head, length, seed, precision and adapters are said once, for both stages; what stands under xpi wins.
     training = raw.get("training") or {}
-    shared = {key: training[key] for key in ("seed", "bf16", "fp16", "lora") if key in training}
+    own_precision = {"bf16", "fp16"} & (before.get("training") or {}).keys()
+    names = ("seed", "lora") if own_precision else ("seed", "bf16", "fp16", "lora")
+    shared = {key: training[key] for key in names if key in training}
     stage = merge(read_sections(CrossEncoderRecipe, XPI, tiny=tiny), {"training": shared})
     stage = merge(stage, merge(before, {"head": recipe.head, "model": dataclasses.asdict(recipe.model)}))
     return dataclasses.replace(recipe, xpi=CrossEncoderRecipe.from_dict(stage, XPI))

@@ -292,8 +292,8 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
                 batch[name + LANGUAGE_SUFFIX] = torch.tensor([self._id(code, ids) for code in codes])
         return batch
 
-    def _id(self, language: str, ids: Mapping[str, int]) -> int:
-        number = ids.get(canonical_language(language))
+    def _id(self, language: Any, ids: Mapping[str, int]) -> int:
+        number = ids.get(canonical_language(language)) if isinstance(language, str) else None
         if number is None:
             raise ValueError(
                 f"the loss knows the languages {', '.join(self.languages or ())}: a row is in {language!r}; "

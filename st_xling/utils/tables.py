@@ -6,19 +6,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 
-def format_table(
-    head: Sequence[str], rows: Iterable[Sequence[Any]], *, decimals: int = 1, summary: bool = False
-) -> str:
+def format_table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, decimals: int = 1, summary: int = 0) -> str:
     """Columns padded to their widest cell: the first to the left, the others to the right.
 
     Args:
         head: Names of the columns.
         rows: Cells; floats are printed with ``decimals``, ``None`` as ``-``, whole numbers with thousands separators.
         decimals: Of floats.
-        summary: A line of dashes stands before the last row.
+        summary: Rows at the end, such as averages, before which stands a line of dashes.
 
     Example:
-        >>> print(format_table(["language", "to en %"], [["deu", 98.04], ["all", 98.0]], summary=True))
+        >>> print(format_table(["language", "to en %"], [["deu", 98.04], ["all", 98.0]], summary=1))
         language  to en %
         deu          98.0
         -----------------
@@ -40,5 +38,5 @@ def format_table(
         for row in table
     ]
     if summary:
-        lines.insert(len(lines) - 1, "-" * (sum(widths) + 2 * (len(widths) - 1)))
+        lines.insert(len(lines) - summary, "-" * (sum(widths) + 2 * (len(widths) - 1)))
     return "\n".join(line.rstrip() for line in lines)

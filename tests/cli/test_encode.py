@@ -46,6 +46,9 @@ def test_figures_and_nothing_else_on_stdout(saved_encoder: Path, text: Path, tmp
         "signature": signature,
     }
     assert "encoding" in ran.stderr and "7/7" in ran.stderr
+    assert main([*words(saved_encoder, text, tmp_path / "long"), "--no-normalise"]) == 0
+    longer = EmbeddingStore.open(tmp_path / "long")
+    assert "|normalised:no|" in longer.signature and not np.allclose(np.linalg.norm(longer[:], axis=1), 1)
 
 
 def test_ctrl_c_then_the_same_command(saved_encoder: Path, text: Path, tmp_path: Path) -> None:

@@ -133,8 +133,8 @@ def test_table_and_rows():
         "ara       100.0    100.0  100.0",
         "deu        12.3    100.0   56.2",
         "tha       100.0    100.0  100.0",
-        "pair      100.0    100.0  100.0",
         "-------------------------------",
+        "pair      100.0    100.0  100.0",
         "all       100.0    100.0  100.0",
     ]
     assert tatoeba_results(metrics)[-1] == TatoebaResult("all", 1.0, 1.0, is_average=True)

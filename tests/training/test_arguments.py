@@ -68,6 +68,9 @@ def test_a_stream(tmp_path: Path) -> None:
     made = training_arguments(TrainingOptions(max_steps=50), tmp_path, rows=None)
     assert made.max_steps == 50 and made.eval_steps == 5 and made.dataloader_drop_last
     assert made.batch_sampler == "batch_sampler" and made.accelerator_config.dispatch_batches is False
+    section = {"max_steps": 50, "accelerator_config": {"split_batches": False}}
+    made = training_arguments(read_training(section), tmp_path, rows=None)
+    assert made.accelerator_config.dispatch_batches is False
     with pytest.raises(ValueError, match=r"a stream has no end that is known: .* set training.max_steps / --max-steps"):
         training_arguments(TrainingOptions(), tmp_path, rows=None)
 
@@ -93,8 +96,9 @@ def test_any_argument_of_sentence_transformers_passes_through(tmp_path: Path) ->
         read_training({"adam_beta3": 0.9})
     with pytest.raises(ValueError, match="sentence-transformers refuses .*sometimes"):
         training_arguments(read_training({"eval_strategy": "sometimes"}), tmp_path, rows=10)
-    with pytest.raises(ValueError, match="has no key 'output_dir'"):
-        read_training({"output_dir": "elsewhere"})
+    for key in ("output_dir", "hub_token", "save_only_model", "metric_for_best_model"):
+        with pytest.raises(ValueError, match=f"has no key '{key}'"):
+            read_training({key: True})
 
 
 @pytest.mark.parametrize(
@@ -103,6 +107,7 @@ def test_any_argument_of_sentence_transformers_passes_through(tmp_path: Path) ->
         ("batch_size", "per_device_train_batch_size"),
         ("epochs", "num_train_epochs"),
         ("warmup", "warmup_steps"),
+        ("warmup_ratio", "warmup_steps"),
         ("schedule", "lr_scheduler_type"),
         ("precision", "bf16 or fp16"),
         ("log_steps", "logging_steps"),

@@ -320,3 +320,16 @@ def test_tiny_options() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             check_tiny(options)
+
+
+@pytest.mark.parametrize(("load", "name"), [(load_adapter_recipe, "sf"), (load_cross_encoder_recipe, "xpr-merged")])
+def test_automatic_batches_of_kinds_without_parts_are_the_recipe_s(load: Any, name: str) -> None:
+    assert load(name, overrides={"training.per_device_train_batch_size": "auto"}) == load(name)
+    with pytest.raises(ValueError, match="training has no key 'mini_batch_size'"):
+        load(name, overrides={"training.mini_batch_size": 8})
+
+
+def test_the_precision_of_xpi_wins() -> None:
+    changes = {"training.bf16": True, "xpi.training.fp16": True}
+    recipe = load_cross_encoder_recipe("xpr-merged", xpi=True, overrides=changes)
+    assert recipe.training.bf16 and recipe.xpi.training.fp16 and not recipe.xpi.training.bf16

@@ -254,7 +254,7 @@ def retrieval_table(systems: Mapping[str, RetrievalReport]) -> str:
         for label, count in first.n_queries.items()
     ]
     rows.append(["mean", "", *(100 * systems[name].means[measure] for name, measure in columns)])
-    lines = [format_table(["language", "queries", *(" ".join(column) for column in columns)], rows, summary=True)]
+    lines = [format_table(["language", "queries", *(" ".join(column) for column in columns)], rows, summary=1)]
     for name, report in systems.items():
         if (bias := report.bias) is not None:
             lines += [
