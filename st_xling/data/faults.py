@@ -54,6 +54,7 @@ class FaultLog:
 
     Attributes:
         advice: Kind of fault → what to do about it, for the message.
+        or_more: Whether the reader stopped before the end, so that there may be more faults.
     """
 
     advice: Mapping[str, str] = ADVICE
@@ -64,6 +65,7 @@ class FaultLog:
         self.what = what
         self.faults: list[Fault] = []
         self.beyond_repair: list[Fault] = []
+        self.or_more = False
 
     def add(self, path: str | Path, line: int, kind: str, detail: str = "") -> None:
         """Note a fault of one line or row, counted from 1."""
@@ -92,15 +94,17 @@ class FaultLog:
 
     def _message(self) -> str:
         faults = self.beyond_repair + self.faults
-        lines = [f"expected {self.what} without faults, got {len(faults)} fault{'s'[: len(faults) > 1]}:"]
+        more = "or more " if self.or_more else ""
+        lines = [f"expected {self.what} without faults, got {len(faults)} {more}fault{'s'[: len(faults) > 1]}:"]
         lines += [f"  {fault}" for fault in faults[:SHOWN]]
         if len(faults) > SHOWN:
             lines.append(f"  ... and {len(faults) - SHOWN} more")
         kinds = {fault.kind for fault in faults}
-        lines += [advice for kind, advice in self.advice.items() if kind in kinds]
+        advice = [remedy for kind, remedy in self.advice.items() if kind in kinds]
+        lines += advice
         if self.can_skip and not self.beyond_repair:
             lines.append("Mend them, or pass skip_bad_lines=True / --skip-bad-lines to drop these lines.")
-        else:
+        elif not advice:
             lines.append("Mend the file: skipping lines is no remedy here.")
         return "\n".join(lines)
 

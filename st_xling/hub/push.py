@@ -34,11 +34,12 @@ _AGAIN = "try again later: what has arrived is kept"
 _NO_LOGIN = "no login for the Hub: run `hf auth login`, or set HF_TOKEN to a token that may write."
 _ADVICE = {
     401: "run `hf auth login`, or set HF_TOKEN to a valid token",
+    402: "it needs a paid plan: see the plans of this account, or choose another kind of Space",
     403: "use a token with write permission (`hf auth login`), or a name of your own",
     404: "check the name and the revision, or `hf auth login`",
     409: "somebody else changed it in the meantime and nothing was published; look, and push again",
     412: "somebody else changed it in the meantime and nothing was published; look, and push again",
-    429: _AGAIN,
+    413: "it is too large: publish less, or ask for more room",
 }
 _TOKEN = re.compile(r"hf_[A-Za-z0-9]{20,}")
 _LOCAL_PLACE = re.compile(r"(?<![^\s=,:|'\"])(?!//)[/~][\w.~-]+(?:/[\w.~-]+)+")
@@ -354,6 +355,8 @@ def talking_to_hub(
             status = int(cause.response.status_code)
             said = _clean(f"{status} {cause.server_message or cause.response.reason_phrase}", token)
             advice = _ADVICE.get(status, _AGAIN if status >= 500 else "see what it says")
+            if status == 429:
+                advice = f"{_wait(cause.response.headers)}: what has arrived is kept"
             raise HubError(f"the Hub refused {where} ({said}): {advice}.", status) from error
         reason = _clean(f"{type(cause).__name__}: {cause}", token)
         if cause is error and not (_is_transport(error) or isinstance(error, RuntimeError)):
@@ -362,6 +365,14 @@ def talking_to_hub(
         raise HubError(
             f"the connection to the Hub broke {where} ({reason}): check the network and {_AGAIN}."
         ) from error
+
+
+def _wait(headers: Mapping[str, str]) -> str:
+    """How long to wait, from ``Retry-After`` or the rate limit's own header."""
+    after = headers.get("retry-after", "")
+    window = re.search(r";\s*t\s*=\s*(\d+)", headers.get("ratelimit", ""))
+    seconds = after if after.isdigit() else window[1] if window else None
+    return "try again in some minutes" if seconds is None else f"try again in {seconds} s"
 
 
 def _cause(error: Exception) -> BaseException | None:

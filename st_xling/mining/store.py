@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, is_dataclass
 from itertools import accumulate, islice
@@ -40,6 +41,8 @@ TENSOR = "embeddings"
 
 # Shards of a store that are mapped into memory at a time: each map of a .npy file keeps the file open.
 _MAPPED = 256
+
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 _WRITE_AGAIN = "write the store again, or fetch this file again."
 
@@ -159,15 +162,43 @@ def read_manifest(folder: Path) -> Manifest:
         shards = parse(tuple[Shard, ...], content, "shards")
         texts = parse(tuple[TextSummary, ...], content, "texts")
         manifest = Manifest(parse(Header, content), parse(int, content, "dim"), shards, texts)
+        check_format(manifest.header.dtype, manifest.header.file_format)
         of_texts = sum(text.rows for text in texts)
         if not 0 < manifest.rows == of_texts == content["rows"]:
             raise ValueError(f"{content['rows']} rows, its shards have {manifest.rows} and its texts {of_texts}")
+        if manifest.dim < 1:
+            raise ValueError(f"dim must be at least 1: got {manifest.dim}")
         for shard in shards:
-            if Path(shard.file).name != shard.file or not shard.file.startswith("shard-"):
-                raise ValueError(f"a shard may not lie at {shard.file!r}")
+            _check_shard(shard)
+        _check_texts(manifest)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: the manifest is damaged: {error!r}; write the store again.") from error
     return manifest
+
+
+def _check_shard(shard: Shard) -> None:
+    if Path(shard.file).name != shard.file or not shard.file.startswith("shard-"):
+        raise ValueError(f"a shard may not lie at {shard.file!r}")
+    if shard.rows < 1 or shard.bytes < 1:
+        raise ValueError(f"{shard.file} has {shard.rows} rows in {shard.bytes} bytes")
+    for name, value in (("sha256", shard.sha256), ("text_sha256", shard.text_sha256)):
+        if not (_SHA256.fullmatch(value) or (name == "text_sha256" and not value)):
+            raise ValueError(f"{name} of {shard.file} must be 64 hexadecimal digits: got {value!r}")
+
+
+def _check_texts(manifest: Manifest) -> None:
+    """Raise unless every text ends with a shard and, where it was hashed, has a hash in each of its shards."""
+    shards = iter(manifest.shards)
+    for text in manifest.texts:
+        left = text.rows
+        while left > 0:
+            shard = next(shards, None)
+            if shard is None or shard.rows > left:
+                raise ValueError("a text ends inside a shard")
+            left -= shard.rows
+            # Without it, check_text would accept any other text.
+            if text.sha256 and not shard.text_sha256:
+                raise ValueError(f"{shard.file} has no hash of its text, which was hashed")
 
 
 def parse(kind: Any, content: Any, name: str = "") -> Any:

@@ -149,7 +149,7 @@ def json_object(line: str) -> dict[str, Any]:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ValueError(str(error) if line.strip() else "an empty line") from None
+        raise ValueError(f"expected JSON: {error}" if line.strip() else "expected JSON, got an empty line") from None
     if not isinstance(value, dict):
         raise ValueError(f"expected a JSON object, got {type(value).__name__}")
     return value
@@ -360,7 +360,7 @@ def validate_text(
         if fault is not None:
             faults.add(row.path, row.line, *fault)
             if len(faults.faults) == _ENOUGH_FAULTS:
-                faults.add_beyond_repair(row.path, "too many faults", f"line {row.line} is the last that was read")
+                faults.or_more = True
                 break
         else:
             hash_sentence(digest, row.sentence)

@@ -143,6 +143,11 @@ def put(*keys: Any, value: Any) -> Callable[[Any], Any]:
     return change
 
 
+def split_text(content: Any) -> None:
+    first, second = ({**content["texts"][0], "rows": rows} for rows in (5, 5))
+    content["texts"] = [first, second]
+
+
 #: Change of the manifest → what the error says.
 MANIFEST_FAULTS: dict[str, tuple[Any, str]] = {
     "rows": (put("rows", value=11), "11 rows, its shards have 10 and its texts 10"),
@@ -153,6 +158,13 @@ MANIFEST_FAULTS: dict[str, tuple[Any, str]] = {
     "a blank row": (put("texts", 0, "blank_rows", value=["x"]), "of type int: got 'x'"),
     "fingerprint": (put("model", "fingerprint", value=None), "fingerprint must be of type str: got None"),
     "settings": (put("settings", value=[]), r"settings must be of type dict: got \[\]"),
+    "no shard's hash": (put("shards", 1, "sha256", value="zz"), "sha256 of shard-000001.safetensors must be 64 .*'zz'"),
+    "text's hash": (put("shards", 1, "text_sha256", value="zz"), "text_sha256 of shard-000001.* must be 64 .*'zz'"),
+    "no text's hash": (put("shards", 1, "text_sha256", value=""), "shard-000001.* has no hash of its text, which was"),
+    "text inside a shard": (split_text, "a text ends inside a shard"),
+    "no bytes": (put("shards", 1, "bytes", value=0), "shard-000001.safetensors has 4 rows in 0 bytes"),
+    "dim": (put("dim", value=0), "dim must be at least 1: got 0"),
+    "no dtype": (put("dtype", value="float64"), "dtype must be one of float32, .*: got 'float64'"),
     "dtype": (put("dtype", value="float16"), r"expected float16 of shape \(4, 6\), got float32"),
     "outside": (put("shards", 1, "file", value="../shard-000001.safetensors"), r"may not lie at '\.\./shard-000001"),
     "keys": (lambda content: content["shards"][1].pop("sha256"), "sha256"),

@@ -138,7 +138,7 @@ FAULTS: dict[str, tuple[bytes, dict[str, Any], list[str]]] = {
     "no JSON": (
         b'{"text": "x"\n\n[1]\n{"text": 1}\n',
         {"format": "jsonl"},
-        ["4 faults", ":2: bad JSON (an empty line)"],
+        ["4 faults", ":2: bad JSON (expected JSON, got an empty line)"],
     ),
     "id no name": (b'{"text": "x", "id": [1]}', {"format": "jsonl"}, ['"id" must be a string or a whole number']),
     "half a pair": (b'{"text": "\\ud83d"}', {"format": "jsonl"}, [":1: invalid UTF-8 (half of a surrogate pair)"]),
@@ -164,9 +164,10 @@ def test_faults_come_with_file_and_line(case: str, tmp_path: Path) -> None:
 def test_many_faults_are_counted_not_gathered_without_end(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_bytes(b"\n" * 5000)
-    with pytest.raises(ParallelTextError, match=r"too many faults \(line 1000 (.|\n)*\.\.\. and 981 more") as caught:
+    with pytest.raises(ParallelTextError, match=r"got 1000 or more faults:(.|\n)*\.\.\. and 980 more") as caught:
         validate_text(path)
-    assert len(caught.value.faults) == 1001
+    assert [fault.line for fault in caught.value.faults] == list(range(1, 1001))
+    assert str(caught.value).endswith("pass blank='keep' / --blank-lines keep to embed them as empty.")
 
 
 def test_what_is_kept_in_spite_of_faults(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_bad_input(model: Any, encoder: Path, queries: Path, passages: Path, tmp
     with pytest.raises(ValueError, match="queries without faults, got 5 faults") as caught:
         rerank_texts(model, bad, passages, out)
     for fault in (
-        "bad.jsonl:2: bad line (Expecting property name",
+        "bad.jsonl:2: bad line (expected JSON: Expecting property name",
         "bad.jsonl:3: duplicate id (a, as in line 1)",
         'bad.jsonl:4: bad line (expected a string or whole number "id"',
         "bad.jsonl:5: bad line (expected a JSON object, got list)",

@@ -308,11 +308,13 @@ def count_occurrences(neighbour_indices: Iterable[np.ndarray], size: int) -> np.
     """
     counts = np.zeros(size, dtype=np.int32)
     for block in neighbour_indices:
-        rows = np.ravel(block)
+        rows = np.ravel(block).astype(np.int64)
         rows = rows[rows >= 0]
         if rows.max(initial=-1) >= size:
             raise ValueError(f"expected neighbours below {size}, got {rows.max()}; pass the size of their corpus.")
-        counts += np.bincount(rows, minlength=size).astype(np.int32)
+        # bincount would make an array of the corpus's size for every block.
+        indices, occurrences = np.unique(rows, return_counts=True)
+        counts[indices] += occurrences.astype(np.int32)
     return counts
 
 

@@ -334,7 +334,8 @@ def takes_options(*, without: Sequence[str] = ()) -> Callable[[_Function], _Func
 
         @functools.wraps(function)
         def call(*arguments: Any, **options: Any) -> Any:
-            signature.bind(*arguments, **options)  # raises for an option that there is not
+            for name in options.keys() - signature.parameters.keys():
+                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
             return function(*arguments, **options)
 
         call.__signature__ = signature  # type: ignore[attr-defined]

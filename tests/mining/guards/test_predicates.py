@@ -154,6 +154,7 @@ def test_counts_equal_loops_in_any_blocks():
     assert count_occurrences([lists], 30).tolist() == expected
     assert count_occurrences(np.array_split(lists, 7), 30).tolist() == expected
     assert count_occurrences([], 3).tolist() == [0, 0, 0]
+    assert count_occurrences([np.array([[0, 2]], dtype=np.uint64)], 3).tolist() == [1, 0, 1]
 
 
 def test_index_beyond_size():
