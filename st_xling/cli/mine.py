@@ -67,7 +67,7 @@ def encode(arguments: argparse.Namespace) -> None:
     Embed every sentence of text files and keep the vectors in a folder that mining reads.
 
     MODEL                               Hub id or folder
-    TEXT...                             UTF-8 files, also .gz and .xz; read as if one
+    TEXT...                             UTF-8 files, also .gz, .xz, .bz2 and .zst; read as if one
     --out STORE                         folder of the store (required)
     --format {lines,bucc,jsonl}         lines (default), bucc: id TAB sentence, jsonl: id and text
     --errors {strict,replace}           bytes that are not UTF-8 (default: strict)
@@ -124,7 +124,7 @@ def mine(arguments: argparse.Namespace) -> None:
 
     Embed two texts, find the pairs that are likely translations, and write them, best first.
 
-    SOURCE                            UTF-8 text, a sentence a line, also .gz and .xz
+    SOURCE                            UTF-8 text, a sentence a line, also .gz, .xz, .bz2 and .zst
     TARGET                            the other language
     --out FILE                        file of the pairs, or - for stdout (required)
     --no-guards                       switch all guards off
@@ -189,7 +189,7 @@ def score(arguments: argparse.Namespace) -> None:
 
     Give each pair of a file its margin score, and leave out what falls below a threshold.
 
-    PAIRS          UTF-8, source TAB target, also .gz and .xz
+    PAIRS          UTF-8, source TAB target, also .gz, .xz, .bz2 and .zst
     --out FILE     file of the scored pairs, or - for stdout (required)
     --guards       leave out what guards turn down (so does any of these)
     --columns I,J  of source and target, counted from 0 (default: 0,1)

@@ -23,7 +23,7 @@ def rerank(arguments: argparse.Namespace) -> None:
     Score each query's candidate passages, in whatever languages, and write them best first.
 
     MODEL              cross-encoder: Hub id or folder
-    --queries FILE     JSON lines or TSV, also .gz and .xz (required)
+    --queries FILE     JSON lines or TSV, also .gz, .xz, .bz2 and .zst (required)
     --passages FILE    the same (required)
     --out FILE         file of the ranked passages, or - for stdout (required)
     --candidates FILE  a first stage's result: TREC's run format, or JSON lines with query_id and passage_id or

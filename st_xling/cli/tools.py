@@ -89,7 +89,7 @@ def slim(arguments: argparse.Namespace) -> None:
       st-xling slim my-encoder --langs de,en --text de=news.de.txt.gz --text en=news.en.txt.gz --min-count 2 --plan
       st-xling slim my-encoder --langs de,en --text phrasebook:de --keep 'query: ' --keep 'passage: ' --out small
 
-    Text is parallel as train takes it, or a text a line (also .gz), or JSON lines with "text". It should be much and
+    Text is parallel as train takes it, or a text a line (also packed), or JSON lines with "text". It should be much and
     of many kinds: a token that does not come in it is gone, and words that need it are spelled in smaller pieces.
     """
     from st_xling.cli.keep import renew_card

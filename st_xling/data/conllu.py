@@ -62,7 +62,7 @@ class TaggedSentences:
 
 
 def read_conllu(path: str | Path, *, fused: bool = False, language: str = "") -> TaggedSentences:
-    """Words and universal tags of a treebank, plain or gzipped.
+    """Words and universal tags of a treebank, plain or packed.
 
     Of a multiword token ``1-2`` the words ``1`` and ``2`` count, as in the shared tasks; empty nodes are passed over.
     The trees are not returned, but a broken one shows a file that was cut or edited by hand: ids that do not count

@@ -110,7 +110,10 @@ class FaultLog:
 
 
 class StreamFaultLog(FaultLog):
-    """The same for a stream, which may have no end: a fault is raised at once, or its line only counted."""
+    """The same for a stream, which may have no end: a fault is raised at once, or its line counted.
+
+    The first line that is dropped is logged at once, since the end of the pass and its total may never come.
+    """
 
     def __init__(self, *, skip_bad_lines: bool = False) -> None:
         super().__init__(skip_bad_lines=skip_bad_lines)
@@ -122,7 +125,10 @@ class StreamFaultLog(FaultLog):
             self.finalize()
         # Faults come in the order of lines, so the last one alone says whether this line is counted already.
         self.dropped += not self.faults or self.faults[-1].line != line
-        self.faults = [Fault(str(path), line, kind, detail)]
+        fault = Fault(str(path), line, kind, detail)
+        if not self.faults:
+            logger.warning("dropping the faulty lines of a stream, from the first: %s", fault)
+        self.faults = [fault]
 
     def finalize(self) -> None:
         if self.beyond_repair or not self.skip_bad_lines:
@@ -141,7 +147,7 @@ def iter_lines(path: str | Path, faults: FaultLog) -> Iterator[str | None]:
         FileNotFoundError: If there is no such file; the message names the nearest one.
         ParallelTextError: If a packed file is broken, since what follows the break is unknown.
     """
-    for number, raw in enumerate(raw_lines(path), 1):
+    for number, raw in enumerate(raw_lines(path, any_length=True), 1):
         line, fault = decode_line(raw)
         if fault:
             faults.add(path, number, "invalid UTF-8", fault)

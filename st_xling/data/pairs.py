@@ -86,7 +86,7 @@ def stream_pairs(
     options: dict[str, Any],
     *,
     where: str,
-    size: int | None,
+    size: int,
     sample: Sample,
     skip_bad_lines: bool,
 ) -> IterableDataset:

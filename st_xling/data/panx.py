@@ -14,7 +14,7 @@ _PREFIX = re.compile(r"[a-z]{2,3}(?:-[a-z-]+)?:")
 
 
 def read_panx(path: str | Path) -> TaggedSentences:
-    """Words and entity tags of one language, plain or gzipped.
+    """Words and entity tags of one language, plain or packed.
 
     Lines are ``word TAB tag``, sentences are divided by empty lines. The release's own files put the language before
     every word (``de:Berlin``); where all words of a file begin with one and the same code, it is taken off. Between

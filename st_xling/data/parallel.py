@@ -11,8 +11,18 @@ from typing import TYPE_CHECKING, Any
 from st_xling.data.delimited import csv_rows, tsv_rows
 from st_xling.data.faults import FaultLog
 from st_xling.data.moses import find_moses, language_ending, moses_rows
-from st_xling.data.pairs import PairRow, read_pairs, stream_pairs, stream_rows
-from st_xling.data.records import ColumnPair, Languages, check_names, hub_rows, jsonl_rows, load_table, parquet_rows
+from st_xling.data.pairs import PairRow, read_pairs, stream_pairs
+from st_xling.data.records import (
+    ColumnPair,
+    Languages,
+    check_names,
+    hub_columns,
+    hub_rows,
+    jsonl_rows,
+    load_table,
+    parquet_rows,
+    stream_hub,
+)
 from st_xling.data.spec_options import Sample, no_length
 from st_xling.utils.text import PACKED, describe_missing, estimate_lines, file_ending, open_bytes, unpacked_name
 
@@ -70,7 +80,8 @@ def stream_parallel(
 ) -> IterableDataset:
     """As ``read_parallel``, without holding the text: rows come from the file as they are asked for.
 
-    Reading starts anew in each pass. Faults raise when their line is reached, not all together. Nothing but the first
+    Reading starts anew in each pass. Faults raise when their line is reached (of a data set of the Hub, its batch), not
+    all together. Nothing but the first
     megabyte of a file is looked at before, to estimate the number of its rows.
 
     Args:
@@ -150,8 +161,8 @@ def read_jsonl(
 
     The keys are those of ``columns``, else ``source``/``target``, ``src``/``tgt``, ``sentence1``/``sentence2``, the
     languages asked for or named by the file, or the only two keys if both are two-letter codes; all of these also
-    inside ``{"translation": {"de": ..., "en": ...}}``. The first object (of the first thousand) in which any of these
-    is found decides for all lines.
+    inside ``{"translation": {"de": ..., "en": ...}}``. The first object in which any of these is found
+    decides for all lines; a stream looks for it in the first thousand.
 
     Args:
         path: The file.
@@ -273,8 +284,10 @@ class _Source:
         return read_pairs(self.rows(faults, **self.options), self.where, faults)
 
     def stream(self, skip_bad_lines: bool, sample: Sample) -> IterableDataset:
-        if not self.files and sample.size is not None:
-            raise no_length(self.where, sample.size)
+        if not self.files:
+            if sample.size is not None:
+                raise no_length(self.where, sample.size)
+            return stream_hub(skip_bad_lines=skip_bad_lines, **self.options)
         return stream_pairs(
             self.rows,
             self.options,
@@ -284,9 +297,7 @@ class _Source:
             skip_bad_lines=skip_bad_lines,
         )
 
-    def _size(self) -> int | None:
-        if not self.files:
-            return stream_rows(self.options["table"])
+    def _size(self) -> int:
         if self.rows is parquet_rows:
             import pyarrow.parquet as pq
 
@@ -374,7 +385,8 @@ def _hub(
         table = table.to_iterable_dataset()
     if table.features is None:
         table = table._resolve_features()  # looks at the first rows
-    options = {"table": table, "where": where, "name": name, "languages": languages, "columns": columns}
+    chosen, pair = hub_columns(table, where, name, languages, columns)
+    options = {"table": table, "where": where, "chosen": chosen, "languages": pair, "requested": languages}
     return _Source(hub_rows, options, where)
 
 

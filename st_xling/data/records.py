@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from st_xling.data.faults import FaultLog, ParallelTextError, iter_lines
-from st_xling.data.pairs import PairRow, is_unescaped_pair
+from st_xling.data.faults import FaultLog, ParallelTextError, StreamFaultLog, iter_lines
+from st_xling.data.pairs import COLUMNS, PairRow, is_unescaped_pair, text_features
 from st_xling.utils.languages import UNKNOWN, is_two_letter_code, pair_in_name, resolve_pair
 from st_xling.utils.text import describe_missing
+
+if TYPE_CHECKING:
+    from datasets import IterableDataset
 
 ColumnPair = tuple[int, int] | tuple[str, str]
 """A choice of columns: two positions counted from 0, or two names."""
@@ -25,7 +29,7 @@ NAMED_PAIRS = (("source", "target"), ("src", "tgt"), ("sentence1", "sentence2"))
 """Column names taken as source and target, in this order of preference."""
 
 LOOKED_AT = 1000
-"""Objects of a JSON file that are looked at for their keys."""
+"""Objects of a stream of JSON lines that are looked at for their keys."""
 
 _PARQUET_ROWS = 10_000
 
@@ -89,7 +93,8 @@ def jsonl_rows(faults: FaultLog, path: str, languages: Languages, columns: Colum
     objects = json_objects(path, iter_lines(path, faults), faults, 1)
     first: list[tuple[int, Record]] = []
     chosen = None
-    for number, row in islice(objects, LOOKED_AT):
+    # A stream may have no end, and holds what it has looked at.
+    for number, row in islice(objects, LOOKED_AT if isinstance(faults, StreamFaultLog) else None):
         first.append((number, row))
         keys = row.get("translation")
         keys = list(keys) if isinstance(keys, Mapping) else []
@@ -127,10 +132,10 @@ def parquet_rows(faults: FaultLog, path: str, languages: Languages, columns: Col
         raise ParallelTextError(f"{path}: expected a Parquet file, got: {error}; write it again") from error
 
 
-def hub_rows(
-    faults: FaultLog, table: Any, where: str, name: str | None, languages: Languages, columns: ColumnPair | None
-) -> Iterator[PairRow]:
-    """The pairs of a table that :func:`load_table` has loaded, as ``read_hub`` says."""
+def hub_columns(
+    table: Any, where: str, name: str | None, languages: Languages, columns: ColumnPair | None
+) -> tuple[NamedColumns, Languages]:
+    """The columns to read of a table that :func:`load_table` has loaded, and its languages; raises as ``read_hub``."""
     named = pair_in_name(name or "")
     if named[0] != named[1] and named[0] and (languages[0] == named[1] or languages[1] == named[0]):
         named = (named[1], named[0])  # the columns are chosen by language, so that either direction can be read
@@ -140,11 +145,48 @@ def hub_rows(
     keys = list(keys) if isinstance(keys, (dict, list, tuple)) else []
     chosen = find_columns(table.column_names, columns=columns, languages=pair, translation_keys=keys)
     if chosen is None:
+        faults = FaultLog()
         faults.add_beyond_repair(where, "missing key", _no_columns(columns, table.column_names, where))
-        return
+        faults.finalize()
+    assert chosen is not None
+    return chosen, pair
+
+
+def hub_rows(
+    faults: FaultLog, table: Any, where: str, chosen: NamedColumns, languages: Languages, requested: Languages
+) -> Iterator[PairRow]:
+    """The pairs of a table whose columns :func:`hub_columns` has chosen."""
     batches = table.with_format(None).select_columns(_needed(table.column_names, chosen)).iter(batch_size=1000)
     rows = (dict(zip(batch, values)) for batch in batches for values in zip(*batch.values()))
-    yield from _record_rows(enumerate(rows, 1), faults, where, chosen, pair, languages)
+    yield from _record_rows(enumerate(rows, 1), faults, where, chosen, languages, requested)
+
+
+def stream_hub(table: Any, *, skip_bad_lines: bool, **options: Any) -> IterableDataset:
+    """The same as a stream, with the shards of ``table``; faults raise, or warn, a thousand rows at a time.
+
+    Args:
+        table: An ``IterableDataset``.
+        skip_bad_lines: Drop faulty rows, with a warning, instead of raising.
+        options: Of :func:`hub_rows`.
+    """
+    names = _needed(table.column_names, options["chosen"])
+    return table.select_columns(names).map(
+        partial(_hub_batch, skip_bad_lines=skip_bad_lines, **options),
+        batched=True,
+        with_indices=True,
+        remove_columns=names,
+        features=text_features(),
+    )
+
+
+def _hub_batch(
+    batch: dict[str, list[Any]], numbers: list[int], *, skip_bad_lines: bool, **options: Any
+) -> dict[str, list[str]]:
+    faults = FaultLog(skip_bad_lines=skip_bad_lines)
+    rows = (dict(zip(batch, values)) for values in zip(*batch.values()))
+    pairs = list(_record_rows(((number + 1, row) for number, row in zip(numbers, rows)), faults, **options))
+    faults.finalize()
+    return {column: [pair[place] for pair in pairs] for place, column in enumerate(COLUMNS)}
 
 
 def load_table(dataset_id: str | Path, name: str | None, split: str | None, where: str, *, stream: bool = False) -> Any:

@@ -66,7 +66,7 @@ def read_squad(path: str | Path, *, sentences: bool = False) -> SquadFile:
     ``is_impossible`` and empty ``answers`` are no fault of the file, but noted as such on the question.
 
     Args:
-        path: ``.json`` or ``.json.gz``.
+        path: ``.json``, plain or packed.
         sentences: Whether to read XQuAD-R's ``sentence_breaks`` as well, which must then be there.
     Raises:
         FileNotFoundError: There is no such file.

@@ -62,7 +62,11 @@ def exact_keys(texts: Iterable[str | None]) -> np.ndarray:
 def row_keys(dataset: Any, *, without: Iterable[str] = ()) -> np.ndarray:
     """Keys of every sentence of a ``datasets.Dataset``. *Shape:* ``(rows, text columns)``, uint64"""
     columns = text_columns(dataset, without=(*without, *MONO))
-    return stack_keys([exact_keys(column_texts(dataset, name)) for name in columns], len(dataset))
+    # A batch at a time, since exact_keys holds an object a text while it joins them.
+    keys = [
+        np.concatenate([np.zeros(0, np.uint64), *map(exact_keys, column_batches(dataset, name))]) for name in columns
+    ]
+    return stack_keys(keys, len(dataset))
 
 
 def stack_keys(columns: Sequence[np.ndarray], rows: int) -> np.ndarray:

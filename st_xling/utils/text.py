@@ -89,17 +89,21 @@ def read_bytes(path: str | Path) -> bytes:
         return stream.read()
 
 
-def raw_lines(path: str | Path) -> Iterator[bytes]:
+def raw_lines(path: str | Path, *, any_length: bool = False) -> Iterator[bytes]:
     """Every line without its end, one after another; a UTF-8 byte order mark at the start is dropped.
 
+    Args:
+        path: A text file, plain or packed.
+        any_length: Read also lines of more than 16 MiB, which are no sentences but may be records.
     Raises:
-        ParallelTextError: As :func:`open_bytes`, and for a line of more than 16 MiB.
+        ParallelTextError: As :func:`open_bytes`, and for a line of more than 16 MiB, unless of ``any_length``.
     """
     with open_bytes(path) as stream:
         if stream.peek(len(UTF8_MARK)).startswith(UTF8_MARK):
             stream.read(len(UTF8_MARK))
-        for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE_BYTES + 1), b""), 1):
-            if len(line) > LONGEST_LINE_BYTES:
+        most = -1 if any_length else LONGEST_LINE_BYTES + 1
+        for number, line in enumerate(iter(partial(stream.readline, most), b""), 1):
+            if not any_length and len(line) > LONGEST_LINE_BYTES:
                 raise ParallelTextError(
                     f"{path}:{number}: expected a sentence a line, got a line of more than {LONGEST_LINE_BYTES:,} "
                     "bytes; is this text?"

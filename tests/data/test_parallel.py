@@ -226,6 +226,7 @@ def test_faults(tmp_path: Path, case: str, caplog: pytest.LogCaptureFixture) -> 
         assert f"dropped for faults in {lines} lines" in caplog.text
         assert cells(stream_parallel(tmp_path / name, skip_bad_lines=True)) == rest
         assert f"dropped {lines} faulty lines in this pass" in caplog.text
+        assert re.search(f"dropping the faulty lines of a stream, from the first: .*{faults[0]}", caplog.text)
 
 
 def test_many_faults_are_counted_and_rows_before_them_streamed(tmp_path: Path) -> None:
@@ -239,6 +240,14 @@ def test_many_faults_are_counted_and_rows_before_them_streamed(tmp_path: Path) -
         next(rows)
     with pytest.raises(ParallelTextError, match=r"c\.tsv:1501: wrong column count"):
         next(rows)
+
+
+def test_keys_that_come_late(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text('{"x": 1}\n' * 1500 + '{"source": "a", "target": "b"}\n' * 3, encoding="utf-8")
+    assert cells(read_parallel(path, skip_bad_lines=True)) == [("a", "b")] * 3
+    with pytest.raises(ParallelTextError, match="got x in line 1"):
+        list(stream_parallel(path, skip_bad_lines=True))
 
 
 # Name of a file, what it holds, options, and what the error says, of a file that cannot be read at all.
@@ -447,6 +456,20 @@ class TestHub:
         saved.save_to_disk(tmp_path / "disk")
         dataset = read_hub(tmp_path / "disk")
         assert cells(dataset) == [("Hund", "dog")] and codes(dataset) == ("de", "en")
+
+    def test_a_stream_of_several_files(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        for part in range(4):
+            rows = [{"source": f"{part}", "target": "b", "n": part}, {"source": "", "target": "d", "n": part}]
+            folder = self.folder(tmp_path, rows, f"train-{part}.jsonl")
+        stream = stream_parallel(folder, skip_bad_lines=True)
+        assert stream.num_shards == 4 and stream.column_names == list(COLUMNS)
+        first = stream.take(1)
+        assert cells(first) == [("0", "b")] and "dropped for faults" in caplog.text  # before the pass ends
+        assert cells(stream) == cells(read_parallel(folder, skip_bad_lines=True)) == [(f"{n}", "b") for n in range(4)]
+        with pytest.raises(ParallelTextError, match=":2: empty side"):
+            list(stream_parallel(folder))
+        with pytest.raises(ParallelTextError, match="missing key"):
+            stream_parallel(folder, columns=("de", "en"))
 
     def test_splits_and_faulty_rows(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         rows = [{"source": "a", "target": "b"}, {"source": "", "target": "d"}, {"source": "e", "target": None}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import tracemalloc
 from collections import Counter
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from st_xling.data.balance import language_shares
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
-from st_xling.data.text_columns import text_lengths
+from st_xling.data.text_columns import row_keys, text_lengths
 from st_xling.models import train_tokenizer
 
 KINDS = [ShuffledBatchSampler, LengthGroupedBatchSampler]
@@ -110,6 +111,17 @@ def test_only_text_counts_as_length() -> None:
     assert text_lengths(dataset) == [6, 1, 4]
     dataset.set_transform(lambda batch: {"source": [None] * len(batch["source"])})
     assert text_lengths(dataset) == [6, 1, 4]
+
+
+def test_keys_of_rows_take_little_memory() -> None:
+    rows = 100_000
+    data = Dataset.from_dict({"source": [str(row) for row in range(rows)], "target": ["x"] * rows})
+    tracemalloc.start()
+    keys = row_keys(data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert keys.shape == (rows, 2) and len(set(keys[:, 0].tolist())) == rows and len(set(keys[:, 1].tolist())) == 1
+    assert peak / rows < 60  # 16 of them the keys
 
 
 @pytest.mark.parametrize("kind", KINDS)

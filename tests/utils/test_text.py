@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from st_xling.data.faults import FaultLog, iter_lines
 from st_xling.utils import text as text_files
 from st_xling.utils.text import ParallelTextError, decode_line, estimate_lines, open_bytes, raw_lines, read_bytes
 
@@ -76,6 +77,7 @@ def test_what_is_no_text_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "long").write_bytes(b"a\n0123456789a")
     with pytest.raises(ParallelTextError, match="long:2: .*more than 10 bytes"):
         list(raw_lines(tmp_path / "long"))
+    assert list(iter_lines(tmp_path / "long", FaultLog())) == ["a", "0123456789a"]  # data may be records
 
 
 def test_bytes_that_are_not_utf8() -> None:

@@ -123,7 +123,7 @@ def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train", pool
     ``InsuranceQA.label2answer.token.encoded`` and ``InsuranceQA.question.anslabel.token.500.pool.solr.train.encoded``,
     whose lines are domain, question, ground truths and pool. Its translation (``insuranceqa-corpus-zh``):
     ``pool/train.json`` with ``zh``, ``en``, ``answers`` and ``negatives``, and ``pool/answers.json``. Each file may be
-    gzipped. Both number questions and answers alike, so ``en`` may come from the first and ``zh`` from the second.
+    packed. Both number questions and answers alike, so ``en`` may come from the first and ``zh`` from the second.
 
     A question's candidates are the pool of the first folder in v2's layout, else the translation's answers and
     negatives. A ground truth that the pool lacks is no candidate: the search that made the pool missed it.
@@ -204,7 +204,7 @@ def _read_encoded(folder: Path, part: str, pool: int) -> _Folder:
 def _cells(folder: Path, name: str, width: int, faults: FaultLog) -> Any:
     path = _find(folder, name)
     if path is None:
-        raise FileNotFoundError(f"expected {name} (or .gz) in {folder}: there is none; is the release whole?")
+        raise FileNotFoundError(f"expected {name} (perhaps packed) in {folder}: there is none; is the release whole?")
     for number, line in enumerate(read_lines(path, faults), 1):
         cells = [] if line is None else line.split("\t")
         if len(cells) == width:
@@ -218,7 +218,9 @@ def _read_translated(folder: Path, part: str, language: str) -> _Folder:
     for name in (part, "answers"):
         path = _translated(folder, name)
         if path is None:
-            raise FileNotFoundError(f"expected {name}.json (or .gz) in {folder} or {folder}/pool: there is none.")
+            raise FileNotFoundError(
+                f"expected {name}.json (perhaps packed) in {folder} or {folder}/pool: there is none."
+            )
         try:
             read[name] = json.loads(read_bytes(path).decode("utf-8-sig"))
         except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:

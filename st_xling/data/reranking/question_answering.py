@@ -192,7 +192,7 @@ def read_question_answering(paths: Mapping[str, str | Path]) -> QuestionAnswerin
     without an answer, or whose answer is not in their paragraph in some language, are left out and counted.
 
     Args:
-        paths: Language → ``.json`` or ``.json.gz``.
+        paths: Language → ``.json``, plain or packed.
     Raises:
         FileNotFoundError: A file is not there.
         ValueError: No file; a file that is not of this form; files that cannot be aligned; no question is left.

@@ -121,7 +121,7 @@ def _in_order(path: Path) -> list[str | int]:
 def _missing(what: str, folder: Path, patterns: Iterable[str], names: dict[str, str]) -> FileNotFoundError:
     looked = ", ".join(pattern.format(**names) for pattern in patterns)
     return FileNotFoundError(
-        f"expected {what} in {folder}; looked for {looked} (each also packed, .gz) and found none."
+        f"expected {what} in {folder}; looked for {looked} (each also packed: {', '.join(PACKED)}) and found none."
     )
 
 
@@ -130,7 +130,7 @@ def read_queries(path: str | Path, *, skip_bad_lines: bool = False) -> dict[str,
 
     Args:
         path: ``id TAB text`` lines where the name holds ``.tsv``, else JSON lines with an id (``_id``, ``query_id`` or
-            ``id``) and a text (``text`` or ``query``); either may be gzipped.
+            ``id``) and a text (``text`` or ``query``); either may be packed.
         skip_bad_lines: Leave faulty lines out, with a warning, instead of raising.
     Raises:
         FileNotFoundError: If there is no such file.
@@ -153,7 +153,7 @@ def read_queries_with_passages(
     A line is ``{"query_id": …, "query": …, "positive_passages": [{"docid": …, "title": …, "text": …}], …}``.
 
     Args:
-        path: JSON lines, plain or gzipped.
+        path: JSON lines, plain or packed.
         key: Of the passages: ``positive_passages``, or ``negative_passages``.
         skip_bad_lines: As :func:`read_queries`.
     Returns:
@@ -213,7 +213,7 @@ def read_qrels(path: str | Path, *, passages: Container[str] | None = None, skip
 
     Args:
         path: Four columns as TREC has them (query, iteration, passage, grade), divided by spaces or tabs; or three
-            (query, passage, grade), divided by tabs, under BEIR's header or none. Perhaps gzipped.
+            (query, passage, grade), divided by tabs, under BEIR's header or none. Perhaps packed.
         passages: Ids of the corpus, which the file may name; ``None``: any.
         skip_bad_lines: Leave faulty lines out, with a warning that counts them, instead of raising.
     Returns:

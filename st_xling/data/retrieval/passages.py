@@ -22,7 +22,7 @@ class Passages(Sequence[str]):
     another are read in one pass over the files; a slice that goes back starts them again. Only ids are in memory.
 
     Args:
-        paths: JSON lines, plain or gzipped; one corpus in several files keeps their order.
+        paths: JSON lines, plain or packed; one corpus in several files keeps their order.
         skip_bad_lines: Leave faulty lines out, with a warning, instead of raising.
     Raises:
         FileNotFoundError: If a file is missing.

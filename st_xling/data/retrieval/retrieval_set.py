@@ -179,7 +179,7 @@ def read_xquad_r(
     retrieval. Candidates are the sentences alone; LAReQA's own encoders were also shown the paragraph around them.
 
     Args:
-        paths: Language → ``.json`` or ``.json.gz``.
+        paths: Language → ``.json``, plain or packed.
         query_languages: Of the questions; by default all languages of ``paths``.
     Raises:
         FileNotFoundError: A file is missing.

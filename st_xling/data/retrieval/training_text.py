@@ -186,7 +186,7 @@ def read_question_table(
     is_file = kind == ".json" or file_ending(place) in READERS
     if not is_file and (path.exists() or not HUB_ID.fullmatch(place)):
         raise ValueError(
-            "expected a file that ends in .tsv, .csv, .jsonl, .json (each perhaps packed, .gz) or .parquet, or the id "
+            "expected a file that ends in .tsv, .csv, .jsonl, .json (each perhaps packed) or .parquet, or the id "
             f"of a data set on the Hub; got {place}."
         )
     options = {"name": name, "split": split, "columns": None if kind in _BY_NAME else columns}
