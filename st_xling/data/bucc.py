@@ -106,7 +106,7 @@ def sample_bucc(corpus: BuccCorpus, size: int, *, seed: int = 0) -> BuccCorpus:
         size: Source sentences to keep; all where there are no more, which a warning says.
         seed: Of the draw.
     Raises:
-        ValueError: A size below 1, or no gold.
+        ValueError: A size below 1, no gold, or none of the drawn sentences in it.
     """
     if size < 1 or corpus.gold is None:
         raise ValueError(f"a sample of a mining set needs gold and a size of 1 or more: got size={size}.")
@@ -116,6 +116,8 @@ def sample_bucc(corpus: BuccCorpus, size: int, *, seed: int = 0) -> BuccCorpus:
         return corpus
     drawn_ids = {corpus.source_ids[row] for row in rows}
     gold = [pair for pair in corpus.gold if pair[0] in drawn_ids]
+    if not gold:
+        raise ValueError(f"{where}: of {len(rows)} sentences drawn, none has a translation in the gold; take more.")
     translations, in_any = {target for _, target in gold}, {target for _, target in corpus.gold}
     others = [row for row, name in enumerate(corpus.target_ids) if name not in in_any]
     # A target whose source was not drawn leaves with it; it must not come back as a distractor of a source that stays.

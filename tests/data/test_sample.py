@@ -130,6 +130,8 @@ def test_a_mining_set_keeps_its_share_of_translations() -> None:
     assert sample_bucc(corpus, 500) == corpus
     with pytest.raises(ValueError, match="size=0"):
         sample_bucc(corpus, 0)
+    with pytest.raises(ValueError, match="de-en.training: of 1 sentences drawn, none"):
+        sample_bucc(corpus, 1, seed=1)
 
 
 def test_test_sets_in_folders_are_sampled(tmp_path: Path) -> None:
