@@ -18,11 +18,6 @@ from st_xling.utils.text import file_ending, plain_or_packed, unpacked_name
 if TYPE_CHECKING:
     from st_xling.data.leak import Texts
 
-EVALUATION_FORMS = (
-    "a data spec, a Tatoeba folder, a BUCC folder or prefix, xx=DIR of queries, xx=phrasebook, or a .txt file"
-)
-"""What :func:`load_evaluation_specs` takes, for help and messages."""
-
 
 def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False) -> dict[str, Texts]:
     """Reads the texts of all evaluation sets that the specs name.

@@ -15,7 +15,7 @@ import copy
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import torch
 from safetensors.torch import load_file
 from sentence_transformers.base.model import BaseModel
-from torch import nn
+from torch import Tensor, nn
 
 from st_xling.models.backbone import token_encoder
 from st_xling.utils.extras import require
@@ -276,17 +276,21 @@ def load_adapters(model: BaseModel, checkpoint: str | Path) -> None:
         raise ValueError(f"expected adapters in {path}: it is missing; resume with the recipe that wrote it.")
     state = {key.removeprefix("base_model.model."): value for key, value in load_file(path).items()}
     own = get_peft_model_state_dict(transformer, adapter_name=name)
-    unlike = sorted(
-        key
-        for key in own.keys() | state.keys()
-        if key not in own or key not in state or own[key].shape != state[key].shape
-    )
-    if unlike:
+    if unlike := unlike_tensors(own, state):
         raise ValueError(
             f"{path} does not fit this model's adapters: {', '.join(unlike[:3])} are missing, unknown or of another "
             "shape; resume with the recipe that wrote it."
         )
     set_peft_model_state_dict(transformer, state, adapter_name=name)
+
+
+def unlike_tensors(own: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> list[str]:
+    """Names that only one of the two has, or whose shapes differ."""
+    return sorted(
+        name
+        for name in own.keys() | saved.keys()
+        if name not in own or name not in saved or own[name].shape != saved[name].shape
+    )
 
 
 def trained_share(model: nn.Module) -> str:

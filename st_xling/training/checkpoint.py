@@ -22,6 +22,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from st_xling.models.lora import unlike_tensors
 from st_xling.utils.io import atomic_path, file_sha256, is_disk_full, read_json_object, write_json
 
 logger = logging.getLogger(__name__)
@@ -201,12 +202,7 @@ def load_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> No
             f"{', '.join(sorted(state)[:3])}, …; resume with the recipe that wrote it, or start anew."
         )
     saved = load_file(path)
-    unlike = sorted(
-        name
-        for name in state.keys() | saved.keys()
-        if name not in state or name not in saved or state[name].shape != saved[name].shape
-    )
-    if unlike:
+    if unlike := unlike_tensors(state, saved):
         raise ValueError(
             f"{path} does not fit this loss: {', '.join(unlike[:5])} are missing, unknown or of another shape; "
             "resume with the recipe that wrote it."
