@@ -9,12 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
 from st_xling import __version__
-from st_xling.evaluation import BuccEvaluator, PrecisionEvaluator, TatoebaEvaluator
+from st_xling.evaluation import (
+    BuccEvaluator,
+    PrecisionEvaluator,
+    TatoebaEvaluator,
+    retrieval_accuracy,
+    xsim_by_language,
+)
+from st_xling.mining import mine, xsim
+from st_xling.models.view import Centring, centred_model
 from tests.conftest import PAIRS
 from tests.evaluation.table_model import TableModel
 
@@ -50,6 +59,26 @@ def test_keys_card_and_csv(kind: str, model: TableModel, tmp_path: Path) -> None
         assert [row[2] for row in rows][: len(ROWS[kind])] == ROWS[kind]
     EVALUATORS[kind](write_csv=False)(model, str(tmp_path / "none"))
     assert not (tmp_path / "none").exists()
+
+
+def test_each_language_less_its_own_mean(make_model: Any) -> None:
+    """Of a model centred by language; the figures are those of vectors encoded by the language's route."""
+    means = {"de": torch.linspace(-0.3, 0.3, 16), "eng": torch.linspace(0.3, -0.2, 16)}
+    model = centred_model(make_model().eval(), Centring(torch.zeros(16), means))
+    source, target = model.encode(SOURCE, task="de"), model.encode(TARGET, task="eng")
+    assert not np.allclose(source, model.encode(SOURCE), atol=1e-3)
+    found = TatoebaEvaluator({"de": (SOURCE, TARGET)}, name="")(model)
+    accuracies = [found["deu_to_en_accuracy"], found["deu_from_en_accuracy"]]
+    assert accuracies == list(retrieval_accuracy(source, target))
+    errors = xsim_by_language(model, {"deu": (SOURCE, TARGET)}, k=2).errors["deu"]
+    assert errors == (xsim(source, target, k=2).error_rate, xsim(target, source, k=2).error_rate)
+    scores = np.sort(mine(source, target, k=2).scores)
+    limit = float(scores[len(scores) // 2 - 1 : len(scores) // 2 + 1].mean())
+    evaluator = BuccEvaluator({"de-en": (SOURCE, TARGET, GOLD)}, threshold=limit, k=2, name="")
+    assert evaluator(model)["de-en_n_mined"] == np.sum(scores >= limit)
+    assert "centre:" not in evaluator.signature
+    plain = np.sort(mine(model.encode(SOURCE), model.encode(TARGET), k=2).scores)
+    assert plain.tolist() != scores.tolist()  # the joint mean alone would show
 
 
 @pytest.mark.parametrize("kind", EVALUATORS)
