@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
+
+import numpy as np
 
 from st_xling.mining.deduplication import DistinctText
 from st_xling.mining.store import MANIFEST, EmbeddingStore, ModelIdentity, open_laser
@@ -30,23 +32,12 @@ def model_identity(model: Any, name: str | None = None) -> ModelIdentity:
     return ModelIdentity(str(known), str(getattr(config, "_commit_hash", None) or ""), model_fingerprint(model))
 
 
-@dataclass(frozen=True, kw_only=True)
-class EncodeOptions:
-    """How sentences are embedded.
+def way_of(model: Any, prompt: str | None) -> dict[str, Any]:
+    """What vectors depend on beside the model: the prompt, also a default one, and the type (``None``: float32)."""
+    from st_xling.models.encode import compute_dtype, resolve_prompt
 
-    Attributes:
-        batch_size: Sentences of a batch.
-        dtype: Type that is stored: ``"float32"``, ``"float16"`` or ``"bfloat16"``.
-        prompt: Put before every sentence.
-        device: Where to embed; by default a GPU where there is one.
-        engine: What embeds, ``"local"`` or ``"ray"``: the same vectors.
-    """
-
-    batch_size: int = 128
-    dtype: str = "float32"
-    prompt: str | None = None
-    device: str | None = None
-    engine: str = "local"
+    dtype = compute_dtype(model)
+    return {"prompt": resolve_prompt(model, prompt), "computed in": None if dtype == "float32" else dtype}
 
 
 class Encoder:
@@ -54,33 +45,51 @@ class Encoder:
 
     Args:
         model: Hub id or folder, or a :class:`~sentence_transformers.SentenceTransformer`.
-        options: How it embeds.
+        batch_size: As these four, of :func:`~st_xling.mining.encode`.
+        dtype: Type that is stored.
+        prompt: Put before every sentence.
+        device: Where to embed.
+        engine: What embeds, ``"local"`` or ``"ray"``: the same vectors.
     Raises:
         ValueError: If nothing can be loaded at that name.
 
     Attributes:
         identity: Which encoder it is.
+        way: How it encodes, as :func:`way_of` says.
     """
 
-    def __init__(self, model: Any, options: EncodeOptions) -> None:
+    def __init__(
+        self,
+        model: Any,
+        *,
+        batch_size: int | None = None,
+        dtype: str = "float32",
+        prompt: str | None = None,
+        device: str | None = None,
+        engine: str = "local",
+    ) -> None:
         from st_xling.models import load_encoder
 
         name = model if isinstance(model, str) else None
-        self.model = model if name is None else load_encoder(name, device=options.device)
+        self.model = model if name is None else load_encoder(name, device=device)
         self.name = name or type(model).__name__
-        self.options = options
+        self.prompt = prompt
+        self.options = {"dtype": dtype, "prompt": prompt, "batch_size": batch_size, "device": device, "engine": engine}
         self.identity: ModelIdentity = model_identity(self.model, name)
+        self.way = way_of(self.model, prompt)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What the vectors depend on."""
-        options = self.options
-        return {
-            "model": self.identity.fingerprint,
-            "dtype": options.dtype,
-            "prompt": options.prompt,
-            "batch size": options.batch_size,
-        }
+        names = "dtype", "prompt", "batch_size"
+        return {"model": self.identity.fingerprint, **{n.replace("_", " "): self.options[n] for n in names}}
+
+    def vectors(self, sentences: Sequence[str]) -> np.ndarray:
+        """Of some sentences, in memory. *Shape:* ``(sentences, dim)``"""
+        from st_xling.models.encode import encode
+
+        options: dict[str, Any] = {name: self.options[name] for name in ("batch_size", "prompt", "device")}
+        return encode(self.model, sentences, **options)
 
     def encode(
         self, sentences: Path, out: Path, *, place: Callable[[int], str], progress: bool = False
@@ -95,7 +104,7 @@ class Encoder:
         """
         from st_xling.mining.encoding import encode
 
-        options: dict[str, Any] = {"format": "jsonl", "place": place, "progress": progress, **vars(self.options)}
+        options: dict[str, Any] = {"format": "jsonl", "place": place, "progress": progress, **self.options}
         write = partial(encode, self.model, sentences, out, **options)
         store = write()
         try:
@@ -155,6 +164,12 @@ class GivenEmbeddings:
     def identity(self) -> ModelIdentity | None:
         return None if self.store is None else self.store.manifest.header.model
 
+    @property
+    def way(self) -> dict[str, Any]:
+        """As :func:`way_of` says; empty where it is not known."""
+        settings = {} if self.store is None else self.store.manifest.header.settings
+        return {name: settings.get(name) for name in ("prompt", "computed in")} if "prompt" in settings else {}
+
     def check(self, text: Any) -> None:
         """Raise unless row ``i`` was encoded from sentence ``i`` and not damaged since; a LASER file cannot know."""
         if self.store is not None:
@@ -173,7 +188,8 @@ def vectors_from(
     *,
     dim: int = 1024,
     laser_dtype: str = "float32",
-    options: EncodeOptions | None = None,
+    embeds: bool = False,
+    **options: Any,
 ) -> tuple[VectorMakers, Encoder | None]:
     """What provides each side's vectors: embeddings from elsewhere, else the model.
 
@@ -183,11 +199,13 @@ def vectors_from(
         rows: Sentences of each side's text, by side.
         dim: Of LASER files.
         laser_dtype: Of LASER files.
-        options: For the model.
+        embeds: The model embeds more than the sides without embeddings, such as known translations.
+        options: As for :class:`Encoder`.
     Returns:
         By side; and the encoder, if there is a model.
     Raises:
-        ValueError: If a side has neither, both have another model, or as :meth:`GivenEmbeddings.open`.
+        ValueError: If a side has neither; for vectors of several models, prompts or types of computation; as
+            :meth:`GivenEmbeddings.open`.
     """
     missing = [side for side, path in embeddings.items() if path is None]
     if model is None and missing:
@@ -200,21 +218,33 @@ def vectors_from(
         for side, path in embeddings.items()
         if path is not None
     }
-    known = {str(embeddings[side]): maker.identity for side, maker in makers.items()}
+    made = {str(embeddings[side]): (maker.identity, maker.way) for side, maker in makers.items()}
     encoder = None
     if model is not None:
-        encoder = Encoder(model, options or EncodeOptions())
-        known["the model"] = encoder.identity
+        encoder = Encoder(model, **options)
+        made["the model"] = encoder.identity, encoder.way if missing or embeds else {}
         makers |= dict.fromkeys(missing, encoder)
-    # Cosines between the vectors of two models mean nothing.
-    models = [(identity, name) for name, identity in known.items() if identity is not None]
-    for identity, name in models[1:]:
-        if identity.fingerprint != models[0][0].fingerprint:
-            raise ValueError(
-                f"both sides must be encoded by the same model: got {models[0][0]} for {models[0][1]} and {identity} "
-                f"for {name}; encode one of them again."
-            )
+    _check_alike({name: (identity, way) for name, (identity, way) in made.items() if identity is not None})
     return {side: makers[side] for side in embeddings}, encoder
+
+
+def _check_alike(made: dict[str, tuple[ModelIdentity, dict[str, Any]]]) -> None:
+    """Raise unless all vectors were made by the same model in the same way: cosines between others mean nothing."""
+    unlike = []
+    for key, usual in (("model", ""), ("prompt", "none"), ("computed in", "float32")):
+        known = {
+            name: (identity.fingerprint, str(identity)) if key == "model" else (way[key], way[key] or usual)
+            for name, (identity, way) in made.items()
+            if key == "model" or way
+        }
+        first = next(iter(known), None)
+        other = next((name for name in known if first and known[name][0] != known[first][0]), None)
+        if other is not None and first is not None:
+            unlike.append(f"{key} {known[first][1]} for {first} and {known[other][1]} for {other}")
+    if unlike:
+        raise ValueError(
+            f"both sides must be encoded by the same model in the same way: got {'; '.join(unlike)}; encode one again."
+        )
 
 
 def model_names(makers: VectorMakers) -> str:

@@ -19,6 +19,7 @@ from sentence_transformers.base.modules import Dense, Normalize, Router
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
 from torch import Tensor, nn
 
+from st_xling.models.encode import encode
 from st_xling.models.layers import check_layer, cut_to_layer, layer_count
 from st_xling.models.load import Pooling, set_pooling, st_model
 from st_xling.utils.languages import UNKNOWN, canonical_language
@@ -266,7 +267,7 @@ def encode_once(
         model: Anything with sentence-transformers' ``encode``.
         columns: Lists of texts.
         tasks: Of each column: the route of the model that encodes it, see :func:`language_tasks`.
-        options: Of ``encode``.
+        options: Of :func:`~st_xling.models.encode.encode`.
     Returns:
         One array a column. *Shape:* ``(texts, dim)``
     """
@@ -275,8 +276,7 @@ def encode_once(
     for task in dict.fromkeys(tasks):
         places = [place for place, own in enumerate(tasks) if own == task]
         texts = sorted({text for place in places for text in columns[place]})
-        route: Any = {} if task is None else {"task": task}
-        embeddings = model.encode(texts, convert_to_numpy=True, **route, **options)
+        embeddings = encode(model, texts, task=task, **options)
         row = {text: index for index, text in enumerate(texts)}
         for place in places:
             encoded[place] = np.asarray(embeddings[[row[text] for text in columns[place]]])

@@ -265,5 +265,5 @@ def estimate_threshold(
         tuple(float(getattr(estimates, name + end)[at]) for end in ("", "_low", "_high"))
         for name in ("precision", "recall")
     )
-    prompt = encoder.options.prompt
+    prompt = encoder.prompt
     return EstimatedThreshold(threshold, precision, recall, len(pairs), **way, prompt=prompt)  # type: ignore[arg-type]
