@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from st_xling.mining.guards import GuardOptions, LanguageGuard, LanguageUnknown, PairGuards
-from st_xling.mining.guards.language import expected_labels
+from st_xling.utils.identify import expected_labels
 from tests.mining.guards.batches import candidates, verdicts
 
 RIGHT = [
@@ -67,7 +67,7 @@ def test_idle_sides_are_named(caplog):
 def test_without_py3langid_the_guard_is_idle(monkeypatch):
     import sys
 
-    from st_xling.mining.guards import language
+    from st_xling.utils import identify as language
 
     language._identifier.cache_clear()
     language.expected_labels.cache_clear()
