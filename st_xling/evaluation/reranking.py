@@ -135,8 +135,7 @@ class RerankingEvaluator(SignedEvaluator):
         token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in.
         name: Prefix of the metrics and name of the data in the signature.
-        show_progress_bar: Whether to show one while scoring.
-        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
+        options: ``show_progress_bar`` and ``write_csv``, see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
         From a call ``{name}_acc@1`` (primary), ``_acc@10``, ``_mrr``, ``_map``, each also with ``_low`` and ``_high``;
         ``_n_queries``, ``_n_without_relevant``, ``_n_without_candidates``, ``_n_cut_passages`` (pairs) and
@@ -153,6 +152,8 @@ class RerankingEvaluator(SignedEvaluator):
         'dev_acc@1'
     """
 
+    task = "reranking"
+
     def __init__(
         self,
         pools: Sequence[CandidatePool],
@@ -168,20 +169,13 @@ class RerankingEvaluator(SignedEvaluator):
         token_budget: int | None = None,
         autocast: str | None = None,
         name: str = "",
-        show_progress_bar: bool = False,
-        write_csv: bool = True,
+        **options: Any,
     ) -> None:
         check_ranking_options(ks, cutoff, ties, no_relevant)
         check_bootstrap(samples, confidence)
         if not len(pools):
             raise ValueError("expected at least one query with candidates: got none; check the data and its languages.")
-        super().__init__(
-            name=name,
-            default_name="reranking",
-            primary=f"acc@{ks[0]}",
-            show_progress_bar=show_progress_bar,
-            write_csv=write_csv,
-        )
+        super().__init__(f"acc@{ks[0]}", name=name, **options)
         self.pools = pools
         self.matrix = matrix
         self.ranking: dict[str, Any] = {"ks": tuple(ks), "cutoff": cutoff, "ties": ties, "no_relevant": no_relevant}

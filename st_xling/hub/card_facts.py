@@ -19,7 +19,7 @@ from st_xling.evaluation.results import RESULTS_FILE, KeptFigures, read_kept_fig
 from st_xling.hub.markdown import one_line
 from st_xling.hub.model_kind import ModelKind, model_kind
 from st_xling.mining.published import PublishedThreshold, published_thresholds
-from st_xling.utils.io import check_shape, read_json_object
+from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import UNKNOWN as UNKNOWN_LANGUAGE
 from st_xling.utils.languages import is_code
 
@@ -35,44 +35,6 @@ _MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 _FILE = re.compile(r".*\.(?:tsv|csv|txt|jsonl?|parquet|arrow)(?:\.\w+)?")
 #: Options that name text to train on → its role, which a retriever's data sets have before their names.
 _ROLES = {"data": "queries", "parallel": "parallel", "others": "others", "mono": "mono", "xpi_data": "xpi"}
-# What a card reads of each file; a file may hold more.
-_CHANGES = {...: {"before": float, "after": float}}
-_CARD_SHAPE = {
-    "said": {"data_licenses": {...: str}, "languages": [str], "authors": [str], ...: str},
-    "found": {"base_model": str, "data": {...: {"id": str, "license": str}}},
-}
-_RUN_SHAPE = {
-    **dict.fromkeys(("model", "version", "command"), str),
-    "processes": int,
-    "tiny": dict,
-    "data": {...: {"rows": int, "sha8": str}},
-    "sources": [{"option": str, "spec": str, "names": [str]}],
-    "recipe": {
-        **dict.fromkeys(("name", "summary", "strategy"), str),
-        **dict.fromkeys(("retrieval", "model", "training"), dict),
-        "losses": {...: dict},
-        "xpi": {"name": str},
-    },
-}
-_LEAK_COUNTS = {"rows": int, "leaked": int}
-_RESULTS_SHAPE = {
-    "training": {
-        "steps": int,
-        "best_dev": float,
-        "machine": {"versions": dict, "accelerators": [str], "memory_gib": float, "processor": str, "system": str},
-    },
-    "leak": {"sets": {...: {...: _LEAK_COUNTS}}, "train": {...: _LEAK_COUNTS}, "signature": str},
-    "slim": {
-        **dict.fromkeys(("source", "relation", "signature", "command"), str),
-        "langs": [str],
-        "report": {
-            "size": _CHANGES,
-            "parity": {...: {"texts": int, "unknown_share": dict, "retrieval": {...: _CHANGES}}},
-        },
-    },
-}
-
-
 @dataclass(frozen=True)
 class CardOptions:
     """Words and facts that no file of the model holds. ``None`` leaves what an earlier call said.
@@ -157,29 +119,8 @@ class DataSource:
     licence: str = "unknown"
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """A saved result, and the words that a card has for it."""
-
-    result: KeptFigures
-
-    @property
-    def title(self) -> str:
-        return _TASKS[self.result.task][0]
-
-    @property
-    def task_type(self) -> str:
-        """As the Hub names it."""
-        return _TASKS[self.result.task][1]
-
-    @property
-    def data_title(self) -> str:
-        name = self.result.data_name
-        return {"tatoeba": "Tatoeba", "bucc": "BUCC"}.get(name, name)
-
-
 # Task → title, and the Hub's name for such tasks.
-_TASKS = {
+TASKS = {
     "tatoeba": ("Translation retrieval", "sentence-similarity"),
     "bucc": ("Bitext mining", "sentence-similarity"),
     "xsim": ("Similarity search by margin (xsim)", "sentence-similarity"),
@@ -213,7 +154,7 @@ class CardFacts:
         looked_up: ``base_model`` and ``data`` that are ids on the Hub, see :func:`_look_up`.
         run: ``training/run.json``, or empty.
         results: ``results.json``, or empty.
-        evaluations: Saved results.
+        evaluations: Saved results, oldest first.
         thresholds: For mining, by pair of languages.
     """
 
@@ -223,7 +164,7 @@ class CardFacts:
     looked_up: Mapping[str, Any]
     run: Mapping[str, Any]
     results: Mapping[str, Any]
-    evaluations: tuple[Evaluation, ...]
+    evaluations: list[KeptFigures]
     thresholds: Mapping[str, PublishedThreshold]
 
     @property
@@ -329,8 +270,6 @@ def read_facts(folder: str | Path, *, options: CardOptions | None = None) -> Car
     kind = model_kind(folder)
     earlier, looked_up = _read_card_file(folder / CARD_FILE)
     run, results = read_json_object(folder / RUN_FILE), read_json_object(folder / RESULTS_FILE)
-    check_shape(run, _RUN_SHAPE, folder / RUN_FILE)
-    check_shape(results, _RESULTS_SHAPE, folder / RESULTS_FILE)
     return CardFacts(
         folder,
         kind,
@@ -338,7 +277,7 @@ def read_facts(folder: str | Path, *, options: CardOptions | None = None) -> Car
         _look_up(run) if looked_up is None else looked_up,
         run,
         results,
-        tuple(map(Evaluation, read_kept_figures(folder))),
+        read_kept_figures(folder),
         published_thresholds(folder),
     )
 
@@ -349,7 +288,6 @@ def _read_card_file(path: Path) -> tuple[CardOptions, dict[str, Any] | None]:
         return CardOptions(), None
     try:
         content = read_json_object(path)
-        check_shape(content, _CARD_SHAPE, path)
         if content["version"] != CARD_FILE_VERSION:
             raise ValueError(f"version {content['version']!r}")
         said = {key: tuple(value) if isinstance(value, list) else value for key, value in content["said"].items()}
