@@ -148,7 +148,10 @@ def bucc(arguments: argparse.Namespace) -> None:
     if pairs is None and not is_phrasebook(arguments.data):
         raise ValueError(f"--pairs says which files of {arguments.data} to read: got none; give e.g. --pairs de-en.")
     make: Any = BuccEvaluator.from_phrasebook if is_phrasebook(arguments.data) else BuccEvaluator.from_folder
-    options = set_options(arguments, make, BuccEvaluator, SignedEvaluator) | {"show_progress_bar": True, "write_csv": False}
+    options = set_options(arguments, make, BuccEvaluator, SignedEvaluator) | {
+        "show_progress_bar": True,
+        "write_csv": False,
+    }
     evaluator = make(arguments.data, **(options | {"pairs": pairs}))
     model, evaluator.view = load_view(arguments, *evaluator.columns(), batch_size=arguments.batch_size)
     metrics = evaluator(model)

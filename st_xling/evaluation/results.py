@@ -24,6 +24,8 @@ RESULTS_FILE = "results.json"
 BUCC_METRICS = ("precision", "recall", "f1", "threshold", "n_mined", "n_gold", "n_correct")
 
 _LIST = "evaluations"
+
+
 @dataclass(frozen=True)
 class TatoebaResult:
     """Accuracy of one language, group or of all languages together.

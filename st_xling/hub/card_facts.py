@@ -35,6 +35,8 @@ _MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 _FILE = re.compile(r".*\.(?:tsv|csv|txt|jsonl?|parquet|arrow)(?:\.\w+)?")
 #: Options that name text to train on → its role, which a retriever's data sets have before their names.
 _ROLES = {"data": "queries", "parallel": "parallel", "others": "others", "mono": "mono", "xpi_data": "xpi"}
+
+
 @dataclass(frozen=True)
 class CardOptions:
     """Words and facts that no file of the model holds. ``None`` leaves what an earlier call said.

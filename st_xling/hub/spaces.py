@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+
 from st_xling import metrics
 from st_xling.hub.files import PublishedFile
 from st_xling.hub.push import Destination, PushReport, commit
