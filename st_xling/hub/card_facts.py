@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import re
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from st_xling.evaluation.results import RESULTS_FILE, KeptFigures, read_kept_fig
 from st_xling.hub.markdown import one_line
 from st_xling.hub.model_kind import ModelKind, model_kind
 from st_xling.mining.published import PublishedThreshold, published_thresholds
+from st_xling.models.sidecar import card_metadata
 from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import UNKNOWN as UNKNOWN_LANGUAGE
 from st_xling.utils.languages import is_code
@@ -341,21 +341,13 @@ def _look_up(run: Mapping[str, Any]) -> dict[str, Any]:
         path = Path(location).expanduser()
         files = path.exists() or _FILE.fullmatch(location) or any(path.parent.glob(f"{path.name}.*"))
         if _HUB_ID.fullmatch(location) and not files:
-            licence = _cached_licence(location)
+            licence = _licence(card_metadata(location, "dataset"))
             data[spec] = {"id": location, **({"license": licence} if licence else {})}
     return {"base_model": start if is_id and not Path(str(start)).exists() else None, "data": data}
 
 
-def _cached_licence(hub_id: str) -> str | None:
-    """What the data set's own card says, if reading the data set has brought it here."""
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.repocard import metadata_load
-
-    path = try_to_load_from_cache(hub_id, CARD, repo_type="dataset")
-    if not isinstance(path, str):
-        return None
-    with contextlib.suppress(Exception):  # the card of a data set is not ours to check
-        said = (metadata_load(path) or {}).get("license")
-        licence = said[0] if isinstance(said, list) and len(said) == 1 else said
-        return licence if isinstance(licence, str) and _LICENCE.fullmatch(licence) else None
-    return None
+def _licence(metadata: Mapping[str, Any]) -> str | None:
+    """The licence that a card names."""
+    said = metadata.get("license")
+    licence = said[0] if isinstance(said, list) and len(said) == 1 else said
+    return licence if isinstance(licence, str) and _LICENCE.fullmatch(licence) else None

@@ -12,9 +12,8 @@ from sentence_transformers import SentenceTransformer
 from st_xling import __version__
 from st_xling.data import BuccCorpus
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.evaluation import BuccEvaluator, bucc_table, judge_pairs, xsim_by_language
+from st_xling.evaluation import BuccEvaluator, xsim_by_language
 from st_xling.evaluation.bucc import publishable_thresholds
-from st_xling.models.view import encode_once
 from tests import reference_mining as reference
 from tests.evaluation.table_model import TableModel
 
@@ -143,25 +142,6 @@ def test_equal_sentences_share_a_vector_and_compete_by_index():
     assert model.calls[0][0] == sorted(table)
 
 
-def test_encode_once_passes_options_on(data):
-    (_, test), vectors = data
-    model = TableModel(vectors)
-    BuccEvaluator(test, threshold=1.0, batch_size=7, truncate_dim=3)(model)
-    assert len(model.calls) == 2
-    assert all(call[1] == 3 and call[2]["batch_size"] == 7 for call in model.calls)
-    first, second = encode_once(model, [["de-en test s1", "de-en test s0"], ["de-en test s0"]])
-    assert (first[1] == second[0]).all() and (first[0] == vectors["de-en test s1"]).all()
-
-
-def test_table(data):
-    (train, test), vectors = data
-    lines = bucc_table(BuccEvaluator(test, train=train)(TableModel(vectors))).splitlines()
-    assert [line.split()[0] for line in lines] == ["pair", "de-en", "zh-en", "-" * len(lines[0]), "mean"]
-    assert len({len(line) for line in lines}) == 1
-    with pytest.raises(ValueError, match="metrics must hold other_f1"):
-        bucc_table({"bucc_f1": 1.0}, name="other")
-
-
 CORPORA = (["a", "b"], ["x", "y"], [(0, 0)])
 
 
@@ -212,17 +192,6 @@ def test_real_files(real_data, make_model):
 # Pairs of ids, and xsim, which share these functions
 
 
-def test_judged_pairs():
-    judged = judge_pairs([("a", "b", 1.0), ("c", "d", 1.0), ("e", "f", 0.5)], [("a", "b"), ("g", "h")])
-    assert [point.threshold for point in judged.curve()] == [1.0, 0.5]
-    assert [point.recall for point in judged.curve()] == [0.5, 0.5]
-    assert judged.at(1.0, "given").n_mined == 2
-    assert judged.at(float("inf"), "train").n_mined == 0
-    assert judge_pairs([], [(1, 2)]).curve() == []
-    with pytest.raises(ValueError, match="source must be one of given, train"):
-        judged.at(1.0, "elsewhere")
-
-
 def test_xsim_by_language(data):
     (_, test), vectors = data
     pairs = {"deu": (test["de-en"][0][:8], test["de-en"][1][:8]), "cmn": (test["zh-en"][0][:8], test["zh-en"][1][:8])}
@@ -264,14 +233,6 @@ def test_corpora_of_both_splits() -> None:
     assert evaluator.corpora["zh-vi"] == (test.source, test.target, test.gold)
     assert evaluator.train is not None and evaluator.train["zh-vi"] == (dev.source, dev.target, dev.gold)
     assert evaluator.data_name == "phrasebook-30x5-seed2" and list(evaluator.corpora) == ["de-en", "zh-vi"]
-
-
-def test_pairs_by_the_languages() -> None:
-    def pairs(spec: str) -> list[str]:
-        return list(BuccEvaluator.from_phrasebook(spec, k=1).corpora)
-
-    assert pairs("phrasebook:fr,zh?size=5&gold=1") == ["fr-en", "zh-en"]
-    assert pairs("phrasebook?size=5&gold=1") == ["de-en", "fr-en", "es-en", "vi-en", "zh-en"]
 
 
 def test_the_signature_says_where_text_and_threshold_come_from() -> None:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score, label_ranking_average_precision_score
 
 from st_xling.evaluation import (
     average_precision,
@@ -61,34 +60,6 @@ def test_equals_loops(rows, cutoff, ties, no_relevant):
     assert {key: flat[key] for key in expected} == pytest.approx(expected, rel=1e-9)
     assert flat["n_queries"] == len(rows)
     assert flat["n_without_relevant"] == sum(not sum(row) for row in labels)
-
-
-def test_agrees_with_scikit_learn_without_ties():
-    random = np.random.default_rng(0)
-    scores = [random.permutation(20) / 7 for _ in range(30)]
-    labels = [(random.random(20) < 0.2).astype(int) for _ in range(30)]
-    kept = [row for row in range(30) if labels[row].any()]
-    expected = np.mean([average_precision_score(labels[row], scores[row]) for row in kept])
-    results = ranking_scores(scores, labels)
-    assert results.map == pytest.approx(expected, rel=1e-9)
-    assert results.n_without_relevant == 30 - len(kept)
-    # With one relevant candidate each, average precision is the reciprocal rank.
-    single = [np.eye(20, dtype=int)[random.integers(20)] for _ in range(30)]
-    results = ranking_scores(scores, single)
-    expected = label_ranking_average_precision_score(np.array(single), np.array(scores))
-    assert results.mrr == pytest.approx(expected, rel=1e-9)
-    assert results.map == pytest.approx(results.mrr, rel=1e-9)
-
-
-def test_order_of_candidates_and_queries_does_not_matter_when_pessimistic():
-    random = np.random.default_rng(1)
-    scores = [random.integers(0, 3, 9).astype(float) for _ in range(12)]
-    labels = [random.integers(0, 2, 9) for _ in range(12)]
-    expected = ranking_scores(scores, labels)
-    orders = [random.permutation(9) for _ in range(12)]
-    shuffled = [row[order] for row, order in zip(scores, orders)], [row[order] for row, order in zip(labels, orders)]
-    assert ranking_scores(*shuffled).as_dict() == pytest.approx(expected.as_dict())
-    assert ranking_scores(scores[::-1], labels[::-1]).as_dict() == pytest.approx(expected.as_dict())
 
 
 def test_all_alike_gets_the_worst_figure():
