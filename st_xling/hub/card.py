@@ -61,7 +61,7 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Pat
                 f"licences are given to data that were trained on: got {', '.join(wrong)}; there are {', '.join(data)}."
             )
         _render(facts)  # what is broken is said before anything is written
-        options_said = {"version": CARD_FILE_VERSION, "said": facts.options.as_dict(), "found": dict(facts.looked_up)}
+        options_said = {"version": CARD_FILE_VERSION, "said": facts.said.as_dict(), "found": dict(facts.looked_up)}
         write_json(facts.folder / CARD_FILE, options_said)
         draw_pictures(facts.folder, [(TASKS[result.task][0], result) for result in facts.evaluations])
         path = facts.folder / CARD
@@ -225,6 +225,8 @@ def _render(facts: CardFacts) -> str:
         duration=_duration,
         st_xling_version=__version__,
         citations=_st_card_data(facts).citations,
+        repr=repr,
+        prompt=_prompt(facts),
         count=lambda number: "" if number is None else f"{number:,}",
         percent=lambda share: "–" if share is None else f"{100 * share:.1f}",
         cell=_cell,
@@ -306,6 +308,14 @@ def _files(folder: Path) -> dict[str, str]:
     except ValueError as error:
         logger.info("the card has no table of files: %s", error)
         return {}
+
+
+def _prompt(facts: CardFacts) -> str | None:
+    """The prompt by which texts are compared: that of the evaluations, the model's own, or that of queries."""
+    prompts, default = facts.kind.prompts, facts.kind.default_prompt
+    parts = [part for result in facts.evaluations for part in result.signature.split("|")]
+    evaluated = [name for name, text in prompts.items() if f"prompt:{text}" in parts]
+    return next((name for name in (*evaluated, default, "query", *prompts) if name in prompts), None)
 
 
 def _duration(seconds: float) -> str:

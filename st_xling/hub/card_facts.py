@@ -152,7 +152,7 @@ class CardFacts:
     Attributes:
         folder: The folder.
         kind: What the model is.
-        options: What the user says.
+        said: What the user says, for ``card.json``.
         looked_up: ``base_model`` and ``data`` that are ids on the Hub, see :func:`_look_up`.
         run: ``training/run.json``, or empty.
         results: ``results.json``, or empty.
@@ -162,7 +162,7 @@ class CardFacts:
 
     folder: Path
     kind: ModelKind
-    options: CardOptions
+    said: CardOptions
     looked_up: Mapping[str, Any]
     run: Mapping[str, Any]
     results: Mapping[str, Any]
@@ -172,6 +172,12 @@ class CardFacts:
     @property
     def recipe(self) -> dict[str, Any]:
         return dict(self.run.get("recipe") or {})
+
+    @cached_property
+    def options(self) -> CardOptions:
+        """What the user says; of a slim model, what the card of its source says where the user is silent."""
+        source = self.slim.get("source_card") or {}
+        return self.said.over(CardOptions(**source))
 
     @property
     def slim(self) -> Mapping[str, Any]:
@@ -212,9 +218,10 @@ class CardFacts:
     @property
     def base_model(self) -> str | None:
         """Hub id of what training, or the cut of the vocabulary, started from."""
-        if self.options.base_model or not self.slim:
+        if not self.slim:
             return self.options.base_model or self.looked_up.get("base_model")
-        return self.slim["source"] if "/" in self.slim["source"] else None
+        source = self.slim["source"] if "/" in self.slim["source"] else None
+        return self.said.base_model or source or self.options.base_model
 
     @cached_property
     def sources(self) -> list[DataSource]:
@@ -334,7 +341,6 @@ def _look_up(run: Mapping[str, Any]) -> dict[str, Any]:
         card says it.
     """
     start = run.get("model")
-    is_id = isinstance(start, str) and start not in ("tiny", "a loaded model") and _MODEL_ID.fullmatch(start)
     data = {}
     for _, spec, _ in _training_sources(run):
         location = _location(spec).partition("?")[0]
@@ -343,6 +349,9 @@ def _look_up(run: Mapping[str, Any]) -> dict[str, Any]:
         if _HUB_ID.fullmatch(location) and not files:
             licence = _licence(card_metadata(location, "dataset"))
             data[spec] = {"id": location, **({"license": licence} if licence else {})}
+    if isinstance(start, str) and Path(start).is_dir():  # such as a slim model: what that started from
+        start = card_metadata(start).get("base_model")
+    is_id = isinstance(start, str) and start not in ("tiny", "a loaded model") and _MODEL_ID.fullmatch(start)
     return {"base_model": start if is_id and not Path(str(start)).exists() else None, "data": data}
 
 

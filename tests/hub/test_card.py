@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,25 @@ def test_ids_of_the_hub_are_looked_up_once_where_the_run_was_made(monkeypatch, t
     assert "https://huggingface.co/datasets/some-org/parallel" in first and "<code>dir/fr-en</code>" in first
     monkeypatch.chdir("/")  # where there is no dir/fr-en
     assert write_card(folder).read_text(encoding="utf-8") == first
+
+
+@pytest.mark.parametrize("default", [None, "query"])
+def test_prompts_are_named_and_used(default: str | None, models: Path, tmp_path: Path, capsys) -> None:
+    """That of the evaluations first; and the lines run."""
+    folder = Path(shutil.copytree(models / "encoder", tmp_path / "prompted"))
+    prompts = {"query": "query: ", "document": "passage: ", "odd": "a|`b\n"}
+    change(folder / "config_sentence_transformers.json", prompts=prompts, default_prompt_name=default)
+    change(folder / "config.json", dtype="bfloat16")
+    text = card_text(folder)
+    assert "- **Encoder:** 2 layers, mean pooling, bfloat16\n" in text
+    assert "<code>query</code> <code>'query: '</code>, <code>document</code> <code>'passage: '</code>" in text
+    assert ("<code>query</code> is put before each text" in text) == (default is not None)
+    [lines] = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert ("prompt_name='query'" in lines) == (default is None) and "'query: ' before each text" in lines
+    exec(compile(lines.replace("path/to/this/folder", str(folder)), "card", "exec"), {"__name__": "card"})
+    assert "tensor" in capsys.readouterr().out and "encode_document" in lines
+    keep_figures(folder, KeptFigures("xsim", {}, "xsim|prompt:passage: |data:x@0", "c"))
+    assert "prompt_name='document'" in card_text(folder)
 
 
 def test_options_reach_the_card_and_can_be_taken_back(tmp_path, capsys):
@@ -351,6 +371,12 @@ def test_the_card_of_a_cut_vocabulary(models: Path, tmp_path: Path) -> None:
     assert row in card and f"| held-out text | {held_out['texts']} | {held_out['cosine_mean']:.5f} |" in card
     assert slim["signature"] in card and "st-xling slim" in card and "The same model as `encoder`" in card
     assert metadata(card).language == ["de", "en"] and "of German and English into" in card
+    change(out / "results.json", slim={**slim, "source_card": {"license": "mit", "base_model": "user/huge"}})
+    (out / "card.json").unlink()
+    data = metadata(card_text(out))
+    assert (data.license, data.base_model, data.base_model_relation) == ("mit", "user/huge", "quantized")
+    said = metadata(write_card(out, options=CardOptions(license="apache-2.0")).read_text(encoding="utf-8"))
+    assert said.license == "apache-2.0" and "huge" not in (out / "card.json").read_text(encoding="utf-8")
     change(out / "results.json", slim={**slim, "source": "user/large"})  # as the command writes it of a Hub id
     (out / "training" / "run.json").unlink()  # a foreign model has no run
     data = metadata(card_text(out))

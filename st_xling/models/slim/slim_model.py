@@ -288,7 +288,7 @@ class _Text:
         self._each = -(-rows // max(1, len(self._sources)))
         self._digest = hashlib.sha256()
         self.counts: Counter[str] = Counter()
-        self.others: Counter[str] = Counter()
+        self.others: set[str] = set()
         self.samples: list[Row] = []
         self.held_out: list[Row] = []
         if all(source.languages for source in self._sources):  # else only the rows name them
@@ -324,10 +324,13 @@ class _Text:
         self._check(set(self.counts))
 
     def _rows(self, source: LanguageTexts) -> Iterator[Row]:
+        known: dict[str, str | None] = {}  # code → as the user spells it; None: another language
         for row in source:
-            wanted = tuple((self._wanted.get(canonical_language(code)), text) for code, text in row if text.strip())
-            left = tuple((code, text) for code, text in wanted if code is not None)
-            self.others.update(code for code, _ in row if canonical_language(code) not in self._wanted)
+            for code, _ in row:
+                if code not in known:
+                    known[code] = self._wanted.get(canonical_language(code))
+                    self.others |= {code} if known[code] is None else set()
+            left = tuple((known[code], text) for code, text in row if known[code] is not None and text.strip())
             if left:
                 self._digest.update(json.dumps(left, ensure_ascii=False).encode("utf-8", "surrogatepass"))
                 yield left

@@ -89,5 +89,5 @@ def test_counts_are_those_of_plain_tokenising() -> None:
     counted = count_tokens(tokenizer, vocabulary, iter(texts))
     assert counted.texts == 1400 and counted.counts.tolist() == [0, 2100, 700, 700]
     twice = count_tokens(tokenizer, vocabulary, texts, prompts=["b "])
-    assert twice.counts.tolist() == [0, 4200, 1400, 2800]
+    assert twice.counts.tolist() == [0, 4200, 1400, 1400]  # the prompt's own are kept anyway
     assert token_ids(tokenizer, []) == []
