@@ -330,7 +330,7 @@ class _Text:
                 if code not in known:
                     known[code] = self._wanted.get(canonical_language(code))
                     self.others |= {code} if known[code] is None else set()
-            left = tuple((known[code], text) for code, text in row if known[code] is not None and text.strip())
+            left = tuple((name, text) for code, text in row if (name := known[code]) is not None and text.strip())
             if left:
                 self._digest.update(json.dumps(left, ensure_ascii=False).encode("utf-8", "surrogatepass"))
                 yield left
