@@ -62,13 +62,6 @@ def test_equals_loops(rows, cutoff, ties, no_relevant):
     assert flat["n_without_relevant"] == sum(not sum(row) for row in labels)
 
 
-def test_all_alike_gets_the_worst_figure():
-    ranks = relevant_ranks([1.0] * 5, [1, 1, 0, 0, 0])
-    assert ranks.tolist() == [4, 5]
-    assert average_precision(ranks) == pytest.approx((1 / 4 + 2 / 5) / 2)
-    assert relevant_ranks([1.0] * 5, [1, 1, 0, 0, 0], ties="index").tolist() == [1, 2]
-
-
 def test_edges():
     nothing = relevant_ranks([], [])
     assert nothing.tolist() == [] and reciprocal_rank(nothing) == 0.0 and average_precision(nothing) == 0.0
@@ -162,18 +155,6 @@ def test_width_falls_with_queries() -> None:
         low, high = bootstrap_interval(np.arange(queries)[:, None] % 2)
         assert (high - low)[0] == pytest.approx(2 * 1.96 * (0.25 / queries) ** 0.5, rel=0.15)
         assert low[0] < 0.5 < high[0]
-
-
-def test_many_queries_are_drawn_a_few_sets_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-
-    from st_xling.evaluation import ranking
-
-    values = np.random.default_rng(0).random((50, 2))
-    whole = bootstrap_interval(values)
-    monkeypatch.setattr(ranking, "_AT_ONCE", 120)
-    np.testing.assert_allclose(bootstrap_interval(values), whole, rtol=0.05)
-    assert np.array_equal(bootstrap_interval(values), bootstrap_interval(values))
-    assert not np.array_equal(bootstrap_interval(values), bootstrap_interval(values, seed=1))
 
 
 def test_edges_of_intervals() -> None:

@@ -14,7 +14,7 @@ import pytest
 from huggingface_hub import ModelCard
 
 from st_xling.cli import main
-from st_xling.evaluation import KeptFigures, keep_figures, read_kept_figures
+from st_xling.evaluation import KeptFigures, keep_figures
 from st_xling.hub import CardOptions, card_text, write_card
 from st_xling.hub.card import card_metadata, eval_results, shown_command
 from st_xling.hub.card_facts import read_facts
@@ -22,7 +22,6 @@ from st_xling.hub.markdown import fenced, one_line, paragraphs, plain, span
 from st_xling.mining.published import PublishedThreshold, publish_thresholds
 from tests.hub.hub_server import Hub
 from tests.hub_cards.golden import recorded
-from tests.processes import run_together
 
 pytest_plugins = ["tests.hub.publishing"]
 
@@ -183,23 +182,6 @@ def test_a_folder_without_a_model_is_refused(tmp_path, capsys):
         assert main(["card", str(folder)]) == 2
         assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-def test_cards_and_saved_results_at_once(tmp_path):
-    """What each process saves is there in the end, and the card is whole."""
-    folder = recorded("retriever", tmp_path)
-    keep = (
-        "import sys; from st_xling.evaluation import *; from st_xling.hub import write_card\n"
-        "for number in range(8):\n"
-        "    keep_figures(sys.argv[1], KeptFigures('xsim', {}, f'{sys.argv[2]}|{number}', 'c'))\n"
-        "    write_card(sys.argv[1])\n"
-    )
-    for done in run_together([["-c", keep, str(folder), name] for name in "ab"], tmp_path / "out", seconds=240):
-        assert done.status == 0, done.stderr
-    assert len(read_kept_figures(folder)) == 17
-    assert (folder / "README.md").read_text(encoding="utf-8") == card_text(folder)
-    assert not list(folder.rglob("*.tmp"))
 
 
 @pytest.mark.parametrize(

@@ -232,24 +232,15 @@ def test_what_files_are(my_encoder: Path) -> None:
 # Name → what goes wrong, and what is said of it.
 FAULTS: dict[str, tuple[Fault, list[str]]] = {
     "401 create": (Fault("create", 401), ["refused while creating 'tester/mine'", "401", "hf auth login"]),
-    "403 preupload": (Fault("preupload", 403), ["refused while uploading", "403", "token with write permission"]),
-    "404 info": (Fault("info", 404), ["refused while creating 'tester/mine'", "404", "check the name"]),
     "412 commit": (Fault("commit", 412), ["412", "somebody else changed it", "look, and push again"]),
-    "429 create": (Fault("create", 429), ["429", "try again in some minutes"]),
     "429 commit": (Fault("commit", 429, headers={"retry-after": "37"}), ["429", "try again in 37 s"]),
-    "429 batch": (Fault("lfs_batch", 429, headers={"ratelimit": '"api";r=0;t=55'}), ["429", "try again in 55 s"]),
-    "500 put": (Fault("lfs_put", 500), ["refused while uploading to", "500", AGAIN]),
     "503 commit": (Fault("commit", 503, message="over capacity"), ["503 over capacity", AGAIN]),
     "400 validate": (Fault("validate", 400), ["Invalid metadata in README.md"]),
     "400 commit": (Fault("commit", 400, message="odd path"), ["refused while committing", "odd path"]),
     "cut put": (Fault("lfs_put", None), ["the connection to the Hub broke while uploading to", AGAIN]),
     "cut commit": (Fault("commit", None), ["the connection to the Hub broke while committing to"]),
-    "cut create": (Fault("create", None), ["the connection to the Hub broke while creating"]),
     "list create": (Fault("create", 200, content=b"[]"), ["creating 'tester/mine'", "HF_ENDPOINT"]),
-    "null info": (Fault("info", 200, content=b"null"), ["creating 'tester/mine'", "HF_ENDPOINT"]),
-    "page preupload": (Fault("preupload", 200, content=b"<html>"), ["uploading to 'tester/mine'", "HF_ENDPOINT"]),
     "empty batch": (Fault("lfs_batch", 200, content=b"{}"), ["uploading to 'tester/mine'", "HF_ENDPOINT"]),
-    "empty commit": (Fault("commit", 200, content=b"{}"), ["committing to 'tester/mine'", "HF_ENDPOINT"]),
     "409 and no repository": (Fault("create", 409, content=b"{}"), ["while creating 'tester/mine' (KeyError: 'url')"]),
 }
 
