@@ -264,7 +264,7 @@ def test_what_the_phrasebook_refuses(spec: str, options: dict[str, object], reas
 
 
 def test_thresholds_to_publish(make_model: Callable[..., Any]) -> None:
-    """Of a training split or given, with what they yielded; not of text that chose them, nor what means nothing elsewhere."""
+    """With what they yielded; not of text that chose them, nor where they mean nothing."""
     model = make_model()
     test, dev = (
         (texts.source, texts.target, [tuple(pair) for pair in texts.gold])
