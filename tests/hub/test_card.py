@@ -80,7 +80,10 @@ def test_a_model_without_a_run_has_a_card_of_what_is_known(make_model, tmp_path)
 
 def test_ids_of_the_hub_are_looked_up_once_where_the_run_was_made(monkeypatch, tmp_path):
     folder = recorded("encoder", tmp_path)
-    for start, base in (("some-org/some-model", "some-org/some-model"), (str(folder), None), ("../other", None)):
+    (tmp_path / "slim").mkdir()
+    (tmp_path / "slim" / "README.md").write_text("---\nbase_model: some-org/root\n---\n", encoding="utf-8")
+    starts = {"some-org/some-model": "some-org/some-model", str(tmp_path): None, "../other": None}
+    for start, base in {**starts, str(tmp_path / "slim"): "some-org/root"}.items():
         (folder / "card.json").unlink(missing_ok=True)
         change(folder / "training" / "run.json", model=start)
         data = metadata(write_card(folder).read_text(encoding="utf-8"))
