@@ -131,7 +131,6 @@ class RerankingEvaluator(SignedEvaluator):
         samples: Sets drawn for the intervals, see :func:`~st_xling.evaluation.bootstrap_interval`.
         confidence: Of the intervals, in (0, 1).
         seed: Of the drawing.
-        matrix: Whether to evaluate each query language against each passage language, too.
         token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in.
         name: Prefix of the metrics and name of the data in the signature.
@@ -165,7 +164,6 @@ class RerankingEvaluator(SignedEvaluator):
         samples: int = 1000,
         confidence: float = 0.95,
         seed: int = 0,
-        matrix: bool = True,
         token_budget: int | None = None,
         autocast: str | None = None,
         name: str = "",
@@ -177,7 +175,6 @@ class RerankingEvaluator(SignedEvaluator):
             raise ValueError("expected at least one query with candidates: got none; check the data and its languages.")
         super().__init__(f"acc@{ks[0]}", name=name, **options)
         self.pools = pools
-        self.matrix = matrix
         self.ranking: dict[str, Any] = {"ks": tuple(ks), "cutoff": cutoff, "ties": ties, "no_relevant": no_relevant}
         self.bootstrap = {"samples": samples, "confidence": confidence, "seed": seed}
         self.scoring: dict[str, Any] = {"token_budget": token_budget, "autocast": autocast}
@@ -224,10 +221,8 @@ class RerankingEvaluator(SignedEvaluator):
         scores = np.split(scorer.score(_Pairs(self.pools), raw=True), ends[:-1])
         labels = [pool.labels for pool in self.pools]
         overall = ranking_scores(scores, labels, **self.ranking)
-        matrix = {}
-        if self.matrix:
-            languages = [pool.query_language for pool in self.pools], [pool.passage_languages for pool in self.pools]
-            matrix = ranking_matrix(scores, labels, *languages, **self.ranking)
+        languages = [pool.query_language for pool in self.pools], [pool.passage_languages for pool in self.pools]
+        matrix = ranking_matrix(scores, labels, *languages, **self.ranking)
         without_candidates = sum(not len(pool.passages) for pool in self.pools)
         counts = {
             "n_queries": overall.n_queries,
