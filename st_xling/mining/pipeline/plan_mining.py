@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from st_xling.mining.guards import CandidateBatch, GuardOptions, PairGuards, reject_line, weighted_length
+from st_xling.mining.guards import CandidateBatch, GuardOptions, PairGuards, weighted_length
+from st_xling.mining.mine import MinedPairs
 from st_xling.mining.pipeline.config import MiningConfig, takes_options
 from st_xling.mining.pipeline.threshold import most_known
 from st_xling.mining.search import approximate
@@ -283,8 +284,8 @@ def guard_seconds(sources: list[str], targets: list[str], guards: GuardOptions, 
     pair_guards = PairGuards(replace(guards, hub=None))
     if not pairs or not pair_guards.guards:
         return 0.0
-    batch = CandidateBatch(one[:pairs], other[:pairs], np.ones(pairs), np.arange(pairs), np.arange(pairs))
-    seconds = _timed(lambda: [reject_line(reject) for reject in pair_guards.check(batch)[1]])
+    batch = CandidateBatch(MinedPairs(np.ones(pairs), np.arange(pairs), np.arange(pairs)), one[:pairs], other[:pairs])
+    seconds = _timed(lambda: pair_guards.check(batch))
     share = sum(pair_guards.rejected.values()) / pairs
     candidates = sum(share**place for place in range(k)) * rows
     return seconds / pairs * candidates * _ASKED_ABOUT

@@ -15,6 +15,7 @@ from tqdm.auto import tqdm
 
 from st_xling.mining.deduplication import DistinctText
 from st_xling.mining.guards import CandidateBatch, GuardOptions, PairGuards, RejectsFile
+from st_xling.mining.mine import MinedPairs
 from st_xling.mining.pipeline.config import REJECTS, MiningConfig, check_vectors, reject_lines, takes_options
 from st_xling.mining.score_pairs import pair_scores
 from st_xling.mining.text import PairLines
@@ -145,8 +146,8 @@ def _write_scored(
             # A line without a score is no pair that a guard could look at.
             rows = np.flatnonzero(stays & np.isfinite(scores[some]))
             if guards.guards and len(rows):
-                batch = CandidateBatch(sources, targets, scores[some], places[0][some], places[1][some])
-                allowed, rejected = guards.check(batch.select(rows.tolist()))
+                batch = CandidateBatch(MinedPairs(scores[some], places[0][some], places[1][some]), sources, targets)
+                allowed, rejected = guards.check(batch.select(rows))
                 for row, reject in zip((rows[~allowed] + start + 1).tolist(), rejected, strict=True):
                     rejects.write(reject, source_ids=[str(row)], target_ids=[str(row)])
                 stays[rows[~allowed]] = False

@@ -14,7 +14,6 @@ from st_xling.mining.guards import (
     LengthRatioGuard,
     NearCopyGuard,
     NeighbourCounts,
-    count_occurrences,
     letter_key,
     weighted_length,
 )
@@ -123,17 +122,14 @@ def test_weighted_length(text, length):
 
 
 def test_ratio_by_hand():
-    guard = LengthRatioGuard()
-    assert guard.ratio("a" * 85, "b" * 10) == pytest.approx(100 / 25)
-    assert guard.ratio("b" * 10, "a" * 85) == pytest.approx(100 / 25)
+    """Short sentences are lenient, long ones are not; the limit itself passes."""
+    ratio = LengthRatioGuard().ratio
+    assert ratio("a" * 85, "b" * 10) == ratio("b" * 10, "a" * 85) == pytest.approx(100 / 25)
     assert LengthRatioGuard(slack_chars=0).ratio("", "x") == float("inf")
     assert LengthRatioGuard(slack_chars=0).ratio("", "") == 1
-
-
-def test_short_sentences_are_lenient_long_ones_are_not():
-    guard = LengthRatioGuard()
-    assert verdicts(guard, ("Да.", "Yes, of course I do.")) == [None]
-    assert verdicts(guard, ("да" * 30, "yes, of course I do. " * 20)) == [(5.8, 2.5)]
+    assert verdicts(LengthRatioGuard(), ("Да.", "Yes, of course I do.")) == [None]
+    assert verdicts(LengthRatioGuard(), ("да" * 30, "yes, of course I do. " * 20)) == [(5.8, 2.5)]
+    assert verdicts(LengthRatioGuard(2.0, slack_chars=0), ("aa", "b"), ("aaa", "b")) == [None, (3.0, 2.0)]
 
 
 def test_translations_pass_and_fragments_do_not(pairs):
@@ -144,30 +140,15 @@ def test_translations_pass_and_fragments_do_not(pairs):
     assert verdicts(guard, ("人人生而自由，在尊严和权利上一律平等。", long)) == [None]
 
 
-def test_limit_itself_passes():
-    assert verdicts(LengthRatioGuard(2.0, slack_chars=0), ("aa", "b"), ("aaa", "b")) == [None, (3.0, 2.0)]
-
-
-def test_counts_equal_loops_in_any_blocks():
-    lists = np.random.default_rng(0).integers(-1, 30, (200, 4))
-    expected = [sum(row == index for line in lists.tolist() for row in line) for index in range(30)]
-    assert count_occurrences([lists], 30).tolist() == expected
-    assert count_occurrences(np.array_split(lists, 7), 30).tolist() == expected
-    assert count_occurrences([], 3).tolist() == [0, 0, 0]
-    assert count_occurrences([np.array([[0, 2]], dtype=np.uint64)], 3).tolist() == [1, 0, 1]
-
-
-def test_index_beyond_size():
-    with pytest.raises(ValueError, match="expected neighbours below 3, got 3"):
-        count_occurrences([np.array([[0, 3]])], 3)
-
-
 def test_hub_of_real_neighbours():
     """Target 0 is the mean of all sources, so it is in the list of each; nothing else is."""
     random = np.random.default_rng(0)
     sources = random.normal(size=(200, 64)) + 1.0
     targets = np.concatenate([np.ones((1, 64)), random.normal(size=(199, 64))])
-    counts = NeighbourCounts.of(*neighbours(sources, targets, k=2))
+    forward, backward = neighbours(sources, targets, k=2)
+    counts = NeighbourCounts.of(forward, backward)
+    for found, lists in ((counts.target, forward), (counts.source, backward)):
+        assert found.tolist() == [sum(row == near for near in lists.indices.ravel()) for row in range(200)]
     assert counts.target[0] == 200
     guard = HubGuard(counts, limit=20)
     first, second = verdicts(guard, ("a", "b"), ("c", "d"))
