@@ -12,7 +12,7 @@
 
 from st_xling.mining.guards.language import LanguageGuard, LanguageUnknown
 from st_xling.mining.guards.numbers import NumbersGuard, Quantity, agree, quantities
-from st_xling.mining.guards.pair_guards import REASONS, GuardOptions, PairGuards, Reject, RejectsFile
+from st_xling.mining.guards.pair_guards import REASONS, GuardOptions, PairGuards, Reject, RejectsFile, reject_line
 from st_xling.mining.guards.predicates import (
     CandidateBatch,
     CopyGuard,
@@ -47,5 +47,6 @@ __all__ = [
     "agree",
     "letter_key",
     "quantities",
+    "reject_line",
     "weighted_length",
 ]

@@ -164,6 +164,8 @@ class GuardOptions:
 class Reject(NamedTuple):
     """A pair, the reason code of the first guard that turned it down, and what that guard measured.
 
+    A line of a file that is no pair has the reason, no rows and no texts.
+
     Attributes:
         reason: Reason code.
         verdict: What was measured.
@@ -177,8 +179,8 @@ class Reject(NamedTuple):
     score: float
     source_index: int
     target_index: int
-    source: str
-    target: str
+    source: str | None
+    target: str | None
 
 
 class PairGuards:
@@ -276,7 +278,7 @@ class RejectsFile(ExitStack):
     def __enter__(self) -> RejectsFile:
         super().__enter__()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._stream = self.enter_context(atomic_writer(self.path))
+        self.stream = self.enter_context(atomic_writer(self.path))
         return self
 
     def write(
@@ -284,23 +286,29 @@ class RejectsFile(ExitStack):
     ) -> None:
         """Add one line.
 
-        Scripts stay readable; characters that would end a line for some readers are escaped. A score that is not
-        finite is ``null``.
-
         Args:
             reject: What was turned down.
             source_ids: All ids of the source text, when duplicates were folded; its row by default.
             target_ids: The same of the target text.
         """
-        record = {
-            "reason": reject.reason,
-            "value": reject.verdict.value,
-            "limit": reject.verdict.limit,
-            "score": reject.score if math.isfinite(reject.score) else None,
-            "source_ids": [reject.source_index] if source_ids is None else list(source_ids),
-            "target_ids": [reject.target_index] if target_ids is None else list(target_ids),
-            "source": reject.source,
-            "target": reject.target,
-        }
-        line = json.dumps(record, ensure_ascii=False, allow_nan=False).translate(_LINE_ENDS)
-        self._stream.write(line.encode("utf-8") + b"\n")
+        ids = [reject.source_index] if source_ids is None else source_ids
+        self.stream.write(reject_line(reject, ids, [reject.target_index] if target_ids is None else target_ids))
+
+
+def reject_line(reject: Reject, source_ids: Sequence[Any], target_ids: Sequence[Any]) -> bytes:
+    """One line of JSON.
+
+    Scripts stay readable; characters that would end a line for some readers are escaped. A score that is not finite is
+    ``null``.
+    """
+    record = {
+        "reason": reject.reason,
+        "value": reject.verdict.value,
+        "limit": reject.verdict.limit,
+        "score": reject.score if math.isfinite(reject.score) else None,
+        "source_ids": list(source_ids),
+        "target_ids": list(target_ids),
+        "source": reject.source,
+        "target": reject.target,
+    }
+    return json.dumps(record, ensure_ascii=False, allow_nan=False).translate(_LINE_ENDS).encode("utf-8") + b"\n"
