@@ -21,7 +21,7 @@ from st_xling.models import VocabularyHead
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
 from st_xling.training.arguments import AUTO, training_arguments
 from st_xling.training.auto_batch import choose_mini_batch
-from st_xling.training.callbacks import LinearRamp, ScheduledWeights
+from st_xling.training.callbacks import ScheduledWeights
 from st_xling.training.checkpoint import seal
 from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import COLUMNS, add_mono, fingerprint, log_mixture, log_truncation, prepare, report_sides
@@ -139,8 +139,9 @@ class _EncoderRun(Run):
             check_start(encoder, lora, given=not isinstance(start, str))
         log_mixture(mixture, training)
         self.texts = report_sides(encoder, mixture.looked_at)
-        both = self.texts[0] + self.texts[1]
-        log_truncation(both.truncated, both.texts, both.longest, max_length=encoder.max_seq_length)
+        cut, total = (sum(getattr(side, what) for side in self.texts) for what in ("truncated", "texts"))
+        longest = max(side.longest for side in self.texts)
+        log_truncation(cut, total, longest, max_length=encoder.max_seq_length)
         languages = [mixture.looked_at.unique(f"{side}_language") for side in ("source", "target")]
         loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in self.texts], languages=languages)
         if checkpoint is None and self.model != "tiny":  # a resumed run has the checkpoint's heads
@@ -236,6 +237,5 @@ def build_loss(
 
 def scheduled_weights(recipe: Recipe, loss: CombinedLoss) -> ScheduledWeights | None:
     """The callback that moves the recipe's changing weights, if it has any."""
-    weights = {name: options["weight"] for name, options in recipe.losses.items()}
-    ramps = {name: LinearRamp(**weight) for name, weight in weights.items() if isinstance(weight, dict)}
+    ramps = {name: options["weight"] for name, options in recipe.losses.items() if isinstance(options["weight"], dict)}
     return ScheduledWeights(loss, ramps) if ramps else None

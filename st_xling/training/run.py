@@ -22,8 +22,6 @@ from st_xling.training.saving import save_run
 from st_xling.utils import distributed
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from st_xling.data.leak import LeakReport, Texts
 
 # XLM-R has 250,002 pieces, 24 layers, 1,024 dimensions and 512 positions.
