@@ -113,7 +113,10 @@ def encode(
     if isinstance(model, str):  # with several processes, only to see which it is
         encoder = load_encoder(model, device=device if processes == 1 else "cpu")
     identity = model_identity(encoder, model if isinstance(model, str) else None)
-    settings = {"batch_size": batch_size, "shard_rows": shard_rows, **way_of(encoder, prompt)}
+    way = way_of(encoder, prompt)
+    # The manifest has a dtype of its own: that of the files.
+    computed = {"computed": way["dtype"]} if "dtype" in way else {}
+    settings = {"batch_size": batch_size, "shard_rows": shard_rows, "prompt": way.get("prompt"), **computed}
     options: dict[str, Any] = {"batch_size": batch_size, "normalize_embeddings": normalise, "prompt": prompt}
     header = Header(dtype, file_format, normalise, identity, settings)
     with StoreWriter(out, header, summary, append=append, overwrite=overwrite) as writer:

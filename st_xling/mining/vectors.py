@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -32,12 +33,12 @@ def model_identity(model: Any, name: str | None = None) -> ModelIdentity:
     return ModelIdentity(str(known), str(getattr(config, "_commit_hash", None) or ""), model_fingerprint(model))
 
 
-def way_of(model: Any, prompt: str | None) -> dict[str, Any]:
-    """What vectors depend on beside the model: the prompt, also a default one, and the type (``None``: float32)."""
+def way_of(model: Any, prompt: str | None) -> dict[str, str]:
+    """What vectors depend on beside the model: the prompt, also a default one, and a type other than float32."""
     from st_xling.models.encode import compute_dtype, resolve_prompt
 
-    dtype = compute_dtype(model)
-    return {"prompt": resolve_prompt(model, prompt), "computed in": None if dtype == "float32" else dtype}
+    dtype, prompt = compute_dtype(model), resolve_prompt(model, prompt)
+    return ({"prompt": prompt} if prompt else {}) | ({} if dtype == "float32" else {"dtype": dtype})
 
 
 class Encoder:
@@ -165,10 +166,11 @@ class GivenEmbeddings:
         return None if self.store is None else self.store.manifest.header.model
 
     @property
-    def way(self) -> dict[str, Any]:
-        """As :func:`way_of` says; empty where it is not known."""
+    def way(self) -> dict[str, str] | None:
+        """As :func:`way_of` says; ``None`` where it is not known."""
         settings = {} if self.store is None else self.store.manifest.header.settings
-        return {name: settings.get(name) for name in ("prompt", "computed in")} if "prompt" in settings else {}
+        named = {"prompt": settings.get("prompt"), "dtype": settings.get("computed")}
+        return {name: value for name, value in named.items() if value} if "prompt" in settings else None
 
     def check(self, text: Any) -> None:
         """Raise unless row ``i`` was encoded from sentence ``i`` and not damaged since; a LASER file cannot know."""
@@ -222,29 +224,25 @@ def vectors_from(
     encoder = None
     if model is not None:
         encoder = Encoder(model, **options)
-        made["the model"] = encoder.identity, encoder.way if missing or embeds else {}
+        made["the model"] = encoder.identity, encoder.way if missing or embeds else None
         makers |= dict.fromkeys(missing, encoder)
     _check_alike({name: (identity, way) for name, (identity, way) in made.items() if identity is not None})
     return {side: makers[side] for side in embeddings}, encoder
 
 
-def _check_alike(made: dict[str, tuple[ModelIdentity, dict[str, Any]]]) -> None:
+def _check_alike(made: dict[str, tuple[ModelIdentity, dict[str, str] | None]]) -> None:
     """Raise unless all vectors were made by the same model in the same way: cosines between others mean nothing."""
-    unlike = []
-    for key, usual in (("model", ""), ("prompt", "none"), ("computed in", "float32")):
-        known = {
-            name: (identity.fingerprint, str(identity)) if key == "model" else (way[key], way[key] or usual)
-            for name, (identity, way) in made.items()
-            if key == "model" or way
-        }
-        first = next(iter(known), None)
-        other = next((name for name in known if first and known[name][0] != known[first][0]), None)
-        if other is not None and first is not None:
-            unlike.append(f"{key} {known[first][1]} for {first} and {known[other][1]} for {other}")
-    if unlike:
-        raise ValueError(
-            f"both sides must be encoded by the same model in the same way: got {'; '.join(unlike)}; encode one again."
-        )
+    usual = {"prompt": "none", "dtype": "float32"}
+    for (first, (one, way)), (second, (other, another)) in combinations(made.items(), 2):
+        unlike = [] if one.fingerprint == other.fingerprint else [f"{one} and {other}"]
+        if way is not None and another is not None:
+            values = {key: (way.get(key, none), another.get(key, none)) for key, none in usual.items()}
+            unlike += [f"{key} {own!r} and {theirs!r}" for key, (own, theirs) in values.items() if own != theirs]
+        if unlike:
+            raise ValueError(
+                f"both sides must be encoded by the same model in the same way: got {', '.join(unlike)} for {first} "
+                f"and {second}; encode one of them again."
+            )
 
 
 def model_names(makers: VectorMakers) -> str:
