@@ -223,21 +223,12 @@ class _ByName(pickle.Pickler):
     """Pickles memory maps, wherever they are inside, by file, place and shape: numpy would write all their rows."""
 
     def reducer_override(self, value: Any) -> Any:
-        if not isinstance(value, np.ndarray) or not _is_file(value):
+        if not _is_file(value):
             return NotImplemented
-        assert isinstance(value, np.memmap)
-        mapped = value.offset - value.offset % mmap.ALLOCATIONGRANULARITY
-        inside = value.ctypes.data - np.frombuffer(value._mmap, dtype=np.uint8).ctypes.data  # type: ignore[attr-defined]
         path = str(Path(str(value.filename)).resolve())
-        return np.memmap, (path, value.dtype.str, "r", mapped + inside, value.shape)
+        return np.memmap, (path, value.dtype.str, "r", value.offset, value.shape, "C")
 
 
-def _is_file(array: np.ndarray) -> bool:
-    """Whether these are rows of a file that lie there in order and as it has them."""
-    return (
-        isinstance(array, np.memmap)
-        and getattr(array, "_mmap", None) is not None
-        and array.filename is not None
-        and array.mode in ("r", "r+")
-        and array.flags.c_contiguous
-    )
+def _is_file(value: Any) -> bool:
+    """Whether it is a map of a file in the file's order, and no slice of one, which would not know its place."""
+    return isinstance(value, np.memmap) and isinstance(value.base, mmap.mmap) and value.flags.c_contiguous

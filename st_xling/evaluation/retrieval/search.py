@@ -15,6 +15,7 @@ from tqdm.auto import tqdm
 
 from st_xling.evaluation.retrieval.measures import Rankings
 from st_xling.evaluation.retrieval.pool import RetrievalPool
+from st_xling.models.encode import encode
 from st_xling.models.view import Centring, centred_model, language_tasks, saved_centring
 from st_xling.utils.extras import require
 
@@ -123,9 +124,9 @@ class DenseSearch(InformationRetrievalEvaluator):
         self.joint_mean |= joint
         rows: Tensor
         if any(tasks):
-            rows = self._by_language(model, list(sentences), tasks, kwargs)
+            rows = self._by_language(model, list(sentences), tasks, role)
         else:
-            rows = super().embed_inputs(*args, **kwargs)  # type: ignore[assignment]
+            rows = self._embed(model, list(sentences), role)
         bad = ~torch.isfinite(rows).all(dim=1) | ~rows.any(dim=1)
         if bool(bad.any()):
             raise ValueError(
@@ -134,7 +135,12 @@ class DenseSearch(InformationRetrievalEvaluator):
             )
         return rows
 
-    def _by_language(self, model: Any, texts: list[str], tasks: list[str | None], options: dict[str, Any]) -> Tensor:
+    def _embed(self, model: Any, texts: list[str], role: Any) -> Tensor:
+        options: dict[str, Any] = {"truncate_dim": self.truncate_dim, "show_progress_bar": self.show_progress_bar}
+        vectors = encode(model, texts, role=role, batch_size=self.batch_size, **options)
+        return torch.from_numpy(vectors).to(model.device)
+
+    def _by_language(self, model: Any, texts: list[str], tasks: list[str | None], role: Any) -> Tensor:
         """Each language less its mean, which is put into the model, since ``encode_query`` has a task of its own."""
         centring = saved_centring(model)
         if centring is None:
@@ -144,8 +150,7 @@ class DenseSearch(InformationRetrievalEvaluator):
             places = [place for place, own in enumerate(tasks) if own == task]
             mean = centring.joint if task is None else centring.languages[task]
             one = centred_model(model, Centring(mean, {}))
-            vectors: Any = super().embed_inputs(one, [texts[place] for place in places], **options)
-            rows |= dict(zip(places, vectors))
+            rows |= dict(zip(places, self._embed(one, [texts[place] for place in places], role)))
         return torch.stack([rows[place] for place in range(len(texts))])
 
 
