@@ -33,9 +33,10 @@ def load_reranker(model: Any, device: str | None = None) -> tuple[CrossEncoder, 
         ValueError: If nothing can be loaded at that name, or what is there has no trained head of one score.
     """
     from st_xling.models.cross_encoder import cross_encoder
+    from st_xling.models.load import name_of
 
     if not isinstance(model, str):
-        return model, None
+        return model, name_of(model)
     try:
         return cross_encoder(model, head="keep", device=device), model
     except ValueError as error:

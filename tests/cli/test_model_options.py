@@ -28,8 +28,6 @@ def test_the_signature_says_what_was_judged(task: str, saved_encoder: Path, caps
     assert main([*words, "--layer", "1", "--pooling", "cls", "--prompt", "query: "]) == 0
     signature = capsys.readouterr().out.splitlines()[-1]
     assert "|layer:1|pooling:cls|prompt:query: |data:phrasebook-" in signature and signature.startswith(f"{task}|")
-    assert main([*words, "--layer", "1", "--keep"]) == 2
-    assert "--keep saves results of the model as it is: got --layer" in capsys.readouterr().err
 
 
 def test_an_encoder_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
