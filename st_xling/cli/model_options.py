@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from st_xling.cli.options import Options, set_options
 from st_xling.utils.languages import UNKNOWN, canonical_language
@@ -62,12 +62,29 @@ def load_model(arguments: argparse.Namespace, name: str | None = None, *, prompt
     return load_encoder(name or arguments.model, **options)
 
 
+def encoding_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What functions that embed files take: the loaded model, the prompt, the type of stored vectors.
+
+    The prompt stays apart from the model, so that vectors of queries and of passages are of one model.
+    """
+    from st_xling.models import load_encoder
+    from st_xling.models.view import prompt_text
+
+    stored: dict[str, Any] = {"dtype": arguments.store_dtype or "float32"}
+    if arguments.model is None:
+        if others := sorted(set_options(arguments, load_encoder).keys() - {"device"}):
+            raise ValueError(f"--{others[0].replace('_', '-')} is for the model that embeds: give --model as well.")
+        return stored
+    model = load_model(arguments, prompted=False)
+    return {**stored, "model": model, "prompt": prompt_text(model, arguments.prompt, arguments.prompt_name)}
+
+
 def load_cross_encoder(arguments: argparse.Namespace) -> CrossEncoder:
     """The cross-encoder of the command line, with the head that it has."""
-    from st_xling.models.cross_encoder import cross_encoder
+    from st_xling.mining.pipeline.rescore import load_reranker
     from st_xling.models.load import st_model
 
-    return cross_encoder(arguments.model, head="keep", **set_options(arguments, st_model))
+    return load_reranker(arguments.model, arguments.device, **set_options(arguments, st_model))[0]
 
 
 def check_centre(arguments: argparse.Namespace) -> None:

@@ -17,6 +17,7 @@ from tqdm import tqdm
 from st_xling._version import __version__
 from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.vectors import model_identity
+from st_xling.models.load import name_of
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.reranking.records import FirstStage, TextRecords
 from st_xling.utils.io import append_line, naming_full_disk, read_journal, write_atomic
@@ -76,7 +77,7 @@ def rerank_texts(
         OSError: For a full disk; what was done before stays.
     """
     check_top_k(top_k)
-    check_outputs({"out": out}, [queries, passages, candidates, model], folders={"work": work_path(out, work)})
+    check_outputs({"out": out}, [queries, passages, candidates, name_of(model)], folders={"work": work_path(out, work)})
     with ExitStack() as stack:
         texts = TextRecords(queries, "queries"), TextRecords(passages, "passages")
         for records in texts:
