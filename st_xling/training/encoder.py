@@ -19,7 +19,7 @@ from st_xling.data.text_columns import column_texts
 from st_xling.losses import CachedLoss
 from st_xling.losses.base import CombinedLoss, Term
 from st_xling.models import VocabularyHead
-from st_xling.models.lora import add_lora, check_start, end_lora, require_peft, trained_share, without_adapters
+from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
 from st_xling.training.arguments import AUTO, training_arguments
 from st_xling.training.auto_batch import choose_mini_batch
 from st_xling.training.callbacks import LinearRamp, ScheduledWeights
@@ -82,8 +82,6 @@ def train(
         ValueError: Empty data, an occupied folder, a model or option that does not fit; shared text, if it is to fail.
         TrainingInterrupted: Ctrl-C.
     """
-    if recipe.training.lora is not None:
-        require_peft()
     run = _EncoderRun(
         _reading_mono(recipe) if mono else recipe,
         out,
