@@ -86,16 +86,13 @@ def check_arguments(arguments: argparse.Namespace) -> None:
             continue
         if action.dest in OUTPUTS:
             (folders if action.metavar in FOLDERS else files)[name] = value
-        elif action.metavar in INPUTS and value not in NAMES and _may_be_path(action.metavar, value):
+        elif action.metavar == "RECIPE" and not str(value).endswith((".yaml", ".yml")):  # a name
+            continue
+        elif action.metavar in INPUTS and value not in NAMES:
             inputs.append(value)
     check_outputs(files, inputs, folders=folders)
     if getattr(arguments, "device", None) is not None:
         check_device(arguments.device)
-
-
-def _may_be_path(metavar: Any, value: Any) -> bool:
-    """Whether it could be a path: a recipe is a file only where it ends like one."""
-    return metavar != "RECIPE" or str(value).endswith((".yaml", ".yml"))
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
