@@ -251,7 +251,8 @@ def _train_adapter(arguments: argparse.Namespace) -> str:
 def _train_retriever(arguments: argparse.Namespace) -> Any:
     from st_xling.data import load_data_specs, load_evaluation_specs
     from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs
-    from st_xling.data.retrieval.training_text import negative_columns, read_all_others
+    from st_xling.data.retrieval.training_text import read_all_others
+    from st_xling.data.tables import negative_columns
     from st_xling.evaluation.retrieval import RetrievalEvaluator
     from st_xling.training.retriever import RetrievalSources, load_retrieval_recipe, train_retrieval
 

@@ -12,7 +12,6 @@ from st_xling.data.orient import check_languages, language_pairs
 from st_xling.data.pairs import COLUMNS, head, require_rows
 from st_xling.data.parallel import read_parallel, stream_parallel
 from st_xling.data.phrasebook_spec import PhrasebookSpec, is_phrasebook, parse_phrasebook
-from st_xling.data.records import ColumnPair
 from st_xling.data.spec_options import (
     SAMPLE_OPTIONS,
     Sample,
@@ -22,6 +21,7 @@ from st_xling.data.spec_options import (
     sample_rows,
     split_options,
 )
+from st_xling.data.tables import Columns
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.text import file_ending
 
@@ -147,11 +147,11 @@ def _name(dataset: Any, spec: DataSpec) -> str:
     return path.name.removesuffix(file_ending(path)) or UNKNOWN
 
 
-def _columns(value: str) -> ColumnPair:
-    first, second = value.split(",")
-    if first.isdecimal() and second.isdecimal():
-        return int(first), int(second)
-    return first, second
+def _columns(value: str) -> Columns:
+    columns = tuple(value.split(","))
+    if len(columns) < 2:
+        raise ValueError(value)
+    return tuple(map(int, columns)) if all(map(str.isdecimal, columns)) else columns
 
 
 _OPTIONS = {

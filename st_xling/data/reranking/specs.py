@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from st_xling.data.evaluation_texts import load_evaluation_specs
-from st_xling.data.faults import FaultLog, read_lines
+from st_xling.data.faults import FaultLog
 from st_xling.data.holdout import hold_out
 from st_xling.data.phrasebook_spec import is_phrasebook
-from st_xling.data.records import json_objects
 from st_xling.data.reranking.insurance_qa import PARTS, PooledQuestions, is_insurance_qa, read_insurance_qa
 from st_xling.data.reranking.negatives import with_negatives
 from st_xling.data.reranking.pairs import AlignedPairs, listed_rows, same_text_classes
@@ -40,6 +39,7 @@ from st_xling.data.reranking.question_answering import (
 from st_xling.data.reranking.xpi import MonoPositives, parallel_pools, xpi_pairs, xpi_pairs_from_parallel
 from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, SpecOption, read_options, split_options, whole_above
 from st_xling.data.specs import load_data_specs
+from st_xling.data.tables import delimited_rows, json_objects
 from st_xling.utils.text import describe_missing, file_ending, unpacked_name
 
 if TYPE_CHECKING:
@@ -481,12 +481,11 @@ def _kind(path: Path) -> str:
 def _rows(path: Path, faults: FaultLog) -> Iterator[tuple[str, str, int]]:
     if _kind(path) not in _TABLES:
         raise ValueError(f"expected a file ending in {', '.join(_TABLES)}, perhaps packed, got {path}; rename it.")
-    lines = read_lines(path, faults)
     cells: Iterable[tuple[int, Sequence[object]]]
     if _kind(path) == ".jsonl":
-        cells = ((number, [row.get(key) for key in _COLUMNS]) for number, row in json_objects(path, lines, faults, 1))
+        cells = ((number, [row.get(key) for key in _COLUMNS]) for number, row in json_objects(path, faults))
     else:
-        cells = ((number, line.split("\t")) for number, line in enumerate(lines, 1) if line is not None)
+        cells = delimited_rows(path, ".tsv", faults)
     for number, row in cells:
         if number == 1 and tuple(row) == _COLUMNS:
             continue

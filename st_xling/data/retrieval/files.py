@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.data.faults import FaultLog, iter_lines
-from st_xling.data.retrieval.passages import iter_objects, parse_passage
+from st_xling.data.retrieval.passages import parse_passage
+from st_xling.data.tables import json_objects
 from st_xling.utils.text import PACKED, unpacked_name
 
 Qrels = dict[str, dict[str, int]]
@@ -164,7 +165,7 @@ def read_queries_with_passages(
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries with passages")
     queries: dict[str, str] = {}
     passages: dict[str, list[tuple[str, str]]] = {}
-    for number, row in iter_objects(path, faults):
+    for number, row in json_objects(path, faults):
         listed = row.get(key)
         each_one = listed if isinstance(listed, list) else [None]
         parsed = [parse_passage(each) if isinstance(each, dict) else None for each in each_one]
@@ -184,7 +185,7 @@ def _query(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _json_queries(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, str, str]]:
-    return ((number, *_query(row)) for number, row in iter_objects(path, faults))
+    return ((number, *_query(row)) for number, row in json_objects(path, faults))
 
 
 def _tab_separated(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -61,7 +60,6 @@ class LanguageGuard:
             these languages are recognised.
     Raises:
         LanguageUnknown: If py3langid does not know a language.
-        ImportError: If py3langid is not installed.
     """
 
     source_language: str | None = None
@@ -128,19 +126,6 @@ def expected_labels(language: str) -> tuple[str, ...]:
     if not labels or NO_LANGUAGE in labels:
         raise LanguageUnknown(f"expected a language that py3langid knows, got {language!r}; leave its side unguarded.")
     return labels
-
-
-def unknown_languages(languages: Iterable[str | None]) -> list[str]:
-    """The given codes that :func:`expected_labels` cannot place."""
-    unknown: list[str] = []
-    for language in languages:
-        if language is None:
-            continue
-        try:
-            expected_labels(language)
-        except LanguageUnknown:
-            unknown.append(language)
-    return unknown
 
 
 @cache
