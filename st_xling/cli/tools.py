@@ -75,9 +75,10 @@ def slim(arguments: argparse.Namespace) -> None:
     | --plan, --dry-run  only say what would stay, and its size
     --keep WORDS|FILE    words, or a file of them, a line each, whose tokens stay (repeatable)
     --parity SPEC        compare on this text instead (repeatable)
+    --parity-rows N      texts or pairs to compare, in all (default: 500)
     --min-count N        drop tokens that come less often (default: 1, none)
     --hold-out N         share or number of rows of each source that are not counted, but compared (default: 0.05, at
-                         most 1000)
+                         most as many as are compared)
     --seed N             of the rows held out, and of the sample compared (default: 0)
     --skip-bad-lines     leave faulty lines out, with a warning
     --batch-size N       texts encoded at a time (default: 64)

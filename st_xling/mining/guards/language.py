@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from st_xling.mining.guards.predicates import CandidateBatch, Verdict, weighted_length
-from st_xling.utils.identify import NO_LANGUAGE, LanguageUnknown, expected_labels, expected_odds
+from st_xling.utils.identify import NO_LANGUAGE, expected_labels, expected_odds
 
 #: Weighted characters below which a sentence is judged leniently.
 SHORT_CHARS = 40
@@ -32,7 +31,6 @@ class LanguageGuard:
             these languages are recognised.
     Raises:
         LanguageUnknown: If py3langid does not know a language.
-        ImportError: If py3langid is not installed.
     """
 
     source_language: str | None = None
@@ -63,16 +61,3 @@ class LanguageGuard:
                     value = {"side": side, "expected": language, "found": found, "odds": round(ratio, 4)}
                     verdicts[row] = Verdict(value, round(limit, 4))
         return verdicts
-
-
-def unknown_languages(languages: Iterable[str | None]) -> list[str]:
-    """The given codes that :func:`expected_labels` cannot place."""
-    unknown: list[str] = []
-    for language in languages:
-        if language is None:
-            continue
-        try:
-            expected_labels(language)
-        except LanguageUnknown:
-            unknown.append(language)
-    return unknown
