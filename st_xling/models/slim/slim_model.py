@@ -23,7 +23,7 @@ from st_xling._version import __version__
 from st_xling.data.language_texts import LanguageTexts, Row, language_texts
 from st_xling.models import load_encoder
 from st_xling.models.fingerprint import model_fingerprint
-from st_xling.models.sidecar import card_metadata
+from st_xling.models.sidecar import card_terms
 from st_xling.models.slim.parity import Change, Parity, parity, sampled, set_apart
 from st_xling.models.slim.prune import SlimResult, slim_encoder
 from st_xling.utils.io import is_disk_full, read_json_object, sync_folder, write_json
@@ -38,9 +38,6 @@ less space; it was not trained.
 
 KEY = "slim"
 """Of ``results.json``, under which the report stands, and by which an earlier slim model is known."""
-
-CARD_KEYS = ("license", "license_name", "license_link", "base_model")
-"""What a slim model's card takes from that of its source."""
 
 
 @dataclass(frozen=True)
@@ -224,11 +221,10 @@ def slim_model(
             held_out = _compare(encoder, result.model, rows, pairs=True, **options)
             clock.step("comparing")
         is_folder = Path(model).is_dir()
-        card = card_metadata(model)
         report = SlimReport(
             source=Path(model).resolve().name if is_folder else model,
             fingerprint=model_fingerprint(encoder)[:8],
-            card={name: card[name] for name in CARD_KEYS if isinstance(card.get(name), str)},
+            card=card_terms(model),
             languages=text.languages,
             texts=dict(text.counts),
             result=result,
