@@ -20,8 +20,9 @@ def _threshold(word: str) -> float | str | None:
         raise argparse.ArgumentTypeError(f"expected a number, auto, published or none, got {word!r}") from None
 
 
-def _columns(word: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in word.split(","))
+def _columns(word: str) -> tuple[int, ...] | tuple[str, ...]:
+    words = word.split(",")
+    return tuple(map(int, words)) if all(word.isdecimal() for word in words) else tuple(words)
 
 
 # Options of both `mine` and `score`.
@@ -189,20 +190,25 @@ def score(arguments: argparse.Namespace) -> None:
 
     Give each pair of a file its margin score, and leave out what falls below a threshold.
 
-    PAIRS          UTF-8, source TAB target, also .gz, .xz, .bz2 and .zst
-    --out FILE     file of the scored pairs, or - for stdout (required)
-    --guards       leave out what guards turn down (so does any of these)
-    --columns I,J  of source and target, counted from 0 (default: 0,1)
-    --threshold X  keep pairs that score at least this
+    PAIRS                 tab-separated lines, or what train --data reads: CSV, JSONL, Parquet, Moses pairs, data sets
+                          of the Hub, packed or not, xx-yy=PATH, PATH?size=10000
+    --out FILE            file of the scored pairs, or - for stdout (required)
+    --guards              leave out what guards turn down (so does any of these)
+    --columns I,J         of source and target: counted from 0, or names (default: found by name, else 0,1)
+    --max-chars N         longest sentence (default: 5000)
+    --threshold X         keep pairs that score at least this
     --format {tsv,jsonl}  of the scored pairs (default: tsv)
 
     examples:
       st-xling score pairs.tsv --model my-encoder --out scored.tsv
       st-xling score crawl.tsv.gz --model my-encoder --out clean.tsv --threshold 1.02 --guards --rejects rejects.jsonl
+      st-xling score de-en=crawl.de.xz,crawl.en.xz --model my-encoder --out clean.jsonl --format jsonl
       st-xling score pairs.tsv --source-embeddings de.raw --target-embeddings en.raw --dim 1024 --out - | cut -f1
 
-    Neighbours come from the file itself. A line of TSV is the score and the line as it was, in the order of the file;
-    a pair with a blank side scores -inf. Killed or interrupted, the same command goes on from OUT.work.
+    Neighbours come from the corpus itself. A line of TSV is the score and the line as it was, in the order of the
+    file; of other kinds the score, source and target. What is no pair (columns, bytes, an empty side, too long) is
+    left out, counted, and listed first in --rejects, with its line and the reason. Killed or interrupted, the same
+    command goes on from OUT.work.
     """
     from st_xling.mining import score_texts
 

@@ -94,7 +94,7 @@ def slim(arguments: argparse.Namespace) -> None:
     of many kinds: a token that does not come in it is gone, and words that need it are spelled in smaller pieces.
     """
     from st_xling.cli.keep import renew_card
-    from st_xling.data.faults import FaultLog, read_lines
+    from st_xling.data.faults import FaultLog, numbered_lines
     from st_xling.hub.card import shown_command
     from st_xling.models.slim import slim_model
 
@@ -105,7 +105,7 @@ def slim(arguments: argparse.Namespace) -> None:
             keep.append(each)
             continue
         faults = FaultLog(can_skip=False, what="words")
-        keep += [line for line in read_lines(each, faults) if line]
+        keep += [line for _, line in numbered_lines(each, faults) if line]
         faults.finalize()
     options = set_options(arguments, slim_model)
     options |= {"keep": keep, "texts": arguments.text}

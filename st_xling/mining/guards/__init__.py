@@ -14,7 +14,6 @@ from st_xling.mining.guards.language import LanguageGuard, LanguageUnknown
 from st_xling.mining.guards.numbers import NumbersGuard, Quantity, agree, quantities
 from st_xling.mining.guards.pair_guards import REASONS, GuardOptions, PairGuards, Reject, RejectsFile, reject_line
 from st_xling.mining.guards.predicates import (
-    Candidate,
     CandidateBatch,
     CopyGuard,
     Guard,
@@ -23,15 +22,12 @@ from st_xling.mining.guards.predicates import (
     NearCopyGuard,
     NeighbourCounts,
     Verdict,
-    candidate_batches,
-    count_occurrences,
     letter_key,
     weighted_length,
 )
 
 __all__ = [
     "REASONS",
-    "Candidate",
     "CandidateBatch",
     "CopyGuard",
     "Guard",
@@ -49,8 +45,6 @@ __all__ = [
     "RejectsFile",
     "Verdict",
     "agree",
-    "candidate_batches",
-    "count_occurrences",
     "letter_key",
     "quantities",
     "reject_line",
