@@ -19,6 +19,7 @@ from st_xling.mining.deduplication import folding_key, write_sentences
 from st_xling.mining.pipeline.config import PUBLISHED, MiningConfig
 from st_xling.mining.published import Fit, PublishedThreshold, fitting_threshold, published_thresholds
 from st_xling.mining.vectors import Encoder, GivenEmbeddings, VectorMakers
+from st_xling.models.load import name_of
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import read_json_object, write_json
 
@@ -61,14 +62,14 @@ def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> Ta
     Raises:
         ValueError: If the model's file is broken, or there is none that holds where one was insisted on.
     """
-    model, guards = config.model, config.active_guards
+    model, guards = name_of(config.model), config.active_guards
 
     def log(message: str) -> None:
         if config.progress:
             tqdm.write(message, file=sys.stderr)
 
-    if not isinstance(model, str):
-        return None  # a loaded model has no thresholds with it
+    if model is None:
+        return None  # one that was made here has no thresholds with it
     if guards.source_language is None or guards.target_language is None:
         if known := published_thresholds(model):
             log(
