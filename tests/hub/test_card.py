@@ -128,6 +128,7 @@ def test_prompts_are_named_and_used(default: str | None, models: Path, tmp_path:
     assert ("<code>query</code> is put before each text" in text) == (default is not None)
     [lines] = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert ("prompt_name='query'" in lines) == (default is None) and "'query: ' before each text" in lines
+    assert ("`--prompt-name query`" in text) == (default is None)
     exec(compile(lines.replace("path/to/this/folder", str(folder)), "card", "exec"), {"__name__": "card"})
     assert "tensor" in capsys.readouterr().out and "encode_document" in lines
     keep_figures(folder, KeptFigures("xsim", {}, "xsim|prompt:passage: |data:x@0", "c"))
