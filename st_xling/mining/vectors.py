@@ -64,9 +64,10 @@ class Encoder:
 
     def __init__(self, model: Any, options: EncodeOptions) -> None:
         from st_xling.models import load_encoder
+        from st_xling.models.load import name_of
 
-        name = model if isinstance(model, str) else None
-        self.model = model if name is None else load_encoder(name, device=options.device)
+        name = name_of(model)
+        self.model = load_encoder(model, device=options.device) if isinstance(model, str) else model
         self.name = name or type(model).__name__
         self.options = options
         self.identity: ModelIdentity = model_identity(self.model, name)
