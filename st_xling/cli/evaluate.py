@@ -149,6 +149,7 @@ def bucc(arguments: argparse.Namespace) -> None:
     """
     from st_xling.data.phrasebook_spec import is_phrasebook
     from st_xling.evaluation import BuccEvaluator, bucc_table
+    from st_xling.evaluation.base import SignedEvaluator
     from st_xling.evaluation.bucc import publishable_thresholds
 
     check_keep(arguments, publishes=True)
@@ -158,7 +159,10 @@ def bucc(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--pairs says which files of {arguments.data} to read: got none; give e.g. --pairs de-en.")
     model = load_model(arguments)
     make: Any = BuccEvaluator.from_phrasebook if is_phrasebook(arguments.data) else BuccEvaluator.from_folder
-    options = set_options(arguments, make, BuccEvaluator) | {"show_progress_bar": True, "write_csv": False}
+    options = set_options(arguments, make, BuccEvaluator, SignedEvaluator) | {
+        "show_progress_bar": True,
+        "write_csv": False,
+    }
     options.pop("truncate_dim", None)  # the model's
     evaluator = make(arguments.data, **(options | {"pairs": pairs}))
     model = centred(model, arguments, *evaluator.columns(), batch_size=arguments.batch_size)
@@ -289,6 +293,7 @@ def retrieval(arguments: argparse.Namespace) -> None:
     """
     from st_xling.data.phrasebook_spec import phrasebook_name
     from st_xling.data.retrieval import load_retrieval_specs
+    from st_xling.evaluation.base import SignedEvaluator
     from st_xling.evaluation.retrieval import RetrievalEvaluator, retrieval_table
     from st_xling.models import load_encoder
 
@@ -304,7 +309,7 @@ def retrieval(arguments: argparse.Namespace) -> None:
     sets = load_retrieval_specs(arguments.data, **set_options(arguments, load_retrieval_specs))
     _print_sets(sets)
     arguments.name = arguments.name or phrasebook_name(arguments.data, split=arguments.split or "test")
-    options = set_options(arguments, RetrievalEvaluator)
+    options = set_options(arguments, RetrievalEvaluator, SignedEvaluator)
     options.pop("truncate_dim", None)  # the model's
     evaluator = RetrievalEvaluator(sets, show_progress_bar=True, write_csv=False, **options)
     reports: dict[str, RetrievalReport] = {}

@@ -75,9 +75,10 @@ def slim(arguments: argparse.Namespace) -> None:
     | --plan, --dry-run  only say what would stay, and its size
     --keep WORDS|FILE    words, or a file of them, a line each, whose tokens stay (repeatable)
     --parity SPEC        compare on this text instead (repeatable)
+    --parity-rows N      texts or pairs to compare, in all (default: 500)
     --min-count N        drop tokens that come less often (default: 1, none)
     --hold-out N         share or number of rows of each source that are not counted, but compared (default: 0.05, at
-                         most 1000)
+                         most as many as are compared)
     --seed N             of the rows held out, and of the sample compared (default: 0)
     --skip-bad-lines     leave faulty lines out, with a warning
     --batch-size N       texts encoded at a time (default: 64)
@@ -93,7 +94,7 @@ def slim(arguments: argparse.Namespace) -> None:
     of many kinds: a token that does not come in it is gone, and words that need it are spelled in smaller pieces.
     """
     from st_xling.cli.keep import renew_card
-    from st_xling.data.faults import FaultLog, read_lines
+    from st_xling.data.faults import FaultLog, numbered_lines
     from st_xling.hub.card import shown_command
     from st_xling.models.slim import slim_model
 
@@ -104,7 +105,7 @@ def slim(arguments: argparse.Namespace) -> None:
             keep.append(each)
             continue
         faults = FaultLog(can_skip=False, what="words")
-        keep += [line for line in read_lines(each, faults) if line]
+        keep += [line for _, line in numbered_lines(each, faults) if line]
         faults.finalize()
     options = set_options(arguments, slim_model)
     options |= {"keep": keep, "texts": arguments.text}

@@ -263,7 +263,7 @@ def _train_retriever(arguments: argparse.Namespace) -> Any:
     skip = {"skip_bad_lines": arguments.skip_bad_lines}
     sources = RetrievalSources(
         queries=load_query_passage_specs(arguments.data, **skip),
-        parallel=load_data_specs(arguments.parallel, **skip) if arguments.parallel else {},
+        parallel=load_data_specs(arguments.parallel, identify=True, **skip) if arguments.parallel else {},
         others=read_all_others(arguments.others, **skip),
     )
     for role in ("queries", "parallel", "others"):
@@ -353,7 +353,9 @@ def _read_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str,
     from st_xling.data import load_data_specs
     from st_xling.data.holdout import hold_out, hold_out_streams
 
-    data = load_data_specs(arguments.data, skip_bad_lines=arguments.skip_bad_lines, stream=arguments.stream)
+    data = load_data_specs(
+        arguments.data, skip_bad_lines=arguments.skip_bad_lines, stream=arguments.stream, identify=True
+    )
     specs = _dev_specs(arguments.dev, "--dev")
     dev: dict[str, Any] = {}
     if specs:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
-from st_xling.data.faults import FaultLog, read_lines
+from st_xling.data.faults import FaultLog, iter_lines
 
 UPOS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
@@ -40,16 +41,12 @@ class TaggedSentences:
         tags: A tag for each word.
         rows: Each sentence's place in the file, counted from 0.
         total: Sentences in the file.
-        ranges: Multiword tokens (``1-2``), passed over or, where fused forms were asked for, in their words' place.
-        empty_nodes: Nodes without a word (``1.1``) that were passed over.
     """
 
     words: list[list[str]] = field(default_factory=list)
     tags: list[list[str]] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
     total: int = 0
-    ranges: int = 0
-    empty_nodes: int = 0
 
     def __len__(self) -> int:
         return len(self.tags)
@@ -82,14 +79,11 @@ def read_conllu(path: str | Path, *, fused: bool = False, language: str = "") ->
     faults = FaultLog(can_skip=False, what="CoNLL-U")
     words: list[list[str]] = []
     tags: list[list[str]] = []
-    ranges = empty_nodes = 0
-    for block in _sentences(path, read_lines(path, faults), faults):
+    for block in _sentences(path, faults):
         before = len(faults.faults)
         rows = list(_words(path, block, faults))
         if not rows and len(faults.faults) == before:
             faults.add(path, block[0][0], "broken id", "expected words, got a sentence without any")
-        ranges += sum("-" in cells[0] for _, cells in block)
-        empty_nodes += sum("." in cells[0] for _, cells in block)
         if len(faults.faults) == before:  # of misnumbered words no tree can be checked
             for number, detail in _tree_faults([(number, cells[6]) for number, cells in rows]):
                 faults.add(path, number, "broken tree", detail)
@@ -101,12 +95,12 @@ def read_conllu(path: str | Path, *, fused: bool = False, language: str = "") ->
     if not words and not faults.faults:
         faults.add_beyond_repair(path, "no rows", "expected sentences")
     faults.finalize()
-    return TaggedSentences(words, tags, list(range(len(words))), len(words), ranges, empty_nodes)
+    return TaggedSentences(words, tags, list(range(len(words))), len(words))
 
 
-def _sentences(path: str | Path, lines: Sequence[str | None], faults: FaultLog) -> Iterator[list[NumberedLine]]:
+def _sentences(path: str | Path, faults: FaultLog) -> Iterator[list[NumberedLine]]:
     block: list[NumberedLine] = []
-    for number, line in enumerate([*lines, ""], 1):
+    for number, line in enumerate(chain(iter_lines(path, faults), [""]), 1):
         if line is not None and not line.strip():
             if block:
                 yield block

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.faults import FaultLog, iter_lines
+from st_xling.data.faults import FaultLog, numbered_lines
 from st_xling.data.pairs import SURROGATE, stream_rows
 from st_xling.data.phrasebook_spec import is_phrasebook
 from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, read_options, split_options
@@ -126,7 +126,7 @@ def read_texts(path: Path, skip_bad_lines: bool = False) -> Iterator[str]:
     """The texts of a file of one language: its lines that are not blank, or ``text`` of its JSON lines."""
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="text")
     if file_ending(unpacked_name(path)) != ".jsonl":
-        yield from (line for line in iter_lines(path, faults) if line is not None and line.strip())
+        yield from (line for _, line in numbered_lines(path, faults) if line.strip())
     else:
         for number, row in json_objects(path, faults):
             text = row.get("text")

@@ -93,7 +93,12 @@ def parse_data_spec(spec: str) -> DataSpec:
 
 
 def load_data_specs(
-    specs: Iterable[str], *, split: str = "train", skip_bad_lines: bool = False, stream: bool = False
+    specs: Iterable[str],
+    *,
+    split: str = "train",
+    skip_bad_lines: bool = False,
+    stream: bool = False,
+    identify: bool = False,
 ) -> dict[str, Any]:
     """Reads all that the specs ask for.
 
@@ -102,6 +107,7 @@ def load_data_specs(
         split: Of a phrasebook whose spec names none; files have none.
         skip_bad_lines: Drop faulty lines, with a warning, instead of raising.
         stream: Read no further than the first rows; the rest comes when it is asked for, see ``stream_parallel``.
+        identify: Warn of sides in another language than they say: :func:`~st_xling.data.sides.check_sides`.
     Returns:
         The datasets, or streams, in order, by name: the languages (``de-en``), else the name of the file; ``-2``,
         ``-3`` is added where a name repeats. A phrasebook gives one dataset for each language.
@@ -125,7 +131,11 @@ def load_data_specs(
             whole = read_parallel(spec.location, skip_bad_lines=skip_bad_lines, **options)
             found = [sample_rows(whole, size, seed=seed, where=spec.text)]
         for dataset in found:
-            loaded[free_name(_name(dataset, spec), loaded)] = dataset
+            loaded[name := free_name(_name(dataset, spec), loaded)] = dataset
+            if identify and spec.location != "phrasebook":
+                from st_xling.data.sides import check_sides
+
+                check_sides({name: dataset})
     return loaded
 
 

@@ -15,7 +15,7 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from st_xling.data.faults import FaultLog, ParallelTextError, iter_lines
+from st_xling.data.faults import FaultLog, ParallelTextError, numbered_lines
 from st_xling.data.pairs import PairRow, is_pair
 from st_xling.utils.languages import (
     LANGUAGE_NAMES,
@@ -304,9 +304,7 @@ def pair_rows(faults: FaultLog, where: str, rows: Iterable[Row], layout: Layout)
 def delimited_rows(path: str | Path, kind: str, faults: FaultLog) -> Iterator[tuple[int, list[str]]]:
     """The cells of tab- or comma-separated lines; quotes are syntax in the latter alone, see :func:`split_csv`."""
     opened = 0  # the line of an unclosed quote, until a later line with quotes has been seen
-    for number, line in enumerate(iter_lines(path, faults), 1):
-        if line is None:
-            continue
+    for number, line in numbered_lines(path, faults):
         row = line.split("\t") if kind == ".tsv" else split_csv(line)
         if row is None:
             faults.add(path, number, "unclosed quote", "a field begins with a quote that this line does not close")
@@ -320,6 +318,15 @@ def delimited_rows(path: str | Path, kind: str, faults: FaultLog) -> Iterator[tu
             if ends_one:
                 continue
         yield number, row
+
+
+def fixed_columns(path: str | Path, width: int, faults: FaultLog) -> Iterator[tuple[int, list[str]]]:
+    """The cells of tab-separated lines that have exactly so many."""
+    for number, row in delimited_rows(path, ".tsv", faults):
+        if len(row) == width:
+            yield number, row
+        else:
+            faults.add(path, number, "wrong columns", f"expected {width}, got {len(row)}")
 
 
 def split_csv(line: str) -> list[str] | None:
@@ -349,9 +356,7 @@ def split_csv(line: str) -> list[str] | None:
 
 def json_objects(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The objects of JSON lines, one line in memory at a time; a line that is none is noted."""
-    for number, line in enumerate(iter_lines(path, faults), 1):
-        if line is None:
-            continue
+    for number, line in numbered_lines(path, faults):
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:

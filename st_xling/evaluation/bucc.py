@@ -55,13 +55,8 @@ class BuccEvaluator(SignedEvaluator):
         k: Neighbours that make up a sentence's neighbourhood.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         retrieval: ``"forward"``, ``"backward"``, ``"intersect"`` or ``"max"``.
-        batch_size: Texts encoded at a time.
-        name: Prefix of the metrics.
-        data_name: Of the data in the signature; by default ``name``.
         split: Name of the part that is evaluated, for the signature.
-        show_progress_bar: Whether to show one while encoding.
-        truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
-        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
+        options: Of every evaluator, such as ``batch_size``: see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
         From a call ``{name}_{pair}_precision``, ``_recall``, ``_f1`` (fractions in [0, 1]), ``_threshold``,
         ``_n_mined``, ``_n_gold``, ``_n_correct``, and without a pair the macro averages ``{name}_precision``,
@@ -79,6 +74,8 @@ class BuccEvaluator(SignedEvaluator):
         'bucc_f1'
     """
 
+    task = "bucc"
+
     def __init__(
         self,
         corpora: Corpora,
@@ -89,24 +86,10 @@ class BuccEvaluator(SignedEvaluator):
         k: int = 4,
         margin: str = "ratio",
         retrieval: str = "max",
-        batch_size: int = 64,
-        name: str = "bucc",
-        data_name: str | None = None,
         split: str = "test",
-        show_progress_bar: bool = False,
-        truncate_dim: int | None = None,
-        write_csv: bool = True,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            name=name,
-            data_name=data_name,
-            default_name="bucc",
-            primary="f1",
-            batch_size=batch_size,
-            show_progress_bar=show_progress_bar,
-            truncate_dim=truncate_dim,
-            write_csv=write_csv,
-        )
+        super().__init__("f1", **options)
         self.corpora = indexed_corpora(corpora, "corpora")
         self.train = None if train is None else indexed_corpora(train, "train", like=self.corpora)
         self.threshold = _one_a_pair(threshold, list(self.corpora)) if isinstance(threshold, Mapping) else threshold

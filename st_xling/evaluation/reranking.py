@@ -132,12 +132,10 @@ class RerankingEvaluator(SignedEvaluator):
         samples: Sets drawn for the intervals, see :func:`~st_xling.evaluation.bootstrap_interval`.
         confidence: Of the intervals, in (0, 1).
         seed: Of the drawing.
-        matrix: Whether to evaluate each query language against each passage language, too.
         token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in.
         name: Prefix of the metrics and name of the data in the signature.
-        show_progress_bar: Whether to show one while scoring.
-        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
+        options: ``show_progress_bar`` and ``write_csv``, see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
         From a call ``{name}_acc@1`` (primary), ``_acc@10``, ``_mrr``, ``_map``, each also with ``_low`` and ``_high``;
         ``_n_queries``, ``_n_without_relevant``, ``_n_without_candidates``, ``_n_cut_passages`` (pairs) and
@@ -154,6 +152,8 @@ class RerankingEvaluator(SignedEvaluator):
         'dev_acc@1'
     """
 
+    task = "reranking"
+
     def __init__(
         self,
         pools: Sequence[CandidatePool],
@@ -165,26 +165,17 @@ class RerankingEvaluator(SignedEvaluator):
         samples: int = 1000,
         confidence: float = 0.95,
         seed: int = 0,
-        matrix: bool = True,
         token_budget: int | None = None,
         autocast: str | None = None,
         name: str = "",
-        show_progress_bar: bool = False,
-        write_csv: bool = True,
+        **options: Any,
     ) -> None:
         check_ranking_options(ks, cutoff, ties, no_relevant)
         check_bootstrap(samples, confidence)
         if not len(pools):
             raise ValueError("expected at least one query with candidates: got none; check the data and its languages.")
-        super().__init__(
-            name=name,
-            default_name="reranking",
-            primary=f"acc@{ks[0]}",
-            show_progress_bar=show_progress_bar,
-            write_csv=write_csv,
-        )
+        super().__init__(f"acc@{ks[0]}", name=name, **options)
         self.pools = pools
-        self.matrix = matrix
         self.ranking: dict[str, Any] = {"ks": tuple(ks), "cutoff": cutoff, "ties": ties, "no_relevant": no_relevant}
         self.bootstrap = {"samples": samples, "confidence": confidence, "seed": seed}
         self.scoring: dict[str, Any] = {"token_budget": token_budget, "autocast": autocast}
@@ -236,10 +227,8 @@ class RerankingEvaluator(SignedEvaluator):
         scores = np.split(scorer.score(_Pairs(self.pools), raw=True), ends[:-1])
         labels = [pool.labels for pool in self.pools]
         overall = ranking_scores(scores, labels, **self.ranking)
-        matrix = {}
-        if self.matrix:
-            languages = [pool.query_language for pool in self.pools], [pool.passage_languages for pool in self.pools]
-            matrix = ranking_matrix(scores, labels, *languages, **self.ranking)
+        languages = [pool.query_language for pool in self.pools], [pool.passage_languages for pool in self.pools]
+        matrix = ranking_matrix(scores, labels, *languages, **self.ranking)
         without_candidates = sum(not len(pool.passages) for pool in self.pools)
         counts = {
             "n_queries": overall.n_queries,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from st_xling._version import __version__
-from st_xling.utils.io import check_shape, finite, read_json_object, update_json_object
+from st_xling.utils.io import finite, read_json_object, update_json_object
 from st_xling.utils.tables import format_table
 
 #: Name of the file in a model's folder.
@@ -24,10 +24,6 @@ RESULTS_FILE = "results.json"
 BUCC_METRICS = ("precision", "recall", "f1", "threshold", "n_mined", "n_gold", "n_correct")
 
 _LIST = "evaluations"
-_TABLE_SHAPE = {
-    "columns": [{"name": str, "metric": str, "percent": bool, "picture": bool}],
-    "rows": [{"label": str, "values": [float], "average": bool, "arguments": dict, "intervals": [[float]]}],
-}
 
 
 @dataclass(frozen=True)
@@ -209,7 +205,7 @@ class KeptFigures:
         columns: Measures; ``None``: as ``figures`` have them.
         rows: Their values; ``None``: as ``figures`` have them.
     Raises:
-        ValueError: For another task, figures that are no dict, the rest if it is not text, rows of other lengths.
+        ValueError: For another task.
     """
 
     task: str
@@ -223,18 +219,10 @@ class KeptFigures:
     def __post_init__(self) -> None:
         if self.task not in TASKS:
             raise ValueError(f"task must be one of {', '.join(TASKS)}: got {self.task!r}.")
-        if not isinstance(self.figures, dict):
-            raise ValueError(f"figures must be a dict: got {self.figures!r}.")
-        for name in ("signature", "command", "version"):
-            if not isinstance(getattr(self, name), str):
-                raise ValueError(f"{name} must be text: got {getattr(self, name)!r}.")
         if self.columns is None or self.rows is None:
             columns, rows = _table(self.task, self.figures, self.parts)
             object.__setattr__(self, "columns", columns)
             object.__setattr__(self, "rows", rows)
-        for row in self.rows or ():
-            if len(row.values) != len(self.columns or ()) or len(row.intervals) not in (0, len(row.values)):
-                raise ValueError(f"rows must have a value for each column: got {row}.")
 
     @property
     def parts(self) -> dict[str, str]:
@@ -298,19 +286,18 @@ def _parsed(content: dict[str, Any], path: Path) -> list[KeptFigures]:
     faults = [] if isinstance(entries, list) else [f"{_LIST!r} must be a list, got {type(entries).__name__}"]
     for number, entry in enumerate(entries if not faults else [], 1):
         try:
-            results.append(_entry(entry, path))
-        except (ValueError, TypeError, KeyError) as error:
+            results.append(_entry(entry))
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
             faults.append(f"number {number}: {f'{error} is missing' if isinstance(error, KeyError) else error}")
     if faults:
         raise ValueError(f"{path}: expected figures of evaluations: {'; '.join(faults)}. Mend or remove the file.")
     return results
 
 
-def _entry(entry: Any, path: Path) -> KeptFigures:
+def _entry(entry: Any) -> KeptFigures:
     """One evaluation; entries without rows were written before rows were recorded."""
     if not isinstance(entry, dict):
         raise ValueError(f"expected an object, got {entry!r}")
-    check_shape(entry, _TABLE_SHAPE, path)
     words = {name: entry[name] for name in ("task", "figures", "signature", "command", "version")}
     table: dict[str, Any] = {
         name: [_known(kind, part) for part in entry[name]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from st_xling.losses.base import Batch, Part, TokenLevelLoss
 from st_xling.losses.citations import DAP
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
-from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
+from st_xling.models.backbone import Backbone, backbone, cls_mask, flush_right, special_token_id
 from st_xling.models.heads import HeadStart, RepresentationTranslationHead
 from st_xling.utils.languages import canonical_language
 
@@ -29,7 +29,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
     tokens of the batch. The encoder learns through the other sentence's states.
 
     Args:
-        model: The ``SentenceTransformer`` to train, with a BERT- or XLM-R-type encoder and a mask token.
+        model: The ``SentenceTransformer`` to train, with a bidirectional encoder and a mask token.
         layers: Depth ``K`` of the head, copied from the encoder's last layers.
         direction: Side that is rebuilt: ``"target"`` (non-English → English, the paper's best), ``"source"``, or
             ``"both"``: the batch's rows rebuild the target and the source in turn, and the two means are averaged.
@@ -46,7 +46,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         chunk_rows: Rows of vocabulary logits alive at a time; ``None`` chooses.
 
     Raises:
-        ValueError: Options out of range, an encoder of another type, a tokenizer without a mask token, or a
+        ValueError: Options out of range, a decoder or no transformer, a tokenizer without a mask token, or a
             checkpoint's head that does not fit the encoder's vocabulary.
 
     References:
@@ -116,8 +116,6 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         chunk_rows: int | None = None,
     ) -> None:
         super().__init__(model)
-        if direction not in get_args(Direction):
-            raise ValueError(f"direction must be one of {get_args(Direction)}: got {direction!r}.")
         if not 0 < mask_ratio <= 1:
             raise ValueError(f"mask_ratio must lie in (0, 1]: got {mask_ratio}; 1.0 masks the whole rebuilt side.")
         if isinstance(languages, str) or (languages is not None and len(set(languages)) != len(languages)):
@@ -163,13 +161,16 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         context_mask = context["attention_mask"].bool() & ~cls_mask(context["input_ids"], parts.tokenizer)
         seen = context_mask.any(dim=0)
         states, context_mask = context["token_embeddings"][:, seen], context_mask[:, seen]
+        places = parts.position_ids(context["attention_mask"])[:, seen]
+        if not parts.bert_shaped:
+            context_mask, states, places = flush_right(context_mask, states, places)
 
         mask = rebuilt["attention_mask"].bool() & ~cls_mask(rebuilt["input_ids"], parts.tokenizer)
         used = mask.any(dim=0)  # neither CLS nor columns of padding cost the head anything
         positions = parts.position_ids(rebuilt["attention_mask"])[:, used]
         ids, mask = rebuilt["input_ids"][:, used], mask[:, used]
         masks = self.head.mask_embedding.expand(*ids.shape, -1)
-        queries = parts.embeddings(inputs_embeds=masks, position_ids=positions)
+        queries = parts.embed(inputs_embeds=masks, position_ids=positions)
         scored = mask
         if self.mask_ratio < 1:
             scored = mask & (torch.rand(mask.shape, device=mask.device) < self.mask_ratio)
@@ -181,6 +182,8 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             torch.cat([states.to(queries.dtype), queries], dim=1),
             torch.cat([context_mask, mask], dim=1),
             states.shape[1],
+            backbone=parts,
+            position_ids=torch.cat([places, positions], dim=1),
         )
         return head_cross_entropy(
             self.head.vocabulary_head, parts.word_embeddings, hidden[scored], ids[scored], chunk_rows=self.chunk_rows
@@ -211,7 +214,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
 
 
 def _rows(column: dict[str, Tensor], rows: slice) -> dict[str, Tensor]:
-    return {key: value[rows] for key, value in column.items()}
+    return {key: value[rows] for key, value in column.items() if isinstance(value, Tensor)}
 
 
 def _rebuilt(direction: str, columns: Sequence[Iterable[T]]) -> set[T]:

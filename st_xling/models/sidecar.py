@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import sentence_transformers
 import torch
+from huggingface_hub import try_to_load_from_cache
+from huggingface_hub.repocard import metadata_load
 from safetensors import safe_open
 from sentence_transformers.base.model import BaseModel
 
@@ -78,6 +80,17 @@ def keep_sidecar_files(model: M, folder: str | Path) -> M:
         model.__class__ = kind
         model._sidecar_folder = Path(folder).resolve()  # type: ignore[assignment]
     return model
+
+
+def card_metadata(name: str | Path, repo_type: str = "model") -> dict[str, Any]:
+    """What the card of a folder, or of something on the Hub that was fetched before, says in its YAML; else nothing."""
+    card: Any = Path(name) / _CARD
+    try:
+        if not card.parent.is_dir():
+            card = try_to_load_from_cache(str(name), _CARD, repo_type=repo_type)
+        return metadata_load(card) or {}
+    except Exception:  # the card is not ours to check
+        return {}
 
 
 def names(card: str, path: str) -> bool:

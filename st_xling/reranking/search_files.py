@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from st_xling.mining.encoding import embed
-from st_xling.mining.guards.language import likeliest_language
 from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.search.exact import nearest_rows
 from st_xling.mining.store import EmbeddingStore
@@ -19,6 +18,7 @@ from st_xling.mining.text import read_rows
 from st_xling.mining.vectors import model_identity
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.reranking.records import TextRecord, TextRecords
+from st_xling.utils.identify import likeliest_language
 
 
 @dataclass(frozen=True)

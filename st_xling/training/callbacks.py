@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 from tqdm.auto import tqdm
@@ -68,41 +67,23 @@ class StderrProgress(TrainerCallback):
             self.bar = None
 
 
-@dataclass(frozen=True)
-class LinearRamp:
-    """A weight that runs from ``start`` to ``end`` over the first ``steps`` optimiser steps and stays there.
-
-    Attributes:
-        start: Weight at the first step, 0 or more.
-        end: Weight from step ``steps`` on, 0 or more.
-        steps: Above 0.
-    """
-
-    start: float
-    end: float
-    steps: int
-
-    def at(self, step: int) -> float:
-        """The weight before optimiser step ``step``, counted from 0."""
-        return self.start + (self.end - self.start) * min(1.0, step / self.steps)
-
-
 class ScheduledWeights(TrainerCallback):
     """Sets the weights of a sum's terms before each step; they depend on the step alone, so resuming needs no state.
 
     Args:
         loss: The sum.
-        ramps: Name of a term → its ramp.
+        ramps: Name of a term → ``start``, ``end`` and ``steps``: its weight runs in a straight line and stays there.
     """
 
-    def __init__(self, loss: CombinedLoss, ramps: dict[str, LinearRamp]) -> None:
+    def __init__(self, loss: CombinedLoss, ramps: dict[str, dict[str, float]]) -> None:
         self.loss, self.ramps = loss, ramps
 
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         for name, ramp in self.ramps.items():
-            self.loss.set_weight(name, ramp.at(state.global_step))
+            share = min(1.0, state.global_step / ramp["steps"])
+            self.loss.set_weight(name, ramp["start"] + (ramp["end"] - ramp["start"]) * share)
 
 
 def read_weight(value: Any, where: str) -> float | dict[str, float | int]:
@@ -113,8 +94,8 @@ def read_weight(value: Any, where: str) -> float | dict[str, float | int]:
     """
     if not isinstance(value, dict):
         return _weight(value, where)
-    check_keys(value, ["start", "end", "steps"], where)
-    if set(value) != {"start", "end", "steps"}:
+    check_keys(value, keys := ("start", "end", "steps"), where)
+    if len(value) < len(keys):
         raise ValueError(f"{where} as a ramp needs start, end and steps: got {', '.join(value) or 'none of them'}.")
     steps = read_value(value["steps"], (int,), f"{where}.steps")
     if steps < 1:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.evaluation import BaseEvaluator
 from torch import nn
 from tqdm.auto import tqdm
 
@@ -22,20 +21,19 @@ from st_xling.models import VocabularyHead
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
 from st_xling.training.arguments import AUTO, training_arguments
 from st_xling.training.auto_batch import choose_mini_batch
-from st_xling.training.callbacks import LinearRamp, ScheduledWeights
+from st_xling.training.callbacks import ScheduledWeights
 from st_xling.training.checkpoint import seal
-from st_xling.training.leak_check import OnLeak, check_leaks
+from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import COLUMNS, add_mono, fingerprint, log_mixture, log_truncation, prepare, report_sides
 from st_xling.training.recipe import OBJECTIVES, Recipe
-from st_xling.training.run import Run, TrainingResult, fit_trainer, model_name
+from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
 from st_xling.training.run_folder import save_model
 from st_xling.training.trainer import CrossLingualTrainer
 from st_xling.utils import distributed
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
-
-    from st_xling.data.leak import Texts
+    from typing_extensions import Unpack
 
 
 def train(
@@ -43,17 +41,9 @@ def train(
     data: Mapping[str, Dataset | IterableDataset],
     out: str | Path,
     *,
-    model: str | SentenceTransformer = "tiny",
-    tiny: Mapping[str, Any] | None = None,
     mono: Mapping[str, Dataset] | None = None,
-    evaluator: BaseEvaluator | None = None,
-    evaluation: Mapping[str, Texts] | None = None,
-    on_leak: OnLeak = "report",
-    resume: bool = False,
-    overwrite: bool = False,
-    command: str | None = None,
-    provenance: Sequence[Mapping[str, Any]] = (),
     begin: Callable[[SentenceTransformer, Path], None] | None = None,
+    **options: Unpack[RunOptions],
 ) -> TrainingResult:
     """Train a cross-lingual encoder and save it; called in each of several processes, they train one together.
 
@@ -63,38 +53,17 @@ def train(
             If one is an ``IterableDataset``, all are streamed, and the recipe must say ``max_steps``: vocabulary,
             truncation report and leak check then see the first rows alone.
         out: Folder of the run (see :class:`RunFolder`).
-        model: Hub id, folder, a loaded model, or ``"tiny"``: a small encoder built from the data.
-        tiny: Options of :func:`tiny_encoder`, for ``model="tiny"``.
         mono: Name → text of one language, line by line, which the recipe's masked language modelling then reads instead
             of the sentences of ``data``; see :func:`add_mono`. It is not looked through for leaks.
-        evaluator: Evaluates the model during training, by its ``primary_metric``; the best checkpoint is kept.
-        evaluation: Texts that the model will be evaluated on later; like the evaluator's, they are looked for in the
-            data.
-        on_leak: What to do about training rows with such text: ``"report"``, ``"drop"`` or ``"fail"``.
-        resume: Go on from the last complete checkpoint in ``out``.
-        overwrite: Replace an earlier run in ``out``.
-        command: The command line, recorded with the run.
-        provenance: Where the text came from, recorded with the run, see :class:`~st_xling.training.run.RunOptions`.
         begin: Called with the model before its first step, and the folder ``training`` of the run; not if it is
             resumed from a checkpoint, and by the main process alone.
+        **options: See :class:`~st_xling.training.run.RunOptions`.
 
     Raises:
         ValueError: Empty data, an occupied folder, a model or option that does not fit; shared text, if it is to fail.
         TrainingInterrupted: Ctrl-C.
     """
-    run = _EncoderRun(
-        _reading_mono(recipe) if mono else recipe,
-        out,
-        model=model,
-        tiny=tiny,
-        evaluator=evaluator,
-        evaluation=evaluation,
-        on_leak=on_leak,
-        resume=resume,
-        overwrite=overwrite,
-        command=command,
-        provenance=provenance,
-    )
+    run = _EncoderRun(_reading_mono(recipe) if mono else recipe, out, **options)
     run.data, run.mono, run.on_begin = data, mono or {}, begin
     return run()
 
@@ -124,10 +93,7 @@ class _EncoderRun(Run):
         for entry in self.provenance:
             if entry["option"] == "data":
                 entry["names"] = [names.get(name, name) for name in entry["names"]]
-        if {
-            "representation_translation",
-            "translation_ranking",
-        } & self.recipe.losses.keys():  # others have no direction
+        if {"representation_translation", "translation_ranking"} & self.recipe.losses.keys():  # others: no direction
             for line in oriented.messages():
                 tqdm.write(line, file=sys.stderr)
         mixture = prepare(oriented.data, training, processes=processes)
@@ -173,8 +139,9 @@ class _EncoderRun(Run):
             check_start(encoder, lora, given=not isinstance(start, str))
         log_mixture(mixture, training)
         self.texts = report_sides(encoder, mixture.looked_at)
-        both = self.texts[0] + self.texts[1]
-        log_truncation(both.truncated, both.texts, both.longest, max_length=encoder.max_seq_length)
+        cut, total = (sum(getattr(side, what) for side in self.texts) for what in ("truncated", "texts"))
+        longest = max(side.longest for side in self.texts)
+        log_truncation(cut, total, longest, max_length=encoder.max_seq_length)
         languages = [mixture.looked_at.unique(f"{side}_language") for side in ("source", "target")]
         loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in self.texts], languages=languages)
         if checkpoint is None and self.model != "tiny":  # a resumed run has the checkpoint's heads
@@ -270,6 +237,5 @@ def build_loss(
 
 def scheduled_weights(recipe: Recipe, loss: CombinedLoss) -> ScheduledWeights | None:
     """The callback that moves the recipe's changing weights, if it has any."""
-    weights = {name: options["weight"] for name, options in recipe.losses.items()}
-    ramps = {name: LinearRamp(**weight) for name, weight in weights.items() if isinstance(weight, dict)}
+    ramps = {name: options["weight"] for name, options in recipe.losses.items() if isinstance(options["weight"], dict)}
     return ScheduledWeights(loss, ramps) if ramps else None

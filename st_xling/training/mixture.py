@@ -17,7 +17,7 @@ from st_xling.data.balance import apportion, language_shares, pair_rows
 from st_xling.data.pairs import head, stream_rows
 from st_xling.data.stream_mixture import mix_streams, stream_shares
 from st_xling.data.text_columns import MONO, column_batches, column_texts
-from st_xling.training.arguments import TrainingOptions, sampler_options
+from st_xling.training.arguments import TrainingOptions, sampler_options, total_steps
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
@@ -76,8 +76,7 @@ def prepare(data: Mapping[str, Dataset | IterableDataset], options: TrainingOpti
         manifest = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in whole.items()}
         rows = _rows_in_batches(counts, shares, options, options.per_device_train_batch_size * processes)
         return Mixture(pairs, whole, pairs, rows, shares, manifest)
-    if options.max_steps <= 0:
-        raise ValueError("a stream has no end that is known: got no max_steps; set training.max_steps / --max-steps.")
+    total_steps(options, rows=None)
     streams = {name: as_stream(name, part) for name, part in data.items()}
     _check_columns(streams)
     parts = {name: head(part, min(HEAD_ROWS, HEAD_ROWS_OF_ALL // len(streams))) for name, part in streams.items()}
@@ -111,8 +110,7 @@ def mix(data: Mapping[str, Dataset]) -> Dataset:
         raise ValueError("training needs at least one data set: got none.")
     _check_columns(data)
     for name, part in data.items():
-        if len(part) == 0:
-            raise ValueError(f"data set {name!r} is empty; check its file, or leave it out.")
+        _check_filled(name, part)
     if (rows := sum(map(len, data.values()))) < 2:
         raise ValueError(f"training needs at least 2 pairs, each other's negatives: got {rows}; add data.")
     return concatenate_datasets([part.select_columns(COLUMNS) for part in data.values()])
@@ -165,17 +163,15 @@ def is_stream(dataset: Any) -> bool:
 
 def log_mixture(mixture: Mixture, options: TrainingOptions) -> None:
     """Say on stderr what share of the batches each language has, and that only the start of a stream was looked at."""
-    lines = []
     if len(mixture.shares) > 1:
         shown = ", ".join(f"{name} {100 * share:.1f} %" for name, share in mixture.shares.items())
-        lines.append(f"share of the batches ({options.batches.replace('_', ' ')}): {shown}")
+        tqdm.write(f"share of the batches ({options.batches.replace('_', ' ')}): {shown}", file=sys.stderr)
     if mixture.streamed:
-        lines.append(
+        tqdm.write(
             f"streaming: vocabulary, lengths and languages are those of the first {len(mixture.looked_at):,} rows; "
-            "tokens that come later only are left out of a target_vocabulary: auto"
+            "tokens that come later only are left out of a target_vocabulary: auto",
+            file=sys.stderr,
         )
-    for line in lines:
-        tqdm.write(line, file=sys.stderr)
 
 
 def _check_columns(data: Mapping[str, Any]) -> None:
@@ -186,12 +182,16 @@ def _check_columns(data: Mapping[str, Any]) -> None:
             raise ValueError(f"data set {name!r} lacks {', '.join(missing)}: it has {', '.join(present)}.")
 
 
+def _check_filled(name: str, part: Any) -> None:
+    if len(part) == 0:
+        raise ValueError(f"data set {name!r} is empty; check its file, or leave it out.")
+
+
 def as_stream(name: str, part: Any) -> IterableDataset:
     """A data set as a stream that knows how many rows it has; a stream as it is."""
     if is_stream(part):
         return part
-    if len(part) == 0:
-        raise ValueError(f"data set {name!r} is empty; check its file, or leave it out.")
+    _check_filled(name, part)
     from datasets import Split, SplitDict, SplitInfo
 
     # Streams say their size by the split they come from; one made of a data set has none yet.
@@ -226,58 +226,25 @@ class TextReport:
     token_ids: set[int] = field(default_factory=set)
     longest_text: str = ""
 
-    def __add__(self, other: TextReport) -> TextReport:
-        both = TextReport(self.texts, self.truncated, self.longest, set(self.token_ids), self.longest_text)
-        both.include(other)
-        return both
 
-    def include(self, other: TextReport) -> None:
-        """Count the texts of ``other`` too."""
-        self.texts += other.texts
-        self.truncated += other.truncated
-        if other.longest > self.longest:
-            self.longest, self.longest_text = other.longest, other.longest_text
-        self.token_ids |= other.token_ids
-
-
-def report_texts(
-    tokenizer: Any,
-    texts: Iterable[str],
-    *,
-    max_length: int | None,
-    description: str = "reading",
-    progress: bool = False,
-    total: int | None = None,
-) -> TextReport:
+def report_texts(tokenizer: Any, texts: Iterable[str], *, max_length: int | None) -> TextReport:
     """Tokenise every text once, ten thousand in memory at a time.
 
     Args:
         tokenizer: A transformers tokenizer.
         texts: Sentences.
         max_length: Tokens a text is cut to, special tokens included; ``None``: never cut.
-        description: Of the progress bar.
-        progress: Show a bar on stderr.
-        total: How many texts there are, for the bar.
     """
     report, iterator = TextReport(), iter(texts)
-    with tqdm(total=total, desc=description, disable=not progress, leave=False) as bar:
-        while batch := list(itertools.islice(iterator, BATCH_TEXTS)):
-            report.include(_batch(tokenizer, batch, max_length))
-            bar.update(len(batch))
-    return report
-
-
-def _batch(tokenizer: Any, texts: Sequence[str], max_length: int | None) -> TextReport:
-    rows = tokenizer(list(texts), truncation=False, padding=False, verbose=False, return_attention_mask=False)
-    report = TextReport(texts=len(texts))
-    for text, ids in zip(texts, rows["input_ids"]):
-        if len(ids) > report.longest:
-            report.longest, report.longest_text = len(ids), text
-        if max_length is not None and len(ids) > max_length:
-            report.truncated += 1
-            report.token_ids.update(ids[: max_length - 1])
-            report.token_ids.add(ids[-1])  # truncation keeps the closing special token
-        else:
+    while batch := list(itertools.islice(iterator, BATCH_TEXTS)):
+        rows = tokenizer(batch, truncation=False, padding=False, verbose=False, return_attention_mask=False)
+        report.texts += len(batch)
+        for text, ids in zip(batch, rows["input_ids"]):
+            if len(ids) > report.longest:
+                report.longest, report.longest_text = len(ids), text
+            if max_length is not None and len(ids) > max_length:
+                report.truncated += 1
+                ids = [*ids[: max_length - 1], ids[-1]]  # truncation keeps the closing special token
             report.token_ids.update(ids)
     return report
 
@@ -286,18 +253,12 @@ def report_sides(
     encoder: SentenceTransformer, pairs: Dataset, names: tuple[str, str] = ("source", "target")
 ) -> tuple[TextReport, TextReport]:
     """What an encoder's tokenizer makes of both columns of ``pairs``; ``names`` stand before the progress bars."""
-    source, target = (
-        report_texts(
-            encoder.tokenizer,
-            column_texts(pairs, side),
-            max_length=encoder.max_seq_length,
-            description=name,
-            progress=True,
-            total=len(pairs),
-        )
-        for side, name in zip(("source", "target"), names)
-    )
-    return source, target
+
+    def report(side: str, name: str) -> TextReport:
+        texts = tqdm(column_texts(pairs, side), desc=name, total=len(pairs), leave=False)
+        return report_texts(encoder.tokenizer, texts, max_length=encoder.max_seq_length)
+
+    return report("source", names[0]), report("target", names[1])
 
 
 def log_truncation(

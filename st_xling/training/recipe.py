@@ -34,7 +34,7 @@ _PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "tlm": ("TranslationLanguageModelingLoss", {"objective": "tlm"}),
 }
 """Names of losses with an option that the name fixes."""
-_NO_OBJECTIVES = ("CrossLingualLoss", "TokenLevelLoss", "CombinedLoss", "CachedLoss")
+_NO_OBJECTIVES = ("CrossLingualLoss", "TokenLevelLoss", "CombinedLoss", "CachedLoss", _PRESETS["mlm"][0])
 
 
 @dataclass(frozen=True)
@@ -49,19 +49,15 @@ class Objective:
     loss: type[CrossLingualLoss]
     preset: dict[str, Any] = field(default_factory=dict)
 
-    def option_types(self) -> dict[str, tuple[type, ...]]:
-        """Options that a recipe may set, with their types."""
-        return {name: kinds for name, kinds in option_types(self.loss).items() if name not in self.preset}
-
 
 def _objectives() -> dict[str, Objective]:
+    classes = {
+        re.sub(r"(?<!^)(?=[A-Z])", "_", name.removesuffix("Loss")).lower(): Objective(getattr(losses, name))
+        for name in losses.__all__
+        if name.endswith("Loss") and name not in _NO_OBJECTIVES
+    }
     presets = {name: Objective(getattr(losses, kind), options) for name, (kind, options) in _PRESETS.items()}
-    preset_classes = {kind for kind, _ in _PRESETS.values()}
-    classes = [
-        name for name in losses.__all__ if name.endswith("Loss") and name not in (*_NO_OBJECTIVES, *preset_classes)
-    ]
-    names = {re.sub(r"(?<!^)(?=[A-Z])", "_", name.removesuffix("Loss")).lower(): name for name in classes}
-    return {name: Objective(getattr(losses, kind)) for name, kind in names.items()} | presets
+    return classes | presets
 
 
 OBJECTIVES = _objectives()
@@ -86,7 +82,8 @@ def read_losses(section: Any) -> dict[str, dict[str, Any]]:
 
 def _loss_options(name: str, section: Any) -> dict[str, Any]:
     where, objective = f"losses.{name}", OBJECTIVES[name]
-    known: dict[str, tuple[type, ...]] = {"weight": (), "columns": (), **objective.option_types()}
+    known: dict[str, tuple[type, ...]] = {"weight": (), "columns": (), **option_types(objective.loss)}
+    known = {key: kinds for key, kinds in known.items() if key not in objective.preset}
     check_keys(section, known, where)
     options = {key: read_value(value, known[key], f"{where}.{key}") for key, value in section.items()}
     options["weight"] = read_weight(section.get("weight", 1.0), f"{where}.weight")
@@ -137,17 +134,12 @@ class BaseRecipe:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as a file has them."""
-        content = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}  # type: ignore[arg-type]
-        return {key: _plain(value) for key, value in content.items()}
+        content = dataclasses.asdict(self)  # type: ignore[call-overload]
+        nested = {name: part.as_dict() for name in content if hasattr(part := getattr(self, name), "as_dict")}
+        return content | nested
 
 
 R = TypeVar("R", bound=BaseRecipe)
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "as_dict"):
-        return value.as_dict()
-    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
 
 
 @dataclass(frozen=True)
@@ -229,17 +221,12 @@ def recipe_kind(name_or_path: str) -> str:
     Raises:
         ValueError: No such recipe; the nearest name is given.
     """
-    if Path(name_or_path).suffix in (".yaml", ".yml") and Path(name_or_path).is_file():
-        return _kind_of(read_recipe(name_or_path))
-    if name_or_path not in _shipped() and Path(name_or_path).suffix not in (".yaml", ".yml"):
-        raise ValueError(f"no recipe is called {name_or_path!r}{nearest(name_or_path, _shipped())}")
-    return _shipped().get(name_or_path, "encoder")
+    return _kind_of(read_recipe(name_or_path))
 
 
 def is_kind(name_or_path: str, kind: str) -> bool:
     """Whether a name of the package's recipes, or a YAML file, is of this kind; other text is of none."""
-    path = Path(name_or_path)
-    known = name_or_path in _shipped() or (path.suffix in (".yaml", ".yml") and path.is_file())
+    known = name_or_path in _shipped() or (name_or_path.endswith((".yaml", ".yml")) and Path(name_or_path).is_file())
     return known and recipe_kind(name_or_path) == kind
 
 

@@ -23,8 +23,6 @@ from st_xling.training.saving import save_run
 from st_xling.utils import distributed
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from st_xling.data.leak import LeakReport, Texts
 
 # XLM-R has 250,002 pieces, 24 layers, 1,024 dimensions and 512 positions.
@@ -110,17 +108,26 @@ class Run:
     single_process = ""
     """What is trained, for the message of a kind that trains in one process; empty: in several too."""
 
-    def __init__(self, recipe: Any, out: str | Path, **options: Unpack[RunOptions]) -> None:
-        if unknown := options.keys() - RunOptions.__annotations__.keys():
-            raise TypeError(f"training takes no option {', '.join(sorted(unknown))}: see RunOptions.")
-        self.recipe, self.model = recipe, options.get("model", "tiny")
-        self.tiny = check_tiny(options.get("tiny"), self.model)
-        self.evaluator: Any = options.get("evaluator")
-        self.evaluation = options.get("evaluation")
-        self.on_leak, self.command = options.get("on_leak", "report"), options.get("command")
-        self.provenance = [dict(entry) for entry in options.get("provenance", ())]
-        self.resumes, self.overwrites = options.get("resume", False), options.get("overwrite", False)
-        self.folder = RunFolder(out, resume=self.resumes, overwrite=self.overwrites, start=self.model)
+    def __init__(
+        self,
+        recipe: Any,
+        out: str | Path,
+        *,
+        model: Any = "tiny",
+        tiny: Mapping[str, Any] | None = None,
+        evaluator: Any = None,
+        evaluation: Mapping[str, Texts] | None = None,
+        on_leak: OnLeak = "report",
+        resume: bool = False,
+        overwrite: bool = False,
+        command: str | None = None,
+        provenance: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        self.recipe, self.model, self.tiny = recipe, model, check_tiny(tiny, model)
+        self.evaluator, self.evaluation, self.on_leak = evaluator, evaluation, on_leak
+        self.command, self.provenance = command, [dict(entry) for entry in provenance]
+        self.resumes, self.overwrites = resume, overwrite
+        self.folder = RunFolder(out, resume=resume, overwrite=overwrite, start=model)
         self.manifest: dict[str, Any] = {}
         self.leak: LeakReport | None = None
 

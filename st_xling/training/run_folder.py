@@ -92,11 +92,7 @@ class RunFolder:
             return
         self._check_path()
         if self.path.is_dir():
-            lock = lock_folder(self.path)
-            try:
-                self._look()
-            finally:
-                os.close(lock)
+            os.close(self._locked())
 
     def __enter__(self: Folder) -> Folder:
         distributed.run_on_main(self._open)
@@ -145,10 +141,6 @@ class RunFolder:
         self.training.mkdir()
         self.write_manifest({**self._with_start(manifest), "files": files, "finished": False})
 
-    def end_replaced(self) -> None:
-        """Remove what there was for going on with the earlier run: the new one can be gone on with."""
-        shutil.rmtree(self.replaced, ignore_errors=True)
-
     def save_model(self, model: Any, *, also: Iterable[str] = ()) -> None:
         """Put a model on top, and remove those files of an earlier run that are not its own.
 
@@ -167,7 +159,7 @@ class RunFolder:
             before = [name for name in before if name not in _OF_THE_MODEL]
         # From here on the new model is whole: a run that is killed below is gone on with, and moves it anew.
         self.write_manifest({**manifest, "files": sorted({*before, *now}), "saving": True})
-        self.end_replaced()
+        shutil.rmtree(self.replaced, ignore_errors=True)
         # 2. Moved file by file; `saving` in the manifest tells a resumed run to move them anew.
         _move(names, self.saving, self.path)
         # 3. What only the earlier model had.
@@ -202,15 +194,19 @@ class RunFolder:
         self._check_path()
         self._created = not self.path.exists()
         self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = lock_folder(self.path)
+        self._lock = self._locked()
+        earlier = self.manifest_path.is_file()
+        self._resumes, self._replaces = earlier and self._resume, earlier and self._overwrite
+
+    def _locked(self) -> int:
+        """The descriptor of the folder's lock, once it has been looked at."""
+        lock = lock_folder(self.path)
         try:
             self._look()
         except BaseException:
-            os.close(self._lock)
-            self._lock = None
+            os.close(lock)
             raise
-        earlier = self.manifest_path.is_file()
-        self._resumes, self._replaces = earlier and self._resume, earlier and self._overwrite
+        return lock
 
     def _check_path(self) -> None:
         if self.path.is_symlink() and not self.path.exists():
@@ -229,7 +225,7 @@ class RunFolder:
         """Whether the folder may be written in, under the lock; restores what a killed run had set aside."""
         if self.replaced.is_dir():
             if self._has_work():
-                self.end_replaced()
+                shutil.rmtree(self.replaced, ignore_errors=True)
             else:
                 logger.warning("%s: a run that would have replaced it has no checkpoint; it stands again.", self.path)
                 self._restore()
@@ -289,11 +285,9 @@ class RunFolder:
 
     def _files(self, listed: Any) -> list[str]:
         """Files on top that belong to the earlier run's model."""
-        names = {*(listed if isinstance(listed, list) else ()), *_OF_THE_MODEL}
-        return sorted(name for name in names if isinstance(name, str) and _is_inside(name) and self._is_file(name))
-
-    def _is_file(self, name: str) -> bool:
-        return (self.path / name).is_file()
+        paths = [PurePosixPath(name) for name in {*(listed or ()), *_OF_THE_MODEL} if isinstance(name, str)]
+        inside = (path for path in paths if not ({"..", "/"} & {*path.parts} or path.parts[:1] == ("training",)))
+        return sorted(str(path) for path in inside if (self.path / path).is_file())
 
     def _with_start(self, manifest: dict[str, Any]) -> dict[str, Any]:
         if self._start_model is None:
@@ -316,14 +310,14 @@ class RunFolder:
 
 
 class EndReplaced(TrainerCallback):
-    """Calls :meth:`RunFolder.end_replaced` once the first checkpoint is whole."""
+    """Removes what there was for going on with an earlier run once the first checkpoint of the new one is whole."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: object) -> None:
         if state.is_world_process_zero:
-            self.folder.end_replaced()
+            shutil.rmtree(self.folder.replaced, ignore_errors=True)
 
 
 def save_model(model: Any, folder: Path) -> None:
@@ -362,11 +356,6 @@ def _remove(folder: Path, name: str) -> None:
         while path.parent != folder:
             path = path.parent
             path.rmdir()
-
-
-def _is_inside(name: str) -> bool:
-    parts = PurePosixPath(name).parts
-    return bool(parts) and not name.startswith("/") and ".." not in parts and parts[0] != "training"
 
 
 def _model_files(folder: Path) -> str:

@@ -163,9 +163,7 @@ class VectorCache:
                 if vectors is None:
                     vectors = np.empty((len(texts), stored.shape[1]), np.float32)
                 vectors[wanted.pop(key)] = stored[place]
-        if wanted:
-            raise ValueError(f"{self.folder} lacks {len(wanted)} texts in {column.name}: were they filled in before?")
-        assert vectors is not None
+        assert vectors is not None and not wanted, f"{len(wanted)} texts were not filled in"
         return vectors
 
     def _open(self, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +48,17 @@ def test_a_slim_model_with_its_report(source: Path, tmp_path: Path, capsys: pyte
     assert (found["source"], found["langs"], found["relation"]) == ("big", ["de", "en"], "quantized")
     assert "--json" not in found["command"] and found["command"].startswith("st-xling slim ")
     assert printed.splitlines()[-1] == found["signature"]
+    assert re.search(
+        r"held-out: [\d,]+ of [\d,]+ texts embed the same: at least [\d.]+ % with 95 % confidence", printed
+    )
+    assert re.search(r"\d s \(loading \d+, counting and cutting \d+, comparing \d+\), at most [\d.]+ GB", printed)
     report = found["report"]
     held_out, counted = report["parity"]["held_out"], report["parity"]["counted"]
     assert report["texts"]["de"] == report["texts"]["en"] < 300
     assert counted["same_tokens_share"] == counted["same_share"] == 1 and counted["largest_difference"] <= 1e-6
     assert held_out["texts"] > 50 and set(held_out["retrieval"]) == {"de-en"}
     assert set(held_out["retrieval"]["de-en"]["back"]) == {"before", "after"}
-    for label in ("vocabulary", "retrieval de to en, held out, %", "unknown tokens, counted, %", "held-out text"):
+    for label in ("vocabulary", "retrieval de to en, held-out, %", "unknown tokens, counted, %", "held-out text"):
         assert label in printed
     assert json.loads((out / "training" / "run.json").read_text(encoding="utf-8"))["recipe"] == {"name": "tr"}
     model = SentenceTransformer(str(out), device="cpu")

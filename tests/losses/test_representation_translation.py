@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-from transformers import DistilBertConfig, DistilBertModel
 
 from st_xling.losses import RepresentationTranslationLoss
-from st_xling.models import backbone, load_encoder
+from st_xling.models import backbone
 from tests import reference
 
 
@@ -172,18 +169,3 @@ def test_dtypes_give_finite_gradients(make_model, features, dtype):
 def test_options_out_of_range(make_model, options, message):
     with pytest.raises(ValueError, match=message):
         RepresentationTranslationLoss(make_model(), **options)
-
-
-def test_models_of_another_kind(make_model, tmp_path):
-    model = make_model()
-    static = SentenceTransformer(modules=[StaticEmbedding(model.tokenizer, embedding_dim=8)])
-    with pytest.raises(ValueError, match="token embeddings of a transformer encoder.*StaticEmbedding"):
-        RepresentationTranslationLoss(static)
-    config = DistilBertConfig(vocab_size=300, dim=16, n_layers=1, n_heads=2, hidden_dim=32, max_position_embeddings=32)
-    DistilBertModel(config).save_pretrained(tmp_path)
-    model.tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="DistilBertModel lacks encoder.layer"):
-        RepresentationTranslationLoss(load_encoder(str(tmp_path)))
-    model.tokenizer.mask_token = None
-    with pytest.raises(ValueError, match="representation translation needs a mask token"):
-        RepresentationTranslationLoss(model)

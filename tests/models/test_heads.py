@@ -8,16 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoModelForMaskedLM,
     BertConfig,
     BertModel,
-    DebertaV2Config,
-    DistilBertConfig,
-    ModernBertConfig,
-    MPNetConfig,
     XLMRobertaConfig,
 )
 
@@ -70,26 +65,6 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.Tensor, torch.
     mask_tokens = module.mask_tokens
     monkeypatch.setattr(module, "mask_tokens", masked)
     return calls
-
-
-@pytest.mark.parametrize("architecture", ["bert", "xlm-roberta"])
-def test_mlm_starts_at_the_loss_of_the_checkpoints_own_head(
-    architecture: str, masked_lm: Any, features: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The encoder's states plus the word embeddings alone give another number."""
-    folder, whole = masked_lm(architecture)
-    calls = recorded(monkeypatch)
-    model = load_encoder(str(folder), device="cpu")
-    loss = TranslationLanguageModelingLoss(model, objective="mlm", mask_probability=0.5)
-    found = loss(features(model)[:1]).item()
-    (ids, corrupted, hidden), mask = calls[0], features(model)[0]["attention_mask"]
-    with torch.no_grad():
-        logits = whole(input_ids=corrupted, attention_mask=mask[:, : ids.shape[1]]).logits
-    assert found == pytest.approx(F.cross_entropy(logits[hidden], ids[hidden]).item(), abs=1e-6)
-    prefix = {"bert": "cls.predictions", "xlm-roberta": "lm_head"}[architecture]
-    assert prefix in loss.head.origin and str(folder) in loss.head.origin
-    new = TranslationLanguageModelingLoss(model, objective="mlm", mask_probability=0.5, head="new")
-    assert new.head.origin == "new" and abs(new(features(model)[:1]).item() - found) > 0.1
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -197,39 +172,6 @@ def test_a_head_of_another_vocabulary_is_refused(masked_lm: Any) -> None:
         with pytest.raises(ValueError, match=rf"bias \({rows - 1},\) for \({rows},\).*head='new'"):
             build(model)
         build(model, head="new")
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        BertConfig(**SHAPE, vocab_size=40),
-        XLMRobertaConfig(**SHAPE, vocab_size=40),
-        MPNetConfig(**SHAPE, vocab_size=40),
-        DebertaV2Config(**SHAPE, vocab_size=40),
-        DistilBertConfig(dim=16, n_layers=1, n_heads=2, hidden_dim=32, vocab_size=40),
-        ModernBertConfig(
-            **{**SHAPE, "num_hidden_layers": 1}, vocab_size=40, pad_token_id=0, cls_token_id=2, sep_token_id=3
-        ),
-    ],
-    ids=lambda config: config.model_type,
-)
-def test_families_keep_their_heads_in_places_of_their_own(config: Any, tmp_path: Path) -> None:
-    """Each family's masked-LM class is taken apart into the same three steps: they give its logits."""
-    whole: Any = AutoModelForMaskedLM.from_config(config).eval()
-    for parameter in whole.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    whole.save_pretrained(tmp_path)
-    loaded = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
-    form = _head_form(loaded.config)
-    found, _ = _checkpoint_tensors(loaded.config, form)
-    ids = torch.tensor([[2, 9, 11, 3]])
-    with torch.no_grad():
-        states = loaded.base_model(ids).last_hidden_state
-        for kind, part in (("dense", form.dense), ("norm", form.norm)):
-            part.load_state_dict({key: found[f"{kind}.{key}"] for key in part.state_dict()})
-        hidden = form.norm(form.activation(form.dense(states)))
-        logits = hidden @ loaded.get_input_embeddings().weight.T + found["bias"]
-        torch.testing.assert_close(logits, loaded(ids).logits, rtol=1e-4, atol=1e-5)
 
 
 def test_the_head_follows_the_encoders_dtype(make_model: Any) -> None:

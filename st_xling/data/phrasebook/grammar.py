@@ -1,8 +1,14 @@
 """What the grammars share: lexicons, words tagged with what they say, sentences, and word alignment."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from st_xling.data.phrasebook.meanings import Clause, NounPhrase
 
 # Concept -> its forms, written in full rather than derived by rules.
 Table = dict[str, tuple[str, ...]]
@@ -98,6 +104,25 @@ def comma(words: list[Word]) -> list[Word]:
 def flatten(parts: Iterable[list[Word]]) -> list[Word]:
     """Concatenate the parts of a clause."""
     return [word for part in parts for word in part]
+
+
+def complements(
+    clause: Clause,
+    slot: str,
+    noun_phrase: Callable[[NounPhrase, str], list[Word]],
+    *,
+    place: str,
+    object: str = "",
+    recipient: str = "",
+    very: str = "",
+    quality: str = "",
+) -> list[Word]:
+    """What follows the verb where languages order it alike: quality, object, recipient, place, with prepositions."""
+    words = tag(very if quality and clause.very else "", slot + "very") + tag(quality, slot + "quality")
+    for role, preposition in (("object", object), ("recipient", recipient), ("place", place)):
+        if phrase := getattr(clause, role):
+            words += tag(preposition, f"{slot}{role}.case") + noun_phrase(phrase, f"{slot}{role}.")
+    return words
 
 
 def align(source: Phrase, target: Phrase) -> list[list[int]]:

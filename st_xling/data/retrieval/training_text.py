@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.data.faults import FaultLog, read_lines
+from st_xling.data.faults import FaultLog, numbered_lines
 from st_xling.data.pairs import is_pair, pair_dataset, read_pairs, require_rows
 from st_xling.data.parallel import HUB_ID, TABLES, find_source
 from st_xling.data.phrasebook_spec import PhrasebookSpec, is_phrasebook, parse_phrasebook
@@ -214,7 +214,7 @@ def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False
         texts = list(Passages(place, skip_bad_lines=skip_bad_lines))
     else:
         faults = FaultLog(skip_bad_lines=skip_bad_lines, what="text")
-        texts = [line for line in read_lines(place, faults) if line is not None and line.strip()]
+        texts = [line for _, line in numbered_lines(place, faults) if line.strip()]
         faults.finalize()
     chosen = (texts[row] for row in sample.places(len(texts), str(path)))
     return require_rows(pair_dataset((text, text, language, language) for text in chosen), str(path))

@@ -3,9 +3,8 @@
 import datasets
 import evaluate
 
-from st_xling import __version__
 from st_xling.evaluation.mining_scores import judge_pairs, row_thresholds
-from st_xling.utils.signature import sha8
+from st_xling.utils.signature import sha8, sign
 
 _DESCRIPTION = """\
 Bitext mining: scored pairs of sentence ids against gold pairs. Pairs that score at least a threshold are mined; the
@@ -100,22 +99,16 @@ class BuccMining(evaluate.Metric):
             if curve:
                 row["curve"] = [vars(point) for point in pairs.curve()]
             rows.append(row)
-        parts = [
-            "bucc_mining",
-            f"pairs:{','.join(names)}",
-            f"threshold:{source}",
-            f"duplicates:{duplicates}",
-            "average:macro",
-            f"data:gold@{sha8([sorted(map(_ids, row)) for row in references])}",
-            f"st-xling:{__version__}",
-        ]
+        data = f"gold@{sha8([sorted(map(_ids, row)) for row in references])}"
         return {
             **{key: sum(row[key] for row in rows) / len(rows) for key in ("precision", "recall", "f1")},
             **{key: sum(row[key] for row in rows) for key in ("n_mined", "n_gold", "n_correct")},
             "thresholds": [row["threshold"] for row in rows],
             "threshold_source": source,
             "rows": rows,
-            "signature": "|".join(parts),
+            "signature": sign(
+                "bucc_mining", pairs=names, threshold=source, duplicates=duplicates, average="macro", data=data
+            ),
         }
 
 

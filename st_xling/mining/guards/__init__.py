@@ -10,7 +10,7 @@
 ``GuardOptions`` switches them, ``PairGuards`` applies them, ``RejectsFile`` writes down what they turned down.
 """
 
-from st_xling.mining.guards.language import LanguageGuard, LanguageUnknown
+from st_xling.mining.guards.language import LanguageGuard
 from st_xling.mining.guards.numbers import NumbersGuard, Quantity, agree, quantities
 from st_xling.mining.guards.pair_guards import REASONS, GuardOptions, PairGuards, Reject, RejectsFile, reject_line
 from st_xling.mining.guards.predicates import (
@@ -25,6 +25,7 @@ from st_xling.mining.guards.predicates import (
     letter_key,
     weighted_length,
 )
+from st_xling.utils.identify import LanguageUnknown
 
 __all__ = [
     "REASONS",

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from st_xling.mining.guards.language import LanguageGuard, LanguageUnknown
+from st_xling.mining.guards.language import LanguageGuard
 from st_xling.mining.guards.numbers import NumbersGuard
 from st_xling.mining.guards.predicates import (
     CandidateBatch,
@@ -28,6 +28,7 @@ from st_xling.mining.guards.predicates import (
     Verdict,
 )
 from st_xling.mining.mine import MinedPairs
+from st_xling.utils.identify import LanguageUnknown
 from st_xling.utils.io import atomic_writer
 
 logger = logging.getLogger(__name__)

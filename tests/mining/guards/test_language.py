@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from st_xling.mining.guards import GuardOptions, LanguageGuard, LanguageUnknown, PairGuards
-from st_xling.mining.guards.language import expected_labels
+from st_xling.utils.identify import expected_labels
 from tests.mining.guards.batches import candidates, verdicts
 
 RIGHT = [
