@@ -329,6 +329,8 @@ def publishable_thresholds(
         that it was evaluated by, it keeps nothing, or the pair is not two language codes.
     """
     published, left_out = {}, {}
+    dim = {} if evaluator.truncate_dim is None else {"dim": str(evaluator.truncate_dim)}
+    options = {**dim, **evaluator.model_options}
     prefix = f"{evaluator.name}_" if evaluator.name else ""
     for pair in evaluator.corpora:
         values: dict[str, Any] = {
@@ -343,13 +345,12 @@ def publishable_thresholds(
             k=evaluator.k,
             retrieval=evaluator.retrieval,
             signature=evaluator.signature,
+            options=options,
         )
     return published, left_out
 
 
 def _why_not(evaluator: BuccEvaluator, pair: str, threshold: float) -> str | None:
-    if evaluator.truncate_dim is not None:
-        return f"embeddings were cut to {evaluator.truncate_dim} dimensions, which mining does not do"
     if (
         evaluator.threshold_source == "tuned on this gold"
         or (evaluator.train or {}).get(pair) == evaluator.corpora[pair]
