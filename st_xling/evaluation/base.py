@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from sentence_transformers.base.evaluation import BaseEvaluator
 
-from st_xling.models.view import encode_once, language_tasks
+from st_xling.models.view import encode_once, language_tasks, model_options
 from st_xling.utils.signature import sign
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ class SignedEvaluator(BaseEvaluator):
         self.write_csv = write_csv
         self.csv_file = f"{self.name or self.task}_results.csv"
         self.primary_metric = f"{self.name}_{primary}" if self.name else primary
-        #: For the signature: what of the encoder is not its own, as ``st_xling.models.view.view`` says it.
-        self.view: tuple[str, ...] = ()
+        #: For the signature: how the model evaluated last was used, see ``st_xling.models.view.model_options``.
+        self.model_options: dict[str, str] = {}
         #: For the signature: the model is centred by language, and some text was centred by the joint mean.
         self.joint_mean = False
 
@@ -111,9 +111,9 @@ class SignedEvaluator(BaseEvaluator):
 
     def sign(self, *names: str, data: str, **parts: Any) -> str:
         """A signature, see :func:`~st_xling.utils.signature.sign`, with the dimensions that are looked at and
-        :attr:`view`."""
+        :attr:`model_options`."""
         centre = "joint" if self.joint_mean else None
-        return sign(*names, **parts, centre=centre, dim=self.truncate_dim, data=data, view=self.view)
+        return sign(*names, **parts, centre=centre, dim=self.truncate_dim, data=data, model=self.model_options)
 
     def encode_columns(
         self, model: SentenceTransformer, columns: Sequence[Sequence[str]], languages: Sequence[str | None]
@@ -125,6 +125,7 @@ class SignedEvaluator(BaseEvaluator):
             columns: Texts.
             languages: Of each column; ``None``: not known.
         """
+        self.model_options = model_options(model)
         tasks, joint = language_tasks(model, languages)
         self.joint_mean |= joint
         return encode_once(

@@ -19,6 +19,7 @@ from st_xling.evaluation.ranking import (
     ranking_scores,
 )
 from st_xling.models.pair_scorer import PairScorer
+from st_xling.models.view import model_options
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import format_table
 
@@ -180,7 +181,11 @@ class RerankingEvaluator(SignedEvaluator):
         self.scoring: dict[str, Any] = {"token_budget": token_budget, "autocast": autocast}
 
     @cached_property
-    def signature(self) -> str:  # made once: it reads all text
+    def _digest(self) -> str:  # made once: it reads all text
+        return sha8(_content(self.pools))
+
+    @property
+    def signature(self) -> str:
         """What a metric depends on besides the model; the eight hex digits identify all texts, languages and labels."""
         made = getattr(self.pools, "signature", "")
         languages = [
@@ -195,7 +200,7 @@ class RerankingEvaluator(SignedEvaluator):
             **{key: value or "none" for key, value in self.ranking.items() if key != "ks"},
             interval=f"{100 * confidence:g}%,samples={samples},seed={seed}",
             autocast=self.scoring["autocast"],
-            data=f"{self.name or 'unnamed'}@{sha8(_content(self.pools))}",
+            data=f"{self.name or 'unnamed'}@{self._digest}",
         )
 
     def measure(self, model: CrossEncoder) -> Metrics:
@@ -215,6 +220,7 @@ class RerankingEvaluator(SignedEvaluator):
 
     def report(self, model: CrossEncoder) -> RerankingReport:
         """The measures with all their intervals, without storing them anywhere."""
+        self.model_options = model_options(model)
         scorer = PairScorer(model, long_queries="lowest", progress=self.show_progress_bar, **self.scoring)
         # Scores come flat, pool after pool.
         ends = np.cumsum([len(pool.passages) for pool in self.pools])

@@ -33,14 +33,6 @@ def model_identity(model: Any, name: str | None = None) -> ModelIdentity:
     return ModelIdentity(str(known), str(getattr(config, "_commit_hash", None) or ""), model_fingerprint(model))
 
 
-def way_of(model: Any, prompt: str | None) -> dict[str, str]:
-    """What vectors depend on beside the model: the prompt, also a default one, and a type other than float32."""
-    from st_xling.models.encode import compute_dtype, resolve_prompt
-
-    dtype, prompt = compute_dtype(model), resolve_prompt(model, prompt)
-    return ({"prompt": prompt} if prompt else {}) | ({} if dtype == "float32" else {"dtype": dtype})
-
-
 class Encoder:
     """An encoder that makes stores in a work folder, both sides' with the same settings.
 
@@ -56,7 +48,7 @@ class Encoder:
 
     Attributes:
         identity: Which encoder it is.
-        way: How it encodes, as :func:`way_of` says.
+        way: How it embeds, as :func:`~st_xling.models.view.model_options` says.
     """
 
     def __init__(
@@ -70,14 +62,16 @@ class Encoder:
         engine: str = "local",
     ) -> None:
         from st_xling.models import load_encoder
+        from st_xling.models.load import name_of
+        from st_xling.models.view import model_options
 
-        name = model if isinstance(model, str) else None
-        self.model = model if name is None else load_encoder(name, device=device)
+        name = name_of(model)
+        self.model = load_encoder(model, device=device) if isinstance(model, str) else model
         self.name = name or type(model).__name__
         self.prompt = prompt
         self.options = {"dtype": dtype, "prompt": prompt, "batch_size": batch_size, "device": device, "engine": engine}
         self.identity: ModelIdentity = model_identity(self.model, name)
-        self.way = way_of(self.model, prompt)
+        self.way = model_options(self.model, prompt=prompt)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -166,17 +160,22 @@ class GivenEmbeddings:
         return None if self.store is None else self.store.manifest.header.model
 
     @property
-    def way(self) -> dict[str, str] | None:
-        """As :func:`way_of` says; ``None`` where it is not known."""
+    def way(self) -> dict[str, str]:
+        """How they were made, as :func:`~st_xling.models.view.model_options` says; of a LASER file nobody knows."""
         settings = {} if self.store is None else self.store.manifest.header.settings
-        named = {"prompt": settings.get("prompt"), "dtype": settings.get("computed")}
-        return {name: value for name, value in named.items() if value} if "prompt" in settings else None
+        return stored_options(settings)
 
     def check(self, text: Any) -> None:
         """Raise unless row ``i`` was encoded from sentence ``i`` and not damaged since; a LASER file cannot know."""
         if self.store is not None:
             self.store.check_text(text)
             self.store.verify()
+
+
+def stored_options(settings: dict[str, Any]) -> dict[str, str]:
+    """What a store's settings say of how its vectors were made."""
+    named = {"dtype" if name == "computed" else name: value for name, value in settings.items() if value}
+    return {name: value for name, value in named.items() if name not in ("batch_size", "shard_rows")}
 
 
 #: What provides each side's vectors, by side.
@@ -220,29 +219,48 @@ def vectors_from(
         for side, path in embeddings.items()
         if path is not None
     }
-    made = {str(embeddings[side]): (maker.identity, maker.way) for side, maker in makers.items()}
+    made: dict[str, tuple[ModelIdentity, dict[str, str] | None]] = {}
+    for maker in makers.values():
+        if isinstance(maker, GivenEmbeddings) and maker.store is not None:
+            header = maker.store.manifest.header
+            made[str(maker.path)] = header.model, maker.way if "prompt" in header.settings else None
     encoder = None
     if model is not None:
         encoder = Encoder(model, **options)
         made["the model"] = encoder.identity, encoder.way if missing or embeds else None
         makers |= dict.fromkeys(missing, encoder)
-    _check_alike({name: (identity, way) for name, (identity, way) in made.items() if identity is not None})
+    _check_alike(made)
     return {side: makers[side] for side in embeddings}, encoder
 
 
 def _check_alike(made: dict[str, tuple[ModelIdentity, dict[str, str] | None]]) -> None:
-    """Raise unless all vectors were made by the same model in the same way: cosines between others mean nothing."""
-    usual = {"prompt": "none", "dtype": "float32"}
+    """Raise unless all vectors were made by the same model in the same way: cosines between others mean nothing.
+
+    Args:
+        made: Name → the model, and how it was used if that is known.
+    """
     for (first, (one, way)), (second, (other, another)) in combinations(made.items(), 2):
         unlike = [] if one.fingerprint == other.fingerprint else [f"{one} and {other}"]
         if way is not None and another is not None:
-            values = {key: (way.get(key, none), another.get(key, none)) for key, none in usual.items()}
-            unlike += [f"{key} {own!r} and {theirs!r}" for key, (own, theirs) in values.items() if own != theirs]
+            # Where the model is the same, its revision and the like do not matter.
+            names = [name for name in {**way, **another} if unlike or name in ("prompt", "dtype", "backend")]
+            usual = {"dtype": "float32", "backend": "torch"}
+            for name in names:
+                own, theirs = (of.get(name, usual.get(name, "none")) for of in (way, another))
+                unlike += [f"{name} {own!r} and {theirs!r}"] if own != theirs else []
         if unlike:
             raise ValueError(
                 f"both sides must be encoded by the same model in the same way: got {', '.join(unlike)} for {first} "
                 f"and {second}; encode one of them again."
             )
+
+
+def ways(makers: VectorMakers) -> dict[str, str]:
+    """How both sides' vectors were made; where they differ, both ways."""
+    source, target = (maker.way for maker in makers.values())
+    names = dict.fromkeys([*source, *target])
+    both = {name: dict.fromkeys(side.get(name, "none") for side in (source, target)) for name in names}
+    return {name: " and ".join(values) for name, values in both.items()}
 
 
 def model_names(makers: VectorMakers) -> str:

@@ -18,6 +18,8 @@ from sentence_transformers.util import batch_to_device
 from torch import Tensor
 from tqdm.auto import tqdm
 
+Role = Literal["text", "query", "document"]
+
 #: Texts that are tokenised together. Sorted by bytes before, and by tokens after, 2 to 3 % of all tokens are padding.
 CHUNK_TEXTS = 2048
 
@@ -34,7 +36,7 @@ def encode(
     texts: Sequence[str],
     *,
     batch_size: int | None = None,
-    role: Literal["query", "document"] | None = None,
+    role: Role = "text",
     task: str | None = None,
     prompt: str | None = None,
     prompt_name: str | None = None,
@@ -54,7 +56,7 @@ def encode(
             :data:`CPU_TOKENS` or :data:`GPU_TOKENS` tokens, or one row.
         role: ``"query"`` or ``"document"``: as ``encode_query`` and ``encode_document``, with their prompts and routes.
         task: The route of a model with a ``Router``.
-        prompt: Stands before each text; else ``prompt_name``'s, else the model's default.
+        prompt: Stands before each text; else ``prompt_name``'s, else the model's own for this role.
         prompt_name: One of the model's own prompts.
         normalize_embeddings: Scale each vector to length 1, in float32.
         truncate_dim: Leading dimensions that are kept; by default the model's own setting.
@@ -79,14 +81,12 @@ def encode(
         }
         options |= {"normalize_embeddings": normalize_embeddings, "show_progress_bar": show_progress_bar}
         given = {name: value for name, value in options.items() if value not in (None, False)}
-        by = getattr(model, f"encode_{role}" if role else "encode")
+        by = model.encode if role == "text" else getattr(model, f"encode_{role}")
         return np.asarray(by(texts, batch_size=batch_size or ROWS, convert_to_numpy=True, **given), np.float32)
-    if role is not None:
+    if role != "text":
         route = {"task": role}
-        if prompt is None and prompt_name is None:
-            names = ("query",) if role == "query" else ("document", "passage", "corpus")
-            prompt_name = next((name for name in names if name in model.prompts), None)
-    prompt = resolve_prompt(model, prompt, prompt_name)
+    prompt = prompt_text(model, prompt, prompt_name)
+    prompt = own_prompt(model, role) if prompt is None else prompt
     dim = model.truncate_dim if truncate_dim is None else truncate_dim
     if device is not None:
         model.to(device)
@@ -105,22 +105,27 @@ def encode(
     return vectors
 
 
-def resolve_prompt(model: SentenceTransformer, prompt: str | None, prompt_name: str | None = None) -> str | None:
-    """What stands before each text: ``prompt``, else the model's of that name, else its default."""
-    if prompt is not None:
+def prompt_text(model: Any, prompt: str | None = None, prompt_name: str | None = None) -> str | None:
+    """A prompt that is given by its text or by its name; ``None``: by neither, so that the model's own holds.
+
+    Raises:
+        ValueError: Given by both, or a name that the model lacks.
+    """
+    if prompt_name is None:
         return prompt
-    name = prompt_name or model.default_prompt_name
-    if prompt_name is not None and prompt_name not in model.prompts:
-        raise ValueError(
-            f"this model has no prompt {prompt_name!r}: it has {', '.join(map(repr, model.prompts)) or 'none'}."
-        )
-    return model.prompts.get(name) if name else None
+    if prompt is not None:
+        raise ValueError(f"a prompt is given by its text or by its name: got {prompt!r} and {prompt_name!r}.")
+    if prompt_name not in model.prompts:
+        raise ValueError(f"this model has no prompt {prompt_name!r}: it has {', '.join(map(repr, model.prompts))}.")
+    return model.prompts[prompt_name]
 
 
-def compute_dtype(model: Any) -> str:
-    """The type that a model computes in: that of its weights, such as ``"float32"``."""
-    weights = (weight for weight in model.parameters() if weight.is_floating_point())
-    return str(next(weights, torch.empty(0)).dtype).removeprefix("torch.")
+def own_prompt(model: Any, role: Role = "text") -> str:
+    """What stands before a text by the model's own choice, in ``encode``, ``encode_query`` or ``encode_document``."""
+    prompts, default = getattr(model, "prompts", {}), getattr(model, "default_prompt_name", None)
+    names = {"text": (), "query": ("query",), "document": ("document", "passage", "corpus")}[role]
+    name = next((name for name in names if name in prompts), default)
+    return prompts.get(name) or ""
 
 
 def token_batches(

@@ -36,7 +36,7 @@ from st_xling.data.reranking.strategies import STRATEGIES
 from st_xling.data.text_columns import column_texts
 from st_xling.models.cross_encoder import Head, cross_encoder, replace_head, tiny_cross_encoder
 from st_xling.models.load import st_model
-from st_xling.models.lora import add_lora, end_lora, require_peft, trained_share
+from st_xling.models.lora import add_lora, end_lora, trained_share
 from st_xling.models.pair_scorer import text_ids
 from st_xling.training.arguments import TrainingOptions, training_arguments
 from st_xling.training.checkpoint import BASE, damage, enough_room, forget_last_call, newest_checkpoint, seal
@@ -424,8 +424,6 @@ class _RerankerRun(Run):
     def check(self) -> None:
         for stage in self.plan:
             check_pairs(stage.pairs)
-            if stage.recipe.training.lora is not None:
-                require_peft()
 
     def prepare_data(self) -> None:
         texts: dict[str, Texts] = {}

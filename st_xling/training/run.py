@@ -13,6 +13,7 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from st_xling._version import __version__
 from st_xling.models import load_encoder, tiny_encoder
+from st_xling.models.load import as_own
 from st_xling.training.callbacks import StderrProgress
 from st_xling.training.leak_check import OnLeak
 from st_xling.training.mixture import TextReport
@@ -197,7 +198,7 @@ class Run:
             return model
         shape = {"pooling": options.pooling if pooling else None, "max_length": options.max_length}
         if model != "tiny":
-            return load_encoder(model, **shape)
+            return as_own(load_encoder(model, **shape))
         shape = {name: value for name, value in shape.items() if value is not None}
         encoder = tiny_encoder(texts(), **{"seed": self.recipe.training.seed, **shape, **self.tiny})
         encoder.model_card_data.base_model = None

@@ -12,6 +12,7 @@ from st_xling.evaluation.base import Metrics, SignedEvaluator
 from st_xling.evaluation.retrieval.measures import MEASURES, Measures, Rankings
 from st_xling.evaluation.retrieval.pool import PoolQuery, RetrievalPool, mixed_pool, separate_pools
 from st_xling.evaluation.retrieval.search import Bm25, DenseSearch
+from st_xling.models.view import model_options
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ class RetrievalEvaluator(SignedEvaluator):
 
     def report(self, model: SentenceTransformer) -> RetrievalReport:
         """Measures of an encoder."""
-        self.joint_mean = False
+        self.joint_mean, self.model_options = False, model_options(model, retrieval=True)
 
         def search(pool: RetrievalPool) -> Rankings:
             dense = DenseSearch(

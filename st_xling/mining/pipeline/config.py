@@ -27,7 +27,9 @@ from st_xling.mining.vectors import (
     embeddings_of,
     model_names,
     vectors_from,
+    ways,
 )
+from st_xling.models.load import name_of
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.devices import check_device
 from st_xling.utils.paths import check_outputs
@@ -176,7 +178,7 @@ class MiningConfig:
             )
         if self.target_precision is not None and not 0 < self.target_precision <= 1:
             raise ValueError(f"target_precision must lie in (0, 1]: got {self.target_precision}.")
-        if self.threshold == PUBLISHED and not isinstance(self.model, str):
+        if self.threshold == PUBLISHED and name_of(self.model) is None:
             kind = "none" if self.model is None else f"a loaded {type(self.model).__name__}"
             raise ValueError(f"threshold 'published' needs the folder or the Hub id of a model (--model): got {kind}.")
         if self.threshold == PUBLISHED and (guards.source_language is None or guards.target_language is None):
@@ -187,7 +189,14 @@ class MiningConfig:
 
     def check_files(self, out: Output, inputs: Sequence[Any]) -> None:
         """Raise if a result would replace an input or another result; what is no path is passed over."""
-        read = [*inputs, self.model, self.source_embeddings, self.target_embeddings, self.calibrate_with, self.rescore]
+        read = [
+            *inputs,
+            name_of(self.model),
+            self.source_embeddings,
+            self.target_embeddings,
+            self.calibrate_with,
+            self.rescore,
+        ]
         check_outputs({"out": out, "rejects": self.rejects}, read, folders={"work": work_path(out, self.work)})
 
     def vector_makers(self, rows: dict[str, int]) -> tuple[VectorMakers, Encoder | None]:
@@ -277,7 +286,8 @@ class MiningConfig:
         """
         number = "none" if self.number is None else f"{self.number:g}"
         words = [
-            *(command, f"model:{model_names(makers)}", f"margin:{self.margin}", f"k:{self.k}", *choice),
+            *(command, f"model:{model_names(makers)}", *(f"{name}:{value}" for name, value in ways(makers).items())),
+            *(f"margin:{self.margin}", f"k:{self.k}", *choice),
             *(f"method:{method}", f"guards:{self.active_guards.signature(guards.idle)}"),
             *(f"threshold:{threshold or number}", "duplicates:folded", *texts, f"st-xling:{__version__}"),
         ]

@@ -29,8 +29,9 @@ from transformers import (
 
 from st_xling.data.classified_pairs import ClassifiedPairs
 from st_xling.data.conllu import TaggedSentences
+from st_xling.models import load_encoder
 from st_xling.models.backbone import token_encoder
-from st_xling.models.load import limit_length, load_encoder, loading, longest_input, st_model
+from st_xling.models.load import limit_length, loading, longest_input, st_model
 from st_xling.models.lora import check_start
 from st_xling.training.trainer import FiniteTrainer, GuardedTrainer
 from st_xling.training.transfer.scores import Labels
