@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import islice
+from itertools import count, islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,7 @@ def encode(
     with StoreWriter(out, header, summary, append=append, overwrite=overwrite) as writer:
         if writer.finished is not None:
             return EmbeddingStore.open(out)
-        todo = _unwritten(_windows(read_rows(text_files, format=format, errors=errors), shard_rows, summary), writer)
+        todo = _unwritten(read_rows(text_files, format=format, errors=errors), shard_rows, summary, writer)
         if engine == "local" and processes == 1:
             pairs = ((window, embed(encoder, window.sentences, device=device, **options)) for window in todo)
         else:
@@ -153,14 +153,8 @@ def encode(
 
 @dataclass(frozen=True)
 class Window:
-    """Sentences that are embedded together: what is in a batch depends on them and on nothing else.
+    """Lines whose sentences are embedded together: what is in a batch depends on them and on nothing else."""
 
-    Attributes:
-        number: Of the shard, counted from 0 in this text.
-        rows: Lines with their sentences.
-    """
-
-    number: int
     rows: Sequence[Row]
 
     @cached_property
@@ -176,35 +170,29 @@ class Window:
         return f"{self.rows[row].path}:{self.rows[row].line}"
 
 
-def _windows(rows: Iterator[Row], size: int, summary: TextSummary) -> Iterator[Window]:
-    """Windows of ``size`` rows; the last may be smaller.
+def _unwritten(rows: Iterator[Row], size: int, summary: TextSummary, writer: StoreWriter) -> Iterator[Window]:
+    """Windows of ``size`` rows, from the first that the store does not hold whole, from this very text.
 
     Raises:
         ValueError: After the last one, when the text is not the one that was validated.
     """
-    digest, number = hashlib.sha256(), 0
-    while part := list(islice(rows, size)):
-        for row in part:
-            hash_sentence(digest, row.sentence)
-        yield Window(number, part)
-        number += 1
+    digest, done = hashlib.sha256(), [shard.text_sha256 for shard in writer.shards]
+    for number in count():
+        window = Window(list(islice(rows, size)))
+        if not window.rows:
+            break
+        for sentence in window.sentences:
+            hash_sentence(digest, sentence)
+        if number < len(done) and done[number] != window.sha256:
+            del done[number:]
+            writer.truncate(number)  # the text was edited under an earlier writer, and back
+        if number >= len(done):
+            yield window
     if digest.hexdigest() != summary.sha256:
         raise ValueError(
             f"{', '.join(summary.files)}: the text was edited while it was embedded; once it stands still, run the "
             "same command again."
         )
-
-
-def _unwritten(windows: Iterable[Window], writer: StoreWriter) -> Iterator[Window]:
-    """The windows from the first that the store does not hold whole, from this very text."""
-    done = list(writer.shards)
-    for window in windows:
-        if window.number < len(done):
-            if done[window.number].text_sha256 == window.sha256:
-                continue
-            del done[window.number :]
-            writer.truncate(window.number)  # the text was edited under an earlier writer, and back
-        yield window
 
 
 def embed_in_processes(

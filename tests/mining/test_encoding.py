@@ -18,6 +18,7 @@ import pytest
 from st_xling.mining import EmbeddingStore, encode, encoding
 from st_xling.mining.encoding import Window, embed_in_processes
 from st_xling.mining.text import Row
+from st_xling.mining.vectors import vectors_from
 from st_xling.models.encode import encode as embed
 from tests.conftest import PAIRS
 from tests.mining.nursery import Attempt, Nursery
@@ -252,10 +253,27 @@ def test_refused_vectors(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert contents(out) == contents(tmp_path / f"whole{row}")
 
 
-@pytest.mark.parametrize("name", ["batch_size", "shard_rows", "processes"])
-def test_numbers_below_one(name: str, model: Any, text: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be at least 1: got 0"):
-        encode(model, text, tmp_path / "s", **{name: 0})
+def test_numbers_below_one(model: Any, text: Path, tmp_path: Path) -> None:
+    for name in ("batch_size", "shard_rows", "processes"):
+        with pytest.raises(ValueError, match=f"{name} must be at least 1: got 0"):
+            encode(model, text, tmp_path / "s", **{name: 0})
+
+
+def test_vectors_of_other_types_and_prompts_are_not_mixed(
+    model: Any, make_model: Callable[..., Any], text: Path, tmp_path: Path
+) -> None:
+    """Though stored in the same type; of a store without a model nothing is known."""
+    made = {
+        "plain": encode(model, text, tmp_path / "plain"),
+        "half": encode(make_model().bfloat16(), text, tmp_path / "half"),
+        "prompted": encode(model, text, tmp_path / "prompted", prompt="x "),
+    }
+    assert "|computed:bfloat16|" in made["half"].signature and "computed" not in made["plain"].signature
+    np.testing.assert_allclose(made["half"][:], made["plain"][:], atol=0.02)
+    for other, facts in (("half", "dtype 'float32' and 'bfloat16'"), ("prompted", "prompt 'none' and 'x ' for ")):
+        sides: dict[str, Any] = {"source": made["plain"].path, "target": made[other].path}
+        with pytest.raises(ValueError, match=f"{facts}.*plain and .*{other}"):
+            vectors_from(None, sides, {"source": 480, "target": 480})
 
 
 class Echo:
@@ -279,13 +297,13 @@ def fail(message: str, device: str | None) -> Any:
 
 
 def windows(*naps: float) -> Iterator[Window]:
-    return (Window(number, [Row("a", 1, None, str(nap))]) for number, nap in enumerate(naps))
+    return (Window([Row("a", 1, None, str(nap))]) for nap in naps)
 
 
 def test_results_come_in_order_however_long_they_take() -> None:
     naps = [0.3, 0.0, 0.01, 0.0, 0.2, 0.0, 0.0]
     found = list(embed_in_processes(load_echo, windows(*naps), {}, processes=3))
-    assert [window.number for window, _ in found] == list(range(7))
+    assert [float(window.sentences[0]) for window, _ in found] == naps
     assert [float(vectors[0, 0]) for _, vectors in found] == pytest.approx(naps)
 
 
