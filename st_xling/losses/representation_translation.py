@@ -13,6 +13,7 @@ from st_xling.losses.citations import DAP
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, cls_mask, flush_right, special_token_id
 from st_xling.models.heads import HeadStart, RepresentationTranslationHead
+from st_xling.models.length_groups import row_groups
 from st_xling.utils.languages import canonical_language
 
 Direction = Literal["target", "source", "both"]
@@ -146,15 +147,25 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             )
         parts = backbone(self.model)
         if self.direction == "target":
-            return [self._rebuild(parts, source, target, side=1)]
+            return [self._rebuild_in_groups(parts, source, target, side=1)]
         if self.direction == "source":
-            return [self._rebuild(parts, target, source, side=0)]
+            return [self._rebuild_in_groups(parts, target, source, side=0)]
         # Row by row in turn, so that mini-batches of an even size cut the batch into the same two halves.
         even, odd = slice(0, None, 2), slice(1, None, 2)
         return [
-            self._rebuild(parts, _rows(source, even), _rows(target, even), side=1),
-            self._rebuild(parts, _rows(target, odd), _rows(source, odd), side=0),
+            self._rebuild_in_groups(parts, _rows(source, even), _rows(target, even), side=1),
+            self._rebuild_in_groups(parts, _rows(target, odd), _rows(source, odd), side=0),
         ]
+
+    def _rebuild_in_groups(
+        self, parts: Backbone, context: dict[str, Tensor], rebuilt: dict[str, Tensor], side: int
+    ) -> Part:
+        lengths = context["attention_mask"].sum(dim=1) + rebuilt["attention_mask"].sum(dim=1)
+        groups = row_groups(lengths, rebuilt["token_embeddings"].shape[-1])
+        if len(groups) == 1:
+            return self._rebuild(parts, context, rebuilt, side)
+        totals, counts = zip(*(self._rebuild(parts, _rows(context, r), _rows(rebuilt, r), side) for r in groups))
+        return torch.stack(totals).sum(), torch.stack(counts).sum()
 
     def _rebuild(self, parts: Backbone, context: dict[str, Tensor], rebuilt: dict[str, Tensor], side: int) -> Part:
         context_mask = context["attention_mask"].bool() & ~cls_mask(context["input_ids"], parts.tokenizer)
@@ -203,7 +214,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         return {**super().get_config_dict(), "target_vocabulary": scored, "head": self.head_start}
 
 
-def _rows(column: dict[str, Tensor], rows: slice) -> dict[str, Tensor]:
+def _rows(column: dict[str, Tensor], rows: slice | Tensor) -> dict[str, Tensor]:
     return {key: value[rows] for key, value in column.items() if isinstance(value, Tensor)}
 
 
