@@ -83,7 +83,7 @@ def parity(
     texts: Sequence[str] = (),
     *,
     pairs: Pairs | None = None,
-    batch_size: int = 64,
+    batch_size: int = 32,
     show_progress_bar: bool = False,
 ) -> Parity:
     """Compare an encoder with the one that it was made from.

@@ -163,7 +163,7 @@ def slim_model(
     seed: int = 0,
     skip_bad_lines: bool = False,
     overwrite: bool = False,
-    batch_size: int = 64,
+    batch_size: int = 32,
     progress: bool = False,
     command: str | None = None,
     complete: Callable[[Path], object] | None = None,
