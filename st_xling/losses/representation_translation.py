@@ -44,7 +44,6 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             but a slower step, since the gradient passes through the whole table.
         head: ``"auto"`` starts the vocabulary head as a copy of the checkpoint's masked-LM head where it has one;
             ``"new"`` from random weights.
-        chunk_rows: Rows of vocabulary logits alive at a time; ``None`` chooses.
 
     Raises:
         ValueError: Options out of range, a decoder or no transformer, a tokenizer without a mask token, or a
@@ -73,6 +72,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
     """
 
     citation = DAP
+    options = ("layers", "direction", "mask_ratio", "languages", "tied")
     auto_options = ("languages", "target_vocabulary")
 
     @classmethod
@@ -114,7 +114,6 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         target_vocabulary: Sequence[int] | Tensor | None = None,
         tied: bool = False,
         head: HeadStart = "auto",
-        chunk_rows: int | None = None,
     ) -> None:
         super().__init__(model)
         if not 0 < mask_ratio <= 1:
@@ -123,7 +122,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             raise ValueError(f"languages must be a list of distinct names: got {languages!r}.")
         parts = backbone(model)
         mask_id = special_token_id(parts.tokenizer, "mask", "representation translation")
-        self.direction, self.mask_ratio, self.chunk_rows, self.tied = direction, mask_ratio, chunk_rows, tied
+        self.direction, self.mask_ratio, self.tied, self.layers = direction, mask_ratio, tied, layers
         self.head_start = head
         self.languages = None if languages is None else list(languages)
         if self.languages is not None:
@@ -196,9 +195,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             backbone=parts,
             position_ids=torch.cat([places, positions], dim=1),
         )
-        return head_cross_entropy(
-            self.head.vocabulary_head, parts.word_embeddings, hidden[scored], ids[scored], chunk_rows=self.chunk_rows
-        )
+        return head_cross_entropy(self.head.vocabulary_head, parts.word_embeddings, hidden[scored], ids[scored])
 
     def _language(self, rebuilt: dict[str, Tensor], side: int) -> Tensor:
         """Number of each row's language, or of the rebuilt side. *Shape:* ``(batch,)``"""
@@ -213,15 +210,8 @@ class RepresentationTranslationLoss(TokenLevelLoss):
 
     def get_config_dict(self) -> dict[str, Any]:
         vocabulary = self.head.vocabulary_head.vocabulary_index
-        return {
-            "layers": len(self.head.layers),
-            "direction": self.direction,
-            "mask_ratio": self.mask_ratio,
-            "languages": self.languages,
-            "target_vocabulary": None if vocabulary is None else f"{len(vocabulary)} tokens",
-            "tied": self.tied,
-            "head": self.head_start,
-        }
+        scored = None if vocabulary is None else f"{len(vocabulary)} tokens"
+        return {**super().get_config_dict(), "target_vocabulary": scored, "head": self.head_start}
 
 
 def _rows(column: dict[str, Tensor], rows: slice | Tensor) -> dict[str, Tensor]:

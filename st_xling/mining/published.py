@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from st_xling.mining.margins import MARGINS
 from st_xling.mining.mine import RETRIEVALS
+from st_xling.models.load import loaded, name_of
 from st_xling.utils.io import read_json_object, update_json_object
 from st_xling.utils.languages import canonical_language
 
@@ -140,15 +141,19 @@ def publish_thresholds(folder: str | Path, thresholds: Mapping[str, PublishedThr
     return path
 
 
-def published_thresholds(model: str | Path) -> dict[str, PublishedThreshold]:
+def published_thresholds(model: Any) -> dict[str, PublishedThreshold]:
     """The thresholds of a model by pair of languages; none if it has no ``mining.json``.
 
     Args:
-        model: Folder, or Hub id: one file is then downloaded; without a network the cached one counts, if there is one.
+        model: Folder, or Hub id, or a model that was loaded from either. Of the Hub one file is downloaded, of the
+            model's revision; without a network the cached one counts, if there is one.
     Raises:
         ValueError: If the file is broken, or there is neither such a folder nor such a model on the Hub.
     """
-    path = Path(model) / MINING_FILE if Path(model).is_dir() else _downloaded(str(model))
+    name = str(model) if isinstance(model, Path) else name_of(model)
+    if name is None:
+        return {}
+    path = Path(name) / MINING_FILE if Path(name).is_dir() else _downloaded(name, loaded(model).options.get("revision"))
     return {} if path is None else _parsed(read_json_object(path), path)
 
 
@@ -178,7 +183,7 @@ def _parsed(content: dict[str, Any], path: Path) -> dict[str, PublishedThreshold
     return thresholds
 
 
-def _downloaded(model: str) -> Path | None:
+def _downloaded(model: str, revision: str | None) -> Path | None:
     """The file of a model on the Hub, as it is cached; ``None`` if there is none."""
     from huggingface_hub import errors as hub
     from huggingface_hub import hf_hub_download
@@ -190,7 +195,7 @@ def _downloaded(model: str) -> Path | None:
     for name in names:
         try:
             with limited_requests():
-                return Path(hf_hub_download(name, MINING_FILE))
+                return Path(hf_hub_download(name, MINING_FILE, revision=revision))
         except hub.LocalEntryNotFoundError:  # a kind of the next one
             is_there = True
             logger.warning(

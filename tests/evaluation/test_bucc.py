@@ -280,7 +280,6 @@ def test_thresholds_to_publish(make_model: Callable[..., Any]) -> None:
     for options, why in (
         ({"train": {"de-en": test}}, "tuned on the gold"),
         ({"threshold": "tune"}, "tuned on the gold"),
-        ({"train": {"de-en": dev}, "truncate_dim": 8}, "cut to 8 dimensions"),
         ({"threshold": float("inf")}, "it is inf"),
     ):
         evaluator = BuccEvaluator({"de-en": test}, **options)

@@ -28,6 +28,7 @@ from st_xling.mining.vectors import (
     embeddings_of,
     model_names,
     vectors_from,
+    ways,
 )
 from st_xling.models.load import name_of
 from st_xling.utils.cosines import Embeddings
@@ -286,7 +287,8 @@ class MiningConfig:
         """
         number = "none" if self.number is None else f"{self.number:g}"
         words = [
-            *(command, f"model:{model_names(makers)}", f"margin:{self.margin}", f"k:{self.k}", *choice),
+            *(command, f"model:{model_names(makers)}", *(f"{name}:{value}" for name, value in ways(makers).items())),
+            *(f"margin:{self.margin}", f"k:{self.k}", *choice),
             *(f"method:{method}", f"guards:{self.active_guards.signature(guards.idle)}"),
             *(f"threshold:{threshold or number}", "duplicates:folded", *texts, f"st-xling:{__version__}"),
         ]

@@ -18,7 +18,7 @@ from st_xling.mining.calibrate import calibrate
 from st_xling.mining.deduplication import folding_key, write_sentences
 from st_xling.mining.pipeline.config import PUBLISHED, MiningConfig
 from st_xling.mining.published import Fit, PublishedThreshold, fitting_threshold, published_thresholds
-from st_xling.mining.vectors import Encoder, GivenEmbeddings, VectorMakers
+from st_xling.mining.vectors import Encoder, VectorMakers, ways
 from st_xling.models.load import name_of
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import read_json_object, write_json
@@ -71,7 +71,7 @@ def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> Ta
     if model is None:
         return None  # one that was made here has no thresholds with it
     if guards.source_language is None or guards.target_language is None:
-        if known := published_thresholds(model):
+        if known := published_thresholds(config.model):
             log(
                 f"{model} has thresholds for {', '.join(known)}; to have one taken, name the languages of both sides "
                 "(--source-language, --target-language)"
@@ -80,13 +80,13 @@ def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> Ta
     request: dict[str, Any] = {
         **{"source_language": guards.source_language, "target_language": guards.target_language},
         **{"margin": config.margin, "k": config.k, "retrieval": config.retrieval},
-        "options": _model_options(config, makers),
+        "options": ways(makers),
     }
     note = work / "published.json"
     fit, since = _noted(note, {"model": model, **request}), " (as when this work was begun)"
     insisted = config.threshold == PUBLISHED
     if fit is None or (fit.threshold is None and insisted):
-        fit, since = fitting_threshold(published_thresholds(model), **request), ""
+        fit, since = fitting_threshold(published_thresholds(config.model), **request), ""
         if fit.threshold is None and insisted:
             raise ValueError(
                 f"threshold 'published' needs a threshold of {model} that holds for this: {fit.why_not}; give a "
@@ -102,22 +102,6 @@ def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> Ta
     report: Callable[[str], None] = logger.warning if fit.why_not.startswith("that of") else log
     report(message)
     return None
-
-
-def _model_options(config: MiningConfig, makers: VectorMakers) -> dict[str, str]:
-    """How the vectors of both sides were made; of a LASER file nobody knows, so that nothing differs."""
-    sides = []
-    for maker in makers.values():
-        prompt = config.prompt
-        if isinstance(maker, GivenEmbeddings):
-            prompt = None if maker.store is None else maker.store.manifest.header.settings.get("prompt")
-        sides.append({} if prompt is None else {"prompt": prompt})
-    source, target = sides
-    return {
-        name: value if value == target.get(name) else f"{value} and {target.get(name, 'none')}"
-        for name in dict.fromkeys([*source, *target])
-        for value in [source.get(name, "none")]
-    }
 
 
 def _noted(path: Path, request: dict[str, Any]) -> Fit | None:
@@ -274,5 +258,4 @@ def estimate_threshold(
         tuple(float(getattr(estimates, name + end)[at]) for end in ("", "_low", "_high"))
         for name in ("precision", "recall")
     )
-    options = {} if encoder.options.prompt is None else {"prompt": encoder.options.prompt}
-    return EstimatedThreshold(threshold, precision, recall, len(pairs), **way, options=options)  # type: ignore[arg-type]
+    return EstimatedThreshold(threshold, precision, recall, len(pairs), **way, options=encoder.way)  # type: ignore[arg-type]
