@@ -120,7 +120,20 @@ def test_the_grad_scalers_infinities_pass(tmp_path: Path) -> None:
 
 def test_the_command_ends_with_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "run"
-    words = ["train", "tr", "--data", "phrasebook:de?size=68", "--dev", "none", "--out", str(out), "--max-steps", "9"]
+    words = [
+        "train",
+        "tr",
+        "--model",
+        "tiny",
+        "--data",
+        "phrasebook:de?size=68",
+        "--dev",
+        "none",
+        "--out",
+        str(out),
+        "--max-steps",
+        "9",
+    ]
     words += ["--batch-size", "16", "--eval-steps", "1", "--learning-rate", "1e38", "--tiny", "hidden_size=32"]
     assert main([*words, "--tiny", "layers=1", "--tiny", "vocabulary=500"]) == 2
     out_text, err = capsys.readouterr()

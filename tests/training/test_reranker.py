@@ -214,7 +214,7 @@ def test_from_a_saved_cross_encoder(tmp_path: Path) -> None:
 def test_what_is_refused(tmp_path: Path) -> None:
     recipe = load_cross_encoder_recipe("xpr-mixed")
     with pytest.raises(ValueError, match="XPI needs a recipe and data: got its data and no recipe"):
-        train_cross_encoder(recipe, [xpi_rows()], tmp_path / "run", xpi=xpi_rows())
+        train_cross_encoder(recipe, [xpi_rows()], tmp_path / "run", model="tiny", xpi=xpi_rows())
     with pytest.raises(ValueError, match="the model 'tiny' has no head to keep"):
         run(tmp_path / "run", head="keep")
     with pytest.raises(ValueError, match="a query is never cut, and none of 32 leaves room for a passage in 4 tokens"):
@@ -288,7 +288,7 @@ def test_queries_and_relevant_passages_once_each() -> None:
 def test_leaks_of_each_stage_are_named_and_dropped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recipe = load_cross_encoder_recipe("xpr-merged", tiny=True, xpi=True, overrides={"training.max_steps": 1})
     options: dict[str, Any] = {"evaluator": pools(), "xpi": xpi_rows(), "evaluation": {"later": [ENGLISH[0]]}}
-    train_cross_encoder(recipe, merged(aligned()), tmp_path / "run", tiny=TINY, on_leak="drop", **options)
+    train_cross_encoder(recipe, merged(aligned()), tmp_path / "run", model="tiny", tiny=TINY, on_leak="drop", **options)
     leak = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))["leak"]
     sides = {name: side["text"] for name, side in leak["sets"].items()}
     assert {name: (side["leaked"], side["rows"]) for name, side in sides.items()} == {

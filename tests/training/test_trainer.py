@@ -322,7 +322,13 @@ def test_a_recipes_columns_before_anything_is_trained(tmp_path: Path) -> None:
     data, short = parallel_phrases("de", "en", size=20), {"training.max_steps": 1}
     recipe = load_recipe("langcl", tiny=True, overrides={**short, "losses.language_contrastive.columns": [0, 1, 2]})
     with pytest.raises(ValueError, match="language_contrastive looks at text columns 0, 1, 2 .*2: source, target"):
-        train(recipe, {"de": data}, tmp_path / "run", tiny={"vocabulary": 400, "hidden_size": 32, "layers": 2})
+        train(
+            recipe,
+            {"de": data},
+            tmp_path / "run",
+            model="tiny",
+            tiny={"vocabulary": 400, "hidden_size": 32, "layers": 2},
+        )
     assert not (tmp_path / "run").exists()
 
 
