@@ -54,7 +54,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     """
     from st_xling.data import load_data_specs
     from st_xling.evaluation import TatoebaEvaluator
-    from st_xling.evaluation.pictures import draw_token_states
+    from st_xling.evaluation.pictures import draw_token_points
     from st_xling.hub.card import CardOptions, write_card
     from st_xling.hub.card_facts import PHRASEBOOK_LICENCE
     from st_xling.training import load_recipe, train
@@ -66,7 +66,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     recipe = load_recipe("dap", tiny=True, overrides={"training.num_train_epochs": size.epochs, "training.seed": seed})
     model = _encoder(data, seed)
     evaluator = TatoebaEvaluator(test, name="phrasebook-test", write_csv=False)
-    before, panels = evaluator(model), {"untrained": _token_states(model, test["de"])}
+    before, panels = evaluator(model), {"untrained": _token_points(model, test["de"])}
     result = train(
         recipe,
         data,
@@ -76,8 +76,8 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
         overwrite=overwrite,
         command=_command(seed),
     )
-    panels["after DAP"] = _token_states(result.model, test["de"])
-    picture = draw_token_states(panels, out / "pictures" / "token_states.png", languages=("German", "English"))
+    panels["after DAP"] = _token_points(result.model, test["de"])
+    picture = draw_token_points(panels, out / "pictures" / "token_states.png", languages=("German", "English"))
     after, mining = evaluator(result.model), mine_phrases(result.model, size, seed=seed)
     results = {
         "tatoeba": {
@@ -135,11 +135,11 @@ def _encoder(data: dict[str, Dataset], seed: int) -> SentenceTransformer:
     )
 
 
-def _token_states(model: SentenceTransformer, pairs: Dataset) -> tuple[Tensor, Tensor]:
-    from st_xling.evaluation.pictures import token_states
+def _token_points(model: SentenceTransformer, pairs: Dataset) -> tuple[Tensor, Tensor]:
+    from st_xling.evaluation.pictures import token_points, token_states
 
     shown = pairs.select(range(min(100, len(pairs))))
-    return token_states(model, shown["source"]), token_states(model, shown["target"])
+    return token_points(token_states(model, shown["source"]), token_states(model, shown["target"]))
 
 
 def mine_phrases(model: SentenceTransformer, size: DemoSize, *, seed: int) -> dict[str, Any]:

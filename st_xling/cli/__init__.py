@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from st_xling._version import __version__
 from st_xling.utils.failures import explain
@@ -41,13 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0; 2 for input that cannot be used; 130 after Ctrl-C.
     """
-    hook, sys.unraisablehook = sys.unraisablehook, _unraisable
     try:
         return _main(list(sys.argv[1:] if argv is None else argv))
-    except KeyboardInterrupt:  # while modules are imported, or the process ends
-        return _interrupted(KeyboardInterrupt(), "")
-    finally:
-        sys.unraisablehook = hook
+    except KeyboardInterrupt as stop:  # while modules are imported, or the process ends
+        return _interrupted(stop, "")
 
 
 def _main(words: list[str]) -> int:
@@ -59,7 +56,11 @@ def _main(words: list[str]) -> int:
     arguments.command_line = shlex.join(["st-xling", *words])
     level = logging.WARNING if _speaks() else logging.ERROR
     logging.basicConfig(format="%(levelname)s: %(message)s", level=level, stream=sys.stderr)
-    _quieten_libraries()
+    # Bars and notices of other libraries stay off our output; their errors still come through.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     if os.environ.get("WORLD_SIZE", "1") == "1":
         return _status(arguments)
     from st_xling.utils.distributed import end_process
@@ -72,7 +73,9 @@ def _status(arguments: argparse.Namespace) -> int:
 
     try:
         check_arguments(arguments)
-        _hide_weight_bars()
+        from transformers.utils.logging import disable_progress_bar
+
+        disable_progress_bar()  # of every checkpoint's weights; downloads keep theirs
         arguments.run(arguments)
     except Exception as error:
         message = explain(error)
@@ -90,27 +93,6 @@ def _interrupted(stop: KeyboardInterrupt, command: str) -> int:
     if _speaks():
         print(f"\n{_after_interrupt(stop, command)}", file=sys.stderr)
     return 130
-
-
-def _unraisable(error: Any) -> None:
-    """Ctrl-C where Python can raise nothing, such as while a progress bar is deleted: raised again a moment later."""
-    if not issubclass(error.exc_type, KeyboardInterrupt):
-        sys.__unraisablehook__(error)
-        return
-    import threading
-
-    leaving = threading.Event()
-    threading.Thread(target=_interrupt_after, args=(leaving,), daemon=True).start()
-    leaving.set()
-
-
-def _interrupt_after(leaving: Any) -> None:
-    import _thread
-    import time
-
-    leaving.wait()
-    time.sleep(0.05)
-    _thread.interrupt_main()
 
 
 def _speaks() -> bool:
@@ -149,21 +131,6 @@ def _after_interrupt(stop: KeyboardInterrupt, command: str) -> str:
         return f"interrupted before the first checkpoint; start again with:\n  {shlex.join([*words, '--overwrite'])}"
     stands = "what is finished" if checkpoint is None else checkpoint
     return f"interrupted; {stands} stands. To go on:\n  {shlex.join([*words, '--resume'])}"
-
-
-def _quieten_libraries() -> None:
-    """Keep the bars and notices of other libraries off our output; errors still come through."""
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
-
-
-def _hide_weight_bars() -> None:
-    """No bar for every checkpoint's weights; downloads keep theirs."""
-    from transformers.utils.logging import disable_progress_bar
-
-    disable_progress_bar()
 
 
 if __name__ == "__main__":

@@ -8,8 +8,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.cli.encoder_view import VIEW, VIEW_OF_PASSAGES, check_view, load_view
 from st_xling.cli.keep import check_keep, keep, publish
+from st_xling.cli.model_options import (
+    MODEL,
+    VIEW,
+    VIEW_OF_PASSAGES,
+    centred,
+    check_centre,
+    load_cross_encoder,
+    load_model,
+)
 from st_xling.cli.options import JSON, KEEP, Command, Options, command, set_options, write_results
 
 if TYPE_CHECKING:
@@ -63,12 +71,13 @@ def tatoeba(arguments: argparse.Namespace) -> None:
     from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
 
     check_keep(arguments)
-    check_view(arguments)
+    check_centre(arguments)
+    model = load_model(arguments)
     text = load_english_pairs(arguments.data, arguments.languages, skip_bad_lines=arguments.skip_bad_lines)
     evaluator = TatoebaEvaluator(
         text.pairs, data_name=text.name, batch_size=arguments.batch_size, show_progress_bar=True, write_csv=False
     )
-    model, evaluator.view = load_view(arguments, *english_columns(evaluator.pairs), batch_size=arguments.batch_size)
+    model = centred(model, arguments, *english_columns(evaluator.pairs), batch_size=arguments.batch_size)
     metrics = evaluator(model)
     _report(arguments, "tatoeba", metrics, evaluator.signature, tatoeba_table(metrics, name=evaluator.name))
 
@@ -95,9 +104,10 @@ def precision(arguments: argparse.Namespace) -> None:
     from st_xling.evaluation import PrecisionEvaluator
 
     check_keep(arguments)
-    check_view(arguments)
+    check_centre(arguments)
     if not all(part.strip().isdecimal() for part in arguments.at.split(",")):
         raise ValueError(f"--at takes whole numbers joined by commas, such as 1,5: got {arguments.at!r}.")
+    model = load_model(arguments)
     data = load_data_specs(arguments.data, split="test", skip_bad_lines=arguments.skip_bad_lines)
     evaluator = PrecisionEvaluator(
         data,
@@ -107,7 +117,7 @@ def precision(arguments: argparse.Namespace) -> None:
         show_progress_bar=True,
         write_csv=False,
     )
-    model, evaluator.view = load_view(arguments, *evaluator.columns(), batch_size=arguments.batch_size)
+    model = centred(model, arguments, *evaluator.columns(), batch_size=arguments.batch_size)
     metrics = evaluator(model)
     _report(arguments, "precision", metrics, evaluator.signature, evaluator.table(metrics))
 
@@ -139,17 +149,23 @@ def bucc(arguments: argparse.Namespace) -> None:
     """
     from st_xling.data.phrasebook_spec import is_phrasebook
     from st_xling.evaluation import BuccEvaluator, bucc_table
+    from st_xling.evaluation.base import SignedEvaluator
     from st_xling.evaluation.bucc import publishable_thresholds
 
     check_keep(arguments, publishes=True)
-    check_view(arguments)
+    check_centre(arguments)
     pairs = None if arguments.pairs is None else [pair for words in arguments.pairs for pair in words.split(",")]
     if pairs is None and not is_phrasebook(arguments.data):
         raise ValueError(f"--pairs says which files of {arguments.data} to read: got none; give e.g. --pairs de-en.")
+    model = load_model(arguments)
     make: Any = BuccEvaluator.from_phrasebook if is_phrasebook(arguments.data) else BuccEvaluator.from_folder
-    options = set_options(arguments, make, BuccEvaluator) | {"show_progress_bar": True, "write_csv": False}
+    options = set_options(arguments, make, BuccEvaluator, SignedEvaluator) | {
+        "show_progress_bar": True,
+        "write_csv": False,
+    }
+    options.pop("truncate_dim", None)  # the model's
     evaluator = make(arguments.data, **(options | {"pairs": pairs}))
-    model, evaluator.view = load_view(arguments, *evaluator.columns(), batch_size=arguments.batch_size)
+    model = centred(model, arguments, *evaluator.columns(), batch_size=arguments.batch_size)
     metrics = evaluator(model)
     # JSON knows no infinity, the threshold where nothing is correct.
     finite = {key: value if math.isfinite(value) else None for key, value in metrics.items()}
@@ -185,15 +201,16 @@ def xsim(arguments: argparse.Namespace) -> None:
     from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
 
     check_keep(arguments)
-    check_view(arguments)
+    check_centre(arguments)
+    model = load_model(arguments)
     text = load_english_pairs(arguments.data, arguments.languages, skip_bad_lines=arguments.skip_bad_lines)
     options = set_options(arguments, xsim_by_language) | {"show_progress_bar": True}
-    model, view = load_view(arguments, *english_columns(text.pairs), batch_size=arguments.batch_size)
-    report = xsim_by_language(**(options | {"model": model, "pairs": text.pairs, "name": text.name, "view": view}))
+    model = centred(model, arguments, *english_columns(text.pairs), batch_size=arguments.batch_size)
+    report = xsim_by_language(**(options | {"model": model, "pairs": text.pairs, "name": text.name}))
     _report(arguments, "xsim", report.as_dict()["xsim"], report.signature, report.table())
 
 
-@command("reranking", JSON, KEEP)
+@command("reranking", JSON, MODEL, KEEP)
 def reranking(arguments: argparse.Namespace) -> None:
     """Passage re-ranking by a cross-encoder: acc@1, acc@10, MRR, MAP.
 
@@ -202,7 +219,6 @@ def reranking(arguments: argparse.Namespace) -> None:
 
     MODEL                                 cross-encoder: Hub id or folder
     --data XX=PATH                        or xx=phrasebook (required, repeatable)
-    --device DEVICE                       cpu, cuda, … (default: a GPU if there is one)
     --split {train,dev,test}              a part of the articles (default: all), or of the phrasebook (default: test)
     --query-languages XX...               default: all
     --passage-languages XX...             default: all
@@ -231,15 +247,15 @@ def reranking(arguments: argparse.Namespace) -> None:
     from st_xling.data.phrasebook_spec import phrasebook_name
     from st_xling.data.reranking.specs import load_pool_specs
     from st_xling.evaluation import RerankingEvaluator
-    from st_xling.models.cross_encoder import cross_encoder
 
     check_keep(arguments)
+    model = load_cross_encoder(arguments)
     pools = load_pool_specs(arguments.data, **set_options(arguments, load_pool_specs))
     arguments.name = arguments.name or phrasebook_name(arguments.data, split=arguments.split or "test")
     options = set_options(arguments, RerankingEvaluator)
     options.pop("seed", None)  # of the sample, not of the bootstrap
     evaluator = RerankingEvaluator(pools, show_progress_bar=True, write_csv=False, **options)
-    report = evaluator.report(cross_encoder(arguments.model, head="keep", device=arguments.device))
+    report = evaluator.report(model)
     _report(arguments, "reranking", report.as_dict(), evaluator.signature, report.table())
 
 
@@ -254,13 +270,11 @@ def retrieval(arguments: argparse.Namespace) -> None:
     --bm25                   BM25's results beside the model's
     --runs DIR               also write rankings as TREC runs
     --skip-bad-lines         leave out faulty lines and unknown passages
-    --device DEVICE          cpu, cuda, … (default: a GPU if there is one)
     --split SPLIT            of queries and qrels (default: test)
     --query-languages XX...  default: all that a folder has (phrasebook: the passages')
     --pool {separate,mixed}  passages of each set alone (default), or of all languages mixed
     --measures NAME...       default: MRR@100 Recall@100
     --batch-size N           texts embedded at a time (default: 64)
-    --truncate-dim N         cut embeddings to this many dimensions
     --name NAME              of the data, for the signature
 
     examples:
@@ -279,29 +293,35 @@ def retrieval(arguments: argparse.Namespace) -> None:
     """
     from st_xling.data.phrasebook_spec import phrasebook_name
     from st_xling.data.retrieval import load_retrieval_specs
+    from st_xling.evaluation.base import SignedEvaluator
     from st_xling.evaluation.retrieval import RetrievalEvaluator, retrieval_table
+    from st_xling.models import load_encoder
 
     if arguments.keep and arguments.model == BM25:
         raise ValueError("--keep saves results in a model's folder: got bm25, which has none; leave --keep out.")
     check_keep(arguments)
-    check_view(arguments, encoder=arguments.model != BM25)
+    check_centre(arguments)
+    model = None
+    if arguments.model != BM25:
+        model = load_model(arguments)
+    elif used := [*set_options(arguments, load_encoder), *(["centre"] if arguments.centre else [])]:
+        raise ValueError(f"--{used[0].replace('_', '-')} is for encoders: got bm25; leave it out.")
     sets = load_retrieval_specs(arguments.data, **set_options(arguments, load_retrieval_specs))
     _print_sets(sets)
     arguments.name = arguments.name or phrasebook_name(arguments.data, split=arguments.split or "test")
-    options = set_options(arguments, RetrievalEvaluator)
+    options = set_options(arguments, RetrievalEvaluator, SignedEvaluator)
+    options.pop("truncate_dim", None)  # the model's
     evaluator = RetrievalEvaluator(sets, show_progress_bar=True, write_csv=False, **options)
     reports: dict[str, RetrievalReport] = {}
-    without_view = evaluator.signature  # BM25's: a prompt or a layer changes nothing of it
-    if arguments.model != BM25:
-        model, evaluator.view = load_view(
-            arguments, None, evaluator.languages, batch_size=evaluator.batch_size, device=arguments.device
-        )
+    of_bm25 = evaluator.signature  # a prompt or a layer changes nothing of it
+    if model is not None:
+        model = centred(model, arguments, None, evaluator.languages, batch_size=evaluator.batch_size)
         reports[Path(arguments.model).name] = evaluator.report(model)
-    if arguments.bm25 or arguments.model == BM25:
+    if arguments.bm25 or model is None:
         reports["BM25"] = evaluator.bm25_report()
     table = retrieval_table(reports)
-    if arguments.bm25 and evaluator.signature != without_view:
-        table += f"\nBM25: {without_view}"
+    if arguments.bm25 and evaluator.signature != of_bm25:
+        table += f"\nBM25: {of_bm25}"
     metrics = {name: report.as_dict() for name, report in reports.items()}
     _report(arguments, "retrieval", metrics, evaluator.signature, table)
     if arguments.runs is not None:

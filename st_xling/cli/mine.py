@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.cli.keep import check_folder, publish, renew_card
+from st_xling.cli.model_options import ENCODER, encoding_options
 from st_xling.cli.options import JSON, Options, command, is_set, output, print_report, set_options, write_results
 
 
@@ -20,8 +21,9 @@ def _threshold(word: str) -> float | str | None:
         raise argparse.ArgumentTypeError(f"expected a number, auto, published or none, got {word!r}") from None
 
 
-def _columns(word: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in word.split(","))
+def _columns(word: str) -> tuple[int, ...] | tuple[str, ...]:
+    words = word.split(",")
+    return tuple(map(int, words)) if all(word.isdecimal() for word in words) else tuple(words)
 
 
 # Options of both `mine` and `score`.
@@ -33,14 +35,12 @@ embeddings:
 --dim N                             of LASER files (default: 1024)
 --laser-dtype {float32,float16}     of LASER files (default: float32)
 --batch-size N                      sentences embedded at a time (default: 128)
---dtype {float32,float16,bfloat16}  of embeddings that are made (default: float32)
---prompt WORDS                      put before every sentence that is embedded
+--store-dtype {float32,float16,bfloat16}  of embeddings that are made (default: float32)
 search:
 --k N                               neighbours that make up a sentence's neighbourhood (default: 4)
 --margin MARGIN                     ratio (default), distance or absolute
 --method METHOD                     exact (default), approximate, or auto: by size
 --engine ENGINE                     local (default), or ray: a cluster, the same result
---device DEVICE                     cpu, cuda, cuda:1, … (default: a GPU if there is one)
 --memory-mib N                      for one block of the search (default: 256)
 guards:
 --source-language CODE              such as de; for the guard of languages
@@ -57,6 +57,7 @@ work:
 
 @command(
     "encode",
+    ENCODER,
     JSON,
     blank_lines={"dest": "blank"},
     no_normalise={"action": "store_const", "const": False, "dest": "normalise"},
@@ -72,22 +73,20 @@ def encode(arguments: argparse.Namespace) -> None:
     --format {lines,bucc,jsonl}         lines (default), bucc: id TAB sentence, jsonl: id and text
     --errors {strict,replace}           bytes that are not UTF-8 (default: strict)
     --blank-lines {error,keep}          lines without a sentence (default: error)
-    --dtype {float32,float16,bfloat16}  of the vectors (default: float32)
+    --store-dtype {float32,float16,bfloat16}  of the vectors (default: float32)
     --file-format {safetensors,npy}     of the shards (default: safetensors)
     --no-normalise                      keep the vectors' lengths (default: length 1)
-    --prompt WORDS                      put before every sentence, such as 'query: '
     --batch-size N                      sentences of a batch (default: 128)
     --shard-rows N                      sentences of a shard (default: 16384)
     --processes N                       that embed, each a shard at a time (default: 1)
     --engine {local,ray}                ray: the workers of a cluster (default: local)
-    --device DEVICE                     cpu, cuda, cuda:1, … (default: a GPU if there is one)
     --append                            add the text to a finished store of the same model
     | --overwrite                       replace another store in --out
 
     examples:
       st-xling encode my-encoder news.de.gz --out de.store
       st-xling encode my-encoder news.en.gz --out en.store
-      st-xling encode my-encoder zh-en.training.zh --format bucc --out zh.store --dtype float16
+      st-xling encode my-encoder zh-en.training.zh --format bucc --out zh.store --store-dtype float16
 
     Killed or interrupted, the same command goes on with the first shard that is not whole, and ends with the same
     bytes.
@@ -95,7 +94,7 @@ def encode(arguments: argparse.Namespace) -> None:
     from st_xling.mining import encode as encode_texts
 
     try:
-        options = set_options(arguments, encode_texts)
+        options = set_options(arguments, encode_texts) | encoding_options(arguments)
         if arguments.normalise is False:
             options["normalise"] = False
         store = encode_texts(text_files=arguments.text, progress=True, **options)
@@ -115,6 +114,7 @@ def encode(arguments: argparse.Namespace) -> None:
 @command(
     "mine",
     MINING,
+    ENCODER,
     JSON,
     threshold={"type": _threshold, "default": "auto"},
     calibrate={"dest": "calibrate_with"},
@@ -163,12 +163,14 @@ def mine(arguments: argparse.Namespace) -> None:
     guards = _guards(arguments, all_off=arguments.no_guards)
     if arguments.plan:
         place = arguments.work or ("." if arguments.out == "-" else arguments.out)
-        plan = plan_mining(**(set_options(arguments, plan_mining) | {"guards": guards, "work": place}))
+        options = set_options(arguments, plan_mining) | encoding_options(arguments)
+        plan = plan_mining(**(options | {"guards": guards, "work": place}))
         print("\n".join(plan.lines()))
         return write_results(arguments.json, {"plan": plan.as_dict()})
     if arguments.keep_threshold:
         _check_keep_threshold(arguments)
-    options = set_options(arguments, mine_texts) | {
+    options = set_options(arguments, mine_texts) | encoding_options(arguments)
+    options |= {
         "threshold": arguments.threshold,
         "guards": guards,
         "progress": True,
@@ -183,32 +185,37 @@ def mine(arguments: argparse.Namespace) -> None:
         renew_card(Path(arguments.model))
 
 
-@command("score", MINING, JSON, columns={"type": _columns})
+@command("score", MINING, ENCODER, JSON, columns={"type": _columns})
 def score(arguments: argparse.Namespace) -> None:
     """Score the pairs of a parallel file, to filter it.
 
     Give each pair of a file its margin score, and leave out what falls below a threshold.
 
-    PAIRS          UTF-8, source TAB target, also .gz, .xz, .bz2 and .zst
-    --out FILE     file of the scored pairs, or - for stdout (required)
-    --guards       leave out what guards turn down (so does any of these)
-    --columns I,J  of source and target, counted from 0 (default: 0,1)
-    --threshold X  keep pairs that score at least this
+    PAIRS                 tab-separated lines, or what train --data reads: CSV, JSONL, Parquet, Moses pairs, data sets
+                          of the Hub, packed or not, xx-yy=PATH, PATH?size=10000
+    --out FILE            file of the scored pairs, or - for stdout (required)
+    --guards              leave out what guards turn down (so does any of these)
+    --columns I,J         of source and target: counted from 0, or names (default: found by name, else 0,1)
+    --max-chars N         longest sentence (default: 5000)
+    --threshold X         keep pairs that score at least this
     --format {tsv,jsonl}  of the scored pairs (default: tsv)
 
     examples:
       st-xling score pairs.tsv --model my-encoder --out scored.tsv
       st-xling score crawl.tsv.gz --model my-encoder --out clean.tsv --threshold 1.02 --guards --rejects rejects.jsonl
+      st-xling score de-en=crawl.de.xz,crawl.en.xz --model my-encoder --out clean.jsonl --format jsonl
       st-xling score pairs.tsv --source-embeddings de.raw --target-embeddings en.raw --dim 1024 --out - | cut -f1
 
-    Neighbours come from the file itself. A line of TSV is the score and the line as it was, in the order of the file;
-    a pair with a blank side scores -inf. Killed or interrupted, the same command goes on from OUT.work.
+    Neighbours come from the corpus itself. A line of TSV is the score and the line as it was, in the order of the
+    file; of other kinds the score, source and target. What is no pair (columns, bytes, an empty side, too long) is
+    left out, counted, and listed first in --rejects, with its line and the reason. Killed or interrupted, the same
+    command goes on from OUT.work.
     """
     from st_xling.mining import score_texts
 
     guarding = ("guards", "guard", "no_guard", "source_language", "target_language", "rejects")
     guarded = any(is_set(getattr(arguments, name)) for name in guarding)
-    options = set_options(arguments, score_texts)
+    options = set_options(arguments, score_texts) | encoding_options(arguments)
     options |= {"guards": _guards(arguments, all_off=not guarded), "progress": True}
     with output(arguments) as out:
         report = score_texts(**(options | {"out": out}))

@@ -24,6 +24,10 @@ OUTPUTS = frozenset(("out", "json", "rejects", "runs", "work"))
 FOLDERS = frozenset(("DIR", "STORE"))
 
 
+#: Flags that commands have which embed text, not those that load another kind of model.
+FOR_ENCODERS = ("--layer", "--pooling", "--truncate-dim", "--prompt", "--prompt-name")
+
+
 class Help(argparse.RawDescriptionHelpFormatter):
     """Text of several lines stays as it is; a paragraph written as one line is filled."""
 
@@ -64,6 +68,8 @@ class Parser(argparse.ArgumentParser):
                 return
             # argparse takes a word with a space for text, and an unambiguous beginning for the whole flag.
             if word.startswith("--") and " " not in word and not any(known.startswith(flag) for known in flags):
+                if flag in FOR_ENCODERS and "--trust-remote-code" in flags:
+                    self.error(f"{flag} is for encoders, which this command does not load; leave it out")
                 self.error(f"no flag is called {flag!r}{_hint(flag, flags)}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -86,16 +92,13 @@ def check_arguments(arguments: argparse.Namespace) -> None:
             continue
         if action.dest in OUTPUTS:
             (folders if action.metavar in FOLDERS else files)[name] = value
-        elif action.metavar in INPUTS and value not in NAMES and _may_be_path(action.metavar, value):
+        elif action.metavar == "RECIPE" and not str(value).endswith((".yaml", ".yml")):  # a name
+            continue
+        elif action.metavar in INPUTS and value not in NAMES:
             inputs.append(value)
     check_outputs(files, inputs, folders=folders)
     if getattr(arguments, "device", None) is not None:
         check_device(arguments.device)
-
-
-def _may_be_path(metavar: Any, value: Any) -> bool:
-    """Whether it could be a path: a recipe is a file only where it ends like one."""
-    return metavar != "RECIPE" or str(value).endswith((".yaml", ".yml"))
 
 
 def _hint(word: str, known: Iterable[str]) -> str:

@@ -107,20 +107,19 @@ def push(arguments: argparse.Namespace) -> None:
 
 def _print(report: PushReport) -> None:
     """The address of the commit, or the list of a dry run, goes to stdout."""
-    done = report.commit
-    if done is None:
+    if report.url is None:
         rows = [(file.path, _size(file.size), file.what) for file in report.files]
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
         for path, size, what in rows:
             print(f"{path:<{widths[0]}}  {size:>{widths[1]}}  {what}")
         print(f"would go to {report.repo_id}: {len(rows)} files, {_size(report.size)}")
         return
-    if not done.changed:
+    if not report.changed:
         print(f"{report.repo_id} holds all of it already; its last commit:", file=sys.stderr)
     else:
-        gone = f"; deleted: {', '.join(done.deleted)}" if done.deleted else ""
+        gone = f"; deleted: {', '.join(report.deleted)}" if report.deleted else ""
         print(f"{len(report.files)} files, {_size(report.size)}, are in {report.repo_id}{gone}", file=sys.stderr)
-    print(done.url)
+    print(report.url)
 
 
 def _size(count: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from st_xling.cli.model_options import ENCODER, MODEL, load_cross_encoder, load_model
 from st_xling.cli.options import JSON, Options, command, output, print_report, set_options
 
 _SHOWN_CHARS = 90
@@ -12,11 +13,10 @@ _SHOWN_CHARS = 90
 SCORING = Options("""
 --token-budget N               tokens scored at a time (default: 2048, on a GPU 16384)
 --autocast {bfloat16,float16}  type to compute in (default: the model's)
---device DEVICE                cpu, cuda, cuda:1, … (default: a GPU if there is one)
 """)
 
 
-@command("rerank", SCORING, JSON)
+@command("rerank", SCORING, MODEL, JSON)
 def rerank(arguments: argparse.Namespace) -> None:
     """Rank passages for queries by a cross-encoder.
 
@@ -42,13 +42,13 @@ def rerank(arguments: argparse.Namespace) -> None:
     """
     from st_xling.reranking import rerank_texts
 
-    options = set_options(arguments, rerank_texts) | {"progress": True}
+    options = set_options(arguments, rerank_texts) | {"model": load_cross_encoder(arguments), "progress": True}
     with output(arguments) as out:
         report = rerank_texts(**(options | {"out": out}))
     print_report(arguments, "rerank", report, f"{report.passages:,} passages for {report.queries:,} queries")
 
 
-@command("search", SCORING)
+@command("search", SCORING, ENCODER)
 def search(arguments: argparse.Namespace) -> None:
     """Search passages of several languages, in two stages.
 
@@ -62,7 +62,6 @@ def search(arguments: argparse.Namespace) -> None:
     --reranker MODEL        cross-encoder (default: none, the order of the cosines)
     --top-k N               passages shown for a query (default: 10)
     --candidates N          passages that are re-ranked (default: 100)
-    --prompt WORDS          put before each query for the bi-encoder, such as 'query: '
     --memory-mib N          for one block of the search (default: 256)
 
     examples:
@@ -72,10 +71,13 @@ def search(arguments: argparse.Namespace) -> None:
     The store has a row for each line of the passages, {"id": ..., "text": ..., "language": ...}; a language that is
     not given is identified, and then shown with a question mark.
     """
+    from st_xling.models.view import prompt_text
     from st_xling.reranking import search_texts
 
-    options = set_options(arguments, search_texts)
-    results = search_texts(arguments.query, progress=True, **options)
+    encoder = load_model(arguments, arguments.encoder, prompted=False)
+    prompt = prompt_text(encoder, arguments.prompt, arguments.prompt_name)
+    options = set_options(arguments, search_texts) | {"encoder": encoder, "prompt": prompt, "progress": True}
+    results = search_texts(arguments.query, **options)
     for query, hits in zip(arguments.query, results):
         if arguments.format == "jsonl":
             for hit in hits:

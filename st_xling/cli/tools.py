@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from st_xling.cli.model_options import ENCODER
 from st_xling.cli.options import JSON, command, set_options, write_results
 
 
@@ -61,7 +62,7 @@ def leak(arguments: argparse.Namespace) -> None:
         refuse_leaks(report)
 
 
-@command("slim", JSON, hold_out={"type": float})
+@command("slim", ENCODER, JSON, hold_out={"type": float})
 def slim(arguments: argparse.Namespace) -> None:
     """Cut an encoder's vocabulary to some languages: the same embeddings, a smaller model.
 
@@ -75,26 +76,27 @@ def slim(arguments: argparse.Namespace) -> None:
     | --plan, --dry-run  only say what would stay, and its size
     --keep WORDS|FILE    words, or a file of them, a line each, whose tokens stay (repeatable)
     --parity SPEC        compare on this text instead (repeatable)
+    --parity-rows N      texts or pairs to compare, in all (default: 500)
     --min-count N        drop tokens that come less often (default: 1, none)
     --hold-out N         share or number of rows of each source that are not counted, but compared (default: 0.05, at
-                         most 1000)
+                         most as many as are compared)
     --seed N             of the rows held out, and of the sample compared (default: 0)
     --skip-bad-lines     leave faulty lines out, with a warning
     --batch-size N       texts encoded at a time (default: 64)
-    --device DEVICE      cpu, cuda, … (default: a GPU if there is one)
     --overwrite          replace an earlier slim model in --out
 
     examples:
       st-xling slim intfloat/multilingual-e5-small --langs de,en --text de-en=pairs.tsv --out small
       st-xling slim my-encoder --langs de,en --text de=news.de.txt.gz --text en=news.en.txt.gz --min-count 2 --plan
-      st-xling slim my-encoder --langs de,en --text phrasebook:de --keep 'query: ' --keep 'passage: ' --out small
+      st-xling slim my-encoder --langs de,en --text phrasebook:de --layer 2 --keep 'Zürich' --out small
 
     Text is parallel as train takes it, or a text a line (also packed), or JSON lines with "text". It should be much and
     of many kinds: a token that does not come in it is gone, and words that need it are spelled in smaller pieces.
     """
     from st_xling.cli.keep import renew_card
-    from st_xling.data.faults import FaultLog, read_lines
+    from st_xling.data.faults import FaultLog, numbered_lines
     from st_xling.hub.card import shown_command
+    from st_xling.models import load_encoder
     from st_xling.models.slim import slim_model
 
     # Words to keep: those named, and those in files.
@@ -104,9 +106,9 @@ def slim(arguments: argparse.Namespace) -> None:
             keep.append(each)
             continue
         faults = FaultLog(can_skip=False, what="words")
-        keep += [line for line in read_lines(each, faults) if line]
+        keep += [line for _, line in numbered_lines(each, faults) if line]
         faults.finalize()
-    options = set_options(arguments, slim_model)
+    options = set_options(arguments, slim_model, load_encoder)
     options |= {"keep": keep, "texts": arguments.text}
     report = slim_model(
         languages=arguments.langs.split(","),

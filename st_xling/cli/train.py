@@ -284,7 +284,8 @@ def _train_adapter(arguments: argparse.Namespace) -> str:
 def _train_retriever(arguments: argparse.Namespace) -> Any:
     from st_xling.data import load_data_specs, load_evaluation_specs
     from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs
-    from st_xling.data.retrieval.training_text import negative_columns, read_all_others
+    from st_xling.data.retrieval.training_text import read_all_others
+    from st_xling.data.tables import negative_columns
     from st_xling.evaluation.retrieval import RetrievalEvaluator
     from st_xling.training.retriever import RetrievalSources, load_retrieval_recipe, train_retrieval
 
@@ -295,7 +296,7 @@ def _train_retriever(arguments: argparse.Namespace) -> Any:
     skip = {"skip_bad_lines": arguments.skip_bad_lines}
     sources = RetrievalSources(
         queries=load_query_passage_specs(arguments.data, **skip),
-        parallel=load_data_specs(arguments.parallel, **skip) if arguments.parallel else {},
+        parallel=load_data_specs(arguments.parallel, identify=True, **skip) if arguments.parallel else {},
         others=read_all_others(arguments.others, **skip),
     )
     for role in ("queries", "parallel", "others"):
@@ -385,7 +386,9 @@ def _read_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str,
     from st_xling.data import load_data_specs
     from st_xling.data.holdout import hold_out, hold_out_streams
 
-    data = load_data_specs(arguments.data, skip_bad_lines=arguments.skip_bad_lines, stream=arguments.stream)
+    data = load_data_specs(
+        arguments.data, skip_bad_lines=arguments.skip_bad_lines, stream=arguments.stream, identify=True
+    )
     specs = _dev_specs(arguments.dev, "--dev")
     dev: dict[str, Any] = {}
     if specs:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from st_xling.data.faults import FaultLog, read_lines
+from st_xling.data.faults import FaultLog
 from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, read_options, split_options
+from st_xling.data.tables import fixed_columns
 from st_xling.utils.text import describe_missing, plain_or_packed
 
 
@@ -138,8 +139,7 @@ def sample_bucc(corpus: BuccCorpus, size: int, *, seed: int = 0) -> BuccCorpus:
 def _read_sentences(path: Path, faults: FaultLog) -> dict[str, str]:
     """Sentences by id; faulty lines keep their id, so that the gold is not blamed for them too."""
     sentences: dict[str, str] = {}
-    for number, cells in _two_columns(path, faults):
-        identifier, sentence = cells
+    for number, (identifier, sentence) in fixed_columns(path, 2, faults):
         if identifier in sentences:
             faults.add(path, number, "duplicate id", identifier)
         elif not identifier.strip() or not sentence.strip():
@@ -152,7 +152,7 @@ def _read_sentences(path: Path, faults: FaultLog) -> dict[str, str]:
 
 def _read_gold(path: Path, source: dict[str, str], target: dict[str, str], faults: FaultLog) -> list[tuple[str, str]]:
     gold: dict[tuple[str, str], None] = {}
-    for number, (source_id, target_id) in _two_columns(path, faults):
+    for number, (source_id, target_id) in fixed_columns(path, 2, faults):
         unknown = [
             f"{side} {identifier}"
             for side, identifier, known in (("source", source_id, source), ("target", target_id, target))
@@ -166,14 +166,3 @@ def _read_gold(path: Path, source: dict[str, str], target: dict[str, str], fault
     if not gold and not faults.faults:
         faults.add_beyond_repair(path, "no rows", "expected pairs of ids; without gold, remove the file")
     return list(gold)
-
-
-def _two_columns(path: Path, faults: FaultLog) -> list[tuple[int, tuple[str, str]]]:
-    rows = []
-    for number, line in enumerate(read_lines(path, faults), 1):
-        cells = [] if line is None else line.split("\t")
-        if len(cells) == 2:
-            rows.append((number, (cells[0], cells[1])))
-        elif line is not None:
-            faults.add(path, number, "wrong column count", f"expected 2, got {len(cells)}")
-    return rows

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.faults import FaultLog, iter_lines
-from st_xling.data.records import json_objects
+from st_xling.data.faults import FaultLog
+from st_xling.data.tables import delimited_rows, json_objects
 from st_xling.utils.languages import canonical_language
 from st_xling.utils.text import file_ending, unpacked_name
 
@@ -137,12 +137,8 @@ def _read(
 
 def _tsv_cells(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, list[Any]]]:
     """Line number; first, second, label and, where there is a column for it, language of each row."""
-    lines = enumerate(iter_lines(path, faults), 1)
     places: list[int | None] = []
-    for number, line in lines:
-        if line is None:
-            continue
-        cells = line.split("\t")
+    for number, cells in delimited_rows(path, ".tsv", faults):
         if not places:
             head = cells
             places = [next((head.index(name) for name in names if name in head), None) for names in _COLUMNS]
@@ -163,7 +159,7 @@ def _tsv_cells(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, list[A
 
 
 def _json_cells(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, list[Any]]]:
-    for number, row in json_objects(path, iter_lines(path, faults), faults, 1):
+    for number, row in json_objects(path, faults):
         cells = [next((row[name] for name in names if name in row), None) for names in _COLUMNS]
         missing = [names[0] for names, value in zip(_COLUMNS[:3], cells) if value is None]
         if missing:

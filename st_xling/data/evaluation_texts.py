@@ -44,9 +44,15 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
         elif golds := _gold_files(path):
             found = {name: texts for gold in golds for name, texts in _bucc(gold).items()}
         elif _is_retrieval_set(spec):
-            found = _queries(spec)
+            (retrieval,) = load_retrieval_specs([spec])
+            found = {
+                f"{retrieval.language}, queries {code}": list(queries.values())
+                for code, queries in retrieval.queries.items()
+            }
         elif file_ending(unpacked_name(path)) == ".txt" and "," not in spec:
-            found = {Path(unpacked_name(path)).stem: _sentences(path)}
+            found = {Path(unpacked_name(path)).stem: (sentences := list(read_texts(path)))}
+            if not sentences:
+                raise ValueError(f"{path} holds no sentences; leave it out.")
         else:
             found = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
         for name, texts in found.items():
@@ -65,13 +71,13 @@ def _gold_files(path: Path) -> list[Path]:
 def _bucc(gold: Path) -> dict[str, Texts]:
     prefix = unpacked_name(gold).removesuffix(".gold")
     corpus = read_bucc(gold.with_name(prefix))
-    source, target = dict(zip(corpus.source_ids, corpus.source)), dict(zip(corpus.target_ids, corpus.target))
     texts: dict[str, Texts] = {
         f"{prefix} {corpus.source_language}": corpus.source,
         f"{prefix} {corpus.target_language}": corpus.target,
     }
-    if pairs := corpus.gold:
-        texts[f"{prefix} gold"] = ([source[s] for s, _ in pairs], [target[t] for _, t in pairs])
+    if corpus.gold:
+        source, target = dict(zip(corpus.source_ids, corpus.source)), dict(zip(corpus.target_ids, corpus.target))
+        texts[f"{prefix} gold"] = ([source[one] for one, _ in corpus.gold], [target[other] for _, other in corpus.gold])
     return texts
 
 
@@ -83,15 +89,3 @@ def _is_retrieval_set(spec: str) -> bool:
         return Path(str(parse_retrieval_spec(spec)[1])).is_dir()
     except ValueError:
         return False
-
-
-def _queries(spec: str) -> dict[str, Texts]:
-    (found,) = load_retrieval_specs([spec])
-    return {f"{found.language}, queries {code}": list(queries.values()) for code, queries in found.queries.items()}
-
-
-def _sentences(path: Path) -> list[str]:
-    sentences = list(read_texts(path))
-    if not sentences:
-        raise ValueError(f"{path} holds no sentences; leave it out.")
-    return sentences

@@ -154,6 +154,6 @@ def iter_lines(path: str | Path, faults: FaultLog) -> Iterator[str | None]:
         yield line
 
 
-def read_lines(path: str | Path, faults: FaultLog) -> list[str | None]:
-    """All of :func:`iter_lines`: line ``i`` of the file at index ``i - 1``."""
-    return list(iter_lines(path, faults))
+def numbered_lines(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, str]]:
+    """The lines that are UTF-8, with their numbers, counted from 1; as :func:`iter_lines`."""
+    return ((number, line) for number, line in enumerate(iter_lines(path, faults), 1) if line is not None)

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.faults import FaultLog, iter_lines
+from st_xling.data.faults import FaultLog, numbered_lines
 from st_xling.data.pairs import SURROGATE, stream_rows
 from st_xling.data.phrasebook_spec import is_phrasebook
-from st_xling.data.records import json_objects
 from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, read_options, split_options
 from st_xling.data.specs import load_data_specs
+from st_xling.data.tables import json_objects
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.text import describe_missing, estimate_lines, file_ending, unpacked_name
 
@@ -125,11 +125,10 @@ def _parallel(spec: str, skip_bad_lines: bool) -> list[LanguageTexts]:
 def read_texts(path: Path, skip_bad_lines: bool = False) -> Iterator[str]:
     """The texts of a file of one language: its lines that are not blank, or ``text`` of its JSON lines."""
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="text")
-    lines = iter_lines(path, faults)
     if file_ending(unpacked_name(path)) != ".jsonl":
-        yield from (line for line in lines if line is not None and line.strip())
+        yield from (line for _, line in numbered_lines(path, faults) if line.strip())
     else:
-        for number, row in json_objects(path, lines, faults, 1):
+        for number, row in json_objects(path, faults):
             text = row.get("text")
             if not isinstance(text, str) or not text.strip():
                 faults.add(path, number, "no text", "expected a key text with words in it")

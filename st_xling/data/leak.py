@@ -98,22 +98,11 @@ class LeakReport:
     def as_dict(self) -> dict[str, Any]:
         """Everything but the list of rows, for JSON."""
         sets = {
-            name: {
-                kind: {
-                    "rows": side.rows,
-                    "leaked": side.leaked,
-                    "share": round(side.share, 6),
-                    "train": side.train,
-                    "examples": [asdict(example) for example in side.examples],
-                }
-                for kind, side in sides.items()
-            }
+            name: {kind: {**asdict(side), "share": round(side.share, 6)} for kind, side in sides.items()}
             for name, sides in self.sets.items()
         }
-        training = {
-            name: {"rows": rows, "leaked": len(self.leaked_rows[name])} for name, rows in self.train_rows.items()
-        }
-        return {"sets": sets, "train": training, "dropped": self.dropped, "signature": self.signature}
+        train = {name: {"rows": rows, "leaked": len(self.leaked_rows[name])} for name, rows in self.train_rows.items()}
+        return {"sets": sets, "train": train, "dropped": self.dropped, "signature": self.signature}
 
     def table(self) -> str:
         """One line for each evaluation set that leaks, examples, and what it means for the training rows."""
@@ -178,7 +167,20 @@ def leaks(
             f"a leak check needs training and evaluation sets: got {len(train)} and {len(evaluation)}; name at least "
             "one of each."
         )
-    hashed, data_sha8 = _hash_all(evaluation)
+    # Hashes of every side of the evaluation sets.
+    hashed: dict[str, dict[str, Hashes]] = {}
+    digest = hashlib.sha256()
+    for name, texts in evaluation.items():
+        batches = [[text_hashes(column) for column in batch] for batch in _batches(name, texts)]
+        if not batches:
+            raise ValueError(f"evaluation set {name!r} has no sentences; check its file, or leave it out.")
+        whole = [np.concatenate(parts) for parts in zip(*batches)]
+        for hashes in whole:
+            digest.update(hashes.astype("<u8").tobytes())
+        hashed[name] = dict(zip(_SIDES[len(whole)], whole))
+        if len(whole) == 2:
+            hashed[name]["pair"] = pair_hashes(*whole)
+    data_sha8 = digest.hexdigest()[:8]
     flat = [(side, hashes) for sides in hashed.values() for side, hashes in sides.items()]
     sentences = Watchlist([hashes for side, hashes in flat if side != "pair"])
     pairs = Watchlist([hashes for side, hashes in flat if side == "pair"])
@@ -206,10 +208,8 @@ def leaks(
             train_rows[name], leaked_rows[name] = rows, np.concatenate(leaked).tolist()
 
     sets = {
-        name: {
-            side: _side(pairs if side == "pair" else sentences, hashes, examples) for side, hashes in columns.items()
-        }
-        for name, columns in hashed.items()
+        name: {kind: _side(pairs if kind == "pair" else sentences, side, examples) for kind, side in sides.items()}
+        for name, sides in hashed.items()
     }
     signature = (
         f"leak|key:{NORMALISATION}|match:exact|train:{_names(train)}@{digest.hexdigest()[:8]}"
@@ -253,27 +253,6 @@ def refuse_leaks(report: LeakReport) -> None:
             f"share some ({listed}); drop the training rows in question, or evaluate by other text.",
             report,
         )
-
-
-def _hash_all(evaluation: Mapping[str, Texts]) -> tuple[dict[str, dict[str, Hashes]], str]:
-    """The hashes of every side, and eight digits that change with any of them."""
-    import numpy as np
-
-    from st_xling.data.leak_key import pair_hashes, text_hashes
-
-    hashed: dict[str, dict[str, Hashes]] = {}
-    digest = hashlib.sha256()
-    for name, texts in evaluation.items():
-        batches = [[text_hashes(column) for column in batch] for batch in _batches(name, texts)]
-        if not batches:
-            raise ValueError(f"evaluation set {name!r} has no sentences; check its file, or leave it out.")
-        columns = [np.concatenate(parts) for parts in zip(*batches)]
-        for column in columns:
-            digest.update(column.astype("<u8").tobytes())
-        hashed[name] = dict(zip(_SIDES[len(columns)], columns))
-        if len(columns) == 2:
-            hashed[name]["pair"] = pair_hashes(*columns)
-    return hashed, digest.hexdigest()[:8]
 
 
 def _side(watched: Watchlist, hashes: Hashes, examples: int) -> SideLeak:

@@ -1,18 +1,19 @@
-"""Moses pairs of files: line ``i`` of one translates line ``i`` of the other."""
+"""Moses pairs of files, side by side or in a zip archive: line ``i`` of one translates line ``i`` of the other."""
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from st_xling.data.faults import FaultLog, iter_lines
+from st_xling.data.faults import FaultLog, ParallelTextError, iter_lines
 from st_xling.data.pairs import PairRow
-from st_xling.data.records import Languages
+from st_xling.data.tables import Languages
 from st_xling.utils.languages import UNKNOWN, is_code, pair_in_name
 from st_xling.utils.text import unpacked_name
 
-NOT_LANGUAGES = {"tsv", "csv", "txt", "log", "zip", "tar", "bz", "xz", "md", "py", "sh"}
+NOT_LANGUAGES = {"tsv", "csv", "txt", "log", "zip", "tar", "bz", "xz", "md", "py", "sh", "xml", "ids"}
 """File endings that look like language codes beside a prefix, and are not."""
 
 _ENDED = "\n"  # no line holds it
@@ -58,8 +59,41 @@ def find_moses(
         code = language_ending(path)
         if code and unpacked_name(path) == f"{prefix.name}.{code}" and path.is_file():
             found.setdefault(code, path)
-    if len(found) < 2:
-        return None
+    return _choose(found, prefix, source_language, target_language) if len(found) > 1 else None
+
+
+def zipped_moses(
+    path: str | Path, source_language: str | None = None, target_language: str | None = None
+) -> tuple[Path, Path]:
+    """The two files of a zip archive as OPUS publishes it, chosen as by :func:`find_moses`; they are read unpacked.
+
+    Of ``de-en.txt.zip`` with ``TED2020.de-en.de`` and ``TED2020.de-en.en`` in it these are
+    ``de-en.txt.zip/TED2020.de-en.de`` and the other one, as :func:`~st_xling.utils.text.open_bytes` takes them.
+
+    Raises:
+        ParallelTextError: No archive, or none with two such files, or with several pairs.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except zipfile.BadZipFile as error:
+        raise ParallelTextError(f"{path}: expected a zip archive, got: {error}; fetch it again") from error
+    pairs: dict[str, dict[str, Path]] = {}
+    for name in sorted(names):
+        if code := language_ending(name):
+            pairs.setdefault(name[: -len(code)], {})[code] = Path(path) / name
+    whole = [(stem, found) for stem, found in pairs.items() if len(found) > 1]
+    if len(whole) != 1:
+        raise ParallelTextError(
+            f"{path}: expected one pair of files such as NAME.de-en.de and NAME.de-en.en in it, got {len(whole)} among "
+            f"{', '.join(names[:8])}; unpack it, and name the files"
+        )
+    return _choose(whole[0][1], Path(path) / whole[0][0].rstrip("."), source_language, target_language)
+
+
+def _choose(
+    found: dict[str, Path], prefix: Path, source_language: str | None, target_language: str | None
+) -> tuple[Path, Path]:
     named = pair_in_name(prefix)
     source = source_language or (named[0] if target_language in (None, named[1]) else None)
     target = target_language or (named[1] if source in (None, named[0]) else None)

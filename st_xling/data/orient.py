@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +11,10 @@ from typing import Any
 
 from st_xling.data.pairs import COLUMNS, head
 from st_xling.data.spec_options import free_name
+from st_xling.data.tables import negative_columns
 from st_xling.utils.languages import UNKNOWN, canonical_language
+
+logger = logging.getLogger(__name__)
 
 HEAD_ROWS = 1000
 """Rows of a stream that are looked at for its languages."""
@@ -62,7 +66,7 @@ def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> OrientedData
 
     Objectives that rebuild or rank the target side (DAP, section 5.1: non-English → English) need it to be one
     language, while corpora name their pairs by the alphabet: ``de-en``, but ``en-fr``. Rows without the pivot stay as
-    they are.
+    they are. Hard negatives are of the target side: a data set that is turned loses them, with a warning.
 
     Args:
         data: Name → ``Dataset`` or ``IterableDataset`` with the columns of parallel text. Nothing of a stream is read
@@ -87,6 +91,9 @@ def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> OrientedData
         pairs = language_pairs(dataset)
         check_languages(pairs, name)
         swap = {pair for pair in pairs if _is_backward(*pair, pivot)}
+        if swap and (negatives := negative_columns(names)):
+            logger.warning("%s: leaves out %s, which no source has once sides are turned", name, ", ".join(negatives))
+            dataset = dataset.remove_columns(negatives)
         targets |= {pair[pair not in swap]: None for pair in pairs}
         if not is_stream and len(swap) == len(pairs) > 0:
             dataset = dataset.rename_columns(_SWAPPED).select_columns(dataset.column_names)

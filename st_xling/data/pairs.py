@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -16,67 +16,67 @@ if TYPE_CHECKING:
 COLUMNS = ("source", "target", "source_language", "target_language")
 """The columns of every parallel dataset, all strings, in this order."""
 
-PairRow = tuple[str, str, str, str]
-"""The cells of :data:`COLUMNS`."""
+PairRow = tuple[str, ...]
+"""The cells of :data:`COLUMNS`, and those of hard negatives where there are any."""
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 _TABLE_ROWS = 10_000
 
 
-def text_features() -> Any:
-    """The features of every parallel data set."""
+def pair_columns(negatives: int = 0) -> list[str]:
+    """:data:`COLUMNS`, and ``negative_1``, ``negative_2``, … behind them."""
+    return [*COLUMNS, *(f"negative_{number + 1}" for number in range(negatives))]
+
+
+def text_features(negatives: int = 0) -> Any:
+    """The features of a parallel data set with so many hard negatives."""
     from datasets import Features, Value
 
-    return Features({name: Value("string") for name in COLUMNS})
+    return Features({name: Value("string") for name in pair_columns(negatives)})
 
 
-def is_pair(faults: FaultLog, where: str, line: int, source: object, target: object) -> bool:
-    """Whether two cells are sentences; notes what is wrong with each that is none.
+def is_pair(faults: FaultLog, where: str, line: int, names: Sequence[str], texts: Sequence[object]) -> bool:
+    r"""Whether all cells are sentences; notes what is wrong with each that is none.
 
-    White space around a sentence is kept; a sentence of nothing else counts as empty.
+    White space around a sentence is kept; a sentence of nothing else counts as empty. Half a surrogate pair, which JSON
+    can spell (``"\ud83d"``), is in no text.
     """
     fine = True
-    for column, text in (("source", source), ("target", target)):
+    for column, text in zip(names, texts):
         if not isinstance(text, str):
-            fine = False
             kind = "null" if text is None else type(text).__name__
             faults.add(where, line, "non-string value", f"{column} is {kind}")
         elif not text.strip():
-            fine = False
             faults.add(where, line, "empty side", column)
+        elif not text.isascii() and SURROGATE.search(text):
+            faults.add(where, line, "bad JSON", f"{column} holds half a surrogate pair")
+        else:
+            continue
+        fine = False
     return fine
 
 
-def is_unescaped_pair(faults: FaultLog, where: str, line: int, source: object, target: object) -> bool:
-    r"""The same of text that may hold half a surrogate pair, as JSON's ``"\ud83d"`` does."""
-    for column, text in (("source", source), ("target", target)):
-        if isinstance(text, str) and SURROGATE.search(text):
-            faults.add(where, line, "bad JSON", f"{column} holds half a surrogate pair")
-            return False
-    return is_pair(faults, where, line, source, target)
-
-
-def pair_dataset(rows: Iterable[PairRow]) -> Dataset:
-    """Rows of :data:`COLUMNS`, in that order, as a dataset."""
+def pair_dataset(rows: Iterable[PairRow], negatives: int = 0) -> Dataset:
+    """Rows of :func:`pair_columns`, in that order, as a dataset."""
     import pyarrow as pa
     from datasets import Dataset
 
     # Tables made here are four times faster than Dataset.from_dict, which looks at each value for its type.
-    schema = pa.schema([(column, pa.string()) for column in COLUMNS])
+    schema = pa.schema([(column, pa.string()) for column in pair_columns(negatives)])
     tables, iterator = [schema.empty_table()], iter(rows)
     while part := list(islice(iterator, _TABLE_ROWS)):
         tables.append(pa.table([pa.array(cells, pa.string()) for cells in zip(*part)], schema=schema))
     return Dataset(pa.concat_tables(tables).combine_chunks())
 
 
-def read_pairs(rows: Iterable[PairRow], where: str, faults: FaultLog) -> Dataset:
+def read_pairs(rows: Iterable[PairRow], where: str, faults: FaultLog, negatives: int = 0) -> Dataset:
     """All rows of a reader, in order.
 
     Raises:
         ParallelTextError: If there were faults that are not to be skipped, or no pair is left.
     """
-    dataset = pair_dataset(rows)
+    dataset = pair_dataset(rows, negatives)
     faults.finalize()
     return require_rows(dataset, where)
 
@@ -89,6 +89,7 @@ def stream_pairs(
     size: int,
     sample: Sample,
     skip_bad_lines: bool,
+    negatives: int = 0,
 ) -> IterableDataset:
     """The rows of a reader as a stream that reads anew in each pass.
 
@@ -99,15 +100,19 @@ def stream_pairs(
         size: How many rows there are, known or estimated.
         sample: The rows to take; they are those of the file read whole, for one more pass over it to count them.
         skip_bad_lines: Drop faulty lines and count them, instead of raising where they are reached.
+        negatives: Hard negatives of each row.
     """
     from datasets import IterableDataset, Split, SplitDict, SplitInfo
 
     plan: dict[str, Any] = {"rows": rows, "options": options, "skip_bad_lines": skip_bad_lines, "places": None}
+    plan["columns"] = tuple(pair_columns(negatives))
     if sample.size is not None:
         # A tuple, not a list: of a list, datasets would hand each worker a part.
         plan["places"] = tuple(sample.places(sum(1 for _ in _stream_rows(**plan)), where))
         size = len(plan["places"])
-    stream = IterableDataset.from_generator(_stream_rows, features=text_features(), gen_kwargs=plan, split=Split.TRAIN)
+    stream = IterableDataset.from_generator(
+        _stream_rows, features=text_features(negatives), gen_kwargs=plan, split=Split.TRAIN
+    )
     stream.info.splits = SplitDict({"train": SplitInfo("train", num_examples=size)})
     return stream
 
@@ -117,13 +122,14 @@ def _stream_rows(
     options: dict[str, Any],
     skip_bad_lines: bool,
     places: tuple[int, ...] | None,
+    columns: tuple[str, ...],
 ) -> Iterator[dict[str, str]]:
     faults = StreamFaultLog(skip_bad_lines=skip_bad_lines)
     wanted = None if places is None else iter(places)
     place = None if wanted is None else next(wanted, None)
     for number, row in enumerate(rows(faults, **options)):
         if wanted is None or number == place:
-            yield dict(zip(COLUMNS, row))
+            yield dict(zip(columns, row))
             if wanted is not None and (place := next(wanted, None)) is None:
                 return
     faults.finalize()

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from st_xling.data.conllu import TaggedSentences
-from st_xling.data.faults import FaultLog, read_lines
+from st_xling.data.faults import FaultLog, numbered_lines
 
 PANX_LABELS = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
 
@@ -30,10 +30,10 @@ def read_panx(path: str | Path) -> TaggedSentences:
     """
     faults = FaultLog(can_skip=False, what="PAN-X")
     sentences: list[list[tuple[str, str]]] = [[]]
-    for number, line in enumerate(read_lines(path, faults), 1):
-        if line is not None and not line.strip():
+    for number, line in numbered_lines(path, faults):
+        if not line.strip():
             sentences.append([])
-        elif line is not None:
+        else:
             word, *others = line.split("\t")
             if not others or others[-1].strip() not in PANX_LABELS:
                 got = others[-1] if others else "one column"

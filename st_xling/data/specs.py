@@ -12,7 +12,6 @@ from st_xling.data.orient import check_languages, language_pairs
 from st_xling.data.pairs import COLUMNS, head, require_rows
 from st_xling.data.parallel import read_parallel, stream_parallel
 from st_xling.data.phrasebook_spec import PhrasebookSpec, is_phrasebook, parse_phrasebook
-from st_xling.data.records import ColumnPair
 from st_xling.data.spec_options import (
     SAMPLE_OPTIONS,
     Sample,
@@ -22,6 +21,7 @@ from st_xling.data.spec_options import (
     sample_rows,
     split_options,
 )
+from st_xling.data.tables import Columns
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.text import file_ending
 
@@ -93,7 +93,12 @@ def parse_data_spec(spec: str) -> DataSpec:
 
 
 def load_data_specs(
-    specs: Iterable[str], *, split: str = "train", skip_bad_lines: bool = False, stream: bool = False
+    specs: Iterable[str],
+    *,
+    split: str = "train",
+    skip_bad_lines: bool = False,
+    stream: bool = False,
+    identify: bool = False,
 ) -> dict[str, Any]:
     """Reads all that the specs ask for.
 
@@ -102,6 +107,7 @@ def load_data_specs(
         split: Of a phrasebook whose spec names none; files have none.
         skip_bad_lines: Drop faulty lines, with a warning, instead of raising.
         stream: Read no further than the first rows; the rest comes when it is asked for, see ``stream_parallel``.
+        identify: Warn of sides in another language than they say: :func:`~st_xling.data.sides.check_sides`.
     Returns:
         The datasets, or streams, in order, by name: the languages (``de-en``), else the name of the file; ``-2``,
         ``-3`` is added where a name repeats. A phrasebook gives one dataset for each language.
@@ -125,7 +131,11 @@ def load_data_specs(
             whole = read_parallel(spec.location, skip_bad_lines=skip_bad_lines, **options)
             found = [sample_rows(whole, size, seed=seed, where=spec.text)]
         for dataset in found:
-            loaded[free_name(_name(dataset, spec), loaded)] = dataset
+            loaded[name := free_name(_name(dataset, spec), loaded)] = dataset
+            if identify and spec.location != "phrasebook":
+                from st_xling.data.sides import check_sides
+
+                check_sides({name: dataset})
     return loaded
 
 
@@ -147,11 +157,11 @@ def _name(dataset: Any, spec: DataSpec) -> str:
     return path.name.removesuffix(file_ending(path)) or UNKNOWN
 
 
-def _columns(value: str) -> ColumnPair:
-    first, second = value.split(",")
-    if first.isdecimal() and second.isdecimal():
-        return int(first), int(second)
-    return first, second
+def _columns(value: str) -> Columns:
+    columns = tuple(value.split(","))
+    if len(columns) < 2:
+        raise ValueError(value)
+    return tuple(map(int, columns)) if all(map(str.isdecimal, columns)) else columns
 
 
 _OPTIONS = {

@@ -6,12 +6,12 @@ import csv
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sentence_transformers.base.evaluation import BaseEvaluator
 
-from st_xling.models.view import encode_once, language_tasks
+from st_xling.models.view import encode_once, language_tasks, model_options
 from st_xling.utils.signature import sign
 
 if TYPE_CHECKING:
@@ -38,39 +38,40 @@ class SignedEvaluator(BaseEvaluator):
     """An evaluator whose metrics carry a signature; subclasses define it, and what is measured: :meth:`measure`.
 
     Args:
-        name: Prefix of the metrics and, where nothing else is said, name of the data in the signature.
-        data_name: Of the data in the signature.
-        default_name: Stands for an empty name in the CSV file's.
-        primary: The metric to choose checkpoints by, without the prefix.
-        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
-        show_progress_bar: Whether to show one while encoding or scoring.
+        primary: The metric to choose checkpoints by, without the prefix; subclasses know it.
+        name: Prefix of the metrics; by default :attr:`task`.
+        data_name: Of the data in the signature; by default ``name``.
         batch_size: Texts encoded at a time.
+        show_progress_bar: Whether to show one while encoding or scoring.
         truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
+        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
     """
+
+    #: What is evaluated, in a word.
+    task: ClassVar[str]
 
     def __init__(
         self,
-        *,
-        name: str,
-        default_name: str,
         primary: str,
-        write_csv: bool,
-        show_progress_bar: bool,
-        batch_size: int = 64,
-        truncate_dim: int | None = None,
+        *,
+        name: str | None = None,
         data_name: str | None = None,
+        batch_size: int = 64,
+        show_progress_bar: bool = False,
+        truncate_dim: int | None = None,
+        write_csv: bool = True,
     ) -> None:
         super().__init__()
         self.batch_size = batch_size
-        self.name = name
-        self.data_name = name if data_name is None else data_name
+        self.name: str = self.task if name is None else name
+        self.data_name = self.name if data_name is None else data_name
         self.show_progress_bar = show_progress_bar
         self.truncate_dim = truncate_dim
         self.write_csv = write_csv
-        self.csv_file = f"{name or default_name}_results.csv"
-        self.primary_metric = f"{name}_{primary}" if name else primary
-        #: For the signature: what of the encoder is not its own, as ``st_xling.models.view.view`` says it.
-        self.view: tuple[str, ...] = ()
+        self.csv_file = f"{self.name or self.task}_results.csv"
+        self.primary_metric = f"{self.name}_{primary}" if self.name else primary
+        #: For the signature: how the model evaluated last was used, see ``st_xling.models.view.model_options``.
+        self.model_options: dict[str, str] = {}
         #: For the signature: the model is centred by language, and some text was centred by the joint mean.
         self.joint_mean = False
 
@@ -110,9 +111,9 @@ class SignedEvaluator(BaseEvaluator):
 
     def sign(self, *names: str, data: str, **parts: Any) -> str:
         """A signature, see :func:`~st_xling.utils.signature.sign`, with the dimensions that are looked at and
-        :attr:`view`."""
+        :attr:`model_options`."""
         centre = "joint" if self.joint_mean else None
-        return sign(*names, **parts, centre=centre, dim=self.truncate_dim, data=data, view=self.view)
+        return sign(*names, **parts, centre=centre, dim=self.truncate_dim, data=data, model=self.model_options)
 
     def encode_columns(
         self, model: SentenceTransformer, columns: Sequence[Sequence[str]], languages: Sequence[str | None]
@@ -124,6 +125,7 @@ class SignedEvaluator(BaseEvaluator):
             columns: Texts.
             languages: Of each column; ``None``: not known.
         """
+        self.model_options = model_options(model)
         tasks, joint = language_tasks(model, languages)
         self.joint_mean |= joint
         return encode_once(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from st_xling.evaluation.base import Metrics, SignedEvaluator
-from st_xling.evaluation.mining_scores import JudgedPairs, MiningScores, row_thresholds
+from st_xling.evaluation.mining_scores import EvaluatedPairs, MiningScores, row_thresholds
 from st_xling.evaluation.pictures import ScoreHistogram
 from st_xling.evaluation.results import BUCC_METRICS
 from st_xling.mining.mine import mine
@@ -55,13 +55,8 @@ class BuccEvaluator(SignedEvaluator):
         k: Neighbours that make up a sentence's neighbourhood.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         retrieval: ``"forward"``, ``"backward"``, ``"intersect"`` or ``"max"``.
-        batch_size: Texts encoded at a time.
-        name: Prefix of the metrics.
-        data_name: Of the data in the signature; by default ``name``.
         split: Name of the part that is evaluated, for the signature.
-        show_progress_bar: Whether to show one while encoding.
-        truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
-        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
+        options: Of every evaluator, such as ``batch_size``: see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
         From a call ``{name}_{pair}_precision``, ``_recall``, ``_f1`` (fractions in [0, 1]), ``_threshold``,
         ``_n_mined``, ``_n_gold``, ``_n_correct``, and without a pair the macro averages ``{name}_precision``,
@@ -79,6 +74,8 @@ class BuccEvaluator(SignedEvaluator):
         'bucc_f1'
     """
 
+    task = "bucc"
+
     def __init__(
         self,
         corpora: Corpora,
@@ -89,24 +86,10 @@ class BuccEvaluator(SignedEvaluator):
         k: int = 4,
         margin: str = "ratio",
         retrieval: str = "max",
-        batch_size: int = 64,
-        name: str = "bucc",
-        data_name: str | None = None,
         split: str = "test",
-        show_progress_bar: bool = False,
-        truncate_dim: int | None = None,
-        write_csv: bool = True,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            name=name,
-            data_name=data_name,
-            default_name="bucc",
-            primary="f1",
-            batch_size=batch_size,
-            show_progress_bar=show_progress_bar,
-            truncate_dim=truncate_dim,
-            write_csv=write_csv,
-        )
+        super().__init__("f1", **options)
         self.corpora = indexed_corpora(corpora, "corpora")
         self.train = None if train is None else indexed_corpora(train, "train", like=self.corpora)
         self.threshold = _one_a_pair(threshold, list(self.corpora)) if isinstance(threshold, Mapping) else threshold
@@ -138,7 +121,7 @@ class BuccEvaluator(SignedEvaluator):
             folder: Holds the files, or a folder for each pair; ``?size=5000&seed=0`` behind it: a seeded sample, see
                 :func:`~st_xling.data.bucc.sample_bucc`.
             pairs: Language pairs as in the file names.
-            split: Judged.
+            split: The part that is evaluated.
             train_split: Gives the thresholds; unused when ``threshold`` is among the options.
             options: Passed to the constructor.
         Raises:
@@ -174,7 +157,7 @@ class BuccEvaluator(SignedEvaluator):
         Args:
             spec: ``phrasebook``, perhaps with ``:de,fr`` and ``?size=600&gold=100&seed=0``.
             pairs: Language pairs such as ``"de-en"``; by default each language of the spec with English.
-            split: Judged.
+            split: The part that is evaluated.
             train_split: Gives the thresholds; unused when ``threshold`` is among the options.
             options: Passed to the constructor.
         Raises:
@@ -274,13 +257,13 @@ class BuccEvaluator(SignedEvaluator):
         """Settings for the model card."""
         return {"pairs": list(self.corpora), **super().get_config_dict()}
 
-    def _mine(self, model: SentenceTransformer, corpus: IndexedCorpus, pair: str, name: str) -> JudgedPairs:
+    def _mine(self, model: SentenceTransformer, corpus: IndexedCorpus, pair: str, name: str) -> EvaluatedPairs:
         source, target = self.encode_columns(model, [corpus.source, corpus.target], pair_languages(pair))
         try:
             pairs = mine(source, target, k=self.k, margin=self.margin, retrieval=self.retrieval)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
-        return JudgedPairs(pairs.scores, correct_pairs(pairs, corpus.gold), len(corpus.gold))
+        return EvaluatedPairs(pairs.scores, correct_pairs(pairs, corpus.gold), len(corpus.gold))
 
 
 def indexed_corpora(corpora: Corpora, name: str, *, like: Collection[str] | None = None) -> dict[str, IndexedCorpus]:
@@ -346,6 +329,8 @@ def publishable_thresholds(
         that it was evaluated by, it keeps nothing, or the pair is not two language codes.
     """
     published, left_out = {}, {}
+    dim = {} if evaluator.truncate_dim is None else {"dim": str(evaluator.truncate_dim)}
+    options = {**dim, **evaluator.model_options}
     prefix = f"{evaluator.name}_" if evaluator.name else ""
     for pair in evaluator.corpora:
         values: dict[str, Any] = {
@@ -360,13 +345,12 @@ def publishable_thresholds(
             k=evaluator.k,
             retrieval=evaluator.retrieval,
             signature=evaluator.signature,
+            options=options,
         )
     return published, left_out
 
 
 def _why_not(evaluator: BuccEvaluator, pair: str, threshold: float) -> str | None:
-    if evaluator.truncate_dim is not None:
-        return f"embeddings were cut to {evaluator.truncate_dim} dimensions, which mining does not do"
     if (
         evaluator.threshold_source == "tuned on this gold"
         or (evaluator.train or {}).get(pair) == evaluator.corpora[pair]

@@ -9,17 +9,18 @@ from numpy.typing import ArrayLike
 
 from st_xling.utils.cosines import Embeddings, check_pair, exact_cosines, fixed_point
 
+_BLOCK = 1024
+"""Rows of either side that are compared at a time."""
 
-def translation_ranks(queries: Embeddings, corpus: Embeddings, *, block: int = 1024) -> np.ndarray:
+
+def translation_ranks(queries: Embeddings, corpus: Embeddings) -> np.ndarray:
     """How many corpus vectors come before row ``i`` in the order of query ``i``: 0 where it is the nearest.
 
-    Of equal cosines the lowest index comes first, as in :func:`~st_xling.utils.nearest`. At most
-    ``block * block`` cosines are held at a time.
+    Of equal cosines the lowest index comes first, as in :func:`~st_xling.utils.nearest`.
 
     Args:
         queries: Any float dtype, numpy or torch, normalised or not. *Shape:* ``(pairs, dim)``
         corpus: Their translations, row-aligned. *Shape:* ``(pairs, dim)``
-        block: Rows of either side compared at a time.
     Returns:
         int64. *Shape:* ``(pairs,)``
     Raises:
@@ -28,8 +29,6 @@ def translation_ranks(queries: Embeddings, corpus: Embeddings, *, block: int = 1
         >>> translation_ranks(np.array([[1.0, 0.1], [1.0, 0.2]]), np.eye(2)).tolist()
         [0, 1]
     """
-    if block < 1:
-        raise ValueError(f"block must be at least 1 row: got {block}; leave it out for the default.")
     if queries.shape[0] != corpus.shape[0]:
         raise ValueError(
             f"source and target must be row-aligned: got {queries.shape[0]} and {corpus.shape[0]} rows; "
@@ -37,13 +36,13 @@ def translation_ranks(queries: Embeddings, corpus: Embeddings, *, block: int = 1
         )
     check_pair(queries, corpus, "queries", "corpus")
     ranks = np.zeros(queries.shape[0], dtype=np.int64)
-    for start in range(0, queries.shape[0], block):
-        query_block = fixed_point(queries, start, start + block)
+    for start in range(0, queries.shape[0], _BLOCK):
+        query_block = fixed_point(queries, start, start + _BLOCK)
         rows = np.arange(start, start + len(query_block))
         # The same products as below, so that an equal cosine is equal to the last bit.
-        own = exact_cosines(query_block, fixed_point(corpus, start, start + block)).diagonal()[:, None]
-        for corpus_start in range(0, corpus.shape[0], block):
-            cosines = exact_cosines(query_block, fixed_point(corpus, corpus_start, corpus_start + block))
+        own = exact_cosines(query_block, fixed_point(corpus, start, start + _BLOCK)).diagonal()[:, None]
+        for corpus_start in range(0, corpus.shape[0], _BLOCK):
+            cosines = exact_cosines(query_block, fixed_point(corpus, corpus_start, corpus_start + _BLOCK))
             # Of equal cosines the lower index comes first, as in a stable sort.
             earlier = np.arange(corpus_start, corpus_start + cosines.shape[1])[None, :] < rows[:, None]
             ranks[rows] += ((cosines > own) | ((cosines == own) & earlier)).sum(axis=1)

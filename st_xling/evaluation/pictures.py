@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import Tensor
 
-    from st_xling.evaluation.mining_scores import JudgedPairs
+    from st_xling.evaluation.mining_scores import EvaluatedPairs
 
 #: Pairs of sentences that :class:`TrainingPicture` shows, where it draws, and where the start of a run waits for it.
 SENTENCES = 100
@@ -54,29 +54,22 @@ def token_points(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """
     import torch
 
-    points = principal_components(torch.cat([source, target]))
-    return points[: len(source)], points[len(source) :]
-
-
-def principal_components(states: Tensor) -> Tensor:
-    """Coordinates on the first two principal components. *Shape:* ``(rows, dim)`` → ``(rows, 2)``"""
-    import torch
-
-    centred = states.double() - states.double().mean(dim=0)
+    states = torch.cat([source, target]).double()
+    centred = states - states.mean(dim=0)
     _, directions = torch.linalg.eigh(centred.T @ centred)
     # eigh sorts ascending and leaves the sign open: fix it, so that pictures of one model agree.
     top = directions[:, -2:].flip(1)
-    top = top * top.gather(0, top.abs().argmax(dim=0, keepdim=True)).sign()
-    return centred @ top
+    points = centred @ (top * top.gather(0, top.abs().argmax(dim=0, keepdim=True)).sign())
+    return points[: len(source)], points[len(source) :]
 
 
-def draw_token_states(
+def draw_token_points(
     panels: Mapping[str, tuple[Tensor, Tensor]], path: str | Path, *, languages: tuple[str, str] = ("source", "target")
 ) -> Path:
-    """Draw one panel a model; both languages of a panel share their first two principal components.
+    """Draw one panel a model.
 
     Args:
-        panels: Title → token states of the two languages, from :func:`token_states`. *Shape:* ``(tokens, hidden)`` each
+        panels: Title → points of the two languages, from :func:`token_points`. *Shape:* ``(tokens, 2)`` each
         path: PNG to write, in a folder that is made where it is missing.
         languages: Their names, for the legend.
 
@@ -86,14 +79,6 @@ def draw_token_states(
     Source:
         Li et al. 2023 (DAP), figure 1: 100 Tatoeba pairs, principal component analysis.
     """
-    points = {title: token_points(*states) for title, states in panels.items()}
-    return draw_token_points(points, path, languages=languages)
-
-
-def draw_token_points(
-    panels: Mapping[str, tuple[Tensor, Tensor]], path: str | Path, *, languages: tuple[str, str] = ("source", "target")
-) -> Path:
-    """The same of points, from :func:`token_points`. *Shape:* ``(tokens, 2)`` each"""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -182,7 +167,7 @@ class ScoreHistogram:
     wrong: tuple[int, ...]
 
     @classmethod
-    def of(cls, pairs: JudgedPairs, *, bins: int = BINS) -> ScoreHistogram | None:
+    def of(cls, pairs: EvaluatedPairs, *, bins: int = BINS) -> ScoreHistogram | None:
         """Of mined pairs compared with gold; ``None`` if there are none."""
         if not len(pairs.scores):
             return None

@@ -28,12 +28,7 @@ class PrecisionEvaluator(SignedEvaluator):
             ``target``. Its columns of languages, else the name, say what languages they are: a model centred by
             language (:class:`~st_xling.models.view.Centring`) encodes each side by the route of its language.
         at: Values of N.
-        batch_size: Texts encoded at a time.
-        name: Prefix of the metrics.
-        data_name: Of the data in the signature; by default ``name``.
-        show_progress_bar: Whether to show one while encoding.
-        truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
-        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
+        options: Of every evaluator, such as ``batch_size``: see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
         From a call, fractions in [0, 1]: ``{name}_{pair}_source_to_target_p@1``, ``..._target_to_source_p@1`` and
         ``..._mean_p@1``; the same without a pair, averaged over pairs. ``{name}_mean_p@{first N}`` is the primary one.
@@ -47,32 +42,14 @@ class PrecisionEvaluator(SignedEvaluator):
         'precision_mean_p@1'
     """
 
-    def __init__(
-        self,
-        pairs: Pairs,
-        *,
-        at: Sequence[int] = (1, 5),
-        batch_size: int = 64,
-        name: str = "precision",
-        data_name: str | None = None,
-        show_progress_bar: bool = False,
-        truncate_dim: int | None = None,
-        write_csv: bool = True,
-    ) -> None:
+    task = "precision"
+
+    def __init__(self, pairs: Pairs, *, at: Sequence[int] = (1, 5), **options: Any) -> None:
         if not at or min(at) < 1:
             raise ValueError(f"at must hold numbers of candidates, 1 or more: got {tuple(at)}.")
         self.at = tuple(at)
         self.primary_measure = f"mean_p@{self.at[0]}"
-        super().__init__(
-            name=name,
-            data_name=data_name,
-            default_name="precision",
-            primary=self.primary_measure,
-            batch_size=batch_size,
-            show_progress_bar=show_progress_bar,
-            truncate_dim=truncate_dim,
-            write_csv=write_csv,
-        )
+        super().__init__(self.primary_measure, **options)
         self.pairs = aligned_pairs(pairs)
         #: Languages of both sides of each of ``pairs``; ``None``: not known, or several.
         self.languages = {canonical_language(name): _languages(name, sides) for name, sides in pairs.items()}

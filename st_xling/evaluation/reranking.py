@@ -19,6 +19,7 @@ from st_xling.evaluation.ranking import (
     ranking_scores,
 )
 from st_xling.models.pair_scorer import PairScorer
+from st_xling.models.view import model_options
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import format_table
 
@@ -131,12 +132,10 @@ class RerankingEvaluator(SignedEvaluator):
         samples: Sets drawn for the intervals, see :func:`~st_xling.evaluation.bootstrap_interval`.
         confidence: Of the intervals, in (0, 1).
         seed: Of the drawing.
-        matrix: Whether to evaluate each query language against each passage language, too.
         token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in.
         name: Prefix of the metrics and name of the data in the signature.
-        show_progress_bar: Whether to show one while scoring.
-        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
+        options: ``show_progress_bar`` and ``write_csv``, see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
         From a call ``{name}_acc@1`` (primary), ``_acc@10``, ``_mrr``, ``_map``, each also with ``_low`` and ``_high``;
         ``_n_queries``, ``_n_without_relevant``, ``_n_without_candidates``, ``_n_cut_passages`` (pairs) and
@@ -153,6 +152,8 @@ class RerankingEvaluator(SignedEvaluator):
         'dev_acc@1'
     """
 
+    task = "reranking"
+
     def __init__(
         self,
         pools: Sequence[CandidatePool],
@@ -164,32 +165,27 @@ class RerankingEvaluator(SignedEvaluator):
         samples: int = 1000,
         confidence: float = 0.95,
         seed: int = 0,
-        matrix: bool = True,
         token_budget: int | None = None,
         autocast: str | None = None,
         name: str = "",
-        show_progress_bar: bool = False,
-        write_csv: bool = True,
+        **options: Any,
     ) -> None:
         check_ranking_options(ks, cutoff, ties, no_relevant)
         check_bootstrap(samples, confidence)
         if not len(pools):
             raise ValueError("expected at least one query with candidates: got none; check the data and its languages.")
-        super().__init__(
-            name=name,
-            default_name="reranking",
-            primary=f"acc@{ks[0]}",
-            show_progress_bar=show_progress_bar,
-            write_csv=write_csv,
-        )
+        super().__init__(f"acc@{ks[0]}", name=name, **options)
         self.pools = pools
-        self.matrix = matrix
         self.ranking: dict[str, Any] = {"ks": tuple(ks), "cutoff": cutoff, "ties": ties, "no_relevant": no_relevant}
         self.bootstrap = {"samples": samples, "confidence": confidence, "seed": seed}
         self.scoring: dict[str, Any] = {"token_budget": token_budget, "autocast": autocast}
 
     @cached_property
-    def signature(self) -> str:  # made once: it reads all text
+    def _digest(self) -> str:  # made once: it reads all text
+        return sha8(_content(self.pools))
+
+    @property
+    def signature(self) -> str:
         """What a metric depends on besides the model; the eight hex digits identify all texts, languages and labels."""
         made = getattr(self.pools, "signature", "")
         languages = [
@@ -204,7 +200,7 @@ class RerankingEvaluator(SignedEvaluator):
             **{key: value or "none" for key, value in self.ranking.items() if key != "ks"},
             interval=f"{100 * confidence:g}%,samples={samples},seed={seed}",
             autocast=self.scoring["autocast"],
-            data=f"{self.name or 'unnamed'}@{sha8(_content(self.pools))}",
+            data=f"{self.name or 'unnamed'}@{self._digest}",
         )
 
     def measure(self, model: CrossEncoder) -> Metrics:
@@ -224,16 +220,15 @@ class RerankingEvaluator(SignedEvaluator):
 
     def report(self, model: CrossEncoder) -> RerankingReport:
         """The measures with all their intervals, without storing them anywhere."""
+        self.model_options = model_options(model)
         scorer = PairScorer(model, long_queries="lowest", progress=self.show_progress_bar, **self.scoring)
         # Scores come flat, pool after pool.
         ends = np.cumsum([len(pool.passages) for pool in self.pools])
         scores = np.split(scorer.score(_Pairs(self.pools), raw=True), ends[:-1])
         labels = [pool.labels for pool in self.pools]
         overall = ranking_scores(scores, labels, **self.ranking)
-        matrix = {}
-        if self.matrix:
-            languages = [pool.query_language for pool in self.pools], [pool.passage_languages for pool in self.pools]
-            matrix = ranking_matrix(scores, labels, *languages, **self.ranking)
+        languages = [pool.query_language for pool in self.pools], [pool.passage_languages for pool in self.pools]
+        matrix = ranking_matrix(scores, labels, *languages, **self.ranking)
         without_candidates = sum(not len(pool.passages) for pool in self.pools)
         counts = {
             "n_queries": overall.n_queries,

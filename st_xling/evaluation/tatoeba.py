@@ -34,12 +34,7 @@ class TatoebaEvaluator(SignedEvaluator):
             columns ``source`` and ``target``. Known two-letter codes become three-letter ones.
         groups: Names from :data:`~st_xling.evaluation.TATOEBA_GROUPS`, or own groups as a mapping of name to languages.
             All named groups by default. A group of which a language is missing gets no average, and a log line says so.
-        batch_size: Texts encoded at a time.
-        name: Prefix of the metrics.
-        data_name: Of the data in the signature; by default ``name``.
-        show_progress_bar: Whether to show one while encoding.
-        truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
-        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
+        options: Of every evaluator, such as ``batch_size``: see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
         From a call, fractions in [0, 1]: ``{name}_{language}_to_en_accuracy`` and ``..._from_en_accuracy``; for each
         whole group and, without a label, for all languages also ``..._mean_accuracy``. ``{name}_mean_accuracy`` is the
@@ -56,28 +51,12 @@ class TatoebaEvaluator(SignedEvaluator):
         'tatoeba_mean_accuracy'
     """
 
+    task = "tatoeba"
+
     def __init__(
-        self,
-        pairs: Pairs,
-        *,
-        groups: Iterable[str] | Mapping[str, Sequence[str]] | None = None,
-        batch_size: int = 64,
-        name: str = "tatoeba",
-        data_name: str | None = None,
-        show_progress_bar: bool = False,
-        truncate_dim: int | None = None,
-        write_csv: bool = True,
+        self, pairs: Pairs, *, groups: Iterable[str] | Mapping[str, Sequence[str]] | None = None, **options: Any
     ) -> None:
-        super().__init__(
-            name=name,
-            data_name=data_name,
-            default_name="tatoeba",
-            primary="mean_accuracy",
-            batch_size=batch_size,
-            show_progress_bar=show_progress_bar,
-            truncate_dim=truncate_dim,
-            write_csv=write_csv,
-        )
+        super().__init__("mean_accuracy", **options)
         self.pairs = aligned_pairs(pairs)
         self.groups = whole_groups(groups, self.pairs)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from st_xling.mining.xsim import xsim
-from st_xling.models.view import encode_once, language_tasks
+from st_xling.models.view import encode_once, language_tasks, model_options
 from st_xling.utils.signature import sha8, sign
 from st_xling.utils.tables import format_table
 
@@ -56,7 +56,6 @@ def xsim_by_language(
     name: str = "pairs",
     batch_size: int = 64,
     show_progress_bar: bool = False,
-    view: Sequence[str] = (),
 ) -> XsimReport:
     """Encode aligned texts and count, both ways, whose best match by margin is not their translation.
 
@@ -68,7 +67,6 @@ def xsim_by_language(
         name: Of the data, for the signature.
         batch_size: Texts encoded at a time.
         show_progress_bar: Whether to show one while encoding.
-        view: For the signature: what of the encoder is not its own, as :func:`~st_xling.models.view.view` says it.
     Raises:
         ValueError: Without pairs, or as :func:`~st_xling.mining.xsim`, naming the language.
     """
@@ -97,6 +95,6 @@ def xsim_by_language(
         ties="index",
         centre="joint" if without_mean else None,
         data=f"{name}@{sha8([[language, *map(list, columns)] for language, columns in pairs.items()])}",
-        view=view,
+        model=model_options(model),
     )
     return XsimReport(errors, signature)

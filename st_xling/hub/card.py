@@ -19,9 +19,9 @@ from sentence_transformers.cross_encoder.model_card import CrossEncoderModelCard
 from sentence_transformers.sentence_transformer.model_card import SentenceTransformerModelCardData
 
 from st_xling._version import __version__
-from st_xling.evaluation.results import Column, Row
+from st_xling.evaluation.results import Column, KeptFigures, Row
 from st_xling.hub import markdown
-from st_xling.hub.card_facts import CARD, CARD_FILE, CARD_FILE_VERSION, CardFacts, CardOptions, Evaluation, read_facts
+from st_xling.hub.card_facts import CARD, CARD_FILE, CARD_FILE_VERSION, TASKS, CardFacts, CardOptions, read_facts
 from st_xling.hub.files import published_files
 from st_xling.hub.markdown import one_line
 from st_xling.hub.pictures import FOLDER as PICTURES
@@ -30,7 +30,7 @@ from st_xling.utils.hub_requests import limited_requests
 from st_xling.utils.io import write_atomic, write_json
 from st_xling.utils.languages import canonical_language, language_name
 
-__all__ = ["CardOptions", "card_text", "check_card", "validate_online", "write_card"]
+__all__ = ["CardOptions", "card_text", "validate_online", "write_card"]
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Pat
     """Write the ``README.md`` of a model from what its folder holds; the same folder gives the same bytes.
 
     Pictures of the results are drawn into ``pictures/``; what ``options`` say is saved in ``card.json``, over what an
-    earlier call said. A warning names words of commands that mean nothing on another machine.
+    earlier call said.
 
     Args:
         folder: As ``st-xling train`` leaves it, or any that sentence-transformers saved.
@@ -53,46 +53,26 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Pat
         ValueError: No model there, files of ours that are broken, a data set of another name.
         OSError: When it cannot be written; the card that was there then stands.
     """
-    facts = read_facts(folder, options=options)
-    data = facts.run.get("data") or {}
-    if wrong := [name for name in facts.options.data_licenses if data and name not in data]:
-        raise ValueError(
-            f"licences are given to data that were trained on: got {', '.join(wrong)}; there are {', '.join(data)}."
-        )
-    with _naming_broken_files(facts.folder):
-        options_said = {"version": CARD_FILE_VERSION, "said": facts.options.as_dict(), "found": dict(facts.looked_up)}
+    with _naming_broken_files(folder):
+        facts = read_facts(folder, options=options)
+        data = facts.run.get("data") or {}
+        if wrong := [name for name in facts.options.data_licenses if data and name not in data]:
+            raise ValueError(
+                f"licences are given to data that were trained on: got {', '.join(wrong)}; there are {', '.join(data)}."
+            )
+        _render(facts)  # what is broken is said before anything is written
+        options_said = {"version": CARD_FILE_VERSION, "said": facts.said.as_dict(), "found": dict(facts.looked_up)}
         write_json(facts.folder / CARD_FILE, options_said)
-        draw_pictures(facts.folder, [(evaluation.title, evaluation.result) for evaluation in facts.evaluations])
-        text = _render(facts)
-    path = facts.folder / CARD
-    write_atomic(path, text.encode("utf-8"))
-    results = [evaluation.result.command for evaluation in facts.evaluations]
-    commands = [
-        shown_command(command) for command in (facts.run.get("command"), facts.slim.get("command"), *results) if command
-    ]
-    if places := absolute_paths(commands):
-        logger.warning("commands of %s name places on this machine: %s", path, ", ".join(places))
+        draw_pictures(facts.folder, [(TASKS[result.task][0], result) for result in facts.evaluations])
+        path = facts.folder / CARD
+        write_atomic(path, _render(facts).encode("utf-8"))
     return path
 
 
 def card_text(folder: str | Path) -> str:
     """The card of a folder as it stands, without writing anything."""
-    facts = read_facts(folder)
-    with _naming_broken_files(facts.folder):
-        return _render(facts)
-
-
-def check_card(text: str, data: ModelCardData) -> None:
-    """Read a card back by the Hub's own reader and compare.
-
-    Raises:
-        ValueError: If its metadata do not come back as they went in, or the reader would write another text.
-    """
-    card = ModelCard(text, ignore_metadata_errors=False)
-    if card.data.to_dict() != data.to_dict():
-        raise ValueError(f"the card's metadata do not read back as they are: got {card.data.to_dict()}.")
-    if str(card) != text:
-        raise ValueError("the card would change when the Hub's client saves it.")
+    with _naming_broken_files(folder):
+        return _render(read_facts(folder))
 
 
 def validate_online(path: str | Path) -> None:
@@ -153,20 +133,10 @@ def shown_command(command: str, repo_id: str | None = None) -> str:
     return shlex.join(shown)
 
 
-def absolute_paths(commands: Sequence[str]) -> list[str]:
-    """Words of commands that name a place on one machine alone."""
-    words: list[str] = []
-    for command in commands:
-        with contextlib.suppress(ValueError):
-            words += shlex.split(command)
-    parts = {word: word.replace(",", "=").split("=") for word in words}
-    return [word for word in parts if any(part.startswith(("/", "~")) for part in parts[word])]
-
-
 def card_metadata(facts: CardFacts) -> ModelCardData:
     """The YAML at the top: what sentence-transformers says of such a model, and results that leaderboards read."""
     st_data = _st_card_data(facts)
-    results = [result for evaluation in facts.evaluations for result in eval_results(evaluation)]
+    results = [each for result in facts.evaluations for each in eval_results(result)]
     # In a model index's order: those of one data set together, under the names that the first gives it.
     groups: dict[tuple, list[EvalResult]] = {}
     for result in results:
@@ -197,19 +167,19 @@ def card_metadata(facts: CardFacts) -> ModelCardData:
     return data
 
 
-def eval_results(evaluation: Evaluation) -> list[EvalResult]:
+def eval_results(result: KeptFigures) -> list[EvalResult]:
     """Every value of a column that has a metric, with the signature among the metric's arguments.
 
     There, not among the data set's: a model index keeps those of the first value of a data set alone.
     """
-    result = evaluation.result
     split = result.parts.get("split")
+    task_name, task_type = TASKS[result.task]
     return [
         EvalResult(
-            task_type=evaluation.task_type,
-            task_name=evaluation.title,
+            task_type=task_type,
+            task_name=task_name,
             dataset_type=one_line(result.data_name),
-            dataset_name=one_line(f"{evaluation.data_title} ({row.label})"),
+            dataset_name=one_line(f"{data_title(result)} ({row.label})"),
             dataset_config=one_line(row.label),
             dataset_split=one_line(split) if split else None,
             metric_type=column.metric,
@@ -224,6 +194,11 @@ def eval_results(evaluation: Evaluation) -> list[EvalResult]:
         for column, value in zip(result.columns or (), row.values)
         if column.metric is not None and value is not None
     ]
+
+
+def data_title(result: KeptFigures) -> str:
+    """What a model was evaluated on."""
+    return {"tatoeba": "Tatoeba", "bucc": "BUCC"}.get(result.data_name, result.data_name)
 
 
 def flat_recipe(recipe: Mapping[str, Any], stem: str = "") -> Iterator[tuple[str, str]]:
@@ -250,21 +225,23 @@ def _render(facts: CardFacts) -> str:
         duration=_duration,
         st_xling_version=__version__,
         citations=_st_card_data(facts).citations,
+        repr=repr,
+        prompt=_prompt(facts),
         count=lambda number: "" if number is None else f"{number:,}",
         percent=lambda share: "–" if share is None else f"{100 * share:.1f}",
         cell=_cell,
         flat_recipe=flat_recipe,
+        tasks=TASKS,
+        data_title=data_title,
         shown_command=shown_command,
         without_folders=partial(re.sub, r"(?<![^=,])[/~][^=,?]*/", "…/"),
         **{name: getattr(markdown, name) for name in ("plain", "code", "span", "fenced", "paragraphs")},
     )
-    text = str(card).rstrip("\n") + "\n"
-    check_card(text, data)
-    return text
+    return str(card).rstrip("\n") + "\n"
 
 
 @contextlib.contextmanager
-def _naming_broken_files(folder: Path) -> Iterator[None]:
+def _naming_broken_files(folder: str | Path) -> Iterator[None]:
     """For files whose parts are of the right kind, and do not make up a whole: say that this is where to look."""
     from jinja2 import TemplateError
 
@@ -331,6 +308,14 @@ def _files(folder: Path) -> dict[str, str]:
     except ValueError as error:
         logger.info("the card has no table of files: %s", error)
         return {}
+
+
+def _prompt(facts: CardFacts) -> str | None:
+    """The prompt by which texts are compared: that of the evaluations, the model's own, or that of queries."""
+    prompts, default = facts.kind.prompts, facts.kind.default_prompt
+    parts = [part for result in facts.evaluations for part in result.signature.split("|")]
+    evaluated = [name for name, text in prompts.items() if f"prompt:{text}" in parts]
+    return next((name for name in (*evaluated, default, "query", *prompts) if name in prompts), None)
 
 
 def _duration(seconds: float) -> str:

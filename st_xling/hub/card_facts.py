@@ -19,7 +19,8 @@ from st_xling.evaluation.results import RESULTS_FILE, KeptFigures, read_kept_fig
 from st_xling.hub.markdown import one_line
 from st_xling.hub.model_kind import ModelKind, model_kind
 from st_xling.mining.published import PublishedThreshold, published_thresholds
-from st_xling.utils.io import check_shape, read_json_object
+from st_xling.models.sidecar import card_metadata, card_terms
+from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import UNKNOWN as UNKNOWN_LANGUAGE
 from st_xling.utils.languages import is_code
 
@@ -35,42 +36,6 @@ _MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 _FILE = re.compile(r".*\.(?:tsv|csv|txt|jsonl?|parquet|arrow)(?:\.\w+)?")
 #: Options that name text to train on → its role, which a retriever's data sets have before their names.
 _ROLES = {"data": "queries", "parallel": "parallel", "others": "others", "mono": "mono", "xpi_data": "xpi"}
-# What a card reads of each file; a file may hold more.
-_CHANGES = {...: {"before": float, "after": float}}
-_CARD_SHAPE = {
-    "said": {"data_licenses": {...: str}, "languages": [str], "authors": [str], ...: str},
-    "found": {"base_model": str, "data": {...: {"id": str, "license": str}}},
-}
-_RUN_SHAPE = {
-    **dict.fromkeys(("model", "version", "command"), str),
-    "processes": int,
-    "tiny": dict,
-    "data": {...: {"rows": int, "sha8": str}},
-    "sources": [{"option": str, "spec": str, "names": [str]}],
-    "recipe": {
-        **dict.fromkeys(("name", "summary", "strategy"), str),
-        **dict.fromkeys(("retrieval", "model", "training"), dict),
-        "losses": {...: dict},
-        "xpi": {"name": str},
-    },
-}
-_LEAK_COUNTS = {"rows": int, "leaked": int}
-_RESULTS_SHAPE = {
-    "training": {
-        "steps": int,
-        "best_dev": float,
-        "machine": {"versions": dict, "accelerators": [str], "memory_gib": float, "processor": str, "system": str},
-    },
-    "leak": {"sets": {...: {...: _LEAK_COUNTS}}, "train": {...: _LEAK_COUNTS}, "signature": str},
-    "slim": {
-        **dict.fromkeys(("source", "relation", "signature", "command"), str),
-        "langs": [str],
-        "report": {
-            "size": _CHANGES,
-            "parity": {...: {"texts": int, "unknown_share": dict, "retrieval": {...: _CHANGES}}},
-        },
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -157,29 +122,8 @@ class DataSource:
     licence: str = "unknown"
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """A saved result, and the words that a card has for it."""
-
-    result: KeptFigures
-
-    @property
-    def title(self) -> str:
-        return _TASKS[self.result.task][0]
-
-    @property
-    def task_type(self) -> str:
-        """As the Hub names it."""
-        return _TASKS[self.result.task][1]
-
-    @property
-    def data_title(self) -> str:
-        name = self.result.data_name
-        return {"tatoeba": "Tatoeba", "bucc": "BUCC"}.get(name, name)
-
-
 # Task → title, and the Hub's name for such tasks.
-_TASKS = {
+TASKS = {
     "tatoeba": ("Translation retrieval", "sentence-similarity"),
     "bucc": ("Bitext mining", "sentence-similarity"),
     "xsim": ("Similarity search by margin (xsim)", "sentence-similarity"),
@@ -209,26 +153,35 @@ class CardFacts:
     Attributes:
         folder: The folder.
         kind: What the model is.
-        options: What the user says.
+        said: What the user says, for ``card.json``.
         looked_up: ``base_model`` and ``data`` that are ids on the Hub, see :func:`_look_up`.
         run: ``training/run.json``, or empty.
         results: ``results.json``, or empty.
-        evaluations: Saved results.
+        evaluations: Saved results, oldest first.
         thresholds: For mining, by pair of languages.
     """
 
     folder: Path
     kind: ModelKind
-    options: CardOptions
+    said: CardOptions
     looked_up: Mapping[str, Any]
     run: Mapping[str, Any]
     results: Mapping[str, Any]
-    evaluations: tuple[Evaluation, ...]
+    evaluations: list[KeptFigures]
     thresholds: Mapping[str, PublishedThreshold]
 
     @property
     def recipe(self) -> dict[str, Any]:
         return dict(self.run.get("recipe") or {})
+
+    @cached_property
+    def options(self) -> CardOptions:
+        """What the user says and, where that is silent, the card of a slim model's source, or one of others."""
+        options = CardOptions()
+        for term, text in (self.slim.get("source_card") or self.looked_up.get("card") or {}).items():
+            with contextlib.suppress(ValueError):  # what others say may be of any form
+                options = dataclasses.replace(options, **{term: text})
+        return self.said.over(options)
 
     @property
     def slim(self) -> Mapping[str, Any]:
@@ -269,9 +222,10 @@ class CardFacts:
     @property
     def base_model(self) -> str | None:
         """Hub id of what training, or the cut of the vocabulary, started from."""
-        if self.options.base_model or not self.slim:
+        if not self.slim:
             return self.options.base_model or self.looked_up.get("base_model")
-        return self.slim["source"] if "/" in self.slim["source"] else None
+        source = self.slim["source"] if "/" in self.slim["source"] else None
+        return self.said.base_model or source or self.options.base_model
 
     @cached_property
     def sources(self) -> list[DataSource]:
@@ -329,16 +283,14 @@ def read_facts(folder: str | Path, *, options: CardOptions | None = None) -> Car
     kind = model_kind(folder)
     earlier, looked_up = _read_card_file(folder / CARD_FILE)
     run, results = read_json_object(folder / RUN_FILE), read_json_object(folder / RESULTS_FILE)
-    check_shape(run, _RUN_SHAPE, folder / RUN_FILE)
-    check_shape(results, _RESULTS_SHAPE, folder / RESULTS_FILE)
     return CardFacts(
         folder,
         kind,
         earlier if options is None else options.over(earlier),
-        _look_up(run) if looked_up is None else looked_up,
+        _look_up(folder, run) if looked_up is None else looked_up,
         run,
         results,
-        tuple(map(Evaluation, read_kept_figures(folder))),
+        read_kept_figures(folder),
         published_thresholds(folder),
     )
 
@@ -349,7 +301,6 @@ def _read_card_file(path: Path) -> tuple[CardOptions, dict[str, Any] | None]:
         return CardOptions(), None
     try:
         content = read_json_object(path)
-        check_shape(content, _CARD_SHAPE, path)
         if content["version"] != CARD_FILE_VERSION:
             raise ValueError(f"version {content['version']!r}")
         said = {key: tuple(value) if isinstance(value, list) else value for key, value in content["said"].items()}
@@ -386,36 +337,31 @@ def _location(spec: str) -> str:
     return _LABEL.sub("", spec, count=1) if _LABEL.match(spec) else spec
 
 
-def _look_up(run: Mapping[str, Any]) -> dict[str, Any]:
+def _look_up(folder: Path, run: Mapping[str, Any]) -> dict[str, Any]:
     """Which names of a run are ids of the Hub: whether ``a/b`` is one or a folder can be seen only where it was made.
 
     Returns:
         ``base_model``: where training started, or ``None``; ``data``: spec → its ``id``, and ``license`` where a cached
-        card says it.
+        card says it; ``card``: of a model that others made, what their card says and ours will repeat.
     """
     start = run.get("model")
-    is_id = isinstance(start, str) and start not in ("tiny", "a loaded model") and _MODEL_ID.fullmatch(start)
     data = {}
     for _, spec, _ in _training_sources(run):
         location = _location(spec).partition("?")[0]
         path = Path(location).expanduser()
         files = path.exists() or _FILE.fullmatch(location) or any(path.parent.glob(f"{path.name}.*"))
         if _HUB_ID.fullmatch(location) and not files:
-            licence = _cached_licence(location)
+            licence = _licence(card_metadata(location, "dataset"))
             data[spec] = {"id": location, **({"license": licence} if licence else {})}
-    return {"base_model": start if is_id and not Path(str(start)).exists() else None, "data": data}
+    if isinstance(start, str) and Path(start).is_dir():  # such as a slim model: what that started from
+        start = card_metadata(start).get("base_model")
+    is_id = isinstance(start, str) and start not in ("tiny", "a loaded model") and _MODEL_ID.fullmatch(start)
+    found = {"base_model": start if is_id and not Path(str(start)).exists() else None, "data": data}
+    return found if run else {**found, "card": card_terms(folder)}
 
 
-def _cached_licence(hub_id: str) -> str | None:
-    """What the data set's own card says, if reading the data set has brought it here."""
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.repocard import metadata_load
-
-    path = try_to_load_from_cache(hub_id, CARD, repo_type="dataset")
-    if not isinstance(path, str):
-        return None
-    with contextlib.suppress(Exception):  # the card of a data set is not ours to check
-        said = (metadata_load(path) or {}).get("license")
-        licence = said[0] if isinstance(said, list) and len(said) == 1 else said
-        return licence if isinstance(licence, str) and _LICENCE.fullmatch(licence) else None
-    return None
+def _licence(metadata: Mapping[str, Any]) -> str | None:
+    """The licence that a card names."""
+    said = metadata.get("license")
+    licence = said[0] if isinstance(said, list) and len(said) == 1 else said
+    return licence if isinstance(licence, str) and _LICENCE.fullmatch(licence) else None

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from st_xling.utils.io import check_shape, read_json_object
+from st_xling.utils.io import read_json_object
 
 logger = logging.getLogger(__name__)
 
@@ -36,19 +36,12 @@ _STOCK = {
     "added_tokens.json": "tokens added to the vocabulary",
     "chat_template.jinja": "how several texts become one",
     "generation_config.json": "settings for generating text",
-    "preprocessor_config.json": "settings of the input's preparation",
-    "processor_config.json": "settings of the input's preparation",
-}
-_VOCABULARIES = {
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "bpe.codes",
-    "sentencepiece.bpe.model",
-    "sentencepiece.model",
-    "spiece.model",
-    "spm.model",
-    "tokenizer.model",
+    **dict.fromkeys(("preprocessor_config.json", "processor_config.json"), "settings of the input's preparation"),
+    **dict.fromkeys(("vocab.txt", "vocab.json", "merges.txt", "bpe.codes"), "vocabulary of the tokenizer"),
+    **dict.fromkeys(
+        ("sentencepiece.bpe.model", "sentencepiece.model", "spiece.model", "spm.model", "tokenizer.model"),
+        "vocabulary of the tokenizer",
+    ),
 }
 _SIDECARS = {
     "README.md": "this card",
@@ -102,7 +95,6 @@ def describe(path: str) -> str | None:
     folder, _, name = path.rpartition("/")
     shard = _SHARD.fullmatch(name)
     what = f"weights, part {int(shard[1])} of {int(shard[2])}" if shard else _STOCK.get(name)
-    what = "vocabulary of the tokenizer" if name in _VOCABULARIES else what
     module = _MODULE.fullmatch(folder)
     if what is None or not folder or module is None:
         return what if not folder else None
@@ -132,13 +124,12 @@ def published_files(folder: str | Path) -> list[PublishedFile]:
         raise ValueError(f"expected the folder of a model: {folder} is none; give what st-xling train wrote.")
     paths = sorted(_walk(folder), key=lambda path: (path != "README.md", "/" in path, path))
     known = {path: what for path in paths if (what := describe(path)) is not None}
-    _check_finished(folder)
+    if read_json_object(folder / "training" / "run.json").get("finished") is False:
+        raise ValueError(f"{folder} holds a training that has not ended; go on with it: st-xling train … --resume.")
     _check_weights(folder, paths, known)
-    _check_modules(folder)
-    _check_code(folder, known)
-    _check_base(folder)
-    unknown = [path for path in paths if path not in known and not _stays_silently(path)]
-    if unknown:
+    _check_stock(folder, known)
+    ours = [path for path in paths if path in _OF_HUBS or ("/" not in path and path.endswith("_results.csv"))]
+    if unknown := [path for path in paths if path not in known and path not in ours]:
         _warn_once(f"not published, since no part of a model: {', '.join(unknown)} (in {folder})")
     return [PublishedFile(path, (folder / path).stat().st_size, what) for path, what in known.items()]
 
@@ -160,16 +151,6 @@ def _walk(folder: Path) -> Iterator[str]:
             path = (relative / name).as_posix()
             if not inside_work or describe(path) is not None:
                 yield path
-
-
-def _stays_silently(path: str) -> bool:
-    return path in _OF_HUBS or ("/" not in path and path.endswith("_results.csv"))
-
-
-def _check_finished(folder: Path) -> None:
-    run = folder / "training" / "run.json"
-    if read_json_object(run).get("finished") is False:
-        raise ValueError(f"{folder} holds a training that has not ended; go on with it: st-xling train … --resume.")
 
 
 def _check_weights(folder: Path, paths: list[str], known: dict[str, str]) -> None:
@@ -195,51 +176,38 @@ def _check_weights(folder: Path, paths: list[str], known: dict[str, str]) -> Non
             raise ValueError(f"{folder / path} is no whole safetensors file ({error}); save it again.") from error
 
 
-def _check_modules(folder: Path) -> None:
-    """Refuse modules that a stranger's sentence-transformers would not load by itself."""
+def _check_stock(folder: Path, known: Iterable[str]) -> None:
+    """Refuse what a stranger's sentence-transformers would not load by itself: modules and code of others, or a base
+    model that nobody else has."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    alone = "a published model needs sentence-transformers alone"
     path = folder / "modules.json"
     try:
         listed = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not JSON ({error}); save the model again.") from error
-    check_shape(listed, [{"type": str}], path, remedy="save the model again")
-    types = [(module or {}).get("type") or "a module without type" for module in listed or ()]
-    foreign = [name for name in types if not name.startswith("sentence_transformers.")]
-    if foreign:
+        types = [module["type"] for module in listed]
+    except (ValueError, RecursionError, TypeError, KeyError) as error:
+        raise ValueError(f"{path} is no list of modules with types ({error!r}); save the model again.") from error
+    if foreign := [name for name in types if not str(name).startswith("sentence_transformers.")]:
         raise ValueError(
-            f"a published model needs sentence-transformers alone: {path} names {', '.join(foreign)}, which others "
-            "could load with trust_remote_code only; rebuild the model from its own modules."
+            f"{alone}: {path} names {', '.join(map(str, foreign))}, which others could load with trust_remote_code "
+            "only; rebuild the model from its own modules."
         )
-
-
-def _check_code(folder: Path, known: Iterable[str]) -> None:
-    """Refuse what transformers could load only with code that is not published."""
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
-
-    for path in known:
-        if not path.endswith("config.json"):
-            continue
-        settings = read_json_object(folder / path)
+    for path in (folder / name for name in known if name.endswith("config.json")):
+        settings = read_json_object(path)
         kind = settings.get("model_type")
         if settings.get("auto_map"):
             why = f"has auto_map, {json.dumps(settings['auto_map'])[:200]}"
-        elif Path(path).name == "config.json" and isinstance(kind, str) and kind not in CONFIG_MAPPING_NAMES:
+        elif path.name == "config.json" and isinstance(kind, str) and kind not in CONFIG_MAPPING_NAMES:
             why = f"names a model_type that transformers does not know, {kind!r}"
         else:
             continue
         raise ValueError(
-            f"a published model needs sentence-transformers alone: {folder / path} {why}, for which others would need "
-            "code that is not published; save the model with a class of transformers."
+            f"{alone}: {path} {why}, for which others would need code that is not published; save the model with a "
+            "class of transformers."
         )
-
-
-def _check_base(folder: Path) -> None:
-    """Refuse adapters whose base nobody else has."""
-    path = folder / "adapter_config.json"
-    if not path.is_file():
-        return
-    base = str(read_json_object(path).get("base_model_name_or_path"))
-    if base.count("/") > 1 or base.startswith((".", "/", "~")) or "\\" in base or Path(base).exists():
+    base = str(read_json_object(folder / "adapter_config.json").get("base_model_name_or_path", ""))
+    if base.count("/") > 1 or base.startswith((".", "/", "~")) or "\\" in base or (base and Path(base).exists()):
         raise ValueError(
             f"{folder} holds adapters of a model that lies on this machine alone, {base}: merge them (st-xling train "
             "… --lora), or train them on a model of the Hub."

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +25,11 @@ class ModelKind:
         adapters: Whether the weights are adapters on a base model, so that PEFT is needed.
         library_version: Of sentence-transformers, which saved it.
         tasks: Of ``encode``: languages that are centred by a mean of their own.
+        layers: Of the transformer.
+        pooling: How its tokens become one vector.
+        dtype: Of its weights.
+        prompts: Name → what stands before a text; those that say nothing are left out.
+        default_prompt: Name of the one that ``encode`` puts there by itself.
     """
 
     kind: Kind
@@ -33,6 +39,11 @@ class ModelKind:
     adapters: bool = False
     library_version: str | None = None
     tasks: tuple[str, ...] = ()
+    layers: int | None = None
+    pooling: str | None = None
+    dtype: str | None = None
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    default_prompt: str | None = None
 
     @property
     def is_encoder(self) -> bool:
@@ -49,7 +60,11 @@ def model_kind(folder: Path) -> ModelKind:
         return _tagger(folder)
     settings_file = folder / "config_sentence_transformers.json"
     settings = read_json_object(settings_file)
-    check_shape(settings, {"__version__": dict, "similarity_fn_name": str}, settings_file)
+    check_shape(
+        settings,
+        {"__version__": dict, "similarity_fn_name": str, "prompts": {...: str}, "default_prompt_name": str},
+        settings_file,
+    )
     # Modules in order; of a router, whose folders have longer names, its last route, by which documents go.
     configs = sorted(
         folder.glob("*_*/config.json"), key=lambda path: (len(path.parent.name.split("_")), path.parent.name)
@@ -57,7 +72,11 @@ def model_kind(folder: Path) -> ModelKind:
     modules = [read_json_object(path) for path in configs]
     # Checkpoints of a training may hold adapters that the model itself has merged.
     adapters = [path.relative_to(folder) for path in folder.rglob("adapter_config.json")]
+    encoders = [folder / "config.json", *sorted(folder.glob("*/config.json"))]
+    encoder: dict[str, Any] = next((c for c in map(read_json_object, encoders) if "num_hidden_layers" in c), {})
     shared: dict[str, Any] = {
+        "layers": encoder.get("num_hidden_layers"),
+        "dtype": encoder.get("dtype") or encoder.get("torch_dtype"),
         "max_tokens": _max_tokens(folder),
         "adapters": any("training" not in path.parts for path in adapters),
         "library_version": (settings.get("__version__") or {}).get("sentence_transformers"),
@@ -66,12 +85,13 @@ def model_kind(folder: Path) -> ModelKind:
         names = read_json_object(folder / "config.json").get("id2label")
         labels = _last_size(modules, "out_features") or (len(names) if isinstance(names, dict) else 1)
         return ModelKind("cross-encoder" if labels == 1 else "classifier", **shared)
-    encoders = (folder / "config.json", *sorted(folder.glob("*/config.json")))
-    hidden = [read_json_object(path) for path in encoders if path.is_file()][:1]
     return ModelKind(
         "separate" if (folder / "router_config.json").is_file() else "encoder",
         dimension=_last_size(modules, "out_features", "embedding_dimension", "word_embedding_dimension")
-        or _last_size(hidden, "hidden_size"),
+        or encoder.get("hidden_size"),
+        pooling=next((str(module["pooling_mode"]) for module in modules if "pooling_mode" in module), None),
+        prompts={name: text for name, text in (settings.get("prompts") or {}).items() if text},
+        default_prompt=settings.get("default_prompt_name"),
         similarity=settings.get("similarity_fn_name") or "cosine",
         tasks=_language_routes(folder),
         **shared,

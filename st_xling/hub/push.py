@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from st_xling._version import __version__
-from st_xling.hub.card import write_card
-from st_xling.hub.card_facts import CARD, CARD_FILE, RUN_FILE, CardOptions, read_facts
+from st_xling.hub.card import card_text, write_card
+from st_xling.hub.card_facts import CARD, CARD_FILE, RUN_FILE, CardOptions
 from st_xling.hub.files import PublishedFile, describe, published_files
 from st_xling.models.sidecar import names
 from st_xling.utils.hub_requests import NoAnswer, limited_requests
@@ -34,12 +34,9 @@ _AGAIN = "try again later: what has arrived is kept"
 _NO_LOGIN = "no login for the Hub: run `hf auth login`, or set HF_TOKEN to a token that may write."
 _ADVICE = {
     401: "run `hf auth login`, or set HF_TOKEN to a valid token",
-    402: "it needs a paid plan: see the plans of this account, or choose another kind of Space",
     403: "use a token with write permission (`hf auth login`), or a name of your own",
     404: "check the name and the revision, or `hf auth login`",
-    409: "somebody else changed it in the meantime and nothing was published; look, and push again",
     412: "somebody else changed it in the meantime and nothing was published; look, and push again",
-    413: "it is too large: publish less, or ask for more room",
 }
 _TOKEN = re.compile(r"hf_[A-Za-z0-9]{20,}")
 _LOCAL_PLACE = re.compile(r"(?<![^\s=,:|'\"])(?!//)[/~][\w.~-]+(?:/[\w.~-]+)+")
@@ -89,37 +86,22 @@ class Destination:
 
 
 @dataclass(frozen=True)
-class Commit:
-    """What became of a commit.
-
-    Attributes:
-        repo_id: Where.
-        url: Of the commit, or of the pull request.
-        oid: The commit's hash.
-        deleted: Paths that it removed.
-        changed: Whether there was anything to change; if not, ``url`` and ``oid`` are the last commit's.
-    """
-
-    repo_id: str
-    url: str
-    oid: str
-    deleted: tuple[str, ...]
-    changed: bool
-
-
-@dataclass(frozen=True)
 class PushReport:
     """What a push published, or would publish.
 
     Attributes:
         repo_id: Where.
         files: What stands there, of ours.
-        commit: What became of it; ``None`` after a dry run.
+        url: Of the commit, or of the pull request; ``None`` after a dry run.
+        deleted: Paths that the commit removed.
+        changed: Whether there was anything to change; if not, ``url`` is the last commit's.
     """
 
     repo_id: str
     files: tuple[PublishedFile, ...]
-    commit: Commit | None
+    url: str | None = None
+    deleted: tuple[str, ...] = ()
+    changed: bool = True
 
     @property
     def size(self) -> int:
@@ -156,8 +138,7 @@ def push_model(
         dry_run: Change nothing, here or there, and ask nobody: only say what would be published.
 
     Raises:
-        ValueError: Nothing that can be published (see :func:`published_files`); a file that the card does not name; a
-            private repository that is public.
+        ValueError: Nothing that can be published (see :func:`published_files`); a private repository that is public.
         HubError: The Hub, or the way to it, failed; pushing again goes on.
     """
     folder = Path(folder)
@@ -166,30 +147,18 @@ def push_model(
     before = published_files(folder)  # faults are named before the card is drawn
     with tempfile.TemporaryDirectory(prefix="st-xling-") as beside:
         if dry_run:
-            read_facts(folder)  # what is damaged is named where it lies, not in the copy
+            card_text(folder)  # what is damaged is named where it lies, not in the copy
             folder = _copy(folder, before, Path(beside))
         else:
             _save_card_of_others(folder)
-        card = write_card(folder, options=CardOptions(repo_id=repo_id)).read_text(encoding="utf-8")
+        write_card(folder, options=CardOptions(repo_id=repo_id))
         files = tuple(published_files(folder))
         _warn_of_local_places(folder, files)
-    check_described([file.path for file in files], card)
     if dry_run:
-        return PushReport(repo_id, files, None)
+        return PushReport(repo_id, files)
     message = message or f"Push {folder.resolve().name} with st-xling {__version__}"
     contents: Mapping[str, Path | bytes] = {file.path: folder / file.path for file in files}
-    done = commit(contents, destination, message=message, stale=left_over, token=token, endpoint=endpoint)
-    return PushReport(repo_id, files, done)
-
-
-def check_described(paths: Sequence[str], card: str) -> None:
-    """Raise ``ValueError`` for a path that ``card`` does not name."""
-    unnamed = [path for path in paths if path != CARD and not names(card, path)]
-    if unnamed:
-        raise ValueError(
-            f"nothing is published that the card does not describe: it does not name {', '.join(unnamed)}; make it "
-            "anew with st-xling card, or remove the file."
-        )
+    return commit(contents, files, destination, message=message, stale=left_over, token=token, endpoint=endpoint)
 
 
 def left_over(paths: Sequence[str], read: Callable[[str], str]) -> list[str]:
@@ -231,17 +200,19 @@ def _copy(folder: Path, files: Sequence[PublishedFile], goal: Path) -> Path:
 
 def commit(
     contents: Mapping[str, Path | bytes],
+    files: tuple[PublishedFile, ...],
     destination: Destination,
     *,
     message: str,
     stale: Stale = lambda paths, read: (),
     token: str | None = None,
     endpoint: str | None = None,
-) -> Commit:
+) -> PushReport:
     """Make ``contents`` and nothing older stand at ``destination``, in one commit; the repository is made if need be.
 
     Args:
         contents: Path in the repository → file or bytes.
+        files: The same, for the report.
         destination: Where to.
         message: First line of the commit.
         stale: Chooses what is deleted.
@@ -286,7 +257,7 @@ def commit(
             parent_commit=parent,  # the Hub refuses to bury a commit that came meanwhile
             **where,
         )
-    return Commit(repo_id, done.pr_url or done.commit_url, done.oid, gone, changed=done.oid != parent)
+    return PushReport(repo_id, files, done.pr_url or done.commit_url, gone, changed=done.oid != parent)
 
 
 def _prepare(api: Any, destination: Destination) -> tuple[str, str, list[str]]:

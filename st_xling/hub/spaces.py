@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from st_xling import metrics
 from st_xling.hub.files import PublishedFile
@@ -39,7 +38,7 @@ def push_metric(
             :func:`~st_xling.hub.push.push_model`.
 
     Raises:
-        ValueError: No such metric; a repository of another name; a folder that is not a Space's.
+        ValueError: No such metric; a repository of another name.
         HubError: The Hub, or the way to it, failed.
     """
     folder, module = Path(metrics.path(name)), f"{name}.py"
@@ -49,7 +48,7 @@ def push_metric(
             f"evaluate.load looks for {module} in a Space called {name}: got {repo_id!r}; "
             f"push to {owner or 'user'}/{name}."
         )
-    destination = Destination(repo_id, "space", private, revision, create_pr, space_settings(folder)["sdk"])
+    destination = Destination(repo_id, "space", private, revision, create_pr, "gradio")
     destination.check()
     parts: dict[str, tuple[Path | bytes, str]] = {
         "README.md": (folder / "README.md", "the metric's card, with the Space's settings"),
@@ -64,24 +63,6 @@ def push_metric(
         for path, (source, what) in parts.items()
     )
     if dry_run:
-        return PushReport(repo_id, files, None)
+        return PushReport(repo_id, files)
     message = message or f"Push the metric {name}"
-    return PushReport(repo_id, files, commit(contents, destination, message=message, token=token, endpoint=endpoint))
-
-
-def space_settings(folder: Path) -> dict[str, Any]:
-    """The front matter of a Space's ``README.md``.
-
-    Raises:
-        ValueError: It lacks what the Hub needs to build the Space, or ``evaluate`` to find it.
-    """
-    import yaml
-
-    parts = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
-    settings = yaml.safe_load(parts[1]) if len(parts) == 3 and not parts[0] else {}
-    missing = {"title", "sdk", "sdk_version", "app_file", "tags"} - settings.keys()
-    if missing:
-        raise ValueError(f"the front matter of {folder / 'README.md'} lacks {', '.join(sorted(missing))}.")
-    if not {"evaluate", "metric"} <= set(settings["tags"]) or settings["app_file"] != "app.py":
-        raise ValueError(f"{folder} is no Space of evaluate's: expected tags evaluate and metric, and app_file app.py.")
-    return settings
+    return commit(contents, files, destination, message=message, token=token, endpoint=endpoint)

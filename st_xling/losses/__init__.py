@@ -17,7 +17,7 @@ tokens, listed in ``__all__``, where recipes and the contract tests find it. :cl
 all processes.
 """
 
-from st_xling.losses.base import CombinedLoss, CrossLingualLoss, Term, TokenLevelLoss
+from st_xling.losses.base import CombinedLoss, CrossLingualLoss, Term, TokenLevelLoss, make
 from st_xling.losses.cached import CachedLoss
 from st_xling.losses.gather import GatheredBatch
 from st_xling.losses.in_batch_ranking import InBatchRankingLoss
@@ -45,6 +45,7 @@ __all__ = [
     "TranslationRankingLoss",
     "WordAlignmentLoss",
     "language_contrastive",
+    "make",
     "semantic_contrastive",
     "siamese_contrastive",
     "translation_ranking",

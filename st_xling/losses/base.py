@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 import math
+import numbers
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
+import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.losses.merged_forward import merge_feature_batches
+from sentence_transformers.sentence_transformer import losses as st_losses
 from torch import Tensor, nn
 
 from st_xling.losses.gather import end_of_pass, sum_over_processes
+from st_xling.utils.options import check_options, checked
 
 Batch = list[dict[str, Tensor]]
 LossValue = Tensor | dict[str, Tensor]
@@ -41,6 +46,7 @@ class CrossLingualLoss(nn.Module):
         options: Names of its options that :meth:`get_config_dict` reports, each an attribute of the same name.
         citation: BibTeX of the paper that the objective comes from.
         shared_head: Terms of a sum that name the same one train one ``head``; ``None``: a head of their own, or none.
+        auto_options: Options that a recipe may leave to its data, as ``auto``.
 
     Example:
         A new objective is one class; recipes, sums, caching and several processes work with it as it is.
@@ -66,13 +72,22 @@ class CrossLingualLoss(nn.Module):
     options: ClassVar[tuple[str, ...]] = ()
     citation: str = ""
     shared_head: str | None = None
+    makes_own_pass = False
+    auto_options: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
+        if not isinstance(model, nn.Module):
+            raise ValueError(
+                f"{type(self).__name__} needs the SentenceTransformer to train: got {model!r}; "
+                "load it with st_xling.models.load_encoder."
+            )
         self.model = model
-
-    auto_options: tuple[str, ...] = ()
-    """Options that a recipe may leave to its data, as ``auto``."""
 
     @classmethod
     def resolve_options(
@@ -104,10 +119,13 @@ class CrossLingualLoss(nn.Module):
         columns = list(sentence_features)
         self.check_columns(len(columns))
         batch = encode_columns(self.model, columns, needed=self.reads_encoding)
+        if self.makes_own_pass:
+            for column, encoded in zip(columns, batch):
+                encoded["features"] = {key: part for key, part in column.items() if key != "language"}  # type: ignore[assignment]
         value = self.compute_loss(batch, labels)
         if isinstance(value, Tensor):
             return end_of_pass([value], batch, self, self.model)[0]
-        return dict(zip(value, end_of_pass(list(value.values()), batch, self, self.model)))
+        return Components(zip(value, end_of_pass(list(value.values()), batch, self, self.model)))
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> LossValue:
         """The objective on encoded columns.
@@ -132,26 +150,33 @@ class CrossLingualLoss(nn.Module):
         """Options as they were set, for the model card."""
         return {name: getattr(self, name) for name in self.options}
 
+    @property
+    def title(self) -> str:
+        """What messages call it; in snake case, its name in the log."""
+        return type(self).__name__
+
     def as_sum(self) -> CombinedLoss:
         """This objective as a sum of one term; a sum is returned as it is."""
         return CombinedLoss(self.model, [Term(self)])
 
-    def __add__(self, other: CrossLingualLoss) -> CombinedLoss:
-        return self.as_sum() + other
+    def __add__(self, other: nn.Module) -> CombinedLoss:
+        return CombinedLoss(self.model, [*self.as_sum().term_list(), *as_loss(other).as_sum().term_list()])
 
     def __radd__(self, other: object) -> CrossLingualLoss:
-        if other == 0:  # sum([...]) starts from 0
-            return self
-        return NotImplemented
+        return self if other == 0 else as_loss(other) + self  # sum([...]) starts from 0
 
     def __mul__(self, weight: float) -> CombinedLoss:
-        return self.as_sum() * weight
+        _check_weight(weight, self.title)
+        terms = [
+            Term(term.loss, term.weight * weight, term.columns, name=term.name) for term in self.as_sum().term_list()
+        ]
+        return CombinedLoss(self.model, terms)
 
     __rmul__ = __mul__
 
     def on(self, *columns: int) -> CombinedLoss:
-        """This objective over these text columns, counted from 0, in this order."""
-        return self.as_sum().on(*columns)
+        """This objective over these text columns, counted from 0, in this order; a sum's terms choose among them."""
+        return CombinedLoss(self.model, [term.on(columns) for term in self.as_sum().term_list()])
 
 
 class TokenLevelLoss(CrossLingualLoss):
@@ -180,24 +205,51 @@ class Term(nn.Module):
         name: str | None = None,
     ) -> None:
         super().__init__()
-        kind = type(loss).__name__
-        if not math.isfinite(weight) or weight < 0:
-            raise ValueError(f"a loss weight must be a finite number, 0 or more: got {weight} for {kind}.")
+        loss = as_loss(loss)
+        _check_weight(weight, loss.title)
         if columns is not None:
             _check_positions(columns)
             if len(columns) < loss.min_columns:
-                raise ValueError(f"{kind} needs {loss.min_columns} text columns: .on{columns} gives {len(columns)}.")
+                raise ValueError(
+                    f"{loss.title} needs {loss.min_columns} text columns: .on{columns} gives {len(columns)}."
+                )
         self.loss, self.weight, self.columns = loss, float(weight), columns
         # TranslationRankingLoss → translation_ranking
-        self.name = name or re.sub(r"(?<!^)(?=[A-Z])", "_", kind.removesuffix("Loss")).lower()
+        self.name = name or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", loss.title.removesuffix("Loss")).lower()
 
     @property
     def columns_needed(self) -> int:
         return max(self.columns) + 1 if self.columns else self.loss.min_columns
 
+    def on(self, columns: tuple[int, ...]) -> Term:
+        """This term over ``columns``, or over those of them that it chose by their positions."""
+        _check_positions(columns)
+        if self.columns is not None and max(self.columns) >= len(columns):
+            raise ValueError(
+                f"{self.name} looks at column {max(self.columns)} (counted from 0) of those that .on chooses: "
+                f".on{columns} gives {len(columns)}."
+            )
+        chosen = columns if self.columns is None else tuple(columns[column] for column in self.columns)
+        return Term(self.loss, self.weight, chosen, name=self.name)
+
     def select(self, batch: Batch) -> Batch:
         """The columns that the objective reads, in its order."""
         return batch if self.columns is None else [batch[column] for column in self.columns]
+
+
+class Components(dict[str, Tensor]):
+    """A sum's weighted components; they add up and multiply by name, as wrappers such as ``MatryoshkaLoss`` need it."""
+
+    def __mul__(self, weight: float) -> Components:
+        return Components({name: weight * value for name, value in self.items()})
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Components) -> Components:
+        return Components({name: value + other[name] for name, value in self.items()})
+
+    def __radd__(self, other: float) -> Components:  # 0.0, from which a wrapper starts
+        return self if other == 0 else NotImplemented
 
 
 class CombinedLoss(CrossLingualLoss):
@@ -207,7 +259,8 @@ class CombinedLoss(CrossLingualLoss):
 
         >>> loss = TranslationRankingLoss(model) + 0.5 * RepresentationTranslationLoss(model)  # doctest: +SKIP
 
-    Its MLM and TLM terms share one vocabulary head, that of the first of them, as far as their ``head`` options agree.
+    sentence-transformers' own losses can be terms, see :func:`~st_xling.losses.make`. MLM and TLM terms share one
+    vocabulary head, that of the first of them, as far as their ``head`` options agree.
 
     Args:
         model: The ``SentenceTransformer`` that every term trains.
@@ -220,7 +273,7 @@ class CombinedLoss(CrossLingualLoss):
 
     def __init__(self, model: nn.Module, terms: Sequence[Term]) -> None:
         super().__init__(model)
-        others = [type(term.loss).__name__ for term in terms if term.loss.model is not model]
+        others = [term.loss.title for term in terms if term.loss.model is not model]
         if others:
             raise ValueError(
                 f"all terms of a sum must be built on the same model: {', '.join(others)} was built on another one."
@@ -236,6 +289,7 @@ class CombinedLoss(CrossLingualLoss):
         self.names = [f"{name}_{count + 1}" if count else name for name, count in zip(names, earlier)]
         self.min_columns = max(term.columns_needed for term in terms)
         self.reads_encoding = any(term.loss.reads_encoding for term in terms)
+        self.makes_own_pass = any(term.loss.makes_own_pass for term in terms)
 
     def check_columns(self, count: int) -> None:
         for name, term in zip(self.names, self.term_list()):
@@ -245,13 +299,9 @@ class CombinedLoss(CrossLingualLoss):
                     f"the data set gives {count}; add the column, or choose others with .on(...)."
                 )
 
-    def compute_loss(self, batch: Batch, labels: Tensor | None) -> dict[str, Tensor]:
-        components: dict[str, Tensor] = {}
-        for name, term in zip(self.names, self.term_list()):
-            value = term.loss.compute_loss(term.select(batch), labels)
-            assert isinstance(value, Tensor)
-            components[name] = term.weight * value
-        return components
+    def compute_loss(self, batch: Batch, labels: Tensor | None) -> Components:
+        terms = zip(self.names, self.term_list())
+        return Components({n: t.weight * _total(t.loss.compute_loss(t.select(batch), labels)) for n, t in terms})
 
     def set_weight(self, name: str, weight: float) -> None:
         """Change the weight of the term called ``name``, which a schedule does before each step."""
@@ -259,37 +309,10 @@ class CombinedLoss(CrossLingualLoss):
 
     def term_list(self) -> list[Term]:
         """The summands, in order."""
-        return [term for term in self.terms if isinstance(term, Term)]
+        return list(self.terms)  # type: ignore[arg-type]
 
     def as_sum(self) -> CombinedLoss:
         return self
-
-    def __add__(self, other: CrossLingualLoss) -> CombinedLoss:
-        if not isinstance(other, CrossLingualLoss):
-            return NotImplemented
-        return CombinedLoss(self.model, [*self.term_list(), *other.as_sum().term_list()])
-
-    def __mul__(self, weight: float) -> CombinedLoss:
-        if not isinstance(weight, (int, float)):
-            return NotImplemented
-        terms = [Term(term.loss, term.weight * weight, term.columns, name=term.name) for term in self.term_list()]
-        return CombinedLoss(self.model, terms)
-
-    __rmul__ = __mul__
-
-    def on(self, *columns: int) -> CombinedLoss:
-        """The same sum over these columns; terms that already chose columns choose among these."""
-        _check_positions(columns)
-        terms = []
-        for term in self.term_list():
-            if term.columns is not None and max(term.columns) >= len(columns):
-                raise ValueError(
-                    f"{term.name} looks at column {max(term.columns)} (counted from 0) of those that .on chooses: "
-                    f".on{columns} gives {len(columns)}."
-                )
-            chosen = columns if term.columns is None else tuple(columns[column] for column in term.columns)
-            terms.append(Term(term.loss, term.weight, chosen, name=term.name))
-        return CombinedLoss(self.model, terms)
 
     def get_config_dict(self) -> dict[str, Any]:
         return {
@@ -301,6 +324,104 @@ class CombinedLoss(CrossLingualLoss):
     def citation(self) -> str:  # type: ignore[override]
         citations = [term.loss.citation.strip() for term in self.term_list()]
         return "\n".join(dict.fromkeys(citation for citation in citations if citation))
+
+
+class SentenceTransformersLoss(CrossLingualLoss):
+    """One of sentence-transformers' losses as an objective of ours, see :func:`make`.
+
+    Attributes:
+        makes_own_pass: It does not compute from the embeddings that a sum's terms share.
+    """
+
+    min_columns = 1
+
+    def __init__(self, loss: nn.Module) -> None:
+        super().__init__(loss.model)  # type: ignore[arg-type]
+        self.loss = loss
+        # In a list, so that its parameters have one name.
+        self._inner = [as_loss(loss.loss)] if isinstance(loss, st_losses.MatryoshkaLoss) else []
+        # Distillation cuts its labels up itself.
+        direct = hasattr(loss, "compute_loss_from_embeddings") and not isinstance(loss, st_losses.EmbedDistillLoss)
+        terms = [term.loss for inner in self._inner for term in inner.as_sum().term_list()]
+        self.makes_own_pass = any(term.makes_own_pass for term in terms) if terms else not direct
+        self.reads_encoding = not self.makes_own_pass
+        if words := [term.title for term in terms if isinstance(term, TokenLevelLoss)]:
+            raise ValueError(
+                f"{self.title} cuts sentence embeddings shorter, and {', '.join(words)} reads tokens: add it to "
+                f"the sum instead, {self.title}(model, a, dims) + b."
+            )
+
+    @property
+    def title(self) -> str:
+        return type(self.loss).__name__
+
+    @property
+    def citation(self) -> str:  # type: ignore[override]
+        return getattr(self.loss, "citation", "")
+
+    def get_config_dict(self) -> dict[str, Any]:
+        return self.loss.get_config_dict() if hasattr(self.loss, "get_config_dict") else {}  # type: ignore[operator]
+
+    def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
+        loss: Any = self.loss
+        if self.makes_own_pass:
+            return _total(loss([dict(column["features"]) for column in batch], labels))
+        if not self._inner:
+            return _total(loss.compute_loss_from_embeddings([column["sentence_embedding"] for column in batch], labels))
+        sizes = list(zip(loss.matryoshka_dims, loss.matryoshka_weights))
+        if 0 < loss.n_dims_per_step < len(sizes):  # drawn by torch, whose draws a cached loss repeats
+            sizes = [sizes[place] for place in torch.randperm(len(sizes))[: loss.n_dims_per_step].tolist()]
+        values = []
+        for size, weight in sizes:
+            cut = [{**c, "sentence_embedding": F.normalize(c["sentence_embedding"][:, :size], dim=1)} for c in batch]
+            values.append(weight * _total(self._inner[0].compute_loss(cut, labels)))
+        return torch.stack(values).sum()
+
+
+def as_loss(loss: Any) -> CrossLingualLoss:
+    """``loss`` itself, or one of sentence-transformers' as an objective of ours; ``ValueError`` for anything else."""
+    if isinstance(loss, CrossLingualLoss):
+        return loss
+    if isinstance(loss, nn.Module) and isinstance(getattr(loss, "model", None), nn.Module):
+        return SentenceTransformersLoss(loss)
+    raise ValueError(f"expected a loss of st_xling or sentence-transformers that is built on a model: got {loss!r}.")
+
+
+def make(loss: str | nn.Module, model: nn.Module | None = None, **options: Any) -> CrossLingualLoss:
+    """One of sentence-transformers' losses, as a term that can be weighted, summed and cached.
+
+    Terms that compute from embeddings share the sum's encoder pass, and can be cached. ``MatryoshkaLoss`` asks its loss
+    (any of ours, or a sum) at every size. The others make a pass of their own. In several processes each has the batch
+    and the negatives that sentence-transformers gives it.
+
+    Args:
+        loss: The name of a class of ``sentence_transformers.losses``, with or without ``st:``; or such a loss.
+        model: The ``SentenceTransformer`` to train, for a name.
+        **options: What the class takes, for a name.
+
+    Raises:
+        ValueError: No such loss, or options that it does not take.
+
+    Example:
+        >>> loss = TranslationRankingLoss(model) + 0.1 * make("CoSENTLoss", model, scale=10.0)  # doctest: +SKIP
+    """
+    if not isinstance(loss, str):
+        return as_loss(loss)
+    name = loss.removeprefix("st:")
+    kinds = [name for name in st_losses.__all__ if name.endswith("Loss")]
+    if name not in kinds:
+        near = sorted(kinds, key=lambda kind: -difflib.SequenceMatcher(None, name.lower(), kind.lower()).ratio())
+        raise ValueError(f"sentence-transformers has no loss {name!r}; the nearest names are {', '.join(near[:3])}.")
+    kind = getattr(st_losses, name)
+    check_options(kind.__init__, options)
+    try:
+        return as_loss(kind(model, **options))
+    except TypeError as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+def _total(value: LossValue) -> Tensor:
+    return torch.stack(list(value.values())).sum() if isinstance(value, dict) else value
 
 
 def mean_of_parts(parts: list[Part]) -> Tensor:
@@ -343,6 +464,11 @@ def encode_columns(model: nn.Module, columns: list[dict[str, Any]], *, needed: b
 def _is_padded(column: dict[str, Any]) -> bool:
     tokens = [column.get(key) for key in ("input_ids", "attention_mask")]
     return all(isinstance(part, Tensor) and part.ndim == 2 for part in tokens)
+
+
+def _check_weight(weight: float, title: str) -> None:
+    if not isinstance(weight, numbers.Real) or not 0 <= weight < math.inf:
+        raise ValueError(f"a loss weight must be a finite number, 0 or more: got {weight!r} for {title}.")
 
 
 def _check_positions(columns: tuple[int, ...]) -> None:

@@ -7,7 +7,8 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from sentence_transformers.base.losses.gradcache import RandContext, _create_minibatch
+from sentence_transformers.base.losses.gradcache import RandContext, _create_minibatch, _minibatch_ranges
+from sentence_transformers.sentence_transformer.losses.matryoshka import ForwardDecorator
 from sentence_transformers.util.distributed import get_world_size
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
@@ -15,14 +16,17 @@ from torch.nn.parallel import DistributedDataParallel
 from st_xling.losses.base import (
     Batch,
     CombinedLoss,
+    Components,
     CrossLingualLoss,
     LossValue,
     Part,
     TokenLevelLoss,
+    as_loss,
     encode_columns,
     mean_of_parts,
 )
 from st_xling.losses.gather import average_gradients, own_parameters, sum_over_processes
+from st_xling.losses.translation_ranking import text_ids
 
 
 class CachedLoss(CrossLingualLoss):
@@ -34,17 +38,18 @@ class CachedLoss(CrossLingualLoss):
     encoder pass.
 
     Args:
-        loss: Any objective or sum of objectives.
+        loss: Any objective or sum of objectives, sentence-transformers' own included if they compute from embeddings.
         mini_batch_size: Rows encoded at a time; even, so that mini-batches halve as the batch does.
 
     Raises:
-        ValueError: A size that is odd or below 2; training under DeepSpeed, whose engine owns the gradients.
+        ValueError: A size that is odd or below 2; a loss that makes an encoder pass of its own; a cache inside of
+            ``MatryoshkaLoss``; training under DeepSpeed, whose engine owns the gradients.
 
     References:
         - Gao et al. 2021, Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup
 
     Requirements:
-        1. Columns with one tensor row a text: padded batches.
+        1. Columns with one tensor row a text. A ``StaticEmbedding`` keeps no activations: its loss is computed at once.
 
     Inputs:
         +-------------------+-------------------+
@@ -60,10 +65,16 @@ class CachedLoss(CrossLingualLoss):
         >>> loss = CachedLoss(TranslationRankingLoss(model) + RepresentationTranslationLoss(model))  # doctest: +SKIP
     """
 
-    def __init__(self, loss: CrossLingualLoss, *, mini_batch_size: int = 32) -> None:
+    def __init__(self, loss: nn.Module, *, mini_batch_size: int = 32) -> None:
+        loss = as_loss(loss)
         super().__init__(loss.model)
         if mini_batch_size < 2 or mini_batch_size % 2:
             raise ValueError(f"mini_batch_size must be an even number, 2 or more: got {mini_batch_size}.")
+        if own := [term.loss.title for term in loss.as_sum().term_list() if term.loss.makes_own_pass]:
+            raise ValueError(
+                f"{', '.join(own)} makes an encoder pass of its own, which cannot be cached: leave it out of the sum, "
+                "or train without the cache (sentence-transformers has cached losses of its own)."
+            )
         self.loss = loss
         self.mini_batch_size = mini_batch_size
         self.min_columns, self.reads_encoding = loss.min_columns, loss.reads_encoding
@@ -77,14 +88,18 @@ class CachedLoss(CrossLingualLoss):
                 "CachedLoss runs its own backward passes, which DeepSpeed's engine does not see: train it with plain "
                 "or distributed PyTorch, or drop the cache."
             )
+        if isinstance(self.model.forward, ForwardDecorator):  # which is gone when the second pass comes
+            raise ValueError("put the cache outside: CachedLoss(MatryoshkaLoss(model, loss, matryoshka_dims)).")
         columns = list(sentence_features)
+        if any("offsets" in column for column in columns):
+            return self.loss(columns, labels)
         self.check_columns(len(columns))
         total = self.loss.as_sum()
         # Embeddings are computed without gradients, so that autograd would see nothing to differentiate: a leaf that
         # requires a gradient keeps the node in the graph, whose backward pass then runs the second one.
         anchor = torch.ones((), requires_grad=True)
         values = _Replay.apply(_TwoPasses(self, total, columns, labels), anchor)
-        components = dict(zip(total.names, values.unbind()))
+        components = Components(zip(total.names, values.unbind()))
         return components if isinstance(self.loss, CombinedLoss) else values.sum()
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> LossValue:
@@ -118,9 +133,8 @@ class _TwoPasses:
         self.heads = own_parameters(cached, cached.model)
         self.terms = total.term_list()
         self.token_level = [isinstance(term.loss, TokenLevelLoss) for term in self.terms]
-        rows, size = len(columns[0]["input_ids"]), cached.mini_batch_size
-        self.ranges = [(start, min(start + size, rows)) for start in range(0, rows, size)]
-        self.device = columns[0]["input_ids"].device
+        self.ranges = _minibatch_ranges(columns[0], cached.mini_batch_size)
+        self.device = next(value.device for value in columns[0].values() if isinstance(value, Tensor))
         # Autograd runs backward passes outside the caller's autocast: the second pass restores it.
         kind = self.device.type
         self.autocast: dict[str, Any] = {
@@ -230,10 +244,8 @@ class _TwoPasses:
         values = []
         for term in self.terms:
             if not isinstance(term.loss, TokenLevelLoss):
-                value = term.loss.compute_loss(term.select(batch), self.labels)
-                assert isinstance(value, Tensor)
-                values.append(value)
-        return values
+                values.append(term.loss.compute_loss(term.select(batch), self.labels))
+        return values  # type: ignore[return-value]
 
 
 class _Replay(torch.autograd.Function):
@@ -262,7 +274,9 @@ def _exact(value: Tensor) -> Tensor:
 def _sentence_level(column: dict[str, Tensor]) -> dict[str, Tensor]:
     """What sentence-level terms read: embeddings, and the tokens by which they know equal texts."""
     keys = ("input_ids", "attention_mask", "sentence_embedding", "language")
-    return {key: column[key].detach() for key in keys if key in column}
+    if "cu_seq_lens_q" in column:  # without padding, tokens of several texts stand in one row: only numbers stack
+        column = {"text_ids": text_ids(column), **{key: column[key] for key in keys[2:] if key in column}}  # type: ignore[dict-item]
+    return {key: column[key].detach() for key in ("text_ids", *keys) if key in column}
 
 
 def _stack(columns: list[dict[str, Tensor]]) -> dict[str, Tensor]:

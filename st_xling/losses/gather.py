@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
@@ -18,6 +18,8 @@ from sentence_transformers.util.distributed import all_gather, get_rank, get_wor
 from torch import Tensor, nn
 from torch.autograd import Variable
 from torch.nn.parallel import DistributedDataParallel
+
+from st_xling.utils.options import checked
 
 Similarity = Literal["cosine", "dot"]
 
@@ -88,6 +90,7 @@ def batch_of_pairs(source: Tensor, target: Tensor, gathered: GatheredBatch | Non
     return GatheredBatch((len(source),)) if gathered is None else gathered
 
 
+@checked
 def similarity_matrix(source: Tensor, target: Tensor, similarity: Similarity = "cosine") -> Tensor:
     """All similarities between two sets of embeddings.
 
@@ -102,8 +105,6 @@ def similarity_matrix(source: Tensor, target: Tensor, similarity: Similarity = "
     Raises:
         ValueError: Another similarity, or embeddings that are not matrices of one width.
     """
-    if similarity not in get_args(Similarity):
-        raise ValueError(f"similarity must be one of {get_args(Similarity)}: got {similarity!r}.")
     if source.ndim != 2 or target.ndim != 2 or source.shape[1] != target.shape[1]:
         raise ValueError(
             f"expected two matrices of embeddings of one width: got {tuple(source.shape)} and {tuple(target.shape)}."

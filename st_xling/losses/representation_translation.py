@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from st_xling.losses.base import Batch, Part, TokenLevelLoss
 from st_xling.losses.citations import DAP
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
-from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
+from st_xling.models.backbone import Backbone, backbone, cls_mask, flush_right, special_token_id
 from st_xling.models.heads import HeadStart, RepresentationTranslationHead
+from st_xling.models.length_groups import row_groups
 from st_xling.utils.languages import canonical_language
 
 Direction = Literal["target", "source", "both"]
@@ -29,7 +30,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
     tokens of the batch. The encoder learns through the other sentence's states.
 
     Args:
-        model: The ``SentenceTransformer`` to train, with a BERT- or XLM-R-type encoder and a mask token.
+        model: The ``SentenceTransformer`` to train, with a bidirectional encoder and a mask token.
         layers: Depth ``K`` of the head, copied from the encoder's last layers.
         direction: Side that is rebuilt: ``"target"`` (non-English → English, the paper's best), ``"source"``, or
             ``"both"``: the batch's rows rebuild the target and the source in turn, and the two means are averaged.
@@ -43,10 +44,9 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             but a slower step, since the gradient passes through the whole table.
         head: ``"auto"`` starts the vocabulary head as a copy of the checkpoint's masked-LM head where it has one;
             ``"new"`` from random weights.
-        chunk_rows: Rows of vocabulary logits alive at a time; ``None`` chooses.
 
     Raises:
-        ValueError: Options out of range, an encoder of another type, a tokenizer without a mask token, or a
+        ValueError: Options out of range, a decoder or no transformer, a tokenizer without a mask token, or a
             checkpoint's head that does not fit the encoder's vocabulary.
 
     References:
@@ -72,6 +72,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
     """
 
     citation = DAP
+    options = ("layers", "direction", "mask_ratio", "languages", "tied")
     auto_options = ("languages", "target_vocabulary")
 
     @classmethod
@@ -113,18 +114,15 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         target_vocabulary: Sequence[int] | Tensor | None = None,
         tied: bool = False,
         head: HeadStart = "auto",
-        chunk_rows: int | None = None,
     ) -> None:
         super().__init__(model)
-        if direction not in get_args(Direction):
-            raise ValueError(f"direction must be one of {get_args(Direction)}: got {direction!r}.")
         if not 0 < mask_ratio <= 1:
             raise ValueError(f"mask_ratio must lie in (0, 1]: got {mask_ratio}; 1.0 masks the whole rebuilt side.")
         if isinstance(languages, str) or (languages is not None and len(set(languages)) != len(languages)):
             raise ValueError(f"languages must be a list of distinct names: got {languages!r}.")
         parts = backbone(model)
         mask_id = special_token_id(parts.tokenizer, "mask", "representation translation")
-        self.direction, self.mask_ratio, self.chunk_rows, self.tied = direction, mask_ratio, chunk_rows, tied
+        self.direction, self.mask_ratio, self.tied, self.layers = direction, mask_ratio, tied, layers
         self.head_start = head
         self.languages = None if languages is None else list(languages)
         if self.languages is not None:
@@ -149,27 +147,40 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             )
         parts = backbone(self.model)
         if self.direction == "target":
-            return [self._rebuild(parts, source, target, side=1)]
+            return [self._rebuild_in_groups(parts, source, target, side=1)]
         if self.direction == "source":
-            return [self._rebuild(parts, target, source, side=0)]
+            return [self._rebuild_in_groups(parts, target, source, side=0)]
         # Row by row in turn, so that mini-batches of an even size cut the batch into the same two halves.
         even, odd = slice(0, None, 2), slice(1, None, 2)
         return [
-            self._rebuild(parts, _rows(source, even), _rows(target, even), side=1),
-            self._rebuild(parts, _rows(target, odd), _rows(source, odd), side=0),
+            self._rebuild_in_groups(parts, _rows(source, even), _rows(target, even), side=1),
+            self._rebuild_in_groups(parts, _rows(target, odd), _rows(source, odd), side=0),
         ]
+
+    def _rebuild_in_groups(
+        self, parts: Backbone, context: dict[str, Tensor], rebuilt: dict[str, Tensor], side: int
+    ) -> Part:
+        lengths = context["attention_mask"].sum(dim=1) + rebuilt["attention_mask"].sum(dim=1)
+        groups = row_groups(lengths, rebuilt["token_embeddings"].shape[-1])
+        if len(groups) == 1:
+            return self._rebuild(parts, context, rebuilt, side)
+        totals, counts = zip(*(self._rebuild(parts, _rows(context, r), _rows(rebuilt, r), side) for r in groups))
+        return torch.stack(totals).sum(), torch.stack(counts).sum()
 
     def _rebuild(self, parts: Backbone, context: dict[str, Tensor], rebuilt: dict[str, Tensor], side: int) -> Part:
         context_mask = context["attention_mask"].bool() & ~cls_mask(context["input_ids"], parts.tokenizer)
         seen = context_mask.any(dim=0)
         states, context_mask = context["token_embeddings"][:, seen], context_mask[:, seen]
+        places = parts.position_ids(context["attention_mask"])[:, seen]
+        if not parts.bert_shaped:
+            context_mask, states, places = flush_right(context_mask, states, places)
 
         mask = rebuilt["attention_mask"].bool() & ~cls_mask(rebuilt["input_ids"], parts.tokenizer)
         used = mask.any(dim=0)  # neither CLS nor columns of padding cost the head anything
         positions = parts.position_ids(rebuilt["attention_mask"])[:, used]
         ids, mask = rebuilt["input_ids"][:, used], mask[:, used]
         masks = self.head.mask_embedding.expand(*ids.shape, -1)
-        queries = parts.embeddings(inputs_embeds=masks, position_ids=positions)
+        queries = parts.embed(inputs_embeds=masks, position_ids=positions)
         scored = mask
         if self.mask_ratio < 1:
             scored = mask & (torch.rand(mask.shape, device=mask.device) < self.mask_ratio)
@@ -181,10 +192,10 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             torch.cat([states.to(queries.dtype), queries], dim=1),
             torch.cat([context_mask, mask], dim=1),
             states.shape[1],
+            backbone=parts,
+            position_ids=torch.cat([places, positions], dim=1),
         )
-        return head_cross_entropy(
-            self.head.vocabulary_head, parts.word_embeddings, hidden[scored], ids[scored], chunk_rows=self.chunk_rows
-        )
+        return head_cross_entropy(self.head.vocabulary_head, parts.word_embeddings, hidden[scored], ids[scored])
 
     def _language(self, rebuilt: dict[str, Tensor], side: int) -> Tensor:
         """Number of each row's language, or of the rebuilt side. *Shape:* ``(batch,)``"""
@@ -199,19 +210,12 @@ class RepresentationTranslationLoss(TokenLevelLoss):
 
     def get_config_dict(self) -> dict[str, Any]:
         vocabulary = self.head.vocabulary_head.vocabulary_index
-        return {
-            "layers": len(self.head.layers),
-            "direction": self.direction,
-            "mask_ratio": self.mask_ratio,
-            "languages": self.languages,
-            "target_vocabulary": None if vocabulary is None else f"{len(vocabulary)} tokens",
-            "tied": self.tied,
-            "head": self.head_start,
-        }
+        scored = None if vocabulary is None else f"{len(vocabulary)} tokens"
+        return {**super().get_config_dict(), "target_vocabulary": scored, "head": self.head_start}
 
 
-def _rows(column: dict[str, Tensor], rows: slice) -> dict[str, Tensor]:
-    return {key: value[rows] for key, value in column.items()}
+def _rows(column: dict[str, Tensor], rows: slice | Tensor) -> dict[str, Tensor]:
+    return {key: value[rows] for key, value in column.items() if isinstance(value, Tensor)}
 
 
 def _rebuilt(direction: str, columns: Sequence[Iterable[T]]) -> set[T]:

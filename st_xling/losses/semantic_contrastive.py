@@ -9,8 +9,10 @@ from torch import Tensor, nn
 from st_xling.losses.base import Batch, CrossLingualLoss
 from st_xling.losses.citations import HU_2023
 from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
+from st_xling.utils.options import checked
 
 
+@checked
 def semantic_contrastive(
     source: Tensor, target: Tensor, *, temperature: float = 0.05, gathered: GatheredBatch | None = None
 ) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from st_xling.losses.base import Batch, CrossLingualLoss
 from st_xling.losses.citations import HUANG_2023
 from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
+from st_xling.utils.options import checked
 
 Distance = Literal["euclidean", "cosine", "manhattan"]
 Negatives = Literal["random", "worst", "average", "hardest", "none"]
@@ -26,6 +27,7 @@ PAIRWISE_EPS = 1e-6
 """What ``torch.nn.functional.pairwise_distance``, ST's metric, adds to each difference."""
 
 
+@checked
 def siamese_contrastive(
     source: Tensor,
     target: Tensor,
@@ -67,7 +69,8 @@ def siamese_contrastive(
         >>> siamese_contrastive(torch.zeros(2, 3), torch.zeros(2, 3))
         tensor(0.2500)
     """
-    check_options(margin, distance, negatives)
+    if not margin > 0:
+        raise ValueError(f"margin must be above 0: got {margin}; the paper's is 1.0.")
     batch = batch_of_pairs(source, target, gathered)
     metric = _METRICS[distance]
     positive = metric(source, target).square() / 2
@@ -109,12 +112,8 @@ def _distances(source: Tensor, targets: Tensor, distance: Distance) -> Tensor:
 
 def check_options(margin: float, distance: str, negatives: str) -> None:
     """Raise ``ValueError`` for an option that :func:`siamese_contrastive` does not know."""
-    if not margin > 0:
-        raise ValueError(f"margin must be above 0: got {margin}; the paper's is 1.0.")
-    if distance not in get_args(Distance):
-        raise ValueError(f"distance must be one of {get_args(Distance)}: got {distance!r}.")
-    if negatives not in get_args(Negatives):
-        raise ValueError(f"negatives must be one of {get_args(Negatives)}: got {negatives!r}.")
+    one = torch.ones(1, 1)
+    siamese_contrastive(one, one, margin=margin, distance=distance, negatives=negatives)  # type: ignore[arg-type]
 
 
 class SiameseContrastiveLoss(CrossLingualLoss):
@@ -180,5 +179,5 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         if labels is not None:
             own = self._labelled[0].compute_loss_from_embeddings([source, target], labels)
             return gathered.mean(len(source) * own)
-        options = {"margin": self.margin, "distance": self.distance, "negatives": self.negatives}
-        return siamese_contrastive(source, target, gathered=gathered, **options)  # type: ignore[arg-type]
+        options = {name: getattr(self, name) for name in self.options[:3]}
+        return siamese_contrastive(source, target, gathered=gathered, **options)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import unicodedata
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from st_xling.models.backbone import Backbone, cls_mask
+from st_xling.models.backbone import Backbone, cls_mask, flush_right
 
 Positions = Literal["restarting", "running"]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class JoinedPairs:
-    """``[CLS] x [SEP] y [SEP]``, row by row; padding may stand between the sentences and is masked.
+    """``[CLS] x [SEP] y [SEP]``, row by row; padding stands between the sentences where positions are absolute (BERT),
+    else before them, and is masked.
 
     Attributes:
         input_ids: *Shape:* ``(batch, tokens)``
@@ -53,7 +57,9 @@ def join_pairs(
     Raises:
         ValueError: Positions run on and the pair is longer than the encoder's.
     """
-    first_mask = source["attention_mask"].bool()
+    first_ids, first_mask = source["input_ids"], source["attention_mask"].bool()
+    if not parts.bert_shaped:
+        first_mask, first_ids = flush_right(first_mask, first_ids)
     second_mask = target["attention_mask"].bool() & ~cls_mask(target["input_ids"], parts.tokenizer)
     used = second_mask.any(dim=0)
     second_ids, second_mask = target["input_ids"][:, used], second_mask[:, used]
@@ -62,15 +68,14 @@ def join_pairs(
         own = parts.position_ids(target["attention_mask"])[:, used]
         position_ids = torch.cat([parts.position_ids(first_mask), own], dim=1)
     else:
-        position_ids = parts.position_ids(attention_mask)
-        reach = parts.embeddings.position_embeddings.num_embeddings  # type: ignore[union-attr]
+        position_ids, table = parts.position_ids(attention_mask), parts.position_table
         longest = int(position_ids.max()) + 1
-        if longest > reach:  # type: ignore[operator]
+        if table is not None and longest > table.num_embeddings:
             raise ValueError(
-                f"a pair must fit the encoder's {reach} positions: the longest needs {longest}; shorten "
+                f"a pair must fit the encoder's {table.num_embeddings} positions: the longest needs {longest}; shorten "
                 "model.max_length, or use positions='restarting'."
             )
-    input_ids = torch.cat([source["input_ids"], second_ids], dim=1)
+    input_ids = torch.cat([first_ids, second_ids], dim=1)
     # The unknown token is a special one to tokenizers, but a word of the text.
     special = torch.tensor(sorted(parts.tokenizer.all_special_ids), device=input_ids.device)
     unknown = parts.tokenizer.unk_token_id
@@ -78,16 +83,18 @@ def join_pairs(
     cut = first_mask.shape[1]
     in_target = torch.zeros_like(words)
     in_target[:, cut:] = True
-    table = getattr(parts.embeddings, "token_type_embeddings", None)
-    two = segments and table is not None and table.num_embeddings > 1
+    kinds = getattr(parts.embeddings, "token_type_embeddings", None)
+    two = segments and kinds is not None and kinds.num_embeddings > 1
     segment_ids = in_target.long() if two else torch.zeros_like(input_ids)
     return JoinedPairs(input_ids, attention_mask, position_ids, segment_ids, words & ~in_target, words & in_target, cut)
 
 
-def check_positions(positions: str) -> None:
-    """Raise ``ValueError`` for positions that :func:`join_pairs` does not know."""
-    if positions not in get_args(Positions):
-        raise ValueError(f"positions must be one of {get_args(Positions)}: got {positions!r}.")
+def usable_positions(parts: Backbone, positions: Positions) -> Positions:
+    """``positions``, or ``"running"`` where the encoder knows the distances between columns alone; the log says so."""
+    if positions == "restarting" and not parts.reads_positions:
+        logger.info("%s counts no positions: those of the second sentence run on.", type(parts.model).__name__)
+        return "running"
+    return positions
 
 
 def mask_tokens(

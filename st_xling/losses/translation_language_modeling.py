@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss
 from st_xling.losses.citations import AMBER
-from st_xling.losses.token_inputs import Positions, check_positions, join_pairs, mask_tokens, word_continuations
+from st_xling.losses.token_inputs import Positions, join_pairs, mask_tokens, usable_positions, word_continuations
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
 from st_xling.models.heads import HeadStart, VocabularyHead
@@ -27,7 +27,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
     own head where it has one. In a sum, all MLM and TLM terms of one ``head`` option train the same head.
 
     Args:
-        model: The ``SentenceTransformer`` to train, with a BERT- or XLM-R-type encoder and a mask token.
+        model: The ``SentenceTransformer`` to train, with a bidirectional encoder and a mask token.
         objective: ``"tlm"`` reads the first two columns as one sequence; ``"mlm"`` every column's sentences alone.
         mask_probability: Share of the tokens (or words) that are hidden.
         whole_words: Hide all pieces of a word together.
@@ -36,10 +36,9 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         positions: Of the second sentence: ``"restarting"`` from the beginning (XLM) or ``"running"`` on (BERT, AMBER).
         segments: Give the second sentence segment 1 where the encoder has two segments (BERT, AMBER).
         head: ``"auto"`` starts from the checkpoint's masked-LM head where it has one; ``"new"`` from random weights.
-        chunk_rows: Rows of vocabulary logits alive at a time; ``None`` chooses.
 
     Raises:
-        ValueError: Options out of range, an encoder of another type, a tokenizer without a mask token, or a
+        ValueError: Options out of range, a decoder or no transformer, a tokenizer without a mask token, or a
             checkpoint's head that does not fit the encoder's vocabulary.
 
     References:
@@ -82,20 +81,17 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         positions: Positions = "restarting",
         segments: bool = False,
         head: HeadStart = "auto",
-        chunk_rows: int | None = None,
     ) -> None:
         super().__init__(model)
-        if objective not in get_args(Objective):
-            raise ValueError(f"objective must be one of {get_args(Objective)}: got {objective!r}.")
         if not 0 < mask_probability <= 1:
             raise ValueError(f"mask_probability must lie in (0, 1]: got {mask_probability}; 0.15 is usual.")
         if contiguous and objective == "tlm":
             raise ValueError("contiguous sentences of one text are read by objective 'mlm': got 'tlm' for them.")
-        check_positions(positions)
         parts = backbone(model)
         self.objective, self.mask_probability, self.whole_words = objective, mask_probability, whole_words
-        self.contiguous, self.positions, self.segments = contiguous, positions, segments
-        self.shared_head, self.chunk_rows = head, chunk_rows
+        self.contiguous, self.segments = contiguous, segments
+        self.positions = usable_positions(parts, positions)
+        self.shared_head = head
         self.min_columns = 2 if objective == "tlm" or contiguous else 1
         self.mask_id = special_token_id(parts.tokenizer, "mask", f"{objective.upper()}")
         self.head = VocabularyHead(parts, head=head)
@@ -112,7 +108,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         else:
             columns = [self._hidden_states(parts, *_alone(parts, column)) for column in batch]
             hidden, token_ids = (torch.cat(values) for values in zip(*columns))
-        return [head_cross_entropy(self.head, parts.word_embeddings, hidden, token_ids, chunk_rows=self.chunk_rows)]
+        return [head_cross_entropy(self.head, parts.word_embeddings, hidden, token_ids)]
 
     def _hidden_states(
         self,
@@ -132,14 +128,13 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
             probability=self.mask_probability,
             continues_word=self.continues_word,  # type: ignore[arg-type]
         )
-        output = parts.model(
+        states = parts.encode(
             input_ids=corrupted,
             attention_mask=attention_mask.long(),
             position_ids=position_ids,
             token_type_ids=segment_ids,
-            return_dict=True,
         )
-        return output.last_hidden_state[hidden], input_ids[hidden]
+        return states[hidden], input_ids[hidden]
 
     def get_config_dict(self) -> dict[str, Any]:
         return {**super().get_config_dict(), "head": self.shared_head}

@@ -8,15 +8,18 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from st_xling.losses.base import Batch, CrossLingualLoss
 from st_xling.losses.citations import YANG_2019
 from st_xling.losses.gather import GatheredBatch, Similarity, batch_of_pairs, similarity_matrix
 from st_xling.models.backbone import unwrap
+from st_xling.utils.options import checked
 
 logger = logging.getLogger(__name__)
 
 
+@checked
 def translation_ranking(
     source: Tensor,
     target: Tensor,
@@ -62,7 +65,10 @@ def translation_ranking(
         >>> translation_ranking(torch.eye(2), torch.eye(2), scale=1.0)
         tensor(0.3133)
     """
-    _check_options(margin, scale)
+    if not scale > 0:
+        raise ValueError(f"scale must be above 0: got {scale}; 20 is a temperature of 0.05.")
+    if not margin >= 0:
+        raise ValueError(f"margin must be 0 or more: got {margin}; LaBSE uses 0.3.")
     batch = batch_of_pairs(source, target, gathered)
     true = batch.rows(source.device)
     same = _equal_texts(source_ids, true, batch) | _equal_texts(target_ids, true, batch)
@@ -115,6 +121,7 @@ class TranslationRankingLoss(CrossLingualLoss):
     """
 
     citation = YANG_2019
+    options = ("margin", "scale", "similarity", "bidirectional", "mask_duplicates", "gather_across_devices")
 
     def __init__(
         self,
@@ -129,8 +136,7 @@ class TranslationRankingLoss(CrossLingualLoss):
         gather_across_devices: bool = True,
     ) -> None:
         super().__init__(model)
-        _check_options(margin, scale)
-        similarity_matrix(torch.ones(1, 1), torch.ones(1, 1), similarity)  # refuse an unknown similarity now
+        translation_ranking(torch.ones(1, 1), torch.ones(1, 1), margin=margin, scale=scale)  # refuse them now
         self.margin, self.scale, self.similarity, self.bidirectional = margin, scale, similarity, bidirectional
         self.mask_duplicates, self.gather_across_devices = mask_duplicates, gather_across_devices
         self.projection = _projection(model) if projection else None
@@ -140,18 +146,16 @@ class TranslationRankingLoss(CrossLingualLoss):
         source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
         if self.projection is not None:
             source, target = self.projection(source), self.projection(target)
-        ids = [text_ids(column) if self.mask_duplicates else None for column in batch[:2]]
+        ids = [text_ids(column) if self.mask_duplicates else None for column in batch]
         gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
         if gathered.total == 1 and not self._warned:
             self._warned = True
             logger.warning("a batch of one pair has no negatives to rank against: its ranking loss is 0.")
-        options = {name: getattr(self, name) for name in ("margin", "scale", "similarity", "bidirectional")}
+        options = {name: getattr(self, name) for name in self.options[:4]}
         return translation_ranking(source, target, source_ids=ids[0], target_ids=ids[1], gathered=gathered, **options)
 
     def get_config_dict(self) -> dict[str, Any]:
-        names = ("margin", "scale", "similarity", "bidirectional", "projection", "mask_duplicates")
-        options = {name: getattr(self, name) for name in (*names, "gather_across_devices")}
-        return {**options, "projection": self.projection is not None}
+        return {**super().get_config_dict(), "projection": self.projection is not None}
 
 
 def _logits(
@@ -180,14 +184,21 @@ def _projection(model: Any) -> nn.Module:
     return nn.Sequential(dense, nn.Tanh()).to(weights.device, weights.dtype)
 
 
-def text_ids(column: dict[str, Tensor]) -> Tensor:
-    """A number for each row's tokens, equal for equal texts. *Shape:* ``(batch,)``, int64.
+def text_ids(column: dict[str, Tensor]) -> Tensor | None:
+    """A number for each row's tokens, equal for equal texts. *Shape:* ``(batch,)``, int64; ``None`` without tokens.
 
     A 64-bit polynomial hash: unlike row numbers it can be compared across processes. Should two texts ever collide,
     one negative is missed.
     """
-    tokens = column["input_ids"].long() + 1
-    tokens = tokens * column["attention_mask"].long()
+    tokens, starts = column.get("input_ids"), column.get("offsets", column.get("cu_seq_lens_q"))
+    if tokens is None or "text_ids" in column:
+        return column.get("text_ids")
+    tokens = tokens.long() + 1
+    if starts is not None:  # one row behind the other: a bag of tokens, or a batch without padding
+        count = len(column["sentence_embedding"])
+        tokens = pad_sequence(list(tokens.flatten().tensor_split(starts[1:count].cpu())), batch_first=True)
+    elif "attention_mask" in column:
+        tokens = tokens * column["attention_mask"].long()
     value = torch.zeros(len(tokens), dtype=torch.long, device=tokens.device)
     for position in tokens.unbind(dim=1):
         value = torch.where(position == 0, value, value * 6364136223846793005 + position)
@@ -201,10 +212,3 @@ def _equal_texts(own: Tensor | None, true: Tensor, batch: GatheredBatch) -> Tens
     same = own[:, None] == batch.gather(own)[None, :]
     same[torch.arange(len(true), device=true.device), true] = False
     return same
-
-
-def _check_options(margin: float, scale: float) -> None:
-    if not scale > 0:
-        raise ValueError(f"scale must be above 0: got {scale}; 20 is a temperature of 0.05.")
-    if not margin >= 0:
-        raise ValueError(f"margin must be 0 or more: got {margin}; LaBSE uses 0.3.")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,7 +13,7 @@ from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss
 from st_xling.losses.citations import AMBER
-from st_xling.losses.token_inputs import JoinedPairs, Positions, check_positions, join_pairs
+from st_xling.losses.token_inputs import JoinedPairs, Positions, join_pairs, usable_positions
 from st_xling.models.backbone import Backbone, backbone
 
 
@@ -64,11 +68,11 @@ class WordAlignmentLoss(TokenLevelLoss):
 
     The pair is read as one sequence under two masks, both in one call. Target-to-source: a target token sees the source
     and the targets before it, a source token the source alone; source-to-target is the mirror image. Only the top
-    layer's attention weights are computed, from its queries and keys, whatever attention implementation the encoder
-    uses below. Special tokens are seen but neither summed nor counted.
+    layer's attention weights are computed: for it alone, an encoder of fast attention (sdpa) is switched to eager,
+    which gives the same numbers. Special tokens are seen but neither summed nor counted.
 
     Args:
-        model: The ``SentenceTransformer`` to train, with a BERT- or XLM-R-type encoder.
+        model: The ``SentenceTransformer`` to train, with a bidirectional encoder.
         positions: Of the target's tokens: ``"restarting"`` from the beginning (XLM) or ``"running"`` on (BERT, AMBER).
         segments: Give the target segment 1 where the encoder has two segments (BERT, AMBER).
 
@@ -99,9 +103,14 @@ class WordAlignmentLoss(TokenLevelLoss):
 
     def __init__(self, model: nn.Module, *, positions: Positions = "restarting", segments: bool = False) -> None:
         super().__init__(model)
-        check_positions(positions)
-        backbone(model)  # refuse an encoder without attention weights now
-        self.positions, self.segments = positions, segments
+        parts = backbone(model)
+        attention = getattr(parts.model.config, "_attn_implementation", None)
+        if attention not in (None, "eager", "sdpa"):
+            raise ValueError(
+                f"word alignment reads attention under masks of its own, which {attention!r} does not take: load the "
+                "model with model_kwargs={'attn_implementation': 'sdpa'}."
+            )
+        self.positions, self.segments = usable_positions(parts, positions), segments
 
     def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
         parts = backbone(self.model)
@@ -125,23 +134,72 @@ def top_attention(parts: Backbone, pairs: JoinedPairs, visible: Tensor) -> Tenso
         visible: Who may look at whom, one block of rows a mask. *Shape:* ``(masks x batch, tokens, tokens)``, bool
 
     Returns:
-        *Shape:* ``(masks x batch, heads, tokens, tokens)``
+        Without dropout. *Shape:* ``(masks x batch, heads, tokens, tokens)``
     """
-    states = parts.embeddings(
-        input_ids=pairs.input_ids, position_ids=pairs.position_ids, token_type_ids=pairs.segment_ids
-    )
-    states = states.repeat(len(visible) // len(states), 1, 1)
-    # A token that may see nobody (a pad, the first target word) sees all, harmlessly: its weights are never read.
-    visible = visible | ~visible.any(dim=2, keepdim=True)
-    mask = torch.zeros_like(visible, dtype=states.dtype).masked_fill(~visible, torch.finfo(states.dtype).min)[:, None]
-    for layer in parts.layers[:-1]:
-        states = layer(states, mask)
-        states = states[0] if isinstance(states, tuple) else states
-    own: Any = parts.layers[-1].attention.self  # type: ignore[union-attr]
-    heads = int(parts.model.config.num_attention_heads)  # type: ignore[union-attr, arg-type]
-    query, key = (project(states).unflatten(-1, (heads, -1)).transpose(1, 2) for project in (own.query, own.key))
-    scores = query @ key.transpose(2, 3) / query.shape[-1] ** 0.5 + mask
-    return scores.softmax(dim=-1)
+    states = parts.embed(pairs.input_ids, position_ids=pairs.position_ids, token_type_ids=pairs.segment_ids)
+    masks = len(visible) // len(states)
+    weights: list[Tensor] = []
+    layers = [_masked(layer, visible) for layer in parts.layers[:-1]]
+    layers.append(_masked(parts.layers[-1], visible, partial(_keep_weights, parts, weights)))
+    rest = (part.repeat(masks, 1) for part in (pairs.attention_mask, pairs.position_ids))
+    parts.run(layers, states.repeat(masks, 1, 1), *rest)
+    if not weights:
+        raise ValueError(f"{type(parts.model).__name__} gives no attention weights: drop the word alignment term.")
+    return weights[0]
+
+
+def _masked(layer: nn.Module, visible: Tensor, call: Callable[..., Any] | None = None) -> nn.Module:
+    """``layer``, all weights shared, whose tokens see what both ``visible`` and the encoder's own mask allow them.
+
+    A copy with another ``forward``, no hook on the layer: gradient checkpointing calls it again in the backward pass.
+
+    Args:
+        layer: Of the encoder.
+        visible: *Shape:* ``(rows, tokens, tokens)``, bool
+        call: Calls ``layer.forward``; default: plainly.
+    """
+    masked = copy.copy(layer)
+
+    def forward(states: Tensor, attention_mask: Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
+        allowed = visible[:, None]
+        if attention_mask is not None:  # padding, and a window in which a layer may look
+            own = attention_mask >= 0 if attention_mask.is_floating_point() else attention_mask.bool()
+            allowed = allowed & own
+        # A token that may see nobody (a pad, the first target word) sees all, harmlessly: its weights are never read.
+        allowed = allowed | ~allowed.any(dim=3, keepdim=True)
+        if attention_mask is None or attention_mask.dtype == torch.bool or attention_mask.is_floating_point():
+            lowest = torch.finfo(states.dtype).min
+            allowed = torch.zeros_like(allowed, dtype=states.dtype).masked_fill(~allowed, lowest)
+        if call is None:
+            return layer.forward(states, allowed, *args, **kwargs)
+        return call(layer, states, allowed, *args, **kwargs)
+
+    masked.forward = forward
+    return masked
+
+
+def _keep_weights(parts: Backbone, weights: list[Tensor], layer: nn.Module, *args: Any, **kwargs: Any) -> Any:
+    """Call ``layer`` and add its attention weights to ``weights``: as eager attention, the only one to show them."""
+
+    def keep(module: nn.Module, inputs: Any, output: Any) -> None:
+        if isinstance(output, tuple) and len(output) > 1 and isinstance(output[1], Tensor) and output[1].ndim == 4:
+            weights.append(output[1])
+
+    config: Any = parts.model.config
+    implementation, modes = config._attn_implementation, [(part, part.training) for part in layer.modules()]
+    if "output_attentions" in inspect.signature(layer.forward).parameters:
+        kwargs["output_attentions"] = True
+    hooks = [part.register_forward_hook(keep) for part in layer.modules()]
+    config._attn_implementation = "eager"
+    layer.eval()  # weights without dropout; nobody reads its states
+    try:
+        return layer.forward(*args, **kwargs)
+    finally:
+        config._attn_implementation = implementation
+        for hook in hooks:
+            hook.remove()
+        for part, training in modes:
+            part.training = training
 
 
 def _visible(pairs: JoinedPairs, *, target_first: bool) -> Tensor:

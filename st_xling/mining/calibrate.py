@@ -66,14 +66,14 @@ class Calibration:
 def calibrate(
     source_embeddings: Embeddings,
     target_embeddings: Embeddings,
-    planted_source: Embeddings,
-    planted_target: Embeddings,
+    known_source: Embeddings,
+    known_target: Embeddings,
     *,
     k: int = 4,
     margin: str = "ratio",
     retrieval: str = "max",
     thresholds: Sequence[float] | None = None,
-    decoys: float = 0.5,
+    distractors: float = 0.5,
     confidence: float = 0.95,
     draws: int = 4000,
     seed: int = 0,
@@ -82,8 +82,8 @@ def calibrate(
 ) -> Calibration:
     r"""Seed a text with known translations, mine it, and estimate precision and recall at each threshold.
 
-    The known translations ("planted" in the names of arguments) are parted by chance: pairs, of which both sentences
-    are added to the text, and distractors ("decoys"), added to one language alone. At a threshold, let :math:`R` be the
+    The known translations are parted by chance: pairs, of which both sentences are added to the text, and distractors,
+    of which one is. At a threshold, let :math:`R` be the
     share of pairs found, :math:`W` that of pairs' sentences kept in another pair, :math:`F` that of distractors kept in
     any pair, and :math:`M` that of the text's sentences kept. Of the text a share :math:`\pi` has a translation there,
     so :math:`M = \pi (R + W) + (1 - \pi) F`. This is solved for :math:`\pi` at the threshold where pairs and
@@ -104,13 +104,13 @@ def calibrate(
     Args:
         source_embeddings: The text to mine. *Shape:* ``(sources, dim)``
         target_embeddings: *Shape:* ``(targets, dim)``
-        planted_source: Sentences with a known translation, numpy or torch. *Shape:* ``(planted, dim)``
-        planted_target: Their translations, row-aligned. *Shape:* ``(planted, dim)``
+        known_source: Sentences with a known translation, numpy or torch. *Shape:* ``(known, dim)``
+        known_target: Their translations, row-aligned. *Shape:* ``(known, dim)``
         k: As for :func:`~st_xling.mining.mine`.
         margin: As for :func:`~st_xling.mining.mine`.
         retrieval: As for :func:`~st_xling.mining.mine`.
         thresholds: Where to estimate; by default at up to 100 scores at which known pairs are found.
-        decoys: Share of the known pairs that become distractors, in (0, 1).
+        distractors: Share of the known pairs that become distractors, in (0, 1).
         confidence: Of the intervals, in (0, 1).
         draws: Draws for the intervals of precision.
         seed: For parting and drawing.
@@ -125,26 +125,28 @@ def calibrate(
     Source:
         Rogan and Gladen 1978, "Estimating prevalence from the results of a screening test", for :math:`\pi`.
     """
+    if "decoys" in search_options:
+        raise TypeError("calibrate() got 'decoys': it is called distractors now.")
     check_shapes(source_embeddings, target_embeddings, "source_embeddings", "target_embeddings")
-    check_shapes(source_embeddings, planted_source, "source_embeddings", "planted_source")
-    check_shapes(planted_source, planted_target, "planted_source", "planted_target")
-    check_aligned(planted_source, planted_target)
-    planted, rows = planted_source.shape[0], (source_embeddings.shape[0], target_embeddings.shape[0])
-    if planted < 4:
-        raise ValueError(f"planted pairs must be at least 4, better hundreds: got {planted}; plant more.")
-    for name, value in (("decoys", decoys), ("confidence", confidence)):
+    check_shapes(source_embeddings, known_source, "source_embeddings", "known_source")
+    check_shapes(known_source, known_target, "known_source", "known_target")
+    check_aligned(known_source, known_target)
+    known, rows = known_source.shape[0], (source_embeddings.shape[0], target_embeddings.shape[0])
+    if known < 4:
+        raise ValueError(f"known pairs must be at least 4, better hundreds: got {known}; give more.")
+    for name, value in (("distractors", distractors), ("confidence", confidence)):
         if not 0 < value < 1:
             raise ValueError(f"{name} must lie between 0 and 1: got {value}; leave it out for the default.")
-    half = max(1, round(planted * decoys / 2))
-    if planted - 2 * half < 1:
-        raise ValueError(f"decoys must leave a pair to be found: got {decoys} of {planted} planted; lower it.")
+    alone = max(1, round(known * distractors / 2))
+    if known - 2 * alone < 1:
+        raise ValueError(f"distractors must leave a pair to be found: got {distractors} of {known} pairs; lower it.")
     # Both texts to mine: the text itself, the pairs, distractors that only this language has.
-    order = np.random.default_rng(seed).permutation(planted)
-    pairs, alone = order[2 * half :], (order[:half], order[half : 2 * half])
-    source = Stacked([source_embeddings, planted_source[pairs], planted_source[alone[0]]])
-    target = Stacked([target_embeddings, planted_target[pairs], planted_target[alone[1]]])
+    order = np.random.default_rng(seed).permutation(known)
+    pairs = order[2 * alone :]
+    source = Stacked([source_embeddings, known_source[pairs], known_source[order[:alone]]])
+    target = Stacked([target_embeddings, known_target[pairs], known_target[order[alone : 2 * alone]]])
     mined = mine(source, target, k=k, margin=margin, retrieval=retrieval, method=method, **search_options)
-    scores = [_scores(mined, language, rows, len(pairs), half) for language in _DECIDES[retrieval]]
+    scores = [_scores(mined, language, rows, len(pairs), alone) for language in _DECIDES[retrieval]]
     right = scores[0]["right"]
     cuts = _default_cuts(right) if thresholds is None else np.unique(np.asarray(thresholds, dtype=np.float64))
     n_right = _reaching(right, cuts)
@@ -194,7 +196,7 @@ def _scores(
         distractors: Of this language.
     Returns:
         ``text``: of the text's sentences; ``right``: of known pairs' sentences with their partner; ``wrong``: with
-        anything else; ``decoy``: of distractors.
+        anything else; ``alone``: of distractors.
     """
     own, other = (mined.source_indices, mined.target_indices)[:: 1 if language == 0 else -1]
     n = rows[language]
@@ -202,7 +204,7 @@ def _scores(
     np.maximum.at(best, own, mined.scores)
     known = (own >= n) & (own < n + pairs)
     partners = own - n == other - rows[1 - language]
-    result = {"text": best[:n], "decoy": best[n + pairs :]}
+    result = {"text": best[:n], "alone": best[n + pairs :]}
     for name, chosen in (("right", known & partners), ("wrong", known & ~partners)):
         result[name] = np.full(pairs, -np.inf)
         np.maximum.at(result[name], own[chosen] - n, mined.scores[chosen])
@@ -213,9 +215,9 @@ def _precision(
     scores: dict[str, np.ndarray], cuts: np.ndarray, random: np.random.Generator, draws: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The estimate at each threshold, *shape* ``(thresholds,)``, and draws of it, *shape* ``(draws, thresholds)``."""
-    planted = np.unique(np.concatenate([scores["right"], scores["decoy"]]))
-    right, wrong, mistaken = _shares(scores, planted)
-    clearest = planted[[int((right + wrong - mistaken).argmax())]]
+    known = np.unique(np.concatenate([scores["right"], scores["alone"]]))
+    right, wrong, mistaken = _shares(scores, known)
+    clearest = known[[int((right + wrong - mistaken).argmax())]]
     kept = _reaching(scores["text"], clearest) / len(scores["text"])
     share = _translated(*_shares(scores, clearest), kept)
     shares = _translated(*_shares(scores, clearest, random, draws), kept)
@@ -230,17 +232,17 @@ def _shares(
     scores: dict[str, np.ndarray], cuts: np.ndarray, random: np.random.Generator | None = None, draws: int = 1
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """R, W and F of :func:`calibrate` at each threshold; or draws of them from their posteriors, by row."""
-    right, wrong, decoy = (_reaching(scores[name], cuts) for name in ("right", "wrong", "decoy"))
-    pairs, decoys = len(scores["right"]), len(scores["decoy"])
+    right, wrong, mistaken = (_reaching(scores[name], cuts) for name in ("right", "wrong", "alone"))
+    pairs, distractors = len(scores["right"]), len(scores["alone"])
     # With "max" and "intersect" a sentence is in one pair; a backward search may hold a source several times.
     wrong = np.minimum(wrong, pairs - right)
     if random is None:
-        return right / pairs, wrong / pairs, decoy / decoys
+        return right / pairs, wrong / pairs, mistaken / distractors
     # A Dirichlet draw is gamma draws over their sum; the prior's half a count for each outcome is Jeffreys'.
     shape = (draws, len(cuts))
     parts = [random.standard_gamma(count + 0.5, shape) for count in (right, wrong, pairs - right - wrong)]
     total = parts[0] + parts[1] + parts[2]
-    return parts[0] / total, parts[1] / total, random.beta(decoy + 0.5, decoys - decoy + 0.5, shape)
+    return parts[0] / total, parts[1] / total, random.beta(mistaken + 0.5, distractors - mistaken + 0.5, shape)
 
 
 def _translated(right: np.ndarray, wrong: np.ndarray, mistaken: np.ndarray, kept: np.ndarray) -> np.ndarray:
@@ -263,7 +265,7 @@ def _default_cuts(scores: np.ndarray) -> np.ndarray:
     finite = np.unique(scores[np.isfinite(scores)])
     if len(finite) == 0:
         raise ValueError(
-            "planted pairs must be found somewhere: none of them was mined; check that both sides are encoded by one "
+            "known pairs must be found somewhere: none of them was mined; check that both sides are encoded by one "
             "model and row-aligned, or give thresholds."
         )
     return np.unique(np.quantile(finite, np.linspace(0, 1, min(100, len(finite))), method="nearest"))

@@ -34,6 +34,8 @@ from st_xling.mining.text import (
 )
 from st_xling.mining.vectors import model_identity
 from st_xling.models import load_encoder
+from st_xling.models.load import name_of
+from st_xling.models.view import model_options
 from st_xling.utils.paths import check_outputs
 
 #: Makes an encoder on a device.
@@ -105,13 +107,16 @@ def encode(
             raise ValueError(f"{name} must be at least 1: got {value}.")
     check_engine(engine)
     check_format(dtype, file_format)
-    check_outputs({}, [*file_list(text_files), model], folders={"out": out})
+    check_outputs({}, [*file_list(text_files), name_of(model)], folders={"out": out})
     summary = validate_text(text_files, format=format, errors=errors, blank=blank, progress=progress)
     encoder = model
     if isinstance(model, str):  # with several processes, only to see which it is
         encoder = load_encoder(model, device=device if processes == 1 else "cpu")
-    identity = model_identity(encoder, model if isinstance(model, str) else None)
-    settings = {"batch_size": batch_size, "shard_rows": shard_rows, "prompt": prompt}
+    identity = model_identity(encoder, name_of(model))
+    way = model_options(encoder, prompt=prompt)
+    if "dtype" in way:  # the manifest has a dtype already: of the file
+        way["computed"] = way.pop("dtype")
+    settings = {"batch_size": batch_size, "shard_rows": shard_rows, "prompt": None, **way}
     options = {"batch_size": batch_size, "normalize_embeddings": normalise, "prompt": prompt}
     header = Header(dtype, file_format, normalise, identity, settings)
     with StoreWriter(out, header, summary, append=append, overwrite=overwrite) as writer:

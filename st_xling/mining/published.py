@@ -5,7 +5,8 @@
     {"version": 1, "pairs": {"de-en": {"threshold": 1.06, "precision": 0.97, "recall": 0.92, "f1": 0.94,
                                        "margin": "ratio", "k": 4, "retrieval": "max", "signature": "bucc|…"}}}
 
-``prompt`` stands there too where sentences were embedded with one.
+``options`` stands there too where sentences were embedded otherwise than the model does by itself: the parts of a
+signature, such as ``{"prompt": "query: ", "layer": "7"}``. Of earlier versions, ``prompt`` stands beside them.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import logging
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from st_xling.mining.margins import MARGINS
 from st_xling.mining.mine import RETRIEVALS
+from st_xling.models.load import loaded, name_of
 from st_xling.utils.io import read_json_object, update_json_object
 from st_xling.utils.languages import canonical_language
 
@@ -74,7 +76,7 @@ class PublishedThreshold:
         k: As for :func:`~st_xling.mining.mine`.
         retrieval: As for :func:`~st_xling.mining.mine`.
         signature: Of the metrics: what they were measured on.
-        prompt: Put before every sentence that was embedded.
+        options: How sentences were embedded: parts of a signature by name, such as ``prompt`` and ``layer``.
     Raises:
         ValueError: For values out of these ranges, all at once.
     """
@@ -87,7 +89,7 @@ class PublishedThreshold:
     k: int
     retrieval: str
     signature: str
-    prompt: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         faults = []
@@ -102,14 +104,15 @@ class PublishedThreshold:
                 faults.append(f"{name} must be one of {', '.join(known)}: got {getattr(self, name)!r}")
         if not isinstance(self.k, int) or isinstance(self.k, bool) or self.k < 1:
             faults.append(f"k must be a whole number of at least 1: got {self.k!r}")
-        if not isinstance(self.signature, str) or not isinstance(self.prompt, str | None):
-            faults.append(f"signature and prompt must be text: got {self.signature!r}, {self.prompt!r}")
+        texts = [self.signature, *(self.options.values() if isinstance(self.options, dict) else [None])]
+        if not all(isinstance(text, str) for text in texts):
+            faults.append(f"signature and options must be text: got {self.signature!r}, {self.options!r}")
         if faults:
             raise ValueError("; ".join(faults) + ".")
 
     def as_dict(self) -> dict[str, Any]:
         """As the file has it."""
-        return {name: value for name, value in asdict(self).items() if name != "prompt" or value is not None}
+        return {name: value for name, value in asdict(self).items() if name != "options" or value}
 
 
 def publish_thresholds(folder: str | Path, thresholds: Mapping[str, PublishedThreshold]) -> Path:
@@ -138,15 +141,19 @@ def publish_thresholds(folder: str | Path, thresholds: Mapping[str, PublishedThr
     return path
 
 
-def published_thresholds(model: str | Path) -> dict[str, PublishedThreshold]:
+def published_thresholds(model: Any) -> dict[str, PublishedThreshold]:
     """The thresholds of a model by pair of languages; none if it has no ``mining.json``.
 
     Args:
-        model: Folder, or Hub id: one file is then downloaded; without a network the cached one counts, if there is one.
+        model: Folder, or Hub id, or a model that was loaded from either. Of the Hub one file is downloaded, of the
+            model's revision; without a network the cached one counts, if there is one.
     Raises:
         ValueError: If the file is broken, or there is neither such a folder nor such a model on the Hub.
     """
-    path = Path(model) / MINING_FILE if Path(model).is_dir() else _downloaded(str(model))
+    name = str(model) if isinstance(model, Path) else name_of(model)
+    if name is None:
+        return {}
+    path = Path(name) / MINING_FILE if Path(name).is_dir() else _downloaded(name, loaded(model).options.get("revision"))
     return {} if path is None else _parsed(read_json_object(path), path)
 
 
@@ -157,39 +164,26 @@ def _is_number(value: Any) -> bool:
 
 def _parsed(content: dict[str, Any], path: Path) -> dict[str, PublishedThreshold]:
     """What the file holds; all its faults in one error."""
-    if not content:
-        return {}
-    thresholds, faults = {}, []
-    pairs = content.get("pairs")
-    if content.get("version") != VERSION:
+    thresholds, faults, pairs = {}, [], content.get("pairs", {})
+    if content and content.get("version") != VERSION:
         faults.append(f"version must be {VERSION}, got {content.get('version')!r} (of a later st-xling?)")
-    elif unknown := sorted(content.keys() - {"version", "pairs"}):
-        faults.append(f"got unknown {', '.join(unknown)}")
     elif not isinstance(pairs, dict):
         faults.append(f"pairs must be an object, got {pairs!r}")
-    else:
-        for pair, entry in pairs.items():
-            try:
-                languages_of(pair)
-                thresholds[pair] = _entry(entry)
-            except ValueError as error:
-                faults.append(f"{pair}: {str(error).rstrip('.')}")
+    for pair, entry in pairs.items() if not faults else ():
+        try:
+            languages_of(pair)
+            entry = dict(entry)
+            if (prompt := entry.pop("prompt", None)) is not None:
+                entry["options"] = {"prompt": prompt}
+            thresholds[pair] = PublishedThreshold(**entry)
+        except (ValueError, TypeError) as error:  # a TypeError names keys that are missing or unknown
+            faults.append(f"{pair}: {str(error).removeprefix('PublishedThreshold.__init__() ').rstrip('.')}")
     if faults:
         raise ValueError(f"{path}: expected thresholds by pair of languages: {'; '.join(faults)}. Mend or remove it.")
     return thresholds
 
 
-def _entry(entry: Any) -> PublishedThreshold:
-    if not isinstance(entry, dict):
-        raise ValueError(f"expected an object, got {entry!r}")
-    names = {field.name for field in fields(PublishedThreshold)}
-    differences = {"missing": names - {"prompt"} - entry.keys(), "unknown": entry.keys() - names}
-    if what := [f"{word} {', '.join(sorted(keys))}" for word, keys in differences.items() if keys]:
-        raise ValueError(" and ".join(what))
-    return PublishedThreshold(**entry)
-
-
-def _downloaded(model: str) -> Path | None:
+def _downloaded(model: str, revision: str | None) -> Path | None:
     """The file of a model on the Hub, as it is cached; ``None`` if there is none."""
     from huggingface_hub import errors as hub
     from huggingface_hub import hf_hub_download
@@ -201,7 +195,7 @@ def _downloaded(model: str) -> Path | None:
     for name in names:
         try:
             with limited_requests():
-                return Path(hf_hub_download(name, MINING_FILE))
+                return Path(hf_hub_download(name, MINING_FILE, revision=revision))
         except hub.LocalEntryNotFoundError:  # a kind of the next one
             is_there = True
             logger.warning(
@@ -218,26 +212,28 @@ def _downloaded(model: str) -> Path | None:
     return None
 
 
-@dataclass(frozen=True)
-class FittingThreshold:
+class Fit(NamedTuple):
     """The published threshold that holds for what is to be mined, and under which pair; or neither, and why.
 
     Attributes:
         pair: As in the file, possibly the other way round.
         threshold: What holds.
         why_not: Words on what is missing, or differs.
-        differs: Whether there is one of these languages, for another way to mine.
     """
 
-    pair: str = ""
-    threshold: PublishedThreshold | None = None
+    pair: str
+    threshold: PublishedThreshold | None
     why_not: str = ""
-    differs: bool = False
 
 
 def fitting_threshold(
-    published: Mapping[str, PublishedThreshold], source_language: str, target_language: str, *, way: Mapping[str, Any]
-) -> FittingThreshold:
+    published: Mapping[str, PublishedThreshold],
+    source_language: str,
+    target_language: str,
+    *,
+    options: Mapping[str, str],
+    **way: Any,
+) -> Fit:
     """The threshold of these languages, if it was found by mining in the same way.
 
     One of the pair the other way round holds as well, since a margin has no direction: as it is for the retrievals
@@ -248,27 +244,27 @@ def fitting_threshold(
         published: By pair, from :func:`published_thresholds`.
         source_language: Such as ``"de"``, ``"deu"`` or ``"de-AT"``.
         target_language: Likewise.
-        way: ``margin``, ``k``, ``retrieval`` and ``prompt`` of the call that is to mine.
+        options: How the text is embedded, as of :class:`PublishedThreshold`.
+        way: ``margin``, ``k`` and ``retrieval`` of the call that is to mine.
     """
+    if not published:
+        return Fit("", None, "it has none")
     source, target = map(canonical_language, pair_of(source_language, target_language).split("-"))
     mirrored = {**way, "retrieval": _MIRRORED.get(way["retrieval"], way["retrieval"])}
     unlike = []
-    directions = {(target, source): mirrored, (source, target): way}
-    for languages, requested in reversed(directions.items()):
+    for languages, requested in (((source, target), way), ((target, source), mirrored)):
         for pair, threshold in published.items():
             if languages_of(pair) != languages:
                 continue
-            there = {name: getattr(threshold, name) for name in requested}
-            if there == requested:
-                return FittingThreshold(pair, threshold)
+            there = {**{name: getattr(threshold, name) for name in requested}, **threshold.options}
+            here = {**requested, **options}
             differences = [
-                f"{name} {there[name]}, not {here}" for name, here in requested.items() if there[name] != here
+                f"{name} {there.get(name, 'none')!s}, not {here.get(name, 'none')!s}"
+                for name in dict.fromkeys([*here, *there])
+                if there.get(name) != here.get(name)
             ]
+            if not differences:
+                return Fit(pair, threshold)
             unlike.append(f"that of {pair} is for {', '.join(differences)}")
-    if unlike:
-        return FittingThreshold(why_not="; ".join(unlike), differs=True)
-    if not published:
-        return FittingThreshold(why_not="it has none")
-    return FittingThreshold(
-        why_not=f"it has one for {', '.join(published)}, none for {source_language}-{target_language}"
-    )
+    others = f"it has one for {', '.join(published)}, none for {source_language}-{target_language}"
+    return Fit("", None, "; ".join(unlike) or others)

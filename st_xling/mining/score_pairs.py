@@ -61,25 +61,39 @@ def score_pairs(
     nearest = find_neighbours(source_embeddings, target_embeddings, k=k, method=method, **search_options)
     means = [direction.means if count_own else _means_of_others(direction) for direction in nearest]
     rows = np.arange(pairs)
-    return pair_scores(source_embeddings, target_embeddings, rows, rows, *means, margin=margin)
+    return PairScores(source_embeddings, target_embeddings, *means, margin=margin)(rows, rows)
 
 
-def pair_scores(
-    source_embeddings: Embeddings,
-    target_embeddings: Embeddings,
-    sources: np.ndarray,
-    targets: np.ndarray,
-    source_means: np.ndarray,
-    target_means: np.ndarray,
-    *,
-    margin: str,
-) -> np.ndarray:
-    """Margin scores of the pairs of some rows, from the exact cosine of each and the means of both neighbourhoods."""
-    cpu = torch.device("cpu")
-    source = CorpusMatrix(source_embeddings, "source_embeddings", cpu)
-    target = CorpusMatrix(target_embeddings, "target_embeddings", cpu)
-    cosines = pair_cosines(source, target, torch.from_numpy(sources), torch.from_numpy(targets)).numpy()
-    return margin_scores(cosines, source_means[sources], target_means[targets], margin=margin)
+class PairScores:
+    """Margin scores of pairs of rows, some at a time, from their exact cosines and the means of their neighbourhoods.
+
+    Args:
+        source_embeddings: *Shape:* ``(sources, dim)``
+        target_embeddings: *Shape:* ``(targets, dim)``
+        source_means: Mean cosine of each source's neighbours. *Shape:* ``(sources,)``
+        target_means: The same of the targets. *Shape:* ``(targets,)``
+        margin: As for :func:`score_pairs`.
+    """
+
+    def __init__(
+        self,
+        source_embeddings: Embeddings,
+        target_embeddings: Embeddings,
+        source_means: np.ndarray,
+        target_means: np.ndarray,
+        *,
+        margin: str,
+    ) -> None:
+        cpu = torch.device("cpu")
+        self._source = CorpusMatrix(source_embeddings, "source_embeddings", cpu)
+        self._target = CorpusMatrix(target_embeddings, "target_embeddings", cpu)
+        self._source_means, self._target_means, self._margin = source_means, target_means, margin
+
+    def __call__(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Of pairs of these rows, float64."""
+        cosines = pair_cosines(self._source, self._target, torch.from_numpy(sources), torch.from_numpy(targets))
+        means = self._source_means[sources], self._target_means[targets]
+        return margin_scores(cosines.numpy(), *means, margin=self._margin)
 
 
 def check_aligned(source_embeddings: Embeddings, target_embeddings: Embeddings) -> tuple[Embeddings, Embeddings]:

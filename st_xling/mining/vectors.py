@@ -60,16 +60,20 @@ class Encoder:
 
     Attributes:
         identity: Which encoder it is.
+        way: How it embeds, as :func:`~st_xling.models.view.model_options` says.
     """
 
     def __init__(self, model: Any, options: EncodeOptions) -> None:
         from st_xling.models import load_encoder
+        from st_xling.models.load import name_of
+        from st_xling.models.view import model_options
 
-        name = model if isinstance(model, str) else None
-        self.model = model if name is None else load_encoder(name, device=options.device)
+        name = name_of(model)
+        self.model = load_encoder(model, device=options.device) if isinstance(model, str) else model
         self.name = name or type(model).__name__
         self.options = options
         self.identity: ModelIdentity = model_identity(self.model, name)
+        self.way = model_options(self.model, prompt=options.prompt)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -155,11 +159,23 @@ class GivenEmbeddings:
     def identity(self) -> ModelIdentity | None:
         return None if self.store is None else self.store.manifest.header.model
 
+    @property
+    def way(self) -> dict[str, str]:
+        """How they were made, as :func:`~st_xling.models.view.model_options` says; of a LASER file nobody knows."""
+        settings = {} if self.store is None else self.store.manifest.header.settings
+        return stored_options(settings)
+
     def check(self, text: Any) -> None:
         """Raise unless row ``i`` was encoded from sentence ``i`` and not damaged since; a LASER file cannot know."""
         if self.store is not None:
             self.store.check_text(text)
             self.store.verify()
+
+
+def stored_options(settings: dict[str, Any]) -> dict[str, str]:
+    """What a store's settings say of how its vectors were made."""
+    named = {"dtype" if name == "computed" else name: value for name, value in settings.items() if value}
+    return {name: value for name, value in named.items() if name not in ("batch_size", "shard_rows")}
 
 
 #: What provides each side's vectors, by side.
@@ -215,6 +231,14 @@ def vectors_from(
                 f"for {name}; encode one of them again."
             )
     return {side: makers[side] for side in embeddings}, encoder
+
+
+def ways(makers: VectorMakers) -> dict[str, str]:
+    """How both sides' vectors were made; where they differ, both ways."""
+    source, target = (maker.way for maker in makers.values())
+    names = dict.fromkeys([*source, *target])
+    both = {name: dict.fromkeys(side.get(name, "none") for side in (source, target)) for name in names}
+    return {name: " and ".join(values) for name, values in both.items()}
 
 
 def model_names(makers: VectorMakers) -> str:

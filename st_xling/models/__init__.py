@@ -2,8 +2,8 @@
 
 from st_xling.models.backbone import Backbone, backbone
 from st_xling.models.heads import RepresentationTranslationHead, VocabularyHead
-from st_xling.models.load import load_encoder
 from st_xling.models.tiny import tiny_encoder, train_tokenizer
+from st_xling.models.view import load_encoder
 
 __all__ = [
     "Backbone",

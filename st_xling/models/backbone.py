@@ -1,24 +1,21 @@
-"""The parts of a BERT-shaped encoder that our heads copy or borrow; an error names what is missing."""
+"""The parts of an encoder that token-level objectives copy, borrow or call, whatever its family names them."""
 
 from __future__ import annotations
 
+import copy
+import inspect
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-_LAYER_PARTS = (
-    "attention.self.query",
-    "attention.self.key",
-    "attention.self.value",
-    "attention.output.dense",
-    "attention.output.LayerNorm",
-    "intermediate.dense",
-    "output.dense",
-    "output.LayerNorm",
+_BERT_LAYER = (
+    *(f"attention.self.{part}" for part in ("query", "key", "value")),
+    *("attention.output.dense", "attention.output.LayerNorm"),
+    *("intermediate.dense", "output.dense", "output.LayerNorm"),
 )
-_EMBEDDING_PARTS = ("word_embeddings", "position_embeddings", "LayerNorm")
 
 
 @dataclass(frozen=True)
@@ -26,18 +23,18 @@ class Backbone:
     """A view on the transformer inside a ``SentenceTransformer``; it owns nothing.
 
     Attributes:
-        model: The Hugging Face encoder (``BertModel``, ``XLMRobertaModel``, …).
+        model: The Hugging Face encoder (``BertModel``, ``ModernBertModel``, …).
         tokenizer: Its tokenizer.
-        embeddings: Its embedding layer: words + positions + LayerNorm.
+        embeddings: Its embedding layer, from ids to the first layer's input; where that is a table alone, the table.
         layers: Its transformer layers, first to last.
-        position_offset: Position id of the first token: 0 for BERT, ``pad_token_id + 1`` for (XLM-)RoBERTa.
+        bert_shaped: Whether layers are BERT's: absolute positions, and LayerNorm behind attention and feed-forward.
     """
 
     model: nn.Module
     tokenizer: Any
     embeddings: nn.Module
     layers: nn.ModuleList
-    position_offset: int
+    bert_shaped: bool
 
     @property
     def hidden_size(self) -> int:
@@ -46,10 +43,26 @@ class Backbone:
     @property
     def word_embeddings(self) -> nn.Embedding:
         """The input embeddings. *Shape of the weight:* ``(vocabulary, hidden)``"""
-        return self.embeddings.word_embeddings  # type: ignore[return-value]
+        return self.model.get_input_embeddings()  # type: ignore[operator]
+
+    @property
+    def position_table(self) -> nn.Embedding | None:
+        """Learned absolute positions; ``None`` where positions are relative or rotary."""
+        return getattr(self.embeddings, "position_embeddings", None)
+
+    @property
+    def position_offset(self) -> int:
+        """Position id of the first token: 0 for BERT, ``pad_token_id + 1`` for (XLM-)RoBERTa and MPNet."""
+        padding = getattr(self.position_table, "padding_idx", None)
+        return 0 if padding is None else int(padding) + 1
+
+    @property
+    def reads_positions(self) -> bool:
+        """Whether it can be told a token's position: DeBERTa-v3 knows the distances between columns alone."""
+        return self.position_table is not None or hasattr(self.model, "rotary_emb")
 
     def position_ids(self, attention_mask: Tensor) -> Tensor:
-        """Position of each real token as the encoder counts them, for right-padded rows.
+        """Position of each real token as the encoder counts them.
 
         Args:
             attention_mask: 1 for tokens, 0 for padding. *Shape:* ``(batch, tokens)``
@@ -59,6 +72,68 @@ class Backbone:
         """
         counted = attention_mask.long().cumsum(dim=1) - 1
         return counted.clamp(min=0) + self.position_offset
+
+    def embed(self, input_ids: Tensor | None = None, **inputs: Tensor | None) -> Tensor:
+        """Input of the first layer. *Shape:* ``(batch, tokens)`` → ``(batch, tokens, hidden)``
+
+        Args:
+            input_ids: Or ``inputs_embeds``, what the word embeddings gave.
+            **inputs: ``position_ids``, ``token_type_ids``; what the family does not know is left out.
+        """
+        if self.embeddings is self.word_embeddings:  # EuroBERT: a table, and rotary positions in the layers
+            return inputs["inputs_embeds"] if input_ids is None else self.embeddings(input_ids)  # type: ignore[return-value]
+        return self.embeddings(**_known(self.embeddings, input_ids=input_ids, **inputs))
+
+    def encode(self, **inputs: Tensor | None) -> Tensor:
+        """States of the last layer of a pass of its own; what the family does not know is left out."""
+        return self.model(**_known(self.model, return_dict=True, **inputs)).last_hidden_state
+
+    def run(self, layers: Sequence[nn.Module], states: Tensor, attention_mask: Tensor, position_ids: Tensor) -> Tensor:
+        """``states`` through ``layers`` in place of the encoder's own, and through all that stands around them.
+
+        The family's code makes masks and relative or rotary positions, and normalises at the end.
+
+        Args:
+            layers: The encoder's, copies of its last ones, or others that are called like them.
+            states: *Shape:* ``(batch, tokens, hidden)``
+            attention_mask: *Shape:* ``(batch, tokens)``
+            position_ids: *Shape:* ``(batch, tokens)``
+        """
+        # A copy of the encoder down to the list of layers, which shares everything else with it.
+        model = copy.copy(self.model)
+        model._modules = dict(model._modules)
+        path, parent = self._layer_path(), model
+        for name in path[:-1]:
+            child = copy.copy(parent._modules[name])
+            child._modules = dict(child._modules)  # type: ignore[union-attr]
+            parent._modules[name], parent = child, child  # type: ignore[assignment]
+        parent._modules[path[-1]] = nn.ModuleList(layers)
+        if len(layers) < len(self.layers) and "conv" in parent._modules:  # beside DeBERTa's first layer
+            parent._modules["conv"] = None
+        if self.embeddings is not self.word_embeddings:
+            name = next(name for name, child in model.named_children() if child is self.embeddings)
+            model._modules[name] = _Constant(states)
+        inputs = {"inputs_embeds": states, "attention_mask": attention_mask.long(), "position_ids": position_ids}
+        return model(**_known(model, return_dict=True, **inputs)).last_hidden_state
+
+    def _layer_path(self) -> list[str]:
+        return next(name for name, child in self.model.named_modules() if child is self.layers).split(".")
+
+
+class _Constant(nn.Module):
+    """Stands in for embeddings that are made already."""
+
+    def __init__(self, states: Tensor) -> None:
+        super().__init__()
+        self.states = states
+
+    def forward(self, *args: Any, mask: Tensor | None = None, **kwargs: Any) -> Tensor:
+        return self.states if mask is None else self.states * mask[..., None]  # DeBERTa's convolution sees padding
+
+
+def _known(module: nn.Module, **inputs: Any) -> dict[str, Any]:
+    named = inspect.signature(module.forward).parameters
+    return {name: value for name, value in inputs.items() if name in named}
 
 
 def unwrap(model: nn.Module) -> nn.Module:
@@ -86,48 +161,49 @@ def token_encoder(model: nn.Module) -> nn.Module:
     return encoder
 
 
+def layer_lists(module: nn.Module, count: int) -> Iterator[tuple[nn.Module, str, nn.ModuleList]]:
+    """Lists of ``count`` layers inside ``module``, with their parents and names there; none within another.
+
+    Most encoders have one; XLM's layers are spread over four.
+    """
+    for name, child in module.named_children():
+        if isinstance(child, nn.ModuleList) and len(child) == count:
+            yield module, name, child
+        else:
+            yield from layer_lists(child, count)
+
+
 def backbone(model: nn.Module) -> Backbone:
-    """Find the pieces of a BERT- or XLM-R-type encoder inside ``model``.
+    """Find the pieces of the encoder inside ``model``.
 
     Args:
         model: A ``SentenceTransformer`` whose first module is a transformer.
 
     Raises:
-        ValueError: No token embeddings, or an encoder of another shape; the message names what is missing.
+        ValueError: No token embeddings, a decoder, or an encoder of another shape; the message names what is missing.
     """
-    encoder = token_encoder(model)
-    name = type(encoder).__name__
-    embeddings, layers = getattr(encoder, "embeddings", None), getattr(getattr(encoder, "encoder", None), "layer", None)
-    missing = [] if isinstance(embeddings, nn.Module) else ["embeddings"]
-    if isinstance(embeddings, nn.Module):
-        missing += [f"embeddings.{part}" for part in _EMBEDDING_PARTS if not hasattr(embeddings, part)]
-    if not isinstance(layers, nn.ModuleList) or len(layers) == 0:
-        missing.append("encoder.layer")
-    else:
-        missing += [f"encoder.layer[-1].{part}" for part in _LAYER_PARTS if not _has(layers[-1], part)]
-    if missing:
+    encoder: Any = token_encoder(model)
+    name, count = type(encoder).__name__, getattr(encoder.config, "num_hidden_layers", 0)
+    lists = list(layer_lists(encoder, count))
+    words = encoder.get_input_embeddings()
+    embeddings = next((part for part in encoder.children() if any(inner is words for inner in part.modules())), None)
+    if embeddings is None or len(lists) != 1 or count < 1:
+        lacks = "word embeddings" if embeddings is None else f"a list of its {count} layers"
         raise ValueError(
-            f"this head copies layers of a BERT- or XLM-R-type encoder: {name} lacks {', '.join(missing)}; "
-            "use such an encoder, or train with sentence-level losses only."
+            f"token-level objectives copy an encoder's layers: {name} lacks {lacks}; take another encoder "
+            "(BERT, XLM-R, DistilBERT, MPNet, DeBERTa, ModernBERT, EuroBERT), or sentence-level losses only."
         )
-    assert isinstance(embeddings, nn.Module) and isinstance(layers, nn.ModuleList)
-    if embeddings.word_embeddings.weight.shape[1] != encoder.config.hidden_size:  # type: ignore[union-attr, index]
-        raise ValueError(f"{name} factorises its embeddings (ELECTRA, ALBERT), which this head does not support.")
-    if encoder.config.is_decoder:  # type: ignore[union-attr]
-        raise ValueError(f"{name} is configured as a decoder; a bidirectional encoder is needed.")
-    padding = embeddings.position_embeddings.padding_idx  # type: ignore[union-attr]
-    offset = 0 if padding is None else int(padding) + 1  # type: ignore[arg-type]
-    tokenizer = getattr(unwrap(model), "tokenizer", None)
-    return Backbone(encoder, tokenizer, embeddings, layers, offset)
-
-
-def _has(module: nn.Module, path: str) -> bool:
-    current: Any = module
-    for part in path.split("."):
-        current = getattr(current, part, None)
-        if current is None:
-            return False
-    return True
+    layers = lists[0][2]
+    if any(getattr(part, "is_causal", False) for part in layers[-1].modules()):
+        raise ValueError(
+            f"{name} is a decoder: a token sees those before it alone, and token-level objectives need a bidirectional "
+            "encoder; take one, or train this model with sentence-level losses only."
+        )
+    if words.weight.shape[1] != encoder.config.hidden_size:
+        raise ValueError(f"{name} factorises its embeddings (ELECTRA, ALBERT), which these objectives do not support.")
+    parts = {part for part, _ in layers[-1].named_modules()}
+    bert_shaped = parts.issuperset(_BERT_LAYER) and hasattr(embeddings, "position_embeddings")
+    return Backbone(encoder, getattr(unwrap(model), "tokenizer", None), embeddings, layers, bert_shaped)
 
 
 def special_token_id(tokenizer: Any, kind: str, purpose: str) -> int:
@@ -150,3 +226,14 @@ def cls_mask(input_ids: Tensor, tokenizer: Any) -> Tensor:
     """True where a row's CLS token stands. *Shape:* ``(batch, tokens)`` → the same, bool."""
     cls_id = getattr(tokenizer, "cls_token_id", None)
     return torch.zeros_like(input_ids, dtype=torch.bool) if cls_id is None else input_ids == cls_id
+
+
+def flush_right(mask: Tensor, *values: Tensor) -> list[Tensor]:
+    """``mask`` and ``values`` with each row's padding moved to its front. *Shape:* ``(batch, tokens, …)`` each
+
+    What follows a row then stands right behind its last token, as families need it that count distances by columns.
+    """
+    size = mask.shape[1]
+    padding = mask.flip(1).long().argmax(dim=1, keepdim=True)  # behind the last token; 0 for a row without any
+    place = (torch.arange(size, device=mask.device) - padding) % size
+    return [value[torch.arange(len(mask), device=mask.device)[:, None], place] for value in (mask, *values)]

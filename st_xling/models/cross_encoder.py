@@ -48,6 +48,7 @@ def cross_encoder(
     max_length: int | None = None,
     seed: int = 0,
     device: str | None = None,
+    **options: Any,
 ) -> CrossEncoder:
     """A cross-encoder over the encoder inside ``start``.
 
@@ -58,6 +59,7 @@ def cross_encoder(
         max_length: Tokens a pair is cut to, special tokens included; ``None`` keeps the encoder's own.
         seed: Of the new head.
         device: Where to put it; ``None`` lets ST choose.
+        **options: Of :func:`~st_xling.models.load.st_model`, for a head that is kept: ``revision``, ``dtype``, ….
 
     Raises:
         ValueError: An unknown head, no encoder or no head to keep at ``start``, or a length that its positions do not
@@ -68,7 +70,7 @@ def cross_encoder(
     with torch.random.fork_rng(devices=[]):  # some classes add weights that no head reads, at random
         torch.manual_seed(seed)
         if head == "keep":
-            model = _with_its_head(start, device)
+            model = _with_its_head(start, device=device, **options)
         else:
             model = _with_new_head(_transformer(start), head, seed, device)
     if max_length is not None:
@@ -158,9 +160,9 @@ def _as_task(transformer: Transformer, task: str) -> Transformer:
         return Transformer(folder, transformer_task=task, config_kwargs=labels)
 
 
-def _with_its_head(start: str | SentenceTransformer | CrossEncoder, device: str | None) -> CrossEncoder:
+def _with_its_head(start: str | SentenceTransformer | CrossEncoder, **options: Any) -> CrossEncoder:
     if isinstance(start, str):
-        model = st_model(CrossEncoder, start, device=device)
+        model = st_model(CrossEncoder, start, **options)
         check_start(model, None, given=False)
     else:
         check_start(start, None, given=True)

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -82,7 +82,7 @@ class VocabularyHead(nn.Module):
             _check_shapes(saved, {**form.shapes, "bias": bias.shape, "weight": words.shape}, self.origin)
             for name, tensor in self.state_dict().items():
                 tensor.copy_(saved[name])
-            bias = saved["bias"]
+            bias = saved.get("bias", bias)
             if "weight" in saved:  # a decoder that is not the word embeddings
                 decoder = saved["weight"]
         index = _vocabulary_index(target_vocabulary, len(words))
@@ -116,13 +116,14 @@ class _HeadForm:
     """A family's head, freshly initialised, and what a checkpoint calls its tensors.
 
     Attributes:
+        dense: The identity where the family has none, as EuroBERT, whose states are scored as they are; so is ``norm``.
         names: Our name of a tensor → the names by which a checkpoint may have it.
         prefix: What the names have in common, for the log.
     """
 
-    dense: nn.Linear
+    dense: nn.Module
     activation: Callable[[Tensor], Tensor]
-    norm: nn.LayerNorm
+    norm: nn.Module
     names: dict[str, list[str]]
     prefix: str
 
@@ -135,8 +136,8 @@ class _HeadForm:
 def _head_form(config: Any) -> _HeadForm:
     """Take the head apart that transformers' masked-LM class of this family has around its encoder.
 
-    BERT, XLM-R, DistilBERT, MPNet, DeBERTa-v2 and ModernBERT name and nest it differently, but in each the tensors that
-    are not the encoder's are one dense layer, one LayerNorm, a decoder and its bias.
+    Families name and nest it differently, but in each the tensors that are not the encoder's are at most one dense
+    layer, one LayerNorm, a decoder and its bias.
     """
     try:
         with torch.device("meta"):
@@ -147,35 +148,43 @@ def _head_form(config: Any) -> _HeadForm:
         plain.initializer_range = getattr(config, "initializer_range", plain.initializer_range)
         with torch.device("meta"):
             model = BertForMaskedLM(plain)
-        form = _take_apart(model)
-        return _HeadForm(form.dense, form.activation, form.norm, {}, type(config).__name__)
+        return replace(_take_apart(model), names={}, prefix=type(config).__name__)
 
 
 def _take_apart(model: Any) -> _HeadForm:
     inside = model.base_model_prefix + "."
     modules = {name: part for name, part in model.named_modules() if name and not (name + ".").startswith(inside)}
-    decoder = model.get_output_embeddings()
-    dense = [name for name, part in modules.items() if isinstance(part, nn.Linear) and part is not decoder]
+    rows, width = model.get_input_embeddings().weight.shape
+    # A decoder is known by its shape; it may be missing where the word embeddings are called instead (DeBERTa).
+    dense = [name for name, part in modules.items() if isinstance(part, nn.Linear) and part.out_features != rows]
     norm = [name for name, part in modules.items() if isinstance(part, nn.LayerNorm)]
-    if len(dense) != 1 or len(norm) != 1 or not isinstance(decoder, nn.Linear):
+    if len(dense) > 1 or len(norm) > 1:
         raise ValueError(f"{type(model).__name__} has a head of another form.")
+    parts: dict[str, nn.Module] = {"dense": nn.Identity(), "norm": nn.Identity()}
     names = {}
-    for kind, name in (("dense", dense[0]), ("norm", norm[0])):
-        modules[name].to_empty(device="cpu")
+    for kind, name in (*(("dense", name) for name in dense), *(("norm", name) for name in norm)):
+        parts[kind] = modules[name].to_empty(device="cpu")
         model._init_weights(modules[name])
         for key in modules[name].state_dict():
             old = {"weight": "gamma", "bias": "beta"}[key]  # as BERT's first checkpoints call them
             names[f"{kind}.{key}"] = [f"{name}.{key}", *([f"{name}.{old}"] if kind == "norm" else [])]
-    rows, width = decoder.weight.shape
     # A tied tensor has several names; a checkpoint may hold it under any of them.
     outside = [(n, p.shape) for n, p in model.named_parameters(remove_duplicate=False) if not n.startswith(inside)]
     names["bias"] = [name for name, shape in outside if shape == (rows,)]
     if not model.config.tie_word_embeddings:
         names["weight"] = [name for name, shape in outside if shape == (rows, width)]
-    parts = zip(*(named[0].split(".") for named in names.values()))
-    shared = [part[0] for part in itertools.takewhile(lambda part: len(set(part)) == 1, parts)]
-    activation = _activation([model, *modules.values()])
-    return _HeadForm(modules[dense[0]], activation, modules[norm[0]], names, ".".join(shared) or dense[0])
+    names = {name: [*keys, *_first_names(keys)] for name, keys in names.items() if keys}
+    shared = itertools.takewhile(
+        lambda part: len(set(part)) == 1, zip(*(keys[0].split(".") for keys in names.values()))
+    )
+    activation = _activation([model, *modules.values()]) if dense else nn.Identity()
+    prefix = ".".join(part[0] for part in shared) or ", ".join(dense)
+    return _HeadForm(parts["dense"], activation, parts["norm"], names, prefix)
+
+
+def _first_names(keys: list[str]) -> list[str]:
+    """What Microsoft's checkpoints of DeBERTa call the tensors."""
+    return [key.replace("cls.predictions.", "lm_predictions.lm_head.").replace("transform.", "") for key in keys]
 
 
 def _activation(modules: Sequence[nn.Module]) -> Callable[[Tensor], Tensor]:
@@ -189,6 +198,8 @@ def _activation(modules: Sequence[nn.Module]) -> Callable[[Tensor], Tensor]:
 
 def _checkpoint_tensors(config: Any, form: _HeadForm) -> tuple[dict[str, Tensor], str]:
     """The head's tensors by our names, none if any is missing, and where they come from, in words."""
+    if not form.names and form.prefix == "":
+        return {}, "the encoder's word embeddings, and nothing else"
     place = str(getattr(config, "_name_or_path", "") or "")
     files = list(_weight_files(place, getattr(config, "_commit_hash", None)))
     if not files:
@@ -283,8 +294,9 @@ class RepresentationTranslationHead(nn.Module):
 
     .. math:: g(h, y) = \pi(W^T g^K(\cdots g^0(h, y))), \quad g^0 = (h_1 \dots h_{S_x}, [MASK] \times S_y)
 
-    The last layer computes queries for the reconstructed positions only: what it would say about the source
-    positions nobody reads. The values are those of the full layer.
+    Of BERT-type layers the last computes queries for the reconstructed positions only: what it would say about the
+    source positions nobody reads. The values are those of the full layer. Other families' layers are called by their
+    own code, with the final normalisation, relative or rotary positions that stand around them in the encoder.
 
     Args:
         backbone: The encoder whose layers are copied; adapters on them are merged into the copy.
@@ -323,7 +335,7 @@ class RepresentationTranslationHead(nn.Module):
         self.layers = nn.ModuleList(plain_copy(layer) for layer in backbone.layers[-layers:])
         config = backbone.model.config
         self.heads = int(config.num_attention_heads)  # type: ignore[union-attr, arg-type]
-        self.attention_dropout = float(config.attention_probs_dropout_prob)  # type: ignore[union-attr, arg-type]
+        self.attention_dropout = float(getattr(config, "attention_probs_dropout_prob", 0.0))
         self.language_embeddings = nn.Embedding(languages, backbone.hidden_size) if languages > 1 else None
         if self.language_embeddings is not None:
             nn.init.zeros_(self.language_embeddings.weight)
@@ -332,19 +344,23 @@ class RepresentationTranslationHead(nn.Module):
         self.mask_embedding = nn.Parameter(words[mask_id].clone())
         self.to(words.device)
 
-    def forward(self, states: Tensor, mask: Tensor, start: int) -> Tensor:
+    def forward(self, states: Tensor, mask: Tensor, start: int, *, backbone: Backbone, position_ids: Tensor) -> Tensor:
         """Hidden states of the positions to reconstruct.
 
         Args:
             states: Source token states, then the reconstructed side's input. *Shape:* ``(batch, tokens, hidden)``
             mask: True where a token may be attended to. *Shape:* ``(batch, tokens)``
             start: Index among ``tokens`` where the reconstructed side begins.
+            backbone: The encoder, whose code calls layers that are not BERT's.
+            position_ids: For that code. *Shape:* ``(batch, tokens)``
 
         Returns:
             *Shape:* ``(batch, tokens - start, hidden)``
         """
         # A row without a single visible token (an empty source and target) would softmax over nothing.
         visible = mask | ~mask.any(dim=1, keepdim=True)
+        if not backbone.bert_shaped:
+            return backbone.run(list(self.layers), states, visible, position_ids)[:, start:]
         bias = visible[:, None, None, :]
         for layer in self.layers[:-1]:
             states = self._layer(layer, states, states, bias)

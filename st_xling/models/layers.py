@@ -11,11 +11,13 @@ from sentence_transformers.sentence_transformer.modules import Pooling as Poolin
 from sentence_transformers.util import batch_to_device
 from torch import Tensor, nn
 
-from st_xling.models.backbone import token_encoder
+from st_xling.models.backbone import layer_lists, token_encoder
 from st_xling.models.load import Pooling, st_model
 
 TOLERANCE = 1e-4
 """Difference of states, relative to the largest of them, that counts as none: the same kernels made both."""
+
+_FINAL_NORMS = ("final_norm", "norm", "LayerNorm", "final_layer_norm")  # beside the list of layers
 
 
 def layer_count(model: nn.Module) -> int:
@@ -44,6 +46,8 @@ def check_layer(model: nn.Module, layer: int) -> int:
 def cut_to_layer(model: SentenceTransformer, layer: int, *, pooling: Pooling = "mean") -> SentenceTransformer:
     """An encoder that ends at a layer, of ST's Transformer and Pooling; its weights are those of ``model``.
 
+    Where the encoder normalises what its last layer gives (ModernBERT, EuroBERT, XLM-R-XL), so does the cut one.
+
     Args:
         model: A ``SentenceTransformer`` whose first module is a transformer; it stays as it is, what follows that
             module is not taken over, nor are prompts.
@@ -52,21 +56,21 @@ def cut_to_layer(model: SentenceTransformer, layer: int, *, pooling: Pooling = "
 
     Raises:
         ValueError: A layer that the encoder lacks, or an encoder whose states at a layer are not what it gives when it
-            ends there (a final normalisation, for instance).
+            ends there.
     """
     count = layer_count(model)
     check_layer(model, layer)
     weights: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     transformer: Any = copy.deepcopy(model[0], weights)
     if layer < count:
-        encoder = token_encoder(nn.Sequential(transformer))
-        for part in encoder.modules():
-            for name, child in list(part.named_children()):
-                if isinstance(child, nn.ModuleList) and len(child) == count:
-                    setattr(part, name, child[:layer])
-            if getattr(part, "n_layers", None) == count:  # XLM counts by itself
-                part.n_layers = layer  # type: ignore[assignment]
-        encoder.config.num_hidden_layers = layer  # type: ignore[union-attr]
+        encoder: Any = token_encoder(nn.Sequential(transformer))
+        for parent, name, layers in list(layer_lists(encoder, count)):
+            setattr(parent, name, layers[:layer])
+        if getattr(encoder, "n_layers", None) == count:  # XLM counts by itself
+            encoder.n_layers = layer
+        if kinds := getattr(encoder.config, "layer_types", None):  # ModernBERT: near or far attention, by layer
+            encoder.config.layer_types = kinds[:layer]
+        encoder.config.num_hidden_layers = layer
     head = PoolingModule(transformer.get_embedding_dimension(), pooling_mode=pooling)
     cut = st_model(SentenceTransformer, modules=[transformer, head], device=str(model.device))
     cut.model_card_data.base_model = model.model_card_data.base_model
@@ -79,6 +83,8 @@ def cut_to_layer(model: SentenceTransformer, layer: int, *, pooling: Pooling = "
 def layer_states(model: SentenceTransformer, features: dict[str, Any]) -> tuple[Tensor, ...]:
     """Token states after the embeddings and after each layer, of one pass; ``features`` are then as after the pass.
 
+    A normalisation behind the encoder's last layer is applied to each layer's, as in an encoder that is cut there.
+
     Args:
         model: Its first module is a transformer.
         features: A batch, as ``model.preprocess`` gives it, on the model's device.
@@ -86,13 +92,18 @@ def layer_states(model: SentenceTransformer, features: dict[str, Any]) -> tuple[
     Returns:
         ``layers + 1`` tensors. *Shape of each:* ``(batch, tokens, hidden)``
     """
-    config: Any = token_encoder(model).config
-    before = config.output_hidden_states
-    config.output_hidden_states = True
+    encoder: Any = token_encoder(model)
+    before = encoder.config.output_hidden_states
+    encoder.config.output_hidden_states = True
     try:
-        return model[0](features)["all_layer_embeddings"]
+        first, *states, last = model[0](features)["all_layer_embeddings"]
     finally:
-        config.output_hidden_states = before
+        encoder.config.output_hidden_states = before
+    parents = [parent for parent, _, _ in layer_lists(encoder, layer_count(model))]
+    norm = next((getattr(parents[0], name) for name in _FINAL_NORMS if hasattr(parents[0], name)), None)
+    if norm is not None and not hasattr(parents[0], "rel_embeddings"):  # DeBERTa normalises its distances
+        states = [norm(state) for state in states]
+    return first, *states, last
 
 
 @torch.inference_mode()
@@ -108,6 +119,5 @@ def _check_cut(model: SentenceTransformer, cut: SentenceTransformer, layer: int)
     if not torch.allclose(states, expected, rtol=0, atol=TOLERANCE * float(expected.abs().max())):
         raise ValueError(
             f"{type(token_encoder(model)).__name__} cannot be cut to layer {layer}: when it ends there its states are "
-            "other ones, as where a final normalisation follows the last layer; use a BERT- or XLM-R-type encoder, or "
-            f"its last layer, {layer_count(model)}."
+            f"other ones; use another encoder, or its last layer, {layer_count(model)}."
         )

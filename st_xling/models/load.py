@@ -1,10 +1,11 @@
-"""Any Hub or local encoder, with the pooling and the length of our choice."""
+"""Models of the Hub or of a folder, as sentence-transformers loads them; what can go wrong is said in one line."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -13,48 +14,55 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
 from sentence_transformers.sentence_transformer.modules import Transformer
+from transformers import PreTrainedConfig
 
 from st_xling.utils.hub_requests import limited_requests
 
 Pooling = Literal["mean", "cls", "max"]
+Dtype = Literal["float32", "float16", "bfloat16"]
+Backend = Literal["torch", "onnx", "openvino"]
 Model = TypeVar("Model", bound=BaseModel)
 
-logger = logging.getLogger(__name__)
 
+@dataclass(frozen=True)
+class Loaded:
+    """How a model was loaded; :func:`st_model` leaves it with the model.
 
-def load_encoder(
-    name_or_path: str,
-    *,
-    pooling: Pooling | None = None,
-    max_length: int | None = None,
-    device: str | None = None,
-) -> SentenceTransformer:
-    """A sentence encoder from a sentence-transformers model or a bare transformer.
-
-    Args:
-        name_or_path: Hub id or folder.
-        pooling: ``"mean"``, ``"cls"`` or ``"max"``; ``None`` keeps what the model has, or means over a bare
-            transformer's tokens.
-        max_length: Tokens a text is cut to, special tokens included; ``None`` keeps the model's own.
-        device: Where to put it; ``None`` lets ST choose.
-
-    Weights in ``pytorch_model.bin`` are read where there is no ``model.safetensors``, as transformers does: tensors
-    alone, and a file that would run code is refused.
-
-    Raises:
-        ValueError: Unknown pooling, a length the encoder's positions do not reach, or nothing loadable at that name;
-            adapters, and no peft to read them.
+    Attributes:
+        name: Hub id or folder, as the user named it.
+        options: What is not as the model was saved, by the name that signatures have for it.
     """
-    if pooling is not None and pooling not in get_args(Pooling):
-        raise ValueError(f"pooling must be one of {get_args(Pooling)}: got {pooling!r}.")
-    with loading(name_or_path):
-        model = _load(name_or_path, pooling, device)
-    if max_length is not None:
-        limit_length(model, max_length)
+
+    name: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def loaded(model: Any) -> Loaded:
+    """How ``model`` was loaded; of one that :func:`st_model` did not load, nothing is known."""
+    return getattr(model, "st_xling_loaded", Loaded())
+
+
+def name_of(model: Any) -> str | None:
+    """Hub id or folder of a model that was loaded, or is yet to be; ``None``: it was made here."""
+    return model if isinstance(model, str) else loaded(model).name or None
+
+
+def as_own(model: Model) -> Model:
+    """The same model, to be trained: what it is now is its own, and signatures need not name it."""
+    model.st_xling_loaded = Loaded()  # type: ignore[assignment]
     return model
 
 
-def st_model(kind: type[Model], name_or_path: str | None = None, **options: Any) -> Model:
+def st_model(
+    kind: type[Model],
+    name_or_path: str | None = None,
+    *,
+    revision: str | None = None,
+    dtype: Dtype | None = None,
+    backend: Backend = "torch",
+    trust_remote_code: bool = False,
+    **options: Any,
+) -> Model:
     """``kind(name_or_path, **options)``, as every model here is made or loaded.
 
     The Hub is asked about models of the Hub alone. For its card, ST would ask it for a model with the *folder's* name
@@ -63,20 +71,60 @@ def st_model(kind: type[Model], name_or_path: str | None = None, **options: Any)
     Args:
         kind: ``SentenceTransformer`` or ``CrossEncoder``.
         name_or_path: Hub id or folder; ``None`` with ``modules``.
+        revision: Branch, tag or commit of the Hub.
+        dtype: Of the weights, and so of all that is computed with them; ``None``: as saved.
+        backend: What runs the transformer; others than ``"torch"`` need optimum.
+        trust_remote_code: Whether code of the model's own may run.
         **options: As ``kind`` takes them.
     Raises:
-        ValueError: As :func:`loading`.
+        ValueError: As :func:`loading`; options that exclude each other.
     """
     if name_or_path is None:
         return kind(model_card_data=kind.model_card_data_class(local_files_only=True), **options)
+    for name, value, known in (("dtype", dtype, Dtype), ("backend", backend, Backend)):
+        if value is not None and value not in get_args(known):
+            raise ValueError(f"{name} must be one of {', '.join(get_args(known))}: got {value!r}.")
+    if backend != "torch" and dtype is not None:
+        raise ValueError(f"dtype (--dtype) is for the backend torch: got {dtype} for {backend}; leave it out.")
+    is_folder = Path(name_or_path).is_dir()
+    if is_folder and revision is not None:
+        raise ValueError(
+            f"revision (--revision) is for models of the Hub: got {revision!r} for the folder {name_or_path}."
+        )
     with loading(name_or_path):
-        if Path(name_or_path).is_dir():
+        if is_folder:
             # Not local_files_only for the model itself: the base of adapters may be of the Hub.
             options["model_card_data"] = kind.model_card_data_class(local_files_only=True)
-        model = kind(name_or_path, **options)
+        if dtype is not None:
+            options["model_kwargs"] = {**options.get("model_kwargs", {}), "dtype": getattr(torch, dtype)}
+        options |= {"revision": revision, "backend": backend, "trust_remote_code": trust_remote_code}
+        if is_folder and kind is SentenceTransformer and not (Path(name_or_path) / "modules.json").exists():
+            model = _bare(name_or_path, **options)
+        else:
+            model = kind(name_or_path, **options)
         if not isinstance(model.max_seq_length, (int, float, type(None))):  # all else in files is used by now
             raise ValueError(f"max_seq_length must be a number: got {model.max_seq_length!r}.")
-        return model
+    said = {
+        "backend": None if backend == "torch" else backend,
+        "revision": revision,
+        "trust_remote_code": "yes" if trust_remote_code else None,
+    }
+    model.st_xling_loaded = Loaded(str(name_or_path), {key: value for key, value in said.items() if value})
+    return model
+
+
+def _bare(folder: str, *, device: str | None = None, **options: Any) -> Any:
+    """A transformer without modules of ST, under the mean: ST would announce a model made up on the spot."""
+    trust = {"trust_remote_code": options["trust_remote_code"]}
+    transformer = Transformer(
+        folder,
+        backend=options["backend"],
+        model_kwargs={**trust, **options.get("model_kwargs", {})},
+        processor_kwargs=trust,
+        config_kwargs=trust,
+    )
+    head = PoolingModule(transformer.get_embedding_dimension(), pooling_mode="mean")
+    return st_model(SentenceTransformer, modules=[transformer, head], device=device, backend=options["backend"])
 
 
 @contextlib.contextmanager
@@ -94,10 +142,11 @@ def loading(name_or_path: str | Path) -> Iterator[None]:
     except (MemoryError, torch.OutOfMemoryError, _NotLoadable):
         raise
     except (Exception, _panic()) as error:
-        if isinstance(error, ImportError) and "peft" in str(error).lower():
+        if "trust_remote_code=True" in str(error):
             raise _NotLoadable(
-                f"{str(name_or_path)!r} is made of adapters, which need peft: it is not installed; "
-                "pip install st-xling[lora]."
+                f"{str(name_or_path)!r} is made of code that comes with it: {_own_code(name_or_path, error)}. It would "
+                "run with all your rights on this machine; read it, and if you trust it pass trust_remote_code=True "
+                "(--trust-remote-code)."
             ) from error
         kind = "folder" if Path(name_or_path).is_dir() else "Hub id or folder"
         raise _NotLoadable(
@@ -115,17 +164,14 @@ def _panic() -> type[BaseException]:
     return next((kind for kind in BaseException.__subclasses__() if kind.__name__ == "PanicException"), Exception)
 
 
-def _load(name_or_path: str, pooling: Pooling | None, device: str | None) -> SentenceTransformer:
-    folder = Path(name_or_path)
-    if folder.is_dir() and not (folder / "modules.json").exists():
-        # A bare transformer, loaded module by module so that ST does not announce a model made up on the spot.
-        transformer = Transformer(name_or_path)
-        head = PoolingModule(transformer.get_embedding_dimension(), pooling_mode=pooling or "mean")
-        return st_model(SentenceTransformer, modules=[transformer, head], device=device)
-    model = st_model(SentenceTransformer, name_or_path, device=device)
-    if pooling is not None:
-        set_pooling(model, pooling)
-    return model
+def _own_code(name_or_path: str | Path, error: BaseException) -> str:
+    """The classes that a model's files name: modules of ST in ST's error, others in the configuration."""
+    if module := re.search(r"module class '([^']+)'", str(error)):
+        return module[1]
+    with contextlib.suppress(Exception):
+        content, _ = PreTrainedConfig.get_config_dict(name_or_path)
+        return ", ".join(map(str, content["auto_map"].values()))
+    return "classes of its own"
 
 
 def set_pooling(model: SentenceTransformer, pooling: Pooling) -> None:

@@ -26,7 +26,6 @@ from sentence_transformers.base.model import BaseModel
 from torch import Tensor, nn
 
 from st_xling.models.backbone import token_encoder
-from st_xling.utils.extras import require
 
 ALL_LINEAR = "all-linear"
 NAME = "default"
@@ -144,11 +143,6 @@ def _adapted(module: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
             yield from _adapted(child)
 
 
-def require_peft() -> None:
-    """Raise ``ValueError`` unless peft, an extra of ours, can be imported."""
-    require("peft", "training by adapters", extra="lora")
-
-
 def check_start(model: BaseModel, options: LoraOptions | None, *, given: bool) -> None:
     """Merge the adapters that a model to start from brings along: training goes on from what it computes.
 
@@ -188,9 +182,8 @@ def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 
         seed: Of ``A``; ``B`` starts at zero. Other randomness is left alone.
 
     Raises:
-        ValueError: peft is missing, no layer or the word embeddings are called so, or the model has adapters already.
+        ValueError: No layer or the word embeddings are called so, or the model has adapters already.
     """
-    require_peft()
     transformer = token_encoder(model)
     if has_adapters(model):
         raise ValueError("the model has adapters already: merge them, or leave out training.lora.")

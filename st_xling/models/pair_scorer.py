@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 # A tokenizer without a length names a huge number.
 _NO_LIMIT = 1_000_000
 
+# Pairs whose tokens are in memory at a time, and which are sorted by length together.
+CHUNK_PAIRS = 100_000
+
 # Texts tokenised at a time: what the tokenizer returns is ten times the size of what is kept of it.
 _TEXTS_AT_ONCE = 1024
 
@@ -61,7 +64,7 @@ class ScoringCounts:
 class PairScorer:
     """Scores (query, passage) pairs as ``CrossEncoder.predict`` does, but cuts the passage alone where a pair is long.
 
-    Pairs are taken ``chunk_pairs`` at a time. Each distinct text of a chunk is tokenised once, and not again where it
+    Pairs are taken 100,000 at a time. Each distinct text of a chunk is tokenised once, and not again where it
     was in the chunk before: a query has hundreds of passages, and a passage as many queries. Rows are sorted by tokens,
     and as many are computed together as ``token_budget`` allows. The same pairs in the same order give the same scores
     to the last bit; in another company, a pair's may differ in the last ones.
@@ -73,7 +76,6 @@ class PairScorer:
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in; the model's own type by default.
         long_queries: ``"error"``, or ``"lowest"``: minus infinity for a pair whose query, never cut, leaves no room for
             a passage.
-        chunk_pairs: Pairs whose tokens are in memory at a time.
         progress: Show a bar on stderr.
     Raises:
         ValueError: For a model of several labels, one that reads other than plain pairs of texts, or options out of
@@ -91,7 +93,6 @@ class PairScorer:
         activation: Activation | None = None,
         autocast: str | None = None,
         long_queries: str = "error",
-        chunk_pairs: int = 100_000,
         progress: bool = False,
     ) -> None:
         if model.num_labels != 1:
@@ -105,14 +106,13 @@ class PairScorer:
         ):
             if value not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(map(str, choices))}: got {value!r}.")
-        for name, size in (("token_budget", token_budget), ("chunk_pairs", chunk_pairs)):
-            if size is not None and size < 1:
-                raise ValueError(f"{name} must be 1 or more: got {size}.")
+        if token_budget is not None and token_budget < 1:
+            raise ValueError(f"token_budget must be 1 or more: got {token_budget}.")
         self.model = model
         self.token_budget = token_budget or _TOKENS.get(model.device.type, _TOKENS["cuda"])
         self.activation: Activation = activation or model.activation_fn or torch.nn.Identity()
         self.autocast, self.long_queries = autocast, long_queries
-        self.chunk_pairs, self.progress = chunk_pairs, progress
+        self.progress = progress
         self.counts = ScoringCounts()
         self._rows = PairRows(model)
 
@@ -137,7 +137,7 @@ class PairScorer:
                 nullcontext() if dtype is None else torch.autocast(self.model.device.type, dtype=dtype),
                 tqdm(total=total, unit="pair", desc="scoring", disable=not self.progress) as bar,
             ):
-                while chunk := list(islice(source, self.chunk_pairs)):
+                while chunk := list(islice(source, CHUNK_PAIRS)):
                     scores.append(self._score(chunk, bar, raw))
         finally:
             self.model.train(was_training)
@@ -342,9 +342,8 @@ class PairRows:
 
 def max_tokens(model: CrossEncoder) -> int | None:
     """Tokens that a row may have at most; ``None`` if there is no limit."""
-    known = [model.max_seq_length, getattr(model.config, "max_position_embeddings", None)]
-    limits = [int(limit) for limit in known if limit is not None and limit < _NO_LIMIT]
-    return limits[0] if limits else None
+    known = (model.max_seq_length, getattr(model.config, "max_position_embeddings", None))
+    return next((int(limit) for limit in known if limit is not None and limit < _NO_LIMIT), None)
 
 
 def _plain_tokenizer(model: CrossEncoder) -> Any:

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import sentence_transformers
 import torch
+from huggingface_hub import try_to_load_from_cache
+from huggingface_hub.repocard import metadata_load
 from safetensors import safe_open
 from sentence_transformers.base.model import BaseModel
 
@@ -78,6 +80,24 @@ def keep_sidecar_files(model: M, folder: str | Path) -> M:
         model.__class__ = kind
         model._sidecar_folder = Path(folder).resolve()  # type: ignore[assignment]
     return model
+
+
+def card_metadata(name: str | Path, repo_type: str = "model") -> dict[str, Any]:
+    """What the card of a folder, or of something on the Hub that was fetched before, says in its YAML; else nothing."""
+    card: Any = Path(name) / _CARD
+    try:
+        if not card.parent.is_dir():
+            card = try_to_load_from_cache(str(name), _CARD, repo_type=repo_type)
+        return metadata_load(card) or {}
+    except Exception:  # the card is not ours to check
+        return {}
+
+
+def card_terms(name: str | Path) -> dict[str, str]:
+    """Licence and base model, as far as such a card names one of each: what a copy of the model has to repeat."""
+    metadata = card_metadata(name)
+    terms = ("license", "license_name", "license_link", "base_model")
+    return {term: metadata[term] for term in terms if isinstance(metadata.get(term), str)}
 
 
 def names(card: str, path: str) -> bool:

@@ -20,7 +20,8 @@ from transformers import (
     XLMRobertaModel,
 )
 
-from st_xling.models.load import Pooling, load_encoder
+from st_xling.models.load import Pooling
+from st_xling.models.view import load_encoder
 
 Architecture = Literal["bert", "xlm-roberta"]
 

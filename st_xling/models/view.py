@@ -1,6 +1,7 @@
-"""A loaded encoder, used otherwise than it was saved: fewer layers, another pooling or prompt, centred by language.
+"""An encoder as it was saved or otherwise: other weights' type, fewer layers, another prompt; centred by language.
 
-:func:`view` cuts, pools and prompts; :class:`Centring` takes each language's mean off; :func:`encode_once` encodes
+:func:`load_encoder` loads, cuts, pools and prompts, :func:`model_options` says what of it signatures must name;
+:class:`Centring` takes each language's mean off; :func:`encode_once` encodes
 columns of text, each distinct text once and by the mean of its language.
 """
 
@@ -8,8 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -20,12 +22,13 @@ from sentence_transformers.sentence_transformer.modules import Pooling as Poolin
 from torch import Tensor, nn
 
 from st_xling.models.layers import check_layer, cut_to_layer, layer_count
-from st_xling.models.load import Pooling, set_pooling, st_model
+from st_xling.models.load import Backend, Dtype, Pooling, limit_length, loaded, set_pooling, st_model
 from st_xling.utils.languages import UNKNOWN, canonical_language
 
 logger = logging.getLogger(__name__)
 
 Centre = Literal["per_language", "joint", "none"]
+Role = Literal["text", "query", "document"]
 
 JOINT = "joint"
 """Route of text whose language is not named; ``encode`` without a task takes it."""
@@ -33,16 +36,76 @@ JOINT = "joint"
 _PROMPT = "st-xling"
 
 
-class View(NamedTuple):
-    """An encoder, and what of it is not its own.
+def load_encoder(
+    name_or_path: str,
+    *,
+    pooling: Pooling | None = None,
+    max_length: int | None = None,
+    device: str | None = None,
+    revision: str | None = None,
+    dtype: Dtype | None = None,
+    layer: int | None = None,
+    prompt: str | None = None,
+    prompt_name: str | None = None,
+    passage_prompt: str | None = None,
+    truncate_dim: int | None = None,
+    backend: Backend = "torch",
+    trust_remote_code: bool = False,
+) -> SentenceTransformer:
+    """A sentence encoder from a sentence-transformers model or a bare transformer.
 
-    Attributes:
-        model: It shares the weights of the model that it was made of.
-        parts: For signatures, such as ``("layer:7", "pooling:mean")``; empty: the model as it is.
+    What is left out is as the model was saved; what is not, signatures name: see :func:`model_options`.
+
+    Args:
+        name_or_path: Hub id or folder.
+        pooling: ``"mean"``, ``"cls"`` or ``"max"``; ``None`` keeps what the model has, or means over a bare
+            transformer's tokens.
+        max_length: Tokens a text is cut to, special tokens included.
+        device: Where to put it; ``None`` lets ST choose.
+        revision: Branch, tag or commit of the Hub.
+        dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``, of the weights and of what is computed with them.
+        layer: As for :func:`view`, and so are the prompts and ``truncate_dim``.
+        prompt: Before each text.
+        prompt_name: One of the model's own prompts, instead.
+        passage_prompt: Before each passage.
+        truncate_dim: Dimensions kept of an embedding.
+        backend: ``"torch"``, ``"onnx"`` or ``"openvino"``, the last two where ST's extras of these names are installed.
+        trust_remote_code: Let code run that comes with the model. It can do whatever you can: read it before.
+
+    Weights in ``pytorch_model.bin`` are read where there is no ``model.safetensors``, as transformers does: tensors
+    alone, and a file that would run code is refused.
+
+    Raises:
+        ValueError: Nothing loadable at that name, code of its own without ``trust_remote_code``, a length that the
+            encoder's positions do not reach, and as :func:`view`.
     """
-
-    model: SentenceTransformer
-    parts: tuple[str, ...]
+    if pooling is not None and pooling not in get_args(Pooling):
+        raise ValueError(f"pooling must be one of {', '.join(get_args(Pooling))}: got {pooling!r}.")
+    if layer is not None and backend != "torch":
+        raise ValueError(f"layer (--layer) is for the backend torch: got {layer} for {backend}; leave it out.")
+    model = st_model(
+        SentenceTransformer,
+        name_or_path,
+        device=device,
+        revision=revision,
+        dtype=dtype,
+        backend=backend,
+        trust_remote_code=trust_remote_code,
+    )
+    if max_length is not None:
+        limit_length(model, max_length)
+    try:
+        return view(
+            model,
+            layer=layer,
+            pooling=pooling,
+            prompt=prompt,
+            prompt_name=prompt_name,
+            passage_prompt=passage_prompt,
+            truncate_dim=truncate_dim,
+        )
+    except ValueError as error:
+        raise ValueError(f"{name_or_path}: {error}") from error
 
 
 def view(
@@ -53,53 +116,113 @@ def view(
     prompt: str | None = None,
     prompt_name: str | None = None,
     passage_prompt: str | None = None,
-) -> View:
+    truncate_dim: int | None = None,
+) -> SentenceTransformer:
     """The encoder cut, pooled and prompted as requested; what is left out, or what it has anyway, stays its own.
 
     Args:
-        model: Its first module is a transformer, where a layer or a pooling is asked for; it stays as it is.
+        model: Its first module is a transformer, where a layer or a pooling is asked for; it stays as it is, and shares
+            its weights with the result.
         layer: Ends there, counted from 1; where that is not the last one, modules after the pooling are left out, since
             they were made for the last.
         pooling: ``"mean"``, ``"cls"`` or ``"max"``, for the first pooling module.
-        prompt: Stands before each text; of a retriever before each query.
+        prompt: Stands before each text; of a retriever before each query. ``""``: none.
         prompt_name: One of the model's own prompts, instead.
         passage_prompt: Stands before each text that ``encode_document`` reads.
+        truncate_dim: Dimensions kept of an embedding, the first.
 
     Raises:
         ValueError: A layer or prompt that the model lacks, an unknown pooling, no pooling module, both ``prompt`` and
-            ``prompt_name``; a model of two encoders, where a layer or a pooling is asked for.
+            ``prompt_name``; a model of two encoders, where a layer or a pooling is asked for; more dimensions than
+            there are.
 
     Source:
         Hu et al. 2020 (XTREME) evaluate mBERT by the mean over layer 7's tokens.
     """
-    parts: list[str] = []
     if pooling is not None and pooling not in get_args(Pooling):
         raise ValueError(f"pooling must be one of {', '.join(get_args(Pooling))}: got {pooling!r}.")
-    if prompt is not None and prompt_name is not None:
-        raise ValueError(f"a prompt is given by its text or by its name: got {prompt!r} and {prompt_name!r}.")
-    if prompt_name is not None and prompt_name not in model.prompts:
-        raise ValueError(f"this model has no prompt {prompt_name!r}: it has {', '.join(map(repr, model.prompts))}.")
+    text = prompt_text(model, prompt, prompt_name)
     if (layer is not None or pooling is not None) and isinstance(model[0], Router):
         raise ValueError("a layer or a pooling is for models of one encoder: got one with a Router before all else.")
+    if text is layer is pooling is passage_prompt is truncate_dim is None:
+        return model
+    options: dict[str, str] = {}
     result = rebuilt(model, list(model))
     if layer is not None and check_layer(model, layer) < layer_count(model):
         own = _pooling(model)
         result = rebuilt(model, list(cut_to_layer(model, layer, pooling=pooling or _known(own))))
-        parts.append(f"layer:{layer}")
+        options["layer"] = str(layer)
     if pooling is not None and pooling != _pooling(model):
         set_pooling(result, pooling)
-        parts.append(f"pooling:{pooling}")
-    text = prompt if prompt_name is None else model.prompts[prompt_name]
-    # encode takes the default prompt, encode_query the one called "query".
-    own = {model.prompts.get(model.default_prompt_name or ""), model.prompts.get("query")}
-    if text is not None and own != {text}:
+        options["pooling"] = pooling
+    if text is not None:
+        # encode takes the default prompt, encode_query the one called "query".
         result.prompts |= {_PROMPT: text, "query": text}
         result.default_prompt_name = _PROMPT
-        parts.append(f"prompt:{_signed(text)}")
-    if passage_prompt is not None and passage_prompt != model.prompts.get("document"):
+    if passage_prompt is not None:
         result.prompts["document"] = passage_prompt
-        parts.append(f"passage_prompt:{_signed(passage_prompt)}")
-    return View(result if parts else model, tuple(parts))
+    if truncate_dim is not None and truncate_dim != model.truncate_dim:
+        dim = model.get_embedding_dimension()
+        if truncate_dim < 1 or (dim is not None and truncate_dim > dim):
+            raise ValueError(f"truncate_dim must be from 1 to {dim}, the model's dimensions: got {truncate_dim}.")
+        result.truncate_dim = truncate_dim
+        options["dim"] = str(truncate_dim)
+    return with_options(result, **options)
+
+
+def prompt_text(model: Any, prompt: str | None = None, prompt_name: str | None = None) -> str | None:
+    """A prompt that is given by its text or by its name; ``None``: by neither, so that the model's own holds.
+
+    Raises:
+        ValueError: Given by both, or a name that the model lacks.
+    """
+    if prompt_name is None:
+        return prompt
+    if prompt is not None:
+        raise ValueError(f"a prompt is given by its text or by its name: got {prompt!r} and {prompt_name!r}.")
+    if prompt_name not in model.prompts:
+        raise ValueError(f"this model has no prompt {prompt_name!r}: it has {', '.join(map(repr, model.prompts))}.")
+    return model.prompts[prompt_name]
+
+
+def own_prompt(model: Any, role: Role = "text") -> str:
+    """What stands before a text by the model's own choice, in ``encode``, ``encode_query`` or ``encode_document``."""
+    prompts, default = getattr(model, "prompts", {}), getattr(model, "default_prompt_name", None)
+    names = {"text": (), "query": ("query",), "document": ("document", "passage", "corpus")}[role]
+    name = next((name for name in names if name in prompts), default)
+    return prompts.get(name) or ""
+
+
+def model_options(model: Any, *, prompt: str | None = None, retrieval: bool = False) -> dict[str, str]:
+    """What a figure made with ``model`` depends on besides the saved model: parts of signatures, by name.
+
+    ``dim``, ``layer`` and ``pooling`` where they are not the model's own; any ``prompt``, and of retrieval that of the
+    passages; ``dtype`` of weights that are not float32; ``backend``, ``revision`` and ``trust_remote_code`` where they
+    were set.
+
+    Args:
+        model: A ``SentenceTransformer`` or ``CrossEncoder``; of others nothing is known.
+        prompt: That stood before each text, in place of the model's own.
+        retrieval: Whether queries and passages were told apart.
+    """
+    own = loaded(model).options
+    parts = {name: own[name] for name in ("dim", "layer", "pooling") if name in own}
+    if retrieval:
+        parts |= {"prompt": own_prompt(model, "query"), "passage_prompt": own_prompt(model, "document")}
+    else:
+        parts["prompt"] = own_prompt(model) if prompt is None else prompt
+    weights = next(model.parameters(), None) if isinstance(model, nn.Module) else None
+    if weights is not None and weights.dtype != torch.float32:
+        parts["dtype"] = str(weights.dtype).removeprefix("torch.")
+    parts |= {name: value for name, value in own.items() if name not in parts}
+    return {name: _signed(value) for name, value in parts.items() if value}
+
+
+def with_options(model: SentenceTransformer, **options: str) -> SentenceTransformer:
+    """The same model, of which signatures name these options as well."""
+    known = loaded(model)
+    model.st_xling_loaded = replace(known, options={**known.options, **options})  # type: ignore[assignment]
+    return model
 
 
 def rebuilt(model: SentenceTransformer, modules: Sequence[Any]) -> SentenceTransformer:
@@ -114,6 +237,7 @@ def rebuilt(model: SentenceTransformer, modules: Sequence[Any]) -> SentenceTrans
         truncate_dim=model.truncate_dim,
     )
     result.model_card_data.base_model = model.model_card_data.base_model
+    result.st_xling_loaded = loaded(model)  # type: ignore[assignment]
     return result.eval()
 
 
@@ -130,7 +254,7 @@ def _known(mode: Any) -> Pooling:
 
 
 def _signed(text: str) -> str:
-    """A prompt as a signature can hold it: on one line, without its separator."""
+    """A text as a signature can hold it: on one line, without its separator."""
     return text.replace("%", "%25").replace("|", "%7C").replace("\n", "%0A")
 
 
@@ -258,6 +382,7 @@ def encode_once(
     columns: Sequence[Sequence[str]],
     *,
     tasks: Sequence[str | None] | None = None,
+    role: Role = "text",
     **options: Any,
 ) -> list[np.ndarray]:
     """Embeddings of each column's texts; equal texts have equal vectors, in whatever batch they would have fallen.
@@ -266,6 +391,7 @@ def encode_once(
         model: Anything with sentence-transformers' ``encode``.
         columns: Lists of texts.
         tasks: Of each column: the route of the model that encodes it, see :func:`language_tasks`.
+        role: ``"query"`` or ``"document"``: as ``encode_query`` or ``encode_document`` embed.
         options: Of ``encode``.
     Returns:
         One array a column. *Shape:* ``(texts, dim)``
@@ -275,8 +401,10 @@ def encode_once(
     for task in dict.fromkeys(tasks):
         places = [place for place, own in enumerate(tasks) if own == task]
         texts = sorted({text for place in places for text in columns[place]})
-        route: Any = {} if task is None else {"task": task}
-        embeddings = model.encode(texts, convert_to_numpy=True, **route, **options)
+        encode: Any = model.encode if role == "text" else getattr(model, f"encode_{role}")
+        if task is not None:  # encode_query and encode_document have tasks of their own
+            encode = partial(model.encode, task=task, prompt=own_prompt(model, role))
+        embeddings = encode(texts, convert_to_numpy=True, **options)
         row = {text: index for index, text in enumerate(texts)}
         for place in places:
             encoded[place] = np.asarray(embeddings[[row[text] for text in columns[place]]])

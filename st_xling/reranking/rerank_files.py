@@ -17,7 +17,9 @@ from tqdm import tqdm
 from st_xling._version import __version__
 from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.vectors import model_identity
+from st_xling.models.load import name_of
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
+from st_xling.models.view import model_options
 from st_xling.reranking.records import FirstStage, TextRecords
 from st_xling.utils.io import append_line, naming_full_disk, read_journal, write_atomic
 from st_xling.utils.paths import check_outputs
@@ -76,7 +78,7 @@ def rerank_texts(
         OSError: For a full disk; what was done before stays.
     """
     check_top_k(top_k)
-    check_outputs({"out": out}, [queries, passages, candidates, model], folders={"work": work_path(out, work)})
+    check_outputs({"out": out}, [queries, passages, candidates, name_of(model)], folders={"work": work_path(out, work)})
     with ExitStack() as stack:
         texts = TextRecords(queries, "queries"), TextRecords(passages, "passages")
         for records in texts:
@@ -103,7 +105,7 @@ def rerank_texts(
         deliver(folder.path / _RANKED, out, keep=True)
         if not keep_work:
             folder.remove()
-    parts = ["rerank", f"model:{identity}"]
+    parts = ["rerank", f"model:{identity}", *(f"{name}:{value}" for name, value in model_options(encoder).items())]
     parts += [f"{records.what}:{Path(records.path).name}@{records.sha256[:8]}" for records in texts]
     stage = "all" if candidates is None else f"{Path(candidates).name}@{first_stage.sha256[:8]}"
     parts += [f"candidates:{stage}", f"top_k:{top_k or 'all'}", f"st-xling:{__version__}"]

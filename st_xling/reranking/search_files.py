@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from st_xling.mining.encoding import embed
-from st_xling.mining.guards.language import likeliest_language
 from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.search.exact import nearest_rows
 from st_xling.mining.store import EmbeddingStore
@@ -19,6 +18,7 @@ from st_xling.mining.text import read_rows
 from st_xling.mining.vectors import model_identity
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.reranking.records import TextRecord, TextRecords
+from st_xling.utils.identify import likeliest_language
 
 
 @dataclass(frozen=True)
@@ -133,10 +133,10 @@ def _embed(
 ) -> np.ndarray:
     """Vectors of the queries by the model of the store. *Shape:* ``(queries, dim)``"""
     from st_xling.models import load_encoder
+    from st_xling.models.load import name_of
 
-    name = encoder if isinstance(encoder, str) else None
-    model = load_encoder(name, device=device) if name is not None else encoder
-    identity, made_by = model_identity(model, name), store.manifest.header.model
+    model = load_encoder(encoder, device=device) if isinstance(encoder, str) else encoder
+    identity, made_by = model_identity(model, name_of(encoder)), store.manifest.header.model
     if made_by.fingerprint and made_by.fingerprint != identity.fingerprint:
         raise ValueError(
             f"the queries must be encoded by the model of the store: got {identity}, but {store.path} is of {made_by}; "

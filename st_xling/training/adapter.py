@@ -25,7 +25,6 @@ from st_xling.models.load import Pooling, st_model
 from st_xling.models.lora import has_adapters, merge_adapters
 from st_xling.models.view import Centre, check_centre
 from st_xling.training.adapter_fit import (
-    Adapter,
     Fit,
     FittedAdapter,
     Network,
@@ -37,40 +36,15 @@ from st_xling.training.adapter_fit import (
 from st_xling.training.arguments import OURS, TrainingOptions
 from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import fingerprint, mix
-from st_xling.training.recipe import BaseRecipe, is_kind, load_kind, recipe_names
+from st_xling.training.recipe import BaseRecipe, load_kind
 from st_xling.training.run import Run, RunOptions, model_name
-from st_xling.training.sentence_vectors import Column, VectorCache, default_cache, layer_vectors
+from st_xling.training.sentence_vectors import Column, VectorCache
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from typing_extensions import Unpack
-
-__all__ = [
-    "Adapter",
-    "AdapterOptions",
-    "AdapterRecipe",
-    "AdapterResult",
-    "Column",
-    "Fit",
-    "FittedAdapter",
-    "LayerResult",
-    "LayerRow",
-    "SiameseOptions",
-    "VectorCache",
-    "adapter_recipe_names",
-    "centred",
-    "default_cache",
-    "fit_adapter",
-    "is_adapter_recipe",
-    "layer_table",
-    "layer_vectors",
-    "load_adapter_recipe",
-    "stock_model",
-    "sweep_rows",
-    "train_adapter",
-]
 
 STAGES = ("untrained", "centred", "trained")
 _OF_TRAINERS = ("max_grad_norm", "gradient_accumulation_steps", "bf16", "fp16", "eval_steps", "logging_steps")
@@ -138,16 +112,6 @@ class AdapterRecipe(BaseRecipe):
         content = super().as_dict()
         used = {key: value for key, value in content["training"].items() if key not in self.without}
         return content | {"training": used}
-
-
-def adapter_recipe_names() -> list[str]:
-    """Names of the adapters' recipes that come with the package."""
-    return recipe_names("adapter")
-
-
-def is_adapter_recipe(name_or_path: str) -> bool:
-    """Whether a recipe's name or file is an adapter's: it has a key ``adapter``."""
-    return is_kind(name_or_path, "adapter")
 
 
 def load_adapter_recipe(
@@ -247,13 +211,6 @@ def try_layer(
     best = max(centrings, key=lambda way: centrings[way][evaluator.primary_measure])
     stages = (evaluate(lambda matrix, _: matrix), centrings[best], evaluate(fit.fitted))
     return LayerResult(row, fit, dict(zip(STAGES, stages)), best)
-
-
-def best_row(results: Sequence[LayerResult], measure: str) -> LayerResult:
-    """The row of a single layer whose adapter is best by ``measure``; the lowest layer of equals."""
-    # Only a single layer can be cut out of the encoder and published.
-    single = [result for result in results if result.row.layer is not None and result.row.label != "cls"]
-    return max(single, key=lambda result: result.figures["trained"][measure])
 
 
 def layer_table(results: Sequence[LayerResult], at: Sequence[int] = (1, 5)) -> str:
@@ -410,7 +367,10 @@ class _AdapterRun(Run):
         evaluator, started = self.evaluator, time.perf_counter()
         results = [try_layer(row, self.pairs, self.recipe, self.cache, evaluator) for row in self.rows]
         seconds = {"encoding": self.encoding_seconds, "training": round(time.perf_counter() - started, 2)}
-        chosen = best_row(results, evaluator.primary_measure) if self.sweep else results[0]
+        chosen = results[0]
+        if self.sweep:  # only a single layer can be cut out of the encoder and published; of equals the lowest
+            single = [result for result in results if result.row.layer is not None and result.row.label != "cls"]
+            chosen = max(single, key=lambda result: result.figures["trained"][evaluator.primary_measure])
         assert chosen.row.layer is not None
         model = stock_model(self.encoder, chosen.row.layer, chosen.fit.fitted, self.recipe)
         model.model_card_data.base_model = self.base_model

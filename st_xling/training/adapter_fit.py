@@ -146,21 +146,8 @@ def fit_adapter(
         description: Of the progress bar.
 
     Raises:
-        ValueError: Sides of unequal length, fewer than two pairs, or vectors or losses that are not finite.
+        NotFiniteError: A loss that is no longer a number.
     """
-    if source.ndim != 2 or source.shape != target.shape:
-        raise ValueError(
-            "source and target must be row-aligned vectors of one width: got shapes "
-            f"{tuple(source.shape)} and {tuple(target.shape)}; pass one translation per sentence."
-        )
-    if len(source) < 2:
-        raise ValueError(
-            f"an adapter needs at least 2 pairs, whose translations are each other's negatives: got {len(source)}; "
-            "the paper trains on 2,016."
-        )
-    for name, vectors in (("source", source), ("target", target)):
-        if not bool(torch.isfinite(vectors).all()):
-            raise ValueError(f"{name} holds vectors that are not finite; check the encoder and its precision.")
     options, loss_options = recipe.training, asdict(recipe.loss)
     steps = total_steps(options, len(source))
     with torch.random.fork_rng():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import os
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -71,6 +72,8 @@ class TrainingOptions:
         early_stopping_patience: Evaluations without a better score after which training ends; 0: never.
         prompt_name: A prompt of the model that stands before every text, as ``prompts`` does, which holds any text.
         group_by_length: Batch sentences of like length.
+        split_by_length: On a CPU, encode a batch in parts of like length: the same loss and gradient but for rounding
+            (dropout draws other numbers), and little time spent on padding.
         mini_batch_size: Rows encoded at a time (even): large batches in small memory, see ``CachedLoss``; 0: all;
             ``auto``: as many as fit. (A batch size of ``auto`` means the same: the batch stays the recipe's.)
         memory_budget: Memory in MiB that ``auto`` may fill; 0: nearly all that is free.
@@ -104,6 +107,7 @@ class TrainingOptions:
     early_stopping_patience: int = 0
     prompt_name: str | None = None
     group_by_length: bool = True
+    split_by_length: bool = True
     mini_batch_size: int | str = 0
     memory_budget: int = 0
     lora: LoraOptions | None = None
@@ -278,15 +282,19 @@ def training_arguments(
     try:
         values |= {**chosen, "save_steps": values["save_steps"], "eval_strategy": evaluates, "save_strategy": saves}
         values |= {"prompts": prompts} if prompts else {}
+        if chosen.get("dataloader_num_workers"):  # forked, where threads of the tokenizers would not survive
+            os.environ["TOKENIZERS_PARALLELISM"] = "false"
         if chosen.get("push_to_hub") and not chosen.get("hub_model_id"):
             raise ValueError("push_to_hub needs hub_model_id, such as user/name.")
         if rows is None:
             # Rows come in the order of their batches. Were batches dealt out by the first process, it would have to
             # pad them all to one length; instead every process reads the stream and takes its part.
             values["accelerator_config"] = {**(values["accelerator_config"] or {}), "dispatch_batches": False}
-        return kind(**values)
+        arguments = kind(**values)
     except (TypeError, ValueError, ImportError) as error:
         raise ValueError(f"training: sentence-transformers refuses these arguments: {error}") from error
+    arguments.split_by_length = options.split_by_length  # type: ignore[attr-defined]  # for our trainers
+    return arguments
 
 
 def sampler_options(options: TrainingOptions) -> dict[str, Any]:

@@ -36,7 +36,8 @@ from st_xling.data.reranking.strategies import STRATEGIES
 from st_xling.data.text_columns import column_texts
 from st_xling.models.cross_encoder import Head, cross_encoder, replace_head, tiny_cross_encoder
 from st_xling.models.load import st_model
-from st_xling.models.lora import add_lora, end_lora, require_peft, trained_share
+from st_xling.models.lora import add_lora, end_lora, trained_share
+from st_xling.models.pair_scorer import text_ids
 from st_xling.training.arguments import TrainingOptions, training_arguments
 from st_xling.training.checkpoint import BASE, damage, enough_room, forget_last_call, newest_checkpoint, seal
 from st_xling.training.leak_check import check_leaks, evaluation_texts
@@ -96,19 +97,6 @@ class PairOptions:
     max_length: int | None = None
 
 
-def _read_strategy(value: Any) -> str:
-    if value not in (known := (XPI, *STRATEGIES)):
-        raise ValueError(f"strategy must be one of {', '.join(known)}: got {value!r}.")
-    return value
-
-
-def _read_head(value: Any) -> str:
-    value = "cls" if value is None else value
-    if value not in get_args(Head):
-        raise ValueError(f"head must be one of {', '.join(get_args(Head))}: got {value!r}.")
-    return value
-
-
 @dataclass(frozen=True)
 class CrossEncoderRecipe(BaseRecipe):
     """A named way to train a cross-encoder.
@@ -128,16 +116,20 @@ class CrossEncoderRecipe(BaseRecipe):
 
     name: str
     summary: str
-    strategy: str = field(metadata={"read": _read_strategy})
+    strategy: str = field(metadata={"read": lambda value: value})
     negatives: NegativeOptions = field(default_factory=NegativeOptions)
     sentences: SentenceOptions = field(default_factory=SentenceOptions)
-    head: Head = field(default="cls", metadata={"read": _read_head})
+    head: Head = field(default="cls", metadata={"read": lambda value: value or "cls"})
     loss: RankingLoss = field(default_factory=RankingLoss, metadata={"read": read_ranking_loss})
     model: PairOptions = field(default_factory=PairOptions)
     training: TrainingOptions = field(default_factory=TrainingOptions)
     xpi: CrossEncoderRecipe | None = None
 
     def check(self) -> None:
+        choices = {"strategy": (XPI, *STRATEGIES), "head": get_args(Head)}
+        for name, known in choices.items():
+            if (value := getattr(self, name)) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}: got {value!r}.")
         if self.strategy != XPI and self.sentences != SentenceOptions():
             raise ValueError(
                 f"'sentences' shapes what XPI makes of parallel text: strategy {self.strategy!r} takes none."
@@ -216,39 +208,6 @@ class Stage:
     evaluator: BaseEvaluator | None
 
 
-def plan_stages(
-    recipe: CrossEncoderRecipe,
-    pairs: Sequence[Dataset],
-    *,
-    evaluator: BaseEvaluator | None = None,
-    xpi: Dataset | None = None,
-    xpi_evaluator: BaseEvaluator | None = None,
-) -> list[Stage]:
-    """The stages of a recipe in order, XPI first.
-
-    ``max_steps`` is of the whole recipe, so that strategies of one and of several stages cost the same: its stages
-    share it by their rows. Epochs are of each stage's own data.
-
-    Raises:
-        ValueError: No data, data for XPI but no recipe for it or the reverse, or fewer steps than stages.
-    """
-    if not pairs:
-        raise ValueError("training needs at least one data set: got none.")
-    if (recipe.xpi is None) != (xpi is None):
-        present, lacking = ("data", "recipe") if recipe.xpi is None else ("recipe", "data")
-        raise ValueError(
-            f"XPI needs a recipe and data: got its {present} and no {lacking}; load the recipe with xpi=True."
-        )
-    stages = []
-    if recipe.xpi is not None and xpi is not None:
-        stages.append(Stage(recipe.xpi.name, recipe.xpi, xpi, recipe.xpi.training.max_steps, False, xpi_evaluator))
-    steps = _shares(recipe.training.max_steps, [len(part) for part in pairs])
-    for number, part in enumerate(pairs):
-        name = recipe.name if len(pairs) == 1 else f"{recipe.name} {number + 1}/{len(pairs)}"
-        stages.append(Stage(name, recipe, part, steps[number], number == 0 and bool(stages), evaluator))
-    return stages
-
-
 def _shares(total: int, rows: Sequence[int]) -> list[int]:
     """``total`` steps divided by rows, at least one for each."""
     if total <= 0:
@@ -281,10 +240,9 @@ class StagedRunFolder(RunFolder):
         """The stage to go on in; the last one is finished by the run itself."""
         for number in range(self.stages - 1):
             model = self.model(number)
-            if not model.is_dir():
-                return number
             if (fault := damage(model)) is not None:
-                logger.warning("%s is damaged: %s; stage %d ends anew.", model, fault, number + 1)
+                if model.is_dir():
+                    logger.warning("%s is damaged: %s; stage %d ends anew.", model, fault, number + 1)
                 return number
         return self.stages - 1
 
@@ -325,57 +283,36 @@ class StagedRunFolder(RunFolder):
         return self.stage(self.stages - 1)
 
 
-@dataclass(frozen=True)
-class PairLengths:
-    """Tokens of labelled pairs, special tokens included.
+def fitting_pairs(tokenizer: Any, pairs: Dataset, *, max_length: int | None) -> tuple[Dataset, dict[str, int], int]:
+    """The pairs that can be trained on, what a stage reports of them, and the tokens of the longest.
 
-    Attributes:
-        pairs: Pairs counted.
-        cut: Pairs of which the passage will be cut.
-        longest: Tokens of the longest pair.
-        left_out: Pairs, not among the others, whose query leaves no room for a token of the passage.
-    """
-
-    pairs: int
-    cut: int
-    longest: int
-    left_out: int
-
-
-def fitting_pairs(tokenizer: Any, pairs: Dataset, *, max_length: int | None) -> tuple[Dataset, PairLengths]:
-    """The pairs that can be trained on, and how long they are; a text of several pairs is tokenised once.
+    A pair whose query leaves no room for a token of the passage is left out; of a longer one the passage is cut.
 
     Args:
-        tokenizer: The model's.
+        tokenizer: The model's; a text of several pairs is tokenised once.
         pairs: Labelled pairs.
-        max_length: Tokens that a pair is cut to, its passage alone; ``None``: never.
+        max_length: Tokens that a pair is cut to, its passage alone, special tokens included; ``None``: never.
 
     Raises:
         ValueError: No query leaves room for a passage.
     """
-    queries, passages = list(pairs["query"]), list(pairs["passage"])
-    texts, sizes = list(dict.fromkeys((*queries, *passages))), dict[str, int]()
-    with tqdm(total=len(texts), desc="lengths", file=sys.stderr, leave=False, disable=len(texts) < BATCH_ROWS) as bar:
-        for start in range(0, len(texts), BATCH_ROWS):
-            batch = texts[start : start + BATCH_ROWS]
-            rows = tokenizer(batch, add_special_tokens=False, truncation=False, verbose=False)["input_ids"]
-            sizes.update((text, len(row)) for text, row in zip(batch, rows))
-            bar.update(len(batch))
-    special = tokenizer.num_special_tokens_to_add(pair=True)
-    query_tokens = np.fromiter((sizes[text] for text in queries), np.int64, len(queries)) + special
-    total = query_tokens + np.fromiter((sizes[text] for text in passages), np.int64, len(passages))
-    if max_length is None:
-        return pairs, PairLengths(len(pairs), 0, int(total.max(initial=0)), 0)
-    fits = query_tokens < max_length
+    sides = pairs["query"][:], pairs["passage"][:]
+    texts, sizes = list(dict.fromkeys(itertools.chain(*sides))), dict[str, int]()
+    for start in range(0, len(texts), BATCH_ROWS):
+        batch = texts[start : start + BATCH_ROWS]
+        sizes.update(zip(batch, map(len, text_ids(tokenizer, batch))))
+    queries, passages = (np.array([sizes[text] for text in side], np.int64) for side in sides)
+    queries += tokenizer.num_special_tokens_to_add(pair=True)
+    limit = sys.maxsize if max_length is None else max_length
+    fits = queries < limit
     if not fits.any():
         raise ValueError(
-            f"a query is never cut, and none of {len(set(queries)):,} leaves room for a passage in {max_length} tokens:"
-            f" the shortest takes {int(query_tokens.min(initial=0))} with its special tokens; raise model.max_length."
+            f"a query is never cut, and none of {len(set(sides[0])):,} leaves room for a passage in {max_length} tokens"
+            f": the shortest takes {int(queries.min(initial=0))} with its special tokens; raise model.max_length."
         )
-    fitting = total[fits]
-    cut = int((fitting > max_length).sum())
-    lengths = PairLengths(len(fitting), cut, int(fitting.max()), int((~fits).sum()))
-    return (pairs if fits.all() else pairs.select(np.flatnonzero(fits))), lengths
+    lengths = (queries + passages)[fits]
+    counts = {"pairs": len(lengths), "pairs_cut": int((lengths > limit).sum()), "pairs_left_out": int((~fits).sum())}
+    return (pairs if fits.all() else pairs.select(np.flatnonzero(fits))), counts, int(lengths.max())
 
 
 class RankingTrainer(GuardedTrainer, CrossEncoderTrainer):
@@ -424,8 +361,9 @@ class CrossEncoderResult:
 
     def figures(self) -> dict[str, Any]:
         """What ``results.json`` says of it."""
-        totals = {"seconds": round(self.seconds, 1), "steps": self.steps, "best_dev": self.best}
-        return {**totals, "stages": self.stages}
+        return {
+            "seconds": round(self.seconds, 1), "steps": self.steps, "best_dev": self.best, "stages": self.stages
+        }  # fmt: skip
 
 
 def train_cross_encoder(
@@ -455,7 +393,22 @@ def train_cross_encoder(
         TrainingInterrupted: Ctrl-C.
     """
     run = _RerankerRun(recipe, out, **options)
-    run.plan = plan_stages(recipe, stages, evaluator=run.evaluator, xpi=xpi, xpi_evaluator=xpi_evaluator)
+    if not stages:
+        raise ValueError("training needs at least one data set: got none.")
+    if (recipe.xpi is None) != (xpi is None):
+        present, lacking = ("data", "recipe") if recipe.xpi is None else ("recipe", "data")
+        raise ValueError(
+            f"XPI needs a recipe and data: got its {present} and no {lacking}; load the recipe with xpi=True."
+        )
+    run.plan = []
+    if recipe.xpi is not None and xpi is not None:
+        run.plan = [Stage(recipe.xpi.name, recipe.xpi, xpi, recipe.xpi.training.max_steps, False, xpi_evaluator)]
+    # max_steps is of the whole recipe, so that strategies of one and of several stages cost the same.
+    steps = _shares(recipe.training.max_steps, [len(part) for part in stages])
+    for number, part in enumerate(stages):
+        name = recipe.name if len(stages) == 1 else f"{recipe.name} {number + 1}/{len(stages)}"
+        new_head = number == 0 and xpi is not None
+        run.plan.append(Stage(name, recipe, part, steps[number], new_head, run.evaluator))
     run.folder = StagedRunFolder(
         out, stages=len(run.plan), resume=run.resumes, overwrite=run.overwrites, start=run.model
     )
@@ -471,8 +424,6 @@ class _RerankerRun(Run):
     def check(self) -> None:
         for stage in self.plan:
             check_pairs(stage.pairs)
-            if stage.recipe.training.lora is not None:
-                require_peft()
 
     def prepare_data(self) -> None:
         texts: dict[str, Texts] = {}
@@ -580,7 +531,7 @@ class _RerankerRun(Run):
         if checkpoint is not None:
             model = st_model(CrossEncoder, str(checkpoint if lora is None else base))
         assert model is not None
-        rows, lengths = prepare_stage(stage, model)
+        rows, counts = prepare_stage(stage, model)
         if lora is not None:
             if checkpoint is None:
                 base.mkdir(parents=True, exist_ok=True)
@@ -614,9 +565,7 @@ class _RerankerRun(Run):
             end_lora(trained, ending, start=start or str(base), base=base)
         return trained, {
             "name": stage.name,
-            "pairs": lengths.pairs,
-            "pairs_cut": lengths.cut,
-            "pairs_left_out": lengths.left_out,
+            **counts,
             "steps": trainer.state.global_step,
             "seconds": round(trainer.seconds, 1),
             "best_dev": trainer.state.best_metric,
@@ -624,31 +573,32 @@ class _RerankerRun(Run):
         }
 
 
-def prepare_stage(stage: Stage, model: CrossEncoder, *, log: bool = True) -> tuple[Dataset, PairLengths]:
-    """The rows that the stage's loss reads, and how long its pairs are.
+def prepare_stage(stage: Stage, model: CrossEncoder, *, log: bool = True) -> tuple[Dataset, dict[str, int]]:
+    """The rows that the stage's loss reads, and how many pairs are trained on, cut and left out.
 
     Raises:
         ValueError: Nothing that can be trained on; a loss that does not fit the model.
     """
     name, loss, max_length = stage.name, stage.recipe.loss, model.max_seq_length
-    pairs, lengths = fitting_pairs(model.tokenizer, stage.pairs, max_length=max_length)
+    pairs, counts, longest = fitting_pairs(model.tokenizer, stage.pairs, max_length=max_length)
     rows, unusable = loss_rows(pairs, loss.form)
     loss.build(model)
-    if log:
-        sizes, effect = (lengths.cut, lengths.pairs, lengths.longest), "and their passages are cut"
-        log_truncation(*sizes, max_length=max_length, what=f"pairs of {name}", effect=effect)
-    if log and lengths.left_out:
+    if not log:
+        return rows, counts
+    sizes = counts["pairs_cut"], counts["pairs"], longest
+    log_truncation(*sizes, max_length=max_length, what=f"pairs of {name}", effect="and their passages are cut")
+    if counts["pairs_left_out"]:
         tqdm.write(
-            f"{name}: {lengths.left_out:,} pairs are left out: their queries, which are never cut, leave no room for "
-            f"a passage in {max_length} tokens. Raise model.max_length to keep them.",
+            f"{name}: {counts['pairs_left_out']:,} pairs are left out: their queries, which are never cut, leave no "
+            f"room for a passage in {max_length} tokens. Raise model.max_length to keep them.",
             file=sys.stderr,
         )
-    if log and unusable:
+    if unusable:
         tqdm.write(
             f"{name}: {unusable:,} queries are left out: {loss.name} needs a relevant passage and another one of each.",
             file=sys.stderr,
         )
-    return rows, lengths
+    return rows, counts
 
 
 def _metric(evaluator: BaseEvaluator) -> str:

@@ -11,6 +11,7 @@ import copy
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,8 +20,8 @@ from sentence_transformers import SentenceTransformer, SentenceTransformerTraini
 from sentence_transformers.sentence_transformer.modules import Router
 from torch import Tensor
 
-from st_xling.data.retrieval.training_text import negative_columns
 from st_xling.data.stream_mixture import mix_streams
+from st_xling.data.tables import negative_columns
 from st_xling.data.text_columns import column_texts
 from st_xling.losses.base import CombinedLoss
 from st_xling.models.view import rebuilt
@@ -29,28 +30,13 @@ from st_xling.training.encoder import build_loss, scheduled_weights
 from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import as_stream, fingerprint, log_truncation, mix, report_sides
 from st_xling.training.options import check_keys
-from st_xling.training.recipe import Recipe, is_kind, load_kind, recipe_names
+from st_xling.training.recipe import Recipe, load_kind
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer
 from st_xling.training.trainer import CrossLingualDataCollator, CrossLingualTrainer
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
     from typing_extensions import Unpack
-
-__all__ = [
-    "ROUTES",
-    "RetrievalOptions",
-    "RetrievalRecipe",
-    "RetrievalSources",
-    "RetrievalTrainer",
-    "TermByTermLoss",
-    "is_retrieval_recipe",
-    "join_sources",
-    "load_retrieval_recipe",
-    "retrieval_recipe_names",
-    "separate_encoders",
-    "train_retrieval",
-]
 
 ROUTES = {"query": "query"}
 """Columns that the query encoder reads; the passage encoder reads all others."""
@@ -59,6 +45,8 @@ GRADIENTS = ("one_by_one", "together")
 RANKING, SEMANTIC, LANGUAGE = "in_batch_ranking", "semantic_contrastive", "language_contrastive"
 
 Data = Mapping[str, "Dataset"]
+Part = tuple[dict[str, str], "IterableDataset", int]
+"""What a term reads of one source, cycled: columns of the joined rows → of its own, its rows, rows of a batch."""
 
 
 @dataclass(frozen=True)
@@ -114,16 +102,6 @@ class RetrievalRecipe(Recipe):
                 "retrievers are trained without mini-batches and adapters: got training.mini_batch_size or "
                 "training.lora; leave it out, or lower training.per_device_train_batch_size."
             )
-
-
-def retrieval_recipe_names() -> list[str]:
-    """Names of the recipes of retrievers that come with the package."""
-    return recipe_names("retriever")
-
-
-def is_retrieval_recipe(name_or_path: str) -> bool:
-    """Whether a name or a YAML file is a retriever's recipe; a file is, if it has a section ``retrieval``."""
-    return is_kind(name_or_path, "retriever")
 
 
 def load_retrieval_recipe(
@@ -201,20 +179,6 @@ class RetrievalSources:
         }
 
 
-@dataclass(frozen=True)
-class _Part:
-    """What a term reads of one source: one of the cycled streams side by side."""
-
-    columns: dict[str, str]  # of the joined rows → of the stream
-    stream: IterableDataset
-    rows: int  # of a batch
-
-
-@dataclass(frozen=True)
-class _Plan:
-    parts: tuple[_Part, ...]  # a tuple: of a list, datasets would hand each worker a part
-
-
 def join_sources(sources: RetrievalSources, recipe: RetrievalRecipe) -> IterableDataset:
     """One stream without an end, whose rows hold a piece of each source that the recipe's terms look at.
 
@@ -231,17 +195,17 @@ def join_sources(sources: RetrievalSources, recipe: RetrievalRecipe) -> Iterable
 
     sources.check(recipe)
     parts = [part for loss in recipe.losses for part in _parts(sources, loss, recipe)]
-    features = Features({name: Value("string") for part in parts for name in part.columns})
-    return IterableDataset.from_generator(_rows, features=features, gen_kwargs={"plan": _Plan(tuple(parts))})
+    features = Features({name: Value("string") for columns, _, _ in parts for name in columns})
+    return IterableDataset.from_generator(partial(_rows, parts), features=features)
 
 
-def _parts(sources: RetrievalSources, loss: str, recipe: RetrievalRecipe) -> list[_Part]:
+def _parts(sources: RetrievalSources, loss: str, recipe: RetrievalRecipe) -> list[Part]:
     """What one term looks at, in the order of :meth:`RetrievalSources.columns`."""
     names, sides, options = sources.columns(loss), ("source", "target"), recipe.training
     rows = options.per_device_train_batch_size
     parallel = recipe.retrieval.parallel_batch_size or rows
 
-    def part(columns: dict[str, str], data: Data, rows: int, place: int) -> _Part:
+    def part(columns: dict[str, str], data: Data, rows: int, place: int) -> Part:
         stream = mix_streams(
             {name: as_stream(name, part) for name, part in data.items()},
             batch_rows=rows,
@@ -251,7 +215,7 @@ def _parts(sources: RetrievalSources, loss: str, recipe: RetrievalRecipe) -> lis
             more=[name for name in columns.values() if name not in sides],
             **sampler_options(options),
         )
-        return _Part(columns, stream, rows)
+        return columns, stream, rows
 
     if loss == RANKING:
         return [part(dict(zip(names, (*sides, *sources.negatives))), sources.queries, rows, 0)]
@@ -262,13 +226,13 @@ def _parts(sources: RetrievalSources, loss: str, recipe: RetrievalRecipe) -> lis
     return [pairs, part(others, sources.others, parallel, 3)] if others else [pairs]
 
 
-def _rows(plan: _Plan) -> Iterator[dict[str, str | None]]:
-    streams = [iter(part.stream) for part in plan.parts]
+def _rows(parts: Sequence[Part]) -> Iterator[dict[str, str | None]]:
+    streams = [iter(stream) for _, stream, _ in parts]
     while True:
-        for row in range(max(part.rows for part in plan.parts)):
-            cells = [next(stream) if row < part.rows else {} for part, stream in zip(plan.parts, streams)]
+        for row in range(max(rows for _, _, rows in parts)):
+            cells = [next(stream) if row < rows else {} for stream, (_, _, rows) in zip(streams, parts)]
             yield {
-                name: own.get(column) for part, own in zip(plan.parts, cells) for name, column in part.columns.items()
+                name: own.get(column) for (columns, _, _), own in zip(parts, cells) for name, column in columns.items()
             }
 
 

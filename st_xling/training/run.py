@@ -26,7 +26,7 @@ from transformers.trainer_callback import (
 from st_xling._version import __version__
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.load import Pooling as PoolingName
-from st_xling.models.load import limit_length, loading, set_pooling
+from st_xling.models.load import as_own, limit_length, loading, set_pooling
 from st_xling.training.callbacks import StderrProgress
 from st_xling.training.checkpoint import step_of
 from st_xling.training.leak_check import OnLeak
@@ -237,7 +237,7 @@ class Run:
         if isinstance(model, str):
             with loading(model):
                 ready = is_sentence_transformer_model(model)
-            encoder = load_encoder(model)
+            encoder = as_own(load_encoder(model))
         taken = shape if ready else {**bare, **shape}
         before = set_shape(encoder, **taken)
         if model is self.model:  # else what one process has built for all, and announced

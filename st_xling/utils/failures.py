@@ -15,8 +15,10 @@ def explain(error: BaseException) -> str | None:
     """
     if is_disk_full(error):
         if "Make room" in str(error):  # ours
-            return f"{error.strerror if isinstance(error, OSError) and error.strerror else error}."
-        return f"{_named(error)}. Make room and run the same command again."
+            return f"{getattr(error, 'strerror', None) or error}."
+        name = getattr(error, "filename", None)
+        file = f", while writing {name}" if name else ""
+        return f"no space left on the device{file} ({_first_line(error)}). Make room and run the same command again."
     if isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
     ):
@@ -29,11 +31,5 @@ def explain(error: BaseException) -> str | None:
     return None
 
 
-def _named(error: BaseException) -> str:
-    file = getattr(error, "filename", None)
-    return f"no space left on the device{f', while writing {file}' if file else ''} ({_first_line(error)})"
-
-
 def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

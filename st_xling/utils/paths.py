@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import glob
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,37 +30,28 @@ def check_outputs(files: Mapping[str, Any], inputs: Iterable[Any], *, folders: M
     """
     read = {real: name for path in inputs for real, name in existing_paths(path).items()}
     written: dict[str, str] = {}
-    folders = {name: real for name, path in (folders or {}).items() if (real := _real(name, path)) is not None}
-    for name, real in folders.items():
-        _check_folder_above(name, real)
-        if Path(real).exists() and not Path(real).is_dir():
-            raise ValueError(f"{name} must be a folder: {real} is a file; {_OTHER}.")
-        if real in read:
-            raise ValueError(f"{name} must be a folder of its own: {read[real]} is read; {_OTHER}.")
-        if real in written:
-            raise ValueError(f"{name} must be a folder of its own: {real} is {written[real]} already; {_OTHER}.")
-        written[real] = name
-    for name, path in files.items():
-        real = _real(name, path)
-        if real is None or _is_device(real):
+    outputs = [(name, path, "folder") for name, path in (folders or {}).items()]
+    outputs += [(name, path, "file") for name, path in files.items()]
+    for name, path, kind in outputs:
+        if (real := _real(name, path)) is None:
             continue
-        if Path(real).is_dir():
-            raise ValueError(f"{name} must be a file: {path} is a folder; name a file in it.")
-        if real in read or real + TEMPORARY in read:
-            source = read.get(real) or read[real + TEMPORARY]
-            raise ValueError(f"{name} must be a file of its own: {path} would replace the input {source}; {_OTHER}.")
+        here, parents = Path(real), [str(parent) for parent in Path(real).parents]
+        if here.exists() and here.is_dir() != (kind == "folder"):
+            raise ValueError(f"{name} must be a {kind}: {path} is a {'folder' if here.is_dir() else 'file'}; {_OTHER}.")
+        if source := read.get(real) or (kind == "file" and read.get(real + TEMPORARY)):
+            raise ValueError(f"{name} must be a {kind} of its own: {path} would replace the input {source}; {_OTHER}.")
         if real in written:
-            raise ValueError(f"{name} must be a file of its own: {path} is {written[real]} already; {_OTHER}.")
-        above = {str(parent) for parent in Path(real).parents}
-        for folder in above & read.keys():
-            if Path(real).exists() and not _is_result(Path(real)):
+            raise ValueError(f"{name} must be a {kind} of its own: {path} is {written[real]} already; {_OTHER}.")
+        for parent in parents if kind == "file" else ():
+            if parent in read and here.exists() and not _is_result(here):
                 raise ValueError(
-                    f"{name} must not replace what is read: {path} is a file of the input {read[folder]}; {_OTHER}."
+                    f"{name} must not replace what is read: {path} is a file of the input {read[parent]}; {_OTHER}."
                 )
-        for other, folder in folders.items():
-            if folder in above:
-                raise ValueError(f"{name} must lie outside {other}: {path} is in {folder}, which holds its own files.")
-        _check_folder_above(name, real)
+            if parent in written:
+                raise ValueError(f"{name} must lie outside {written[parent]}, which holds its own files: got {path}.")
+        above = next(part for part in here.parents if part.exists())
+        if not above.is_dir():
+            raise ValueError(f"{name} must lie in a folder: got {real}, but {above} is a file; {_OTHER}.")
         written[real] = name
 
 
@@ -88,21 +80,16 @@ def existing_paths(spec: Any) -> dict[str, str]:
     if existing:
         return existing
     # The common beginning of line-aligned files: corpus stands for corpus.de and corpus.en.
-    beginnings = (path for name in names if "\0" not in name for path in Path(name).parent.glob(f"{_plain(name)}.*"))
+    beginnings = (
+        path
+        for name in names
+        if "\0" not in name
+        for path in Path(name).parent.glob(f"{glob.escape(Path(name).name)}.*")
+    )
     return {os.path.realpath(path): str(path) for path in beginnings}
 
 
 _OTHER = "choose another name"
-
-
-def _plain(name: str) -> str:
-    return glob.escape(Path(name).name)
-
-
-def _check_folder_above(name: str, real: str) -> None:
-    above = next((part for part in Path(real).parents if part.exists()), Path("/"))
-    if not above.is_dir():
-        raise ValueError(f"{name} must lie in a folder: got {real}, but {above} is a file; {_OTHER}.")
 
 
 def _is_result(path: Path) -> bool:
@@ -114,18 +101,13 @@ def _is_result(path: Path) -> bool:
 
 
 def _real(name: str, path: Any) -> str | None:
-    """Where a link leads, or ``None`` for what is no path."""
+    """Where a link leads, or ``None`` for what is no path, and for what is not replaced: ``/dev/null``, a pipe."""
     if not isinstance(path, (str, os.PathLike)) or str(path) == "-":
         return None
     try:
-        os.stat(path)  # noqa: PTH116
+        kind = os.stat(path).st_mode  # noqa: PTH116
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise ValueError(f"{name} must be a file or folder: {path} is a link to itself; remove it.") from error
-    return os.path.realpath(path)
-
-
-def _is_device(real: str) -> bool:
-    """Whether it is written into, not replaced, such as ``/dev/null`` or a pipe."""
-    path = Path(real)
-    return path.exists() and not path.is_file() and not path.is_dir()
+        kind = stat.S_IFREG
+    return os.path.realpath(path) if stat.S_ISREG(kind) or stat.S_ISDIR(kind) else None

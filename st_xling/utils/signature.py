@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from st_xling._version import __version__
@@ -16,22 +16,22 @@ def sha8(content: Any) -> str:
     return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def sign(*names: str, data: str, view: Iterable[str] = (), **parts: Any) -> str:
-    """A signature: the measure, what else it depends on, what of the encoder was not its own, the data, our version.
+def sign(*names: str, data: str, model: Mapping[str, str] | None = None, **parts: Any) -> str:
+    """A signature: the measure, what else it depends on, how the model was used, the data, our version.
 
     Args:
         names: Of the measure, and parts that say themselves what they are.
         data: ``name@sha8`` of the data.
-        view: Of :class:`~st_xling.models.view.View`.
+        model: Of :func:`~st_xling.models.view.model_options`.
         parts: The rest by key, in order; lists are joined by commas, ``None`` is left out.
 
     Example:
-        >>> sign("xsim", k=4, at=[1, 5], dim=None, data="tatoeba@01234567", view=["layer:7"]).rpartition("|")[0]
+        >>> sign("xsim", k=4, at=[1, 5], dim=None, data="tatoeba@01234567", model={"layer": "7"}).rpartition("|")[0]
         'xsim|k:4|at:1,5|layer:7|data:tatoeba@01234567'
     """
-    listed = {key: value for key, value in parts.items() if value is not None}
+    listed = {key: value for key, value in {**parts, **(model or {})}.items() if value is not None}
     written = [
         f"{key}:{value if isinstance(value, str) or not isinstance(value, Iterable) else ','.join(map(str, value))}"
         for key, value in listed.items()
     ]
-    return "|".join([*names, *written, *view, f"data:{data}", f"st-xling:{__version__}"])
+    return "|".join([*names, *written, f"data:{data}", f"st-xling:{__version__}"])

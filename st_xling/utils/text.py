@@ -12,6 +12,7 @@ import gzip
 import io
 import lzma
 import re
+import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -52,7 +53,8 @@ class ParallelTextError(ValueError):
 def open_bytes(path: str | Path) -> Iterator[io.BufferedReader]:
     """The bytes of a file, unpacked if it is packed with gzip, xz, bzip2 or Zstandard.
 
-    Of a plain file, ``stream.raw`` is an ``io.FileIO``.
+    A file in a zip archive goes by the archive's path and its name there: ``de-en.txt.zip/TED2020.de-en.de``. Of a
+    plain file, ``stream.raw`` is an ``io.FileIO``.
 
     Raises:
         FileNotFoundError: If there is no such file; the message names the nearest one.
@@ -61,6 +63,10 @@ def open_bytes(path: str | Path) -> Iterator[io.BufferedReader]:
             compression that is not there, or UTF-16.
     """
     path = Path(path)
+    if archive := _archive(path):
+        with zipfile.ZipFile(archive) as packed, packed.open(path.relative_to(archive).as_posix()) as member:
+            yield io.BufferedReader(_Unpacked(path, member, member), 1 << 16)
+        return
     if path.is_dir():
         raise ValueError(f"expected a file of text: {path} is a folder; name a file in it.")
     if path.exists() and not path.is_file():
@@ -135,7 +141,14 @@ def estimate_lines(path: str | Path) -> int:
         head = stream.read(_HEAD_BYTES)
         read = stream.raw.consumed if isinstance(stream.raw, _Unpacked) else len(head)
     lines = head.count(b"\n") + (not head.endswith(b"\n"))
-    return lines if len(head) < _HEAD_BYTES else max(1, lines * Path(path).stat().st_size // max(1, read))
+    if len(head) < _HEAD_BYTES:
+        return lines
+    if archive := _archive(Path(path)):
+        with zipfile.ZipFile(archive) as packed:
+            size, read = packed.getinfo(Path(path).relative_to(archive).as_posix()).file_size, len(head)
+    else:
+        size = Path(path).stat().st_size
+    return max(1, lines * size // max(1, read))
 
 
 def file_ending(path: str | Path) -> str:
@@ -190,7 +203,7 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             data = self.stream.read(len(buffer))
-        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
             if getattr(error, "errno", None) is not None:  # the disk's fault, not that of the bytes
                 raise
             raise ParallelTextError(
@@ -198,6 +211,11 @@ class _Unpacked(io.RawIOBase):
             ) from error
         buffer[: len(data)] = data
         return len(data)
+
+
+def _archive(path: Path) -> Path | None:
+    """The zip archive that a path leads into."""
+    return next((folder for folder in path.parents if folder.suffix.lower() == ".zip" and folder.is_file()), None)
 
 
 def _packing(path: Path, file: io.BufferedReader) -> str | None:

@@ -8,7 +8,7 @@ threshold). Target, at 200,000 sentences a side: at least 99 % of the pairs in a
 ``--source`` and ``--target`` name embeddings of real text: ``.npy`` files or stores of ``st-xling encode``. Without
 them, vectors are made up: topics, sentences around them, and translations near these.
 
-``--faiss`` compares FAISS (``pip install faiss-cpu``): an inverted file and a graph, searched once in each direction.
+``--faiss`` compares FAISS: an inverted file and a graph, searched once in each direction.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def words(saved_encoder: Path, text: Path, out: Path) -> list[str]:
 
 def test_figures_and_nothing_else_on_stdout(saved_encoder: Path, text: Path, tmp_path: Path) -> None:
     figures, out = tmp_path / "deep" / "figures.json", tmp_path / "store"
-    given = [*words(saved_encoder, text, out), "--dtype", "float16", "--batch-size", "3", "--json", str(figures)]
+    given = [*words(saved_encoder, text, out), "--store-dtype", "float16", "--batch-size", "3", "--json", str(figures)]
     ran = st_xling(given, tmp_path / "streams")
     assert ran.status == 0, ran.stderr
     store = EmbeddingStore.open(out, verify=True)
@@ -68,7 +68,7 @@ def test_ctrl_c_then_the_same_command(saved_encoder: Path, text: Path, tmp_path:
     ("more", "message"),
     [
         (["--batch-size", "0"], "batch_size must be at least 1: got 0"),
-        (["--dtype", "bfloat16", "--file-format", "npy"], ".npy files have no bfloat16"),
+        (["--store-dtype", "bfloat16", "--file-format", "npy"], ".npy files have no bfloat16"),
         (["absent.txt"], "expected a file absent.txt"),
     ],
 )

@@ -114,9 +114,3 @@ def test_an_error_is_one_line(words, message, saved_encoder, folder, tmp_path, m
     assert main(["evaluate", *(named.get(word, word) for word in words)]) == 2
     errors = capsys.readouterr().err.splitlines()
     assert errors[-1].startswith("st-xling: error: ") and message in errors[-1]
-
-
-def test_a_threshold_that_is_none_does_not_parse(capsys):
-    with pytest.raises(SystemExit, match="2"):
-        main(["evaluate", "bucc", "m", "--data", "d", "--pairs", "de-en", "--threshold", "best"])
-    assert "--threshold" in capsys.readouterr().err

@@ -120,12 +120,6 @@ def test_mining_publishes_its_threshold(
     assert [kept.figures["bucc_de-en_threshold"] for kept in read_kept_figures(encoder)][2] is None
 
 
-def test_without_the_option_nothing_is_kept(encoder: Path, bucc: list[str]) -> None:
-    before = sorted(encoder.rglob("*"))
-    assert main(["evaluate", "bucc", str(encoder), *bucc]) == 0
-    assert sorted(encoder.rglob("*")) == before
-
-
 def test_a_card_of_others_stays(encoder: Path, bucc: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     (encoder / "README.md").write_text("# Theirs\n", encoding="utf-8")
     assert main(["evaluate", "bucc", str(encoder), *bucc, "--keep"]) == 0

@@ -40,19 +40,11 @@ def test_leak(tsv: Path, test_set: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert written["sets"]["test"]["text"]["examples"] == [{"text": "It is raining.", "train": "pairs", "row": 3}]
     assert err == ""
 
+    assert main([*words, "--stream"]) == 0 and capsys.readouterr().out == out
     assert main([*words, "--fail-on-leak"]) == 2
     out, err = capsys.readouterr()
     assert "1 (50.0 %)" in out  # the figures come first
     assert err.startswith("st-xling: error: training data must not hold evaluation text") and err.count("\n") == 1
-
-
-def test_leak_in_a_stream(tsv: Path, test_set: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The same figures, however the training text is read."""
-    words = ["leak", "--train", str(tsv), "--eval", str(test_set)]
-    assert main(words) == 0
-    whole = capsys.readouterr().out
-    assert main([*words, "--stream"]) == 0
-    assert capsys.readouterr().out == whole
 
 
 def test_train_says_that_it_saw_the_head_of_a_stream(
@@ -143,22 +135,3 @@ def test_train_looks_for_development_pairs(tsv: Path, tmp_path: Path, capsys: py
     err = capsys.readouterr().err
     assert "text in both training and evaluation data: 1 of 1 evaluation sets" in err
     assert "1 (50.0 %) 0 (0.0 %) 0 (0.0 %) pairs 1" in " ".join(err.split())
-
-
-def test_one_or_the_other(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(
-            [
-                "train",
-                "tr",
-                "--model",
-                "tiny",
-                "--data",
-                "phrasebook:vi",
-                "--out",
-                "x",
-                "--fail-on-leak",
-                "--drop-leaks",
-            ]
-        )
-    assert "not allowed with" in capsys.readouterr().err

@@ -45,6 +45,10 @@ def test_the_file_and_the_figures(
     assert written["signature"] == lines[-1] and written["mine"]["pairs"] == len(pairs) > 20
     assert len(rejects.read_text(encoding="utf-8").splitlines()) == sum(written["mine"]["rejected"].values())
     assert "encoding" in captured.err and "search" in captured.err
+    out.unlink()
+    assert main([*words, "--plan"]) == 0
+    assert capsys.readouterr().out.splitlines()[2] == "search: exact, dim 16, on cpu" and not out.exists()
+    assert json.loads(figures.read_text(encoding="utf-8"))["plan"]["rows"] == {"source": 122, "target": 122}
 
 
 def test_stdout_holds_the_pairs_alone(saved_encoder: Path, sides: list[str], tmp_path: Path) -> None:
@@ -93,19 +97,6 @@ def test_a_reader_that_has_enough(saved_encoder: Path, sides: list[str]) -> None
         ran.stdout.close()
         _, err = ran.communicate(timeout=100)
     assert ran.returncode == 0 and b"rror" not in err, err.decode()
-
-
-def test_the_plan_does_nothing(
-    saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    figures = tmp_path / "plan.json"
-    words = ["mine", *sides, "--model", str(saved_encoder), "--out", str(tmp_path / "pairs.tsv"), "--plan"]
-    assert main([*words, "--json", str(figures)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:3] == ["source: 122 lines", "target: 122 lines", "search: exact, dim 16, on cpu"]
-    assert [line.split(":")[0] for line in lines[3:]] == ["time", "memory", "disk", "approximate instead"]
-    assert json.loads(figures.read_text(encoding="utf-8"))["plan"]["rows"] == {"source": 122, "target": 122}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["news.de", "news.en", "plan.json"]
 
 
 def test_score(saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,19 +156,14 @@ def test_a_corrected_command_is_not_in_its_own_way(
 ) -> None:
     """After an error of input the folder of the work is gone, or free."""
     monkeypatch.chdir(tmp_path)
-    text, lines = Path(sides[0]), Path(sides[0]).read_text(encoding="utf-8").splitlines()
-    pairs = tmp_path / "pairs.tsv"
-    pairs.write_text("".join(f"{line}\t{line}\n" for line in lines), encoding="utf-8")
-    mine, score = ["mine", *sides, "--model", str(saved_encoder)], ["score", str(pairs), "--model", str(saved_encoder)]
-    for words in (mine, score):
-        for more in (["--k", "999"], ["--k", "0"], ["--batch-size", "0"], ["--save-seconds", "nan"], ["--work", "."]):
-            assert main([*words, "--out", "o.tsv", *more]) == 2
-        read = text if words is mine else pairs
-        whole = read.read_bytes()
-        for content in (whole.splitlines()[0], b"\n" if words is mine else b"\t\n"):
-            read.write_bytes(content)
-            assert main([*words, "--out", "o.tsv"]) == 2
-        read.write_bytes(whole)
-        assert main([*words, "--out", "o.tsv", "--json", "deep/figures.json"]) == 0
-        assert main([*words, "--out", "o.tsv", "--json", "deep"]) == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "news.de", "news.en", "o.tsv", "pairs.tsv"]
+    text = Path(sides[0])
+    words, whole = ["mine", *sides, "--model", str(saved_encoder), "--out", "o.tsv"], text.read_bytes()
+    for more in (["--k", "999"], ["--batch-size", "0"], ["--work", "."]):
+        assert main([*words, *more]) == 2
+    for content in (whole.splitlines()[0], b"\n"):
+        text.write_bytes(content)
+        assert main(words) == 2
+    text.write_bytes(whole)
+    assert main([*words, "--json", "deep/figures.json"]) == 0
+    assert main([*words, "--json", "deep"]) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "news.de", "news.en", "o.tsv"]

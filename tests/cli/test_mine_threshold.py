@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from st_xling.cli import main
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.mining import PublishedThreshold, publish_thresholds, published_thresholds, tsv_cells
-from tests.training.children import Death, st_xling
 
 
 @pytest.fixture
@@ -34,55 +32,28 @@ def publish(encoder: Path, threshold: float) -> None:
     publish_thresholds(encoder, {"de-en": PublishedThreshold(threshold=threshold, signature="x", **figures)})
 
 
-@pytest.fixture
-def middle(words: list[str], encoder: Path) -> float:
-    """Published for the model: some pairs reach it, and others do not."""
-    assert main(words) == 0
-    found = scores(words)
-    publish(encoder, found[len(found) // 2])
-    return found[len(found) // 2]
-
-
 def test_it_looks_unless_told_not_to(
-    words: list[str],
-    encoder: Path,
-    middle: float,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
+    words: list[str], encoder: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    everything = len(scores(words))
+    assert main(words) == 0
+    everything = scores(words)
+    middle = everything[len(everything) // 2]
+    publish(encoder, middle)
     capsys.readouterr()
-    for more in ([], ["--threshold", "auto"], ["--threshold", "published"]):
+    for more in ([], ["--threshold", "published"]):
         assert main([*words[:-2], *more, *words[-2:]]) == 0
         captured = capsys.readouterr()
-        assert min(scores(words)) == middle and len(scores(words)) < everything
+        assert min(scores(words)) == middle and len(scores(words)) < len(everything)
         assert f"threshold {middle:.4f} of {encoder} for de-en" in captured.err
         assert f"|threshold:{middle:.6g} published|" in captured.out.splitlines()[-1]
     assert main([*words[:-2], "--threshold", "none", *words[-2:]]) == 0
     captured = capsys.readouterr()
-    assert len(scores(words)) == everything and "|threshold:none|" in captured.out
+    assert scores(words) == everything and "|threshold:none|" in captured.out
     assert str(encoder) not in captured.err
     assert main([*words[:-2], "--margin", "distance", *words[-2:]]) == 0
-    captured = capsys.readouterr()
-    assert "|threshold:none|" in captured.out
+    assert "|threshold:none|" in capsys.readouterr().out
     (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert warning.startswith(f"no threshold of {encoder} is taken: ") and "margin ratio, not distance" in warning
-
-
-def test_killed_it_goes_on_with_the_threshold_that_it_took(
-    words: list[str], encoder: Path, middle: float, tmp_path: Path
-) -> None:
-    assert main(words) == 0
-    expected = Path(words[-1]).read_bytes()
-    Path(words[-1]).unlink()
-    stopped = st_xling(words, tmp_path / "first", Death(event="os.rename", path="pairs.tsv.tmp"))
-    assert stopped.status == -signal.SIGKILL and not Path(words[-1]).exists()
-    publish(encoder, 99.0)
-    finished = st_xling(words, tmp_path / "second")
-    assert finished.status == 0 and "(as when this work was begun)" in finished.stderr, finished.stderr
-    assert Path(words[-1]).read_bytes() == expected
-    assert main(words) == 0
-    assert Path(words[-1]).read_bytes() == b""
 
 
 def test_an_estimated_threshold_is_published(
@@ -94,12 +65,12 @@ def test_an_estimated_threshold_is_published(
     (tmp_path / "news.en").write_text("".join(f"{line} !\n" for line in [*lines[:80], "x", "y"]), encoding="utf-8")
     known = mining_phrases("de", "en", split="test", size=60, gold=0).source
     (tmp_path / "known.tsv").write_text("".join(f"{line}\t{line} !\n" for line in known), encoding="utf-8")
-    calibrate = ["--calibrate", str(tmp_path / "known.tsv"), "--k", "3", "--margin", "distance"]
+    calibrate = ["--calibrate", str(tmp_path / "known.tsv"), "--k", "3", "--prompt", "query: "]
     assert main([*words[:-2], *calibrate, "--keep-threshold", *words[-2:]]) == 0
     captured = capsys.readouterr()
     assert f"thresholds for de-en: {encoder / 'mining.json'}" in captured.err and f"card: {encoder}" in captured.err
     found = published_thresholds(encoder)["de-en"]
-    assert (found.margin, found.k, found.retrieval, found.prompt) == ("distance", 3, "max", None)
+    assert (found.margin, found.k, found.retrieval, found.options) == ("ratio", 3, "max", {"prompt": "query: "})
     assert found.signature == captured.out.splitlines()[-1] and " calibrated|" in found.signature
     assert found.precision and found.recall and found.f1
     assert found.f1 == pytest.approx(2 * found.precision * found.recall / (found.precision + found.recall))
@@ -118,33 +89,26 @@ def test_an_estimated_threshold_is_published(
             "two language codes .* 'german-en'",
         ),
         (["--threshold", "published"], "it has none; give a number, or calibrate"),
-        (["--threshold", "published", "--calibrate", "c.tsv"], "both set the threshold"),
     ],
 )
 def test_what_cannot_be(change: list[str], message: str, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words, *change]) == 2
     assert re.search(message, capsys.readouterr().err)
     assert not Path(words[-1]).exists()
+    with pytest.raises(SystemExit, match="2"):
+        main([*words, "--threshold", "best"])
+    assert "--threshold: expected a number, auto, published or none, got 'best'" in capsys.readouterr().err
 
 
 def test_languages_are_needed(words: list[str], encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bare = [*words[:5], *words[-3:]]
     assert main([*bare, "--keep-threshold", "--calibrate", "c.tsv"]) == 2
     assert "give --source-language, --target-language as well" in capsys.readouterr().err
-    assert main([*bare, "--threshold", "published"]) == 2
-    assert "needs the languages of both sides" in capsys.readouterr().err
     publish(encoder, 1.0)
     assert main(bare) == 0
     captured = capsys.readouterr()
     assert "has thresholds for de-en; to have one taken, name the languages" in captured.err
-    assert "|threshold:none|" in captured.out
     (encoder / "mining.json").write_text("{", encoding="utf-8")
     assert main(words) == 2
     assert "mining.json: expected JSON" in capsys.readouterr().err
     assert main([*words[:-2], "--threshold", "none", *words[-2:]]) == 0
-
-
-def test_a_threshold_that_is_none_does_not_parse(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main([*words, "--threshold", "best"])
-    assert "--threshold: expected a number, auto, published or none, got 'best'" in capsys.readouterr().err

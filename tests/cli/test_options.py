@@ -117,7 +117,7 @@ def test_a_command_offers_what_the_library_takes_with_its_defaults(name: str) ->
         for parameter in inspect.signature(function).parameters.values():
             if parameter.name in OWN | BY_THEMSELVES.get(name, set()):
                 continue
-            action = options[parameter.name]
+            action = options["store_dtype" if parameter.name == "dtype" else parameter.name]
             assert action.default in (None, False, []), f"{parameter.name} has a default of the command's own"
             if type(parameter.default) in (int, float) and "default: " in (action.help or ""):
                 assert f"(default: {parameter.default:g}" in str(action.help), parameter.name

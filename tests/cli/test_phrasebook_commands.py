@@ -64,18 +64,3 @@ def test_an_encoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert result["bucc"]["bucc_fr-en_n_gold"] == 6 and "|threshold:dev|split:test|" in str(result["signature"])
     assert main(["evaluate", "bucc", str(out), "--data", "bucc2018"]) == 2
     assert "--pairs says which files of bucc2018 to read: got none" in capsys.readouterr().err
-
-
-def test_leak(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["leak", "--train", "phrasebook:de?size=40"]
-    assert main([*words, "--eval", "phrasebook:de?size=20", "--eval", "de=phrasebook?size=9", "--fail-on-leak"]) == 0
-    assert "de, queries de" in capsys.readouterr().out
-    assert main([*words, "--eval", "phrasebook:de?size=20&split=train", "--fail-on-leak"]) == 2
-
-
-@pytest.mark.parametrize("task", ["tatoeba", "xsim", "bucc", "precision", "reranking", "retrieval"])
-def test_help_has_an_example_on_the_phrasebook(task: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["evaluate", task, "--help"])
-    examples = [line for line in capsys.readouterr().out.splitlines() if line.startswith(f"  st-xling evaluate {task}")]
-    assert "phrasebook" in examples[0], "first comes the one that needs no files"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sentence_transformers import SentenceTransformer
 
 from st_xling.cli import main
@@ -47,13 +49,17 @@ def test_a_slim_model_with_its_report(source: Path, tmp_path: Path, capsys: pyte
     assert (found["source"], found["langs"], found["relation"]) == ("big", ["de", "en"], "quantized")
     assert "--json" not in found["command"] and found["command"].startswith("st-xling slim ")
     assert printed.splitlines()[-1] == found["signature"]
+    assert re.search(
+        r"held-out: [\d,]+ of [\d,]+ texts embed the same: at least [\d.]+ % with 95 % confidence", printed
+    )
+    assert re.search(r"\d s \(loading \d+, counting and cutting \d+, comparing \d+\), at most [\d.]+ GB", printed)
     report = found["report"]
     held_out, counted = report["parity"]["held_out"], report["parity"]["counted"]
     assert report["texts"]["de"] == report["texts"]["en"] < 300
     assert counted["same_tokens_share"] == counted["same_share"] == 1 and counted["largest_difference"] <= 1e-6
     assert held_out["texts"] > 50 and set(held_out["retrieval"]) == {"de-en"}
     assert set(held_out["retrieval"]["de-en"]["back"]) == {"before", "after"}
-    for label in ("vocabulary", "retrieval de to en, held out, %", "unknown tokens, counted, %", "held-out text"):
+    for label in ("vocabulary", "retrieval de to en, held-out, %", "unknown tokens, counted, %", "held-out text"):
         assert label in printed
     assert json.loads((out / "training" / "run.json").read_text(encoding="utf-8"))["recipe"] == {"name": "tr"}
     model = SentenceTransformer(str(out), device="cpu")
@@ -76,6 +82,26 @@ def test_text_of_other_languages_is_left_out(source: Path, tmp_path: Path, capsy
     plain = json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))["slim"]
     assert plain["report"]["size"] == german["report"]["size"]
     assert "after" in capsys.readouterr().out
+
+
+def test_the_models_options_become_the_slim_models_own(source: Path, tmp_path: Path) -> None:
+    words = [
+        "slim",
+        str(source),
+        "--langs",
+        "de,en",
+        "--text",
+        "phrasebook:de?size=80",
+        "--out",
+        str(tmp_path / "small"),
+    ]
+    assert main([*words, "--layer", "1", "--prompt", "query: ", "--dtype", "bfloat16", "--parity-rows", "6"]) == 0
+    found = json.loads((tmp_path / "small" / "results.json").read_text(encoding="utf-8"))["slim"]
+    assert "|layer:1|prompt:query: |dtype:bfloat16|data:" in found["signature"]
+    assert "|parity-rows:6|" in found["signature"] and found["report"]["parity"]["counted"]["texts"] <= 12
+    small: Any = SentenceTransformer(str(tmp_path / "small"), device="cpu")
+    assert small[0].auto_model.config.num_hidden_layers == 1 and small.dtype == torch.bfloat16
+    assert small.prompts[small.default_prompt_name] == "query: "
 
 
 def test_parity_on_other_text_and_kept_words(source: Path, tmp_path: Path) -> None:
@@ -124,6 +150,9 @@ def test_text_that_does_not_do(source: Path, tmp_path: Path, capsys: pytest.Capt
     assert "hold_out must leave text to count: 60 takes all of de; hold out less" in held
     parity = [str(source), "--langs", "de", *book, *out, "--parity", "fr=phrasebook?size=20"]
     assert "parity is found on text of de: got text of fr alone" in fails(parity, capsys)
+    assert "parity_rows must be 1 or more: got 0" in fails(
+        [str(source), "--langs", "de", *book, *out, "--parity-rows", "0"], capsys
+    )
     assert "languages are needed" in fails([str(source), "--langs", ",", *book, *out], capsys)
     assert "min_count must be 1 or more" in fails(
         [str(source), "--langs", "de", *book, *out, "--min-count", "0"], capsys

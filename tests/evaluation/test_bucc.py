@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sentence_transformers import SentenceTransformer
 
 from st_xling import __version__
 from st_xling.data import BuccCorpus
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.evaluation import BuccEvaluator, bucc_table, judge_pairs, xsim_by_language
+from st_xling.evaluation import BuccEvaluator, xsim_by_language
 from st_xling.evaluation.bucc import publishable_thresholds
-from st_xling.models.view import encode_once
 from tests import reference_mining as reference
 from tests.evaluation.table_model import TableModel
 
@@ -143,25 +141,6 @@ def test_equal_sentences_share_a_vector_and_compete_by_index():
     assert model.calls[0][0] == sorted(table)
 
 
-def test_encode_once_passes_options_on(data):
-    (_, test), vectors = data
-    model = TableModel(vectors)
-    BuccEvaluator(test, threshold=1.0, batch_size=7, truncate_dim=3)(model)
-    assert len(model.calls) == 2
-    assert all(call[1] == 3 and call[2]["batch_size"] == 7 for call in model.calls)
-    first, second = encode_once(model, [["de-en test s1", "de-en test s0"], ["de-en test s0"]])
-    assert (first[1] == second[0]).all() and (first[0] == vectors["de-en test s1"]).all()
-
-
-def test_table(data):
-    (train, test), vectors = data
-    lines = bucc_table(BuccEvaluator(test, train=train)(TableModel(vectors))).splitlines()
-    assert [line.split()[0] for line in lines] == ["pair", "de-en", "zh-en", "-" * len(lines[0]), "mean"]
-    assert len({len(line) for line in lines}) == 1
-    with pytest.raises(ValueError, match="metrics must hold other_f1"):
-        bucc_table({"bucc_f1": 1.0}, name="other")
-
-
 CORPORA = (["a", "b"], ["x", "y"], [(0, 0)])
 
 
@@ -212,17 +191,6 @@ def test_real_files(real_data, make_model):
 # Pairs of ids, and xsim, which share these functions
 
 
-def test_judged_pairs():
-    judged = judge_pairs([("a", "b", 1.0), ("c", "d", 1.0), ("e", "f", 0.5)], [("a", "b"), ("g", "h")])
-    assert [point.threshold for point in judged.curve()] == [1.0, 0.5]
-    assert [point.recall for point in judged.curve()] == [0.5, 0.5]
-    assert judged.at(1.0, "given").n_mined == 2
-    assert judged.at(float("inf"), "train").n_mined == 0
-    assert judge_pairs([], [(1, 2)]).curve() == []
-    with pytest.raises(ValueError, match="source must be one of given, train"):
-        judged.at(1.0, "elsewhere")
-
-
 def test_xsim_by_language(data):
     (_, test), vectors = data
     pairs = {"deu": (test["de-en"][0][:8], test["de-en"][1][:8]), "cmn": (test["zh-en"][0][:8], test["zh-en"][1][:8])}
@@ -266,14 +234,6 @@ def test_corpora_of_both_splits() -> None:
     assert evaluator.data_name == "phrasebook-30x5-seed2" and list(evaluator.corpora) == ["de-en", "zh-vi"]
 
 
-def test_pairs_by_the_languages() -> None:
-    def pairs(spec: str) -> list[str]:
-        return list(BuccEvaluator.from_phrasebook(spec, k=1).corpora)
-
-    assert pairs("phrasebook:fr,zh?size=5&gold=1") == ["fr-en", "zh-en"]
-    assert pairs("phrasebook?size=5&gold=1") == ["de-en", "fr-en", "es-en", "vi-en", "zh-en"]
-
-
 def test_the_signature_says_where_text_and_threshold_come_from() -> None:
     evaluator = BuccEvaluator.from_phrasebook("phrasebook:de?size=20&gold=4")
     assert "|threshold:dev|split:test|" in evaluator.signature
@@ -303,62 +263,27 @@ def test_what_the_phrasebook_refuses(spec: str, options: dict[str, object], reas
         BuccEvaluator.from_phrasebook(spec, **options)  # type: ignore[arg-type]
 
 
-Corpus = tuple[list[str], list[str], list[tuple[int, int]]]
-
-
-@pytest.fixture(scope="module")
-def model(make_model: Callable[..., Any]) -> SentenceTransformer:
-    return make_model()
-
-
-def mined(split: str) -> Corpus:
-    texts = mining_phrases("de", "en", split=split, size=30, gold=10)
-    return texts.source, texts.target, [tuple(pair) for pair in texts.gold]  # type: ignore[misc]
-
-
-@pytest.mark.parametrize("name", ["bucc", ""])
-def test_of_a_training_split_or_given(name: str, model: SentenceTransformer) -> None:
-    """With the figures of the split that was evaluated."""
-    ways: Any = {"k": 3, "margin": "distance", "retrieval": "intersect", "name": name}
-    for source in ({"train": {"de-en": mined("dev")}}, {"threshold": 0.01}):
-        evaluator = BuccEvaluator({"de-en": mined("test")}, **source, **ways)
-        metrics = evaluator(model)
-        found, left_out = publishable_thresholds(evaluator, metrics)
-        assert not left_out and list(found) == ["de-en"]
-        (judged,) = evaluator.scores(model).values()
-        published = found["de-en"].as_dict()
-        assert [published.pop(figure) for figure in ("threshold", "precision", "recall", "f1")] == [
-            *(judged.threshold, judged.precision, judged.recall, judged.f1)
-        ]
-        assert published == {
-            **{key: ways[key] for key in ("k", "margin", "retrieval")},
-            "signature": evaluator.signature,
-        }
-
-
-def test_of_text_that_judges_itself_or_of_cut_vectors(model: SentenceTransformer) -> None:
-    same = BuccEvaluator({"de-en": mined("test")}, train={"de-en": mined("test")})
-    assert publishable_thresholds(same, same(model)) == (
-        {}, {"de-en": "it was tuned on the gold that it was evaluated by"}
-    )  # fmt: skip
-    cut = BuccEvaluator({"de-en": mined("test")}, train={"de-en": mined("dev")}, truncate_dim=8)
-    assert publishable_thresholds(cut, cut(model)) == (
-        {}, {"de-en": "embeddings were cut to 8 dimensions, which mining does not do"}
-    )  # fmt: skip
-
-
-def test_those_that_mean_nothing_elsewhere(model: SentenceTransformer) -> None:
-    tuned = BuccEvaluator({"de-en": mined("test")}, threshold="tune")
-    assert publishable_thresholds(tuned, tuned(model)) == (
-        {},
-        {"de-en": "it was tuned on the gold that it was evaluated by"},
+def test_thresholds_to_publish(make_model: Callable[..., Any]) -> None:
+    """With what they yielded; not of text that chose them, nor where they mean nothing."""
+    model = make_model()
+    test, dev = (
+        (texts.source, texts.target, [tuple(pair) for pair in texts.gold])
+        for texts in (mining_phrases("de", "en", split=split, size=30, gold=10) for split in ("test", "dev"))
     )
-    corpora = {
-        "de-en": mined("test"),
-        "fr-en": mined("test"),
-        "Deutsch": mined("test"),
-    }
-    given = BuccEvaluator(corpora, threshold={"de-en": float("inf"), "fr-en": 1.0, "Deutsch": 1.0})
-    found, left_out = publishable_thresholds(given, given(model))
-    assert list(found) == ["fr-en"] and left_out["de-en"] == "it is inf"
-    assert left_out["Deutsch"].startswith("a pair must be two language codes")
+    ways = {"k": 3, "margin": "distance", "retrieval": "intersect"}
+    for options in ({"train": {"de-en": dev}}, {"threshold": 0.01, "name": ""}):
+        evaluator = BuccEvaluator({"de-en": test}, **options, **ways)
+        found, left_out = publishable_thresholds(evaluator, evaluator(model))
+        judged = evaluator.scores(model)["de-en"]
+        measured = {name: getattr(judged, name) for name in ("threshold", "precision", "recall", "f1")}
+        assert not left_out and found["de-en"].as_dict() == {**measured, **ways, "signature": evaluator.signature}
+    for options, why in (
+        ({"train": {"de-en": test}}, "tuned on the gold"),
+        ({"threshold": "tune"}, "tuned on the gold"),
+        ({"threshold": float("inf")}, "it is inf"),
+    ):
+        evaluator = BuccEvaluator({"de-en": test}, **options)
+        found, left_out = publishable_thresholds(evaluator, evaluator(model))
+        assert not found and why in left_out["de-en"]
+    evaluator = BuccEvaluator({"Deutsch": test}, threshold=1.0)
+    assert "two language codes" in publishable_thresholds(evaluator, evaluator(model))[1]["Deutsch"]

@@ -92,7 +92,7 @@ def test_settings_reach_encoder_signature_and_card(kind: str, model: TableModel)
     config = evaluator.get_config_dict()
     assert config["truncate_dim"] == 4 and config["signature"] == evaluator.signature
     assert evaluator.description == kind.capitalize()
-    evaluator.view = ("layer:7",)
+    evaluator.model_options = {"layer": "7"}
     assert "|dim:4|layer:7|data:news@" in evaluator.signature
 
 

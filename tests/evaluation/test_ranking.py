@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score, label_ranking_average_precision_score
 
 from st_xling.evaluation import (
     average_precision,
@@ -61,41 +60,6 @@ def test_equals_loops(rows, cutoff, ties, no_relevant):
     assert {key: flat[key] for key in expected} == pytest.approx(expected, rel=1e-9)
     assert flat["n_queries"] == len(rows)
     assert flat["n_without_relevant"] == sum(not sum(row) for row in labels)
-
-
-def test_agrees_with_scikit_learn_without_ties():
-    random = np.random.default_rng(0)
-    scores = [random.permutation(20) / 7 for _ in range(30)]
-    labels = [(random.random(20) < 0.2).astype(int) for _ in range(30)]
-    kept = [row for row in range(30) if labels[row].any()]
-    expected = np.mean([average_precision_score(labels[row], scores[row]) for row in kept])
-    results = ranking_scores(scores, labels)
-    assert results.map == pytest.approx(expected, rel=1e-9)
-    assert results.n_without_relevant == 30 - len(kept)
-    # With one relevant candidate each, average precision is the reciprocal rank.
-    single = [np.eye(20, dtype=int)[random.integers(20)] for _ in range(30)]
-    results = ranking_scores(scores, single)
-    expected = label_ranking_average_precision_score(np.array(single), np.array(scores))
-    assert results.mrr == pytest.approx(expected, rel=1e-9)
-    assert results.map == pytest.approx(results.mrr, rel=1e-9)
-
-
-def test_order_of_candidates_and_queries_does_not_matter_when_pessimistic():
-    random = np.random.default_rng(1)
-    scores = [random.integers(0, 3, 9).astype(float) for _ in range(12)]
-    labels = [random.integers(0, 2, 9) for _ in range(12)]
-    expected = ranking_scores(scores, labels)
-    orders = [random.permutation(9) for _ in range(12)]
-    shuffled = [row[order] for row, order in zip(scores, orders)], [row[order] for row, order in zip(labels, orders)]
-    assert ranking_scores(*shuffled).as_dict() == pytest.approx(expected.as_dict())
-    assert ranking_scores(scores[::-1], labels[::-1]).as_dict() == pytest.approx(expected.as_dict())
-
-
-def test_all_alike_gets_the_worst_figure():
-    ranks = relevant_ranks([1.0] * 5, [1, 1, 0, 0, 0])
-    assert ranks.tolist() == [4, 5]
-    assert average_precision(ranks) == pytest.approx((1 / 4 + 2 / 5) / 2)
-    assert relevant_ranks([1.0] * 5, [1, 1, 0, 0, 0], ties="index").tolist() == [1, 2]
 
 
 def test_edges():
@@ -191,18 +155,6 @@ def test_width_falls_with_queries() -> None:
         low, high = bootstrap_interval(np.arange(queries)[:, None] % 2)
         assert (high - low)[0] == pytest.approx(2 * 1.96 * (0.25 / queries) ** 0.5, rel=0.15)
         assert low[0] < 0.5 < high[0]
-
-
-def test_many_queries_are_drawn_a_few_sets_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-
-    from st_xling.evaluation import ranking
-
-    values = np.random.default_rng(0).random((50, 2))
-    whole = bootstrap_interval(values)
-    monkeypatch.setattr(ranking, "_AT_ONCE", 120)
-    np.testing.assert_allclose(bootstrap_interval(values), whole, rtol=0.05)
-    assert np.array_equal(bootstrap_interval(values), bootstrap_interval(values))
-    assert not np.array_equal(bootstrap_interval(values), bootstrap_interval(values, seed=1))
 
 
 def test_edges_of_intervals() -> None:

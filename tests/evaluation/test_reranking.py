@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from datasets import Dataset
-from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
-from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 
 from st_xling.data.reranking.pools import CandidatePool, CandidatePools
 from st_xling.evaluation import RerankingEvaluator
@@ -87,8 +82,6 @@ def test_the_report_has_intervals_everywhere(model: Any, pools: list[CandidatePo
     assert lines[2] == f"mrr     {mean:5.1f}  ({low:.1f} to {high:.1f})"
     assert lines[4] == "8 queries" and "acc@1 by language of query (down) and passages (across)" in lines
     assert lines[7].split() == ["ar", "de", "en", "fr"] and lines[8].split()[0] == "de"
-    without = RerankingEvaluator(pools, matrix=False).report(model)
-    assert without.matrix == {} and without.table().count("\n") == 4
 
 
 def test_what_is_left_out_is_counted(model: Any, pools: list[CandidatePool]) -> None:
@@ -117,53 +110,6 @@ def test_the_signature(pools: list[CandidatePool]) -> None:
     assert RerankingEvaluator(other, name="xquad", seed=2).signature.split("|")[8] != words[8]
     made = RerankingEvaluator(CandidatePools(tuple(pools), signature="queries:de,vi-tossed|seed:0"))
     assert made.signature.startswith("reranking|n:8|queries:de,vi-tossed|seed:0|cutoff:none|")
-
-
-def test_csv(model: Any, pools: list[CandidatePool], tmp_path: Path) -> None:
-    evaluator = RerankingEvaluator(pools, name="dev")
-    metrics = evaluator(model, output_path=str(tmp_path / "eval"), epoch=1, steps=5)
-    evaluator(model, output_path=str(tmp_path / "eval"), epoch=2, steps=5)
-    with (tmp_path / "eval" / "dev_results.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * 9 and [row["epoch"] for row in rows] == ["1"] * 9 + ["2"] * 9
-    assert (rows[0]["queries"], rows[0]["passages"]) == ("all", "all")
-    assert float(rows[0]["mrr"]) == metrics["dev_mrr"] and float(rows[0]["map_low"]) == metrics["dev_map_low"]
-    cell = next(row for row in rows if (row["queries"], row["passages"]) == ("vi", "en"))
-    assert float(cell["acc@1"]) == metrics["dev_vi-en_acc@1"] and cell["n_queries"] == "4"
-
-
-def test_in_the_hosts_trainer(pools: list[CandidatePool], tmp_path: Path) -> None:
-    model = tiny_cross_encoder([*ENGLISH, *OTHERS], max_length=80)
-    data = Dataset.from_dict(
-        {
-            "query": [*OTHERS, *OTHERS],
-            "passage": [*ENGLISH, *ENGLISH[1:], ENGLISH[0]],
-            "label": [1.0] * 8 + [0.0] * 8,
-        }
-    )
-    evaluator = RerankingEvaluator(pools, name="dev", matrix=False)
-    arguments = CrossEncoderTrainingArguments(
-        str(tmp_path),
-        max_steps=4,
-        per_device_train_batch_size=4,
-        eval_strategy="steps",
-        eval_steps=2,
-        save_steps=2,
-        learning_rate=1e-2,
-        load_best_model_at_end=True,
-        metric_for_best_model="dev_acc@1",
-        report_to="none",
-        use_cpu=True,
-    )
-    trainer = CrossEncoderTrainer(
-        model=model, args=arguments, train_dataset=data, loss=BinaryCrossEntropyLoss(model), evaluator=evaluator
-    )
-    trainer.train()
-    logged = [entry["eval_dev_acc@1"] for entry in trainer.state.log_history if "eval_dev_acc@1" in entry]
-    assert len(logged) == 2 and trainer.state.best_metric == max(logged)
-    assert evaluator(model)["dev_acc@1"] == max(logged)
-    card = model.model_card_data.eval_results_dict
-    assert list(card) == [evaluator] and card[evaluator]["dev_acc@1"] == max(logged)
 
 
 def test_clear_errors(pools: list[CandidatePool]) -> None:

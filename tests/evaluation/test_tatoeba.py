@@ -57,14 +57,6 @@ def test_directions_are_not_mixed_up():
     assert metrics["tatoeba_mean_accuracy"] == 0.75
 
 
-def test_each_text_is_encoded_once():
-    model = TableModel(perfect(PAIRS))
-    TatoebaEvaluator(PAIRS, batch_size=7, truncate_dim=5)(model)
-    ((texts, truncate_dim, options),) = model.calls
-    assert texts == sorted({text for sides in PAIRS.values() for side in sides for text in side})
-    assert (truncate_dim, options["batch_size"]) == (5, 7)
-
-
 def test_equal_texts_are_found_at_the_first_index():
     """Four pairs, two texts: indices 1 and 3 are copies and can never be hits."""
     pairs = {"deu": (["Ich trinke Tee.", "Ich trinke Tee.", "Wo ist der Bahnhof?", "Wo ist der Bahnhof?"],) * 2}

@@ -187,7 +187,6 @@ class Handler(BaseHTTPRequestHandler):
     _kind = r"(?P<kind>models|spaces|datasets)"
     _repo = r"(?P<name>[\w.-]+/[\w.-]+)"
     routes: ClassVar = [
-        ("GET", "whoami", r"/api/whoami-v2"),
         ("POST", "create", r"/api/repos/create"),
         ("POST", "validate", r"/api/validate-yaml"),
         ("POST", "branch", rf"/api/{_kind}/{_repo}/branch/(?P<branch>[^/]+)"),
@@ -197,7 +196,6 @@ class Handler(BaseHTTPRequestHandler):
         ("GET", "info", rf"/api/{_kind}/{_repo}(/revision/(?P<revision>[^/]+))?"),
         ("POST", "lfs_batch", rf"/((?P<kind>spaces|datasets)/)?{_repo}\.git/info/lfs/objects/batch"),
         ("PUT", "lfs_put", r"/_lfs/(?P<oid>[0-9a-f]{64})"),
-        ("POST", "lfs_verify", r"/_lfs/verify"),
         ("GET", "resolve", rf"/((?P<kind>spaces|datasets)/)?{_repo}/(resolve|raw)/(?P<revision>[^/]+)/(?P<path>.+)"),
     ]
 
@@ -326,10 +324,6 @@ class Handler(BaseHTTPRequestHandler):
 
     # the routes
 
-    def _whoami(self, token: str | None) -> Any:
-        self._login(token)
-        return 200, {"type": "user", "name": USER, "orgs": [], "auth": {"accessToken": {"role": "write"}}}, {}
-
     def _create(self, token: str | None) -> Any:
         asked = json.loads(self.body)
         self._login(token, write=True)
@@ -384,8 +378,7 @@ class Handler(BaseHTTPRequestHandler):
             answer: dict[str, Any] = {"oid": oid, "size": size, "authenticated": True}
             if not (self.hub.blobs / oid).exists():
                 upload = {"href": f"{self.hub.url}/_lfs/{oid}?X-Signature=secret-{oid[:8]}", "header": {}}
-                verify = {"href": f"{self.hub.url}/_lfs/verify", "header": {}}
-                answer["actions"] = {"upload": upload, "verify": verify}
+                answer["actions"] = {"upload": upload}
             objects.append(answer)
         return 200, {"transfer": "basic", "objects": objects}, {}
 
@@ -394,13 +387,6 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(400, "content does not match its oid")
         (self.hub.blobs / oid).write_bytes(self.body)
         self.hub.uploaded.append(oid)
-        return 200, {}, {}
-
-    def _lfs_verify(self, token: str | None) -> Any:
-        asked = json.loads(self.body)
-        path = self.hub.blobs / asked["oid"]
-        if not path.exists() or path.stat().st_size != asked["size"]:
-            raise Refused(404, "object not found")
         return 200, {}, {}
 
     def _commit(self, token: str | None, kind: str, name: str, revision: str) -> Any:
@@ -456,18 +442,13 @@ class Handler(BaseHTTPRequestHandler):
         repo = self._found(token, kind, name)
         commit = self._at(repo, revision)
         stored = commit.files.get(path)
-        seen = {"X-Repo-Commit": commit.oid, "Content-Type": "application/octet-stream", "Accept-Ranges": "bytes"}
+        seen = {"X-Repo-Commit": commit.oid, "Content-Type": "application/octet-stream"}
         if stored is None:
             raise Refused(404, "Entry not found", "EntryNotFound", **{"X-Repo-Commit": commit.oid})
         content = self.hub.content(stored)
         seen["ETag"] = f'"{stored[0] if isinstance(stored, tuple) else _blob_id(content)}"'
         if isinstance(stored, tuple):
             seen |= {"X-Linked-ETag": seen["ETag"], "X-Linked-Size": str(stored[1])}
-        wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
-        if wanted:
-            first, last = int(wanted[1]), int(wanted[2] or len(content) - 1)
-            seen["Content-Range"] = f"bytes {first}-{last}/{len(content)}"
-            return 206, content[first : last + 1], seen
         return 200, content, seen
 
 

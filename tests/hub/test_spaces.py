@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from st_xling import metrics
-from st_xling.hub import push_metric
-from st_xling.hub.spaces import space_settings
 from st_xling.metrics.bucc_mining.bucc_mining import BuccMining
 from st_xling.metrics.widget import figures, input_names, page
 from tests.hub.clients import Client
@@ -66,28 +63,6 @@ def test_what_is_refused(hub: Hub, client: Run, tmp_path: Path) -> None:
     hub.faults = [Fault("create", 402, message="Gradio Spaces need a plan")]
     paid = client("push", "--metric", "bucc_mining", "tester/bucc_mining").error
     assert "refused while creating 'tester/bucc_mining' (402 Gradio Spaces need a plan)" in paid
-
-
-@pytest.mark.parametrize("name", metrics.NAMES)
-def test_every_folder_is_a_space(name: str) -> None:
-    """Settings as the Hub wants them, and a gradio beside numpy 2, which this package needs through py3langid."""
-    settings = space_settings(Path(metrics.path(name)))
-    assert settings["sdk"] == "gradio" and int(settings["sdk_version"].split(".")[0]) >= 5
-    assert settings["license"] == "apache-2.0" and settings["app_file"] == "app.py"
-    assert [file.path for file in push_metric(name, f"tester/{name}", dry_run=True).files if file.size == 0] == []
-
-
-@pytest.mark.parametrize(
-    ("front", "message"),
-    [
-        ({"title": "x"}, "lacks app_file, sdk, sdk_version, tags"),
-        ({"title": "x", "sdk": "gradio", "sdk_version": "6", "app_file": "a.py", "tags": []}, "no Space of evaluate's"),
-    ],
-)
-def test_a_folder_that_is_no_space(front: dict[str, Any], message: str, tmp_path: Path) -> None:
-    (tmp_path / "README.md").write_text(f"---\n{yaml.safe_dump(front)}---\n# x\n")
-    with pytest.raises(ValueError, match=message):
-        space_settings(tmp_path)
 
 
 @pytest.fixture

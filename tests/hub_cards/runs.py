@@ -135,8 +135,5 @@ RUNS = (
 def all_recipes() -> list[str]:
     """Names of the recipes that the package comes with."""
     from st_xling.training import recipe_names
-    from st_xling.training.adapter import adapter_recipe_names
-    from st_xling.training.reranker import cross_encoder_recipe_names
-    from st_xling.training.retriever import retrieval_recipe_names
 
-    return [*recipe_names(), *adapter_recipe_names(), *retrieval_recipe_names(), *cross_encoder_recipe_names()]
+    return [name for kind in ("encoder", "adapter", "retriever", "cross-encoder") for name in recipe_names(kind)]

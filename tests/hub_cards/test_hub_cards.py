@@ -43,14 +43,6 @@ def test_every_recipe_has_a_card_that_the_hub_reads():
         assert not re.search(r"(?<![\w:/])/(tmp|home|root|Users|work)/", text)
 
 
-def test_masking_hides_measured_numbers_and_versions_alone():
-    card = committed("dap")
-    for change in (("| **all** | ", "| **all** | 9"), ("value: 0.8", "value: 0.1"), ("torch 2.", "torch 9.")):
-        assert card.replace(*change) != card and masked(card.replace(*change)) == masked(card)
-    for change in (("| deu | ", "| spa | "), ("--max-steps 70", "--max-steps 71"), ("0 of 984", "1 of 984")):
-        assert card.replace(*change) != card and masked(card.replace(*change)) != masked(card)
-
-
 @pytest.mark.slow
 def test_cards_are_what_their_commands_give_and_a_stranger_gets_the_same(tmp_path):
     (tmp_path / "ours").mkdir()

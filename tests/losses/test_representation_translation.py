@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-from transformers import DistilBertConfig, DistilBertModel
 
 from st_xling.losses import RepresentationTranslationLoss
-from st_xling.models import backbone, load_encoder
+from st_xling.models import backbone
 from tests import reference
 
 
@@ -50,9 +47,10 @@ def definition(loss, columns, *, direction="target", rows=range(8), language=Non
     return sum(losses) / len(losses)
 
 
-@pytest.mark.parametrize("architecture", ["bert", "xlm-roberta"])
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("direction", ["target", "source"])
+@pytest.mark.parametrize(
+    ("architecture", "layers", "direction"),
+    [("bert", 1, "target"), ("bert", 2, "source"), ("xlm-roberta", 2, "target")],
+)
 def test_equals_the_definition(make_model, features, architecture, layers, direction):
     model = make_model(architecture=architecture).double()
     loss = RepresentationTranslationLoss(model, layers=layers, direction=direction, tied=layers == 1).double()
@@ -172,18 +170,3 @@ def test_dtypes_give_finite_gradients(make_model, features, dtype):
 def test_options_out_of_range(make_model, options, message):
     with pytest.raises(ValueError, match=message):
         RepresentationTranslationLoss(make_model(), **options)
-
-
-def test_models_of_another_kind(make_model, tmp_path):
-    model = make_model()
-    static = SentenceTransformer(modules=[StaticEmbedding(model.tokenizer, embedding_dim=8)])
-    with pytest.raises(ValueError, match="token embeddings of a transformer encoder.*StaticEmbedding"):
-        RepresentationTranslationLoss(static)
-    config = DistilBertConfig(vocab_size=300, dim=16, n_layers=1, n_heads=2, hidden_dim=32, max_position_embeddings=32)
-    DistilBertModel(config).save_pretrained(tmp_path)
-    model.tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="DistilBertModel lacks encoder.layer"):
-        RepresentationTranslationLoss(load_encoder(str(tmp_path)))
-    model.tokenizer.mask_token = None
-    with pytest.raises(ValueError, match="representation translation needs a mask token"):
-        RepresentationTranslationLoss(model)

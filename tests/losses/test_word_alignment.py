@@ -6,8 +6,6 @@ import pytest
 import torch
 
 from st_xling.losses import WordAlignmentLoss, word_alignment
-from st_xling.losses.token_inputs import join_pairs
-from st_xling.losses.word_alignment import top_attention
 from st_xling.models import backbone
 from tests import reference
 
@@ -87,21 +85,6 @@ def test_equals_the_definition_on_an_encoder(make_model, features, architecture,
     loss = WordAlignmentLoss(model, **options)
     expected = definition(loss, features(model, slice(0, 4)))
     assert loss(features(model, slice(0, 4))).item() == pytest.approx(expected, rel=1e-6)
-
-
-def test_a_word_sees_its_past_and_the_other_side_only(make_model, features):
-    model = make_model()
-    parts = backbone(model)
-    source, target = features(model, slice(0, 2))
-    pairs = join_pairs(parts, source, target, positions="restarting", segments=False)
-    from st_xling.losses.word_alignment import _visible
-
-    seen = top_attention(parts, pairs, _visible(pairs, target_first=False))
-    cut = pairs.source_length
-    assert seen[:, :, :cut, cut:].abs().max() == 0  # the source never sees the target
-    later = torch.ones(seen.shape[-1] - cut, seen.shape[-1] - cut).triu().bool()  # itself included
-    assert seen[:, :, cut:, cut:][..., later].abs().max() == 0
-    torch.testing.assert_close(seen.sum(-1), torch.ones_like(seen.sum(-1)))
 
 
 def test_positions_that_run_on_must_fit(make_model, features):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
-import signal
 import threading
-import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -20,12 +18,10 @@ class Attempt:
     """How one process is to fare.
 
     Attributes:
-        dies_after_s: It is killed after so many seconds.
         largest_file: The kernel refuses it more bytes a file.
         calls: The function of ``st_xling.mining`` that it calls with the encoder as ``model``.
     """
 
-    dies_after_s: float | None = None
     largest_file: int | None = None
     calls: str = "encode"
 
@@ -82,9 +78,6 @@ def _serve(connection: Connection, model: str) -> None:
             os.close(read)
             _attempt(attempt, encoder, options, write)
         os.close(write)
-        if attempt.dies_after_s is not None:
-            time.sleep(attempt.dies_after_s)
-            os.kill(child, signal.SIGKILL)
         with os.fdopen(read, "rb") as pipe:
             message = pipe.read().decode()
         connection.send((os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), message))

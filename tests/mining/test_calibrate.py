@@ -15,20 +15,20 @@ def translations(rows, random, noise, dim=16):
     return source, source + noise * random.standard_normal((rows, dim))
 
 
-def text_with(share, rows, seed, noise=0.7, planted=240):
+def text_with(share, rows, seed, noise=0.7, known=240):
     """A text of which a share has a translation, its gold, and known translations of the same kind."""
     random = np.random.default_rng(seed)
     source, target = translations(rows, random, noise)
     alone = rows - round(share * rows)
     target[rows - alone :] = translations(alone, random, noise)[1]
-    return source, target, rows - alone, translations(planted, random, noise)
+    return source, target, rows - alone, translations(known, random, noise)
 
 
 @pytest.mark.parametrize("share, tolerance", [(0.15, 0.25), (0.8, 0.1)])
 @pytest.mark.parametrize("margin, retrieval", [("ratio", "max"), ("distance", "intersect")])
 def test_estimates_are_near_the_truth(share, tolerance, margin, retrieval):
-    source, target, gold, planted = text_with(share, 3000, seed=0, planted=600)
-    estimate = calibrate(source, target, *planted, margin=margin, retrieval=retrieval)
+    source, target, gold, known = text_with(share, 3000, seed=0, known=600)
+    estimate = calibrate(source, target, *known, margin=margin, retrieval=retrieval)
     mined = mine(source, target, margin=margin, retrieval=retrieval)
     correct = (mined.source_indices == mined.target_indices) & (mined.source_indices < gold)
     checked = 0
@@ -48,9 +48,9 @@ def test_intervals_cover():
     """Of 12 texts, the intervals at one threshold hold the true figures nearly always."""
     hits = {"recall": 0, "precision": 0}
     for seed in range(12):
-        source, target, gold, planted = text_with(0.4, 500, seed=seed)
-        planted = tuple(side[:100] for side in planted)
-        estimate = calibrate(source, target, *planted, thresholds=[1.15], seed=seed)
+        source, target, gold, known = text_with(0.4, 500, seed=seed)
+        known = [side[:100] for side in known]
+        estimate = calibrate(source, target, *known, thresholds=[1.15], seed=seed)
         mined = mine(source, target, threshold=1.15)
         correct = (mined.source_indices == mined.target_indices) & (mined.source_indices < gold)
         hits["recall"] += estimate.recall_low[0] <= correct.sum() / gold <= estimate.recall_high[0]
@@ -59,27 +59,22 @@ def test_intervals_cover():
 
 
 def test_shapes_and_order():
-    source, target, _, planted = text_with(0.5, 300, seed=1)
-    estimate, same, other = (calibrate(source, target, *planted, seed=seed) for seed in (0, 0, 1))
+    source, target, _, known = text_with(0.5, 300, seed=1)
+    estimate, same, other = (calibrate(source, target, *known, seed=seed) for seed in (0, 0, 1))
     assert np.array_equal(estimate.precision_low, same.precision_low)
     assert len(estimate.thresholds) != len(other.thresholds) or estimate.precision_low[0] != other.precision_low[0]
-    n = len(estimate.thresholds)
-    assert 1 < n <= 100
-    assert (np.diff(estimate.thresholds) > 0).all()
-    assert (np.diff(estimate.recall) <= 0).all()
-    assert (np.diff(estimate.kept) <= 0).all()
-    assert (estimate.recall_low <= estimate.recall).all()
-    assert (estimate.recall <= estimate.recall_high).all()
-    known = estimate.kept > 0
-    assert (estimate.precision_low[known] < estimate.precision_high[known]).all()
-    for name in ("recall", "precision", "precision_low", "precision_high"):
-        values = getattr(estimate, name)
-        assert values.shape == (n,)
-        assert ((values[known] >= 0) & (values[known] <= 1)).all()
+    assert 1 < len(estimate.thresholds) <= 100 and (np.diff(estimate.thresholds) > 0).all()
+    assert (np.diff([estimate.recall, estimate.kept]) <= 0).all()
+    assert (estimate.recall_low <= estimate.recall).all() and (estimate.recall <= estimate.recall_high).all()
+    some = estimate.kept > 0
+    low, point, high = (getattr(estimate, name)[some] for name in ("precision_low", "precision", "precision_high"))
+    assert (low < high).all()
+    for values in (low, point, high, estimate.recall):
+        assert (values >= 0).all() and (values <= 1).all()
 
 
 def test_formula_by_hand():
-    """Pairs found 0.8, kept wrongly 0.1, decoys kept 0.1; of the text 0.5 = 0.5 * 0.9 + 0.5 * 0.1 is kept."""
+    """Pairs found 0.8, kept wrongly 0.1, distractors kept 0.1; of the text 0.5 = 0.5 * 0.9 + 0.5 * 0.1 is kept."""
     shares = np.array([0.8]), np.array([0.1]), np.array([0.1])
     assert _translated(*shares, np.array([0.5])).tolist() == pytest.approx([0.5], rel=1e-9)
     assert _right_among_kept(*shares, np.array([0.5])).tolist() == pytest.approx([0.4 / 0.5], rel=1e-9)
@@ -89,12 +84,12 @@ def test_formula_by_hand():
 
 
 def test_nothing_kept_has_no_precision():
-    source, target, _, planted = text_with(0.5, 200, seed=5)
-    estimate = calibrate(source, target, *planted, thresholds=[1.0, 99.0])
-    assert estimate.kept[1] == estimate.recall[1] == 0
-    assert np.isnan(estimate.precision[1])
-    assert estimate.f1[1] == 0
-    assert estimate.best() == 1.0
+    source, target, _, known = text_with(0.5, 200, seed=5)
+    estimate = calibrate(source, target, *known, thresholds=[1.0, 99.0])
+    assert estimate.kept[1] == estimate.recall[1] == estimate.f1[1] == 0
+    assert np.isnan(estimate.precision[1]) and estimate.best() == 1.0
+    with pytest.raises(TypeError, match="distractors"):
+        calibrate(source, target, *known, decoys=0.5)
 
 
 def test_choosing():
@@ -137,23 +132,23 @@ def test_wilson_by_hand():
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"planted_source": np.eye(3)}, "row-aligned: got 3 and 8 rows"),
-        ({"planted_source": np.eye(8, 4) + 1}, "same dim: got 3 and 4"),
-        ({"planted_source": np.ones((3, 3)), "planted_target": np.ones((3, 3))}, "at least 4, better hundreds: got 3"),
-        ({"decoys": 1.0}, "decoys must lie between 0 and 1: got 1.0"),
-        ({"decoys": 0.99}, "must leave a pair to be found: got 0.99 of 8"),
+        ({"known_source": np.eye(3)}, "row-aligned: got 3 and 8 rows"),
+        ({"known_source": np.eye(8, 4) + 1}, "same dim: got 3 and 4"),
+        ({"known_source": np.ones((3, 3)), "known_target": np.ones((3, 3))}, "at least 4, better hundreds: got 3"),
+        ({"distractors": 1.0}, "distractors must lie between 0 and 1: got 1.0"),
+        ({"distractors": 0.99}, "must leave a pair to be found: got 0.99 of 8"),
         ({"confidence": 0.0}, "confidence must lie between 0 and 1"),
         ({"margin": "cosine"}, "absolute, distance, ratio"),
         ({"retrieval": "both"}, "forward, backward, intersect, max"),
-        ({"planted_target": -np.eye(8, 3) - 1, "target_embeddings": -np.eye(9, 3) - 1}, "none of them was mined"),
+        ({"known_target": -np.eye(8, 3) - 1, "target_embeddings": -np.eye(9, 3) - 1}, "none of them was mined"),
     ],
 )
 def test_errors(changes, message):
     arguments = {
         "source_embeddings": np.eye(9, 3) + 1,
         "target_embeddings": np.eye(9, 3) + 1,
-        "planted_source": np.eye(8, 3) + 1,
-        "planted_target": np.eye(8, 3) + 1,
+        "known_source": np.eye(8, 3) + 1,
+        "known_target": np.eye(8, 3) + 1,
     }
     with pytest.raises(ValueError, match=message):
         calibrate(**{**arguments, **changes}, k=2)

@@ -71,11 +71,6 @@ def test_a_new_head_over_the_same_encoder(head: str) -> None:
     assert weights and not any(torch.equal(old, new) for old, new in weights)
     assert all(not new.any() for new in again if new.ndim == 1)
     assert torch.equal(state, torch.get_rng_state())
-    replace_head(model, seed=0)  # as it was made
-    assert all(
-        torch.equal(old, new)
-        for old, new in zip(heads, [part for module in head_modules(model) for part in module.parameters()])
-    )
 
 
 @pytest.mark.parametrize("head", ["cls", "pooler"])

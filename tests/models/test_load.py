@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import shutil
@@ -15,6 +16,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
 from st_xling.models import load_encoder, tiny_encoder
+from st_xling.models.view import model_options
 from tests.models.test_tiny import ARCHITECTURES, TEXTS
 
 LENGTH = 20
@@ -152,3 +154,27 @@ def test_pooling_of_a_model_without_any(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="it has no pooling module to set to 'mean'"):
         load_encoder(str(tmp_path / "static"), pooling="mean")
     assert load_encoder(str(tmp_path / "static")).encode(["Hund"]).shape == (1, 8)
+
+
+OWN_MODULE = """
+from sentence_transformers.sentence_transformer.modules import Normalize
+class Ours(Normalize):
+    pass
+"""
+
+
+def test_code_of_its_own(saved: Path, tmp_path: Path) -> None:
+    """A module of ST in the model's folder, and a transformer whose configuration names a class."""
+    module, transformer = (shutil.copytree(saved, tmp_path / name) for name in ("module", "transformer"))
+    modules = json.loads((module / "modules.json").read_text())
+    modules.append({"idx": 2, "name": "2", "path": "", "type": "our_modules.Ours"})
+    (module / "modules.json").write_text(json.dumps(modules))
+    (module / "our_modules.py").write_text(OWN_MODULE)
+    config = json.loads((transformer / "config.json").read_text())
+    config |= {"model_type": "ours", "auto_map": {"AutoConfig": "ours.OurConfig"}}
+    (transformer / "config.json").write_text(json.dumps(config))
+    for folder, name in ((module, "our_modules.Ours"), (transformer, "ours.OurConfig")):
+        with pytest.raises(ValueError, match=f"{name}.*all your rights.*--trust-remote-code"):
+            load_encoder(str(folder))
+    loaded = load_encoder(str(module), trust_remote_code=True)
+    assert type(loaded[-1]).__name__ == "Ours" and model_options(loaded) == {"trust_remote_code": "yes"}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,11 +11,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import transformer as transformer_module
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss
-from st_xling.models import load_encoder
 from st_xling.models.lora import (
     LoraOptions,
     add_lora,
@@ -274,16 +270,3 @@ def test_layers_that_cannot_be_adapted(targets: list[str], message: str, make_mo
     }
     with pytest.raises(ValueError, match="has adapters already"):
         add_lora(model, LoraOptions(), base=tmp_path)
-
-
-def test_without_peft(monkeypatch: pytest.MonkeyPatch, phrases: dict[str, Any], tmp_path: Path) -> None:
-    (tmp_path / "adapters").mkdir()
-    (tmp_path / "adapters" / "adapter_config.json").write_text('{"peft_type": "LORA"}', encoding="utf-8")
-    (tmp_path / "adapters" / "modules.json").write_text(json.dumps(TRANSFORMER), encoding="utf-8")
-    monkeypatch.setitem(sys.modules, "peft", None)
-    monkeypatch.setattr(transformer_module, "is_peft_available", lambda: False)  # it remembers what it found
-    with pytest.raises(ValueError, match=r"is made of adapters, which need peft: .* pip install st-xling\[lora\]"):
-        load_encoder(str(tmp_path / "adapters"))
-    with pytest.raises(ValueError, match=r"needs peft.*st-xling\[lora\]"):
-        train(lora_recipe(), phrases, tmp_path / "run", model="tiny", tiny=TINY)
-    assert not (tmp_path / "run").exists()

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from st_xling.models import pair_scorer
-from st_xling.models.pair_scorer import PairScorer, PairTemplate, batches, rerank, score_text_pairs
+from st_xling.models.pair_scorer import PairScorer, PairTemplate, rerank, score_text_pairs
 from tests.conftest import PAIRS
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 
@@ -38,7 +38,7 @@ def host_scores(model: Any, pairs: list[tuple[str, str]], **options: Any) -> np.
 def test_the_same_scores_as_predict(model: Any, pairs: list[tuple[str, str]]) -> None:
     expected = host_scores(model, pairs)
     assert np.ptp(expected) > 0.1, "scores that differ, or the test says nothing"
-    for options in ({}, {"token_budget": 1}, {"token_budget": 100}, {"chunk_pairs": 7}):
+    for options in ({}, {"token_budget": 1}, {"token_budget": 100}):
         found = score_text_pairs(model, pairs, **options)
         assert found.dtype == np.float32 and found.shape == (len(pairs),)
         np.testing.assert_allclose(found, expected, atol=1e-5)
@@ -46,10 +46,16 @@ def test_the_same_scores_as_predict(model: Any, pairs: list[tuple[str, str]]) ->
     np.testing.assert_allclose(score_text_pairs(model, short), model.predict(short), atol=1e-5)
 
 
-def test_deterministic_and_streaming(model: Any, pairs: list[tuple[str, str]]) -> None:
-    first = score_text_pairs(model, pairs, chunk_pairs=10)
-    assert np.array_equal(first, score_text_pairs(model, iter(pairs), chunk_pairs=10))
+def test_deterministic_and_streaming(model: Any, pairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair_scorer, "CHUNK_PAIRS", 10)
+    first = score_text_pairs(model, pairs)
+    assert np.array_equal(first, score_text_pairs(model, iter(pairs)))
     assert score_text_pairs(model, []).shape == (0,)
+    model.train()
+    score_text_pairs(model, pairs[:1])
+    assert model.training  # the mode stays
+    model.eval()
+    np.testing.assert_allclose(first, score_text_pairs(model, pairs), atol=1e-5)
 
 
 def test_activation_raw_and_autocast(model: Any, pairs: list[tuple[str, str]]) -> None:
@@ -61,15 +67,6 @@ def test_activation_raw_and_autocast(model: Any, pairs: list[tuple[str, str]]) -
     np.testing.assert_allclose(scorer.activate(raw), score_text_pairs(model, pairs), atol=1e-7)
     rough = score_text_pairs(model, pairs, autocast="bfloat16", activation=torch.nn.Identity())
     assert 0 < np.abs(rough - identity).max() < 0.3
-
-
-def test_the_modes_of_the_model_stay(model: Any) -> None:
-    model.train()
-    score_text_pairs(model, [("a", "b")])
-    assert model.training
-    model.eval()
-    score_text_pairs(model, [("a", "b")])
-    assert not model.training
 
 
 def test_only_the_passage_is_cut_and_counted(model: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -121,7 +118,8 @@ def test_each_text_is_tokenised_once(model: Any, pairs: list[tuple[str, str]], m
         read.extend(texts)
         return tokenise(tokenizer, texts)
 
-    scorer = PairScorer(model, chunk_pairs=len(PASSAGES))  # a chunk a query: its passages are those of the one before
+    monkeypatch.setattr(pair_scorer, "CHUNK_PAIRS", len(PASSAGES))  # a query's passages are those of the one before
+    scorer = PairScorer(model)
     monkeypatch.setattr(pair_scorer, "text_ids", count)
     scorer.score(pairs)
     assert sorted(read) == sorted({text for pair in pairs for text in pair})
@@ -138,14 +136,6 @@ def test_left_padding_and_cutting(pairs: list[tuple[str, str]]) -> None:
     )
     for name, values in expected.items():
         assert torch.equal(features[name], values), name
-
-
-def test_batches_keep_to_the_budget() -> None:
-    lengths = np.sort(np.random.default_rng(0).integers(1, 300, 1000))[::-1]
-    runs = list(batches(lengths, 512))
-    assert [place for run in runs for place in range(run.start, run.stop)] == list(range(1000))
-    assert all((run.stop - run.start) * lengths[run.start] <= 512 for run in runs)
-    assert all((run.stop - run.start + 1) * lengths[run.start] > 512 for run in runs[:-1])
 
 
 def test_rerank(model: Any) -> None:

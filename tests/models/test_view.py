@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,16 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 
+from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.layers import cut_to_layer
+from st_xling.models.load import name_of
 from st_xling.models.view import (
     Centring,
     centred_model,
     fit_centring,
     language_routes,
+    load_encoder,
+    model_options,
     saved_centring,
     view,
 )
@@ -37,37 +42,51 @@ def same(left: Any, right: Any) -> bool:
     return np.allclose(left, right, rtol=0, atol=1e-6)
 
 
-def test_nothing_said_and_what_is_its_own_anyway(model: Any) -> None:
-    assert view(model) == (model, ())
-    assert view(model, layer=3, pooling="mean").parts == ()
+def test_what_is_its_own_anyway(model: Any) -> None:
+    assert view(model) is model
+    assert model_options(view(model, layer=3, pooling="mean", truncate_dim=None)) == {}
 
 
 def test_layer_and_pooling(model: Any) -> None:
     before = model.encode(TEXTS)
-    for options, parts in (
-        ({"layer": 2}, ("layer:2",)),
-        ({"layer": 2, "pooling": "mean"}, ("layer:2",)),
-        ({"layer": 1, "pooling": "cls"}, ("layer:1", "pooling:cls")),
-        ({"pooling": "max"}, ("pooling:max",)),
-    ):
-        made, found = view(model, **options)  # type: ignore[arg-type]
-        assert found == parts
+    for options in ({"layer": 2}, {"layer": 2, "pooling": "mean"}, {"layer": 1, "pooling": "cls"}, {"pooling": "max"}):
+        made = view(model, **options)  # type: ignore[arg-type]
+        other = {name: str(value) for name, value in options.items() if value != "mean"}
+        assert model_options(made) == other
         cut = cut_to_layer(model, options.get("layer", 3), pooling=options.get("pooling", "mean"))  # type: ignore[arg-type]
         expected = cut.encode(TEXTS, normalize_embeddings="layer" not in options)
         assert same(made.encode(TEXTS), expected) and made.prompts["query"] == "query: "
+        again = view(made, truncate_dim=4)
+        assert model_options(again) == {"dim": "4", **other} and same(again.encode(TEXTS), expected[:, :4])
     assert same(model.encode(TEXTS), before), "the model itself has not changed"
 
 
 def test_prompts(model: Any) -> None:
-    made, parts = view(model, prompt="a|b %\n")
-    assert parts == ("prompt:a%7Cb %25%0A",)
+    made = view(model, prompt="a|b %\n")
+    assert model_options(made) == {"prompt": "a%7Cb %25%0A"}
     expected = model.encode([f"a|b %\n{text}" for text in TEXTS])
     assert same(made.encode(TEXTS), expected) and same(made.encode_query(TEXTS), expected)
     assert not same(made.encode(TEXTS), model.encode(TEXTS))
-    named, parts = view(model, prompt_name="query", passage_prompt="passage: ")
-    assert parts == ("prompt:query: ", "passage_prompt:passage: ")
+    named = view(model, prompt_name="query", passage_prompt="passage: ")
+    assert model_options(named, retrieval=True) == {"prompt": "query: ", "passage_prompt": "passage: "}
     assert same(named.encode(TEXTS), model.encode_query(TEXTS))
     assert same(named.encode_document(TEXTS), model.encode([f"passage: {text}" for text in TEXTS]))
+
+
+def test_a_prompt_of_its_own_is_always_named(model: Any) -> None:
+    assert model_options(model) == {} and model_options(model, retrieval=True) == {"prompt": "query: "}
+    model.default_prompt_name = "query"
+    assert model_options(model) == {"prompt": "query: "} == model_options(model, prompt="query: ")
+    assert model_options(view(model, prompt="")) == {} == model_options(model, prompt="")
+
+
+def test_how_it_was_loaded(saved_encoder: Path) -> None:
+    loaded = load_encoder(str(saved_encoder), dtype="bfloat16", layer=1, trust_remote_code=True, device="cpu")
+    assert next(loaded.parameters()).dtype == torch.bfloat16
+    expected = {"layer": "1", "dtype": "bfloat16", "trust_remote_code": "yes"}
+    assert model_options(loaded) == expected == model_options(pickle.loads(pickle.dumps(loaded)))
+    assert name_of(loaded) == str(saved_encoder)
+    assert model_options(load_encoder(str(saved_encoder), dtype="float32")) == {}
 
 
 @pytest.mark.parametrize(
@@ -77,6 +96,7 @@ def test_prompts(model: Any) -> None:
         ({"pooling": "last"}, "pooling must be one of mean, cls, max: got 'last'"),
         ({"prompt": "a", "prompt_name": "query"}, "got 'a' and 'query'"),
         ({"prompt_name": "quary"}, "no prompt 'quary': it has .*'query'"),
+        ({"truncate_dim": 17}, "from 1 to 16.* got 17"),
     ],
 )
 def test_faults(options: dict[str, Any], message: str, model: Any) -> None:
@@ -84,11 +104,36 @@ def test_faults(options: dict[str, Any], message: str, model: Any) -> None:
         view(model, **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dtype": "int8"}, "dtype must be one of float32, float16, bfloat16: got 'int8'"),
+        ({"backend": "tf"}, "backend must be one of torch, onnx, openvino: got 'tf'"),
+        ({"backend": "onnx", "dtype": "float16"}, "--dtype.* got float16 for onnx"),
+        ({"backend": "onnx", "layer": 1}, "--layer.* got 1 for onnx"),
+        ({"backend": "onnx"}, "pip install sentence-transformers.onnx."),
+        ({"revision": "main"}, "--revision.* got 'main' for the folder"),
+    ],
+)
+def test_faults_of_loading(options: dict[str, Any], message: str, saved_encoder: Path) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_encoder(str(saved_encoder), **options)
+
+
+def test_models_of_other_backends_are_told_apart(make_model: Callable[..., Any]) -> None:
+    """Their weights are not to be read: what they compute stands for them."""
+    one, same, other = make_model(), make_model(), make_model(seed=1)
+    for model in (one, same, other):
+        model.backend = "onnx"
+        model.state_dict = dict
+    assert model_fingerprint(one) == model_fingerprint(same) != model_fingerprint(other)
+
+
 def test_a_model_of_two_encoders(make_model: Callable[..., Any]) -> None:
     both = separate_encoders(make_model())
     with pytest.raises(ValueError, match="models of one encoder"):
         view(both, pooling="cls")
-    assert view(both, prompt="q: ").parts == ("prompt:q: ",)
+    assert model_options(view(both, prompt="q: ")) == {"prompt": "q: "}
 
 
 def unit(vector: list[float]) -> list[float]:

@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import PAIRS
-from tests.models.tiny_cross_encoder import tiny_cross_encoder
 
 LANGUAGES = ["de", "fr", "ar", "th", "zh", "vi", "es", "es"]
-
-
-@pytest.fixture(scope="session")
-def reranker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("models") / "reranker"
-    tiny_cross_encoder([text for pair in PAIRS for text in pair], max_length=80).save_pretrained(str(path))
-    return path
-
-
-@pytest.fixture(scope="session")
-def encoder(make_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("models") / "encoder"
-    make_model().save_pretrained(str(path))
-    return path
 
 
 @pytest.fixture

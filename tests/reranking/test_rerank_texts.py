@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from sentence_transformers import CrossEncoder
 
-from st_xling import reranking
 from st_xling.cli import main
 from st_xling.reranking import rerank_files as module
 from st_xling.reranking.rerank_files import rerank_texts
@@ -21,8 +20,8 @@ from tests.reranking.conftest import LANGUAGES, read, write
 
 
 @pytest.fixture(scope="module")
-def model(reranker: Path) -> Any:
-    return CrossEncoder(str(reranker), device="cpu")
+def model(saved_cross_encoder: Path) -> Any:
+    return CrossEncoder(str(saved_cross_encoder), device="cpu")
 
 
 def test_the_order_is_that_of_sentence_transformers(model: Any, queries: Path, passages: Path, tmp_path: Path) -> None:
@@ -92,7 +91,7 @@ def test_long_texts_are_counted(model: Any, tmp_path: Path) -> None:
     assert report.lines() == ["1 queries too long for the model, left out", "1 passages cut to the model's length"]
 
 
-def test_bad_input(model: Any, encoder: Path, queries: Path, passages: Path, tmp_path: Path) -> None:
+def test_bad_input(model: Any, saved_encoder: Path, queries: Path, passages: Path, tmp_path: Path) -> None:
     out = tmp_path / "ranked.jsonl"
     lines = ['{"id": "a", "text": "x"}', "{", '{"id": "a", "text": "y"}', '{"text": "z"}', "[1]"]
     bad = write(tmp_path / "bad.jsonl", [*lines, '{"id": 3, "text": " "}'])
@@ -122,7 +121,7 @@ def test_bad_input(model: Any, encoder: Path, queries: Path, passages: Path, tmp
     with pytest.raises(ValueError, match="out must be a file of its own"):
         rerank_texts(model, queries, passages, passages)
     with pytest.raises(ValueError, match="head"):
-        rerank_texts(str(encoder), queries, passages, out)
+        rerank_texts(str(saved_encoder), queries, passages, out)
     assert not out.exists()
 
 
@@ -156,16 +155,20 @@ def test_what_is_done_is_not_done_again(
     assert (report.queries, report.passages) == (8, 64) and not (tmp_path / "ranked.jsonl.work").exists()
 
 
-def test_kept_work_gives_the_same_bytes_again(model: Any, queries: Path, passages: Path, tmp_path: Path) -> None:
-    """Twice to one file, to another, and to a stream; and once the files of the work are cut or gone."""
+def test_kept_work_gives_the_same_bytes_again(
+    model: Any, queries: Path, passages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To another file and a stream; with the ranked passages cut or gone, and with a damaged line in the journal."""
+    monkeypatch.setattr(module, "_PAIRS", 16)
     out, work = tmp_path / "ranked.jsonl", tmp_path / "work"
     options: dict[str, Any] = {"work": work, "keep_work": True}
     rerank_texts(model, queries, passages, out, **options)
-    whole, stream = out.read_bytes(), io.BytesIO()
-    assert len(whole.splitlines()) == 64 and b"\0" not in whole
-    for place in (out, tmp_path / "other.jsonl", stream):
+    whole, stream, journal = out.read_bytes(), io.BytesIO(), work / "journal.jsonl"
+    lines = journal.read_text().splitlines()
+    assert len(whole.splitlines()) == 64
+    for place in (tmp_path / "other.jsonl", stream):
         rerank_texts(model, queries, passages, place, **options)
-    assert out.read_bytes() == (tmp_path / "other.jsonl").read_bytes() == stream.getvalue() == whole
+    assert (tmp_path / "other.jsonl").read_bytes() == stream.getvalue() == whole
     for damage in (b"", whole[:100], None):
         if damage is None:
             (work / "ranked.jsonl").unlink()
@@ -173,16 +176,6 @@ def test_kept_work_gives_the_same_bytes_again(model: Any, queries: Path, passage
             (work / "ranked.jsonl").write_bytes(damage)
         rerank_texts(model, queries, passages, out, **options)
         assert out.read_bytes() == whole
-
-
-def test_a_damaged_journal_is_gone_on_with_from_its_last_good_line(
-    model: Any, queries: Path, passages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_PAIRS", 16)
-    out, journal = tmp_path / "ranked.jsonl", tmp_path / "work" / "journal.jsonl"
-    options: dict[str, Any] = {"work": tmp_path / "work", "keep_work": True}
-    rerank_texts(model, queries, passages, out, **options)
-    whole, lines = out.read_bytes(), journal.read_text().splitlines()
     for bad in ("[1]", "{}", '"next"', lines[2].replace('"next": 6', '"next": null'), lines[2][:20]):
         journal.write_text("\n".join([*lines[:2], bad, lines[3]]) + "\n")
         rerank_texts(model, queries, passages, out, **options)
@@ -190,7 +183,7 @@ def test_a_damaged_journal_is_gone_on_with_from_its_last_good_line(
 
 
 def test_a_full_disk_names_the_file(
-    reranker: Path, queries: Path, passages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: Any
+    queries: Path, passages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: Any
 ) -> None:
     def full(*arguments: Any) -> dict[str, int]:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -201,23 +194,19 @@ def test_a_full_disk_names_the_file(
 
 
 def test_the_command(
-    reranker: Path, queries: Path, passages: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+    saved_cross_encoder: Path, queries: Path, passages: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     """To stdout and to a file; what a kill leaves is in ``tests/crash``."""
     out, figures = tmp_path / "ranked.jsonl", tmp_path / "figures.json"
-    words = ["rerank", str(reranker), "--queries", str(queries), "--passages", str(passages), "--device", "cpu"]
-    words += ["--top-k", "3"]
+    words = ["rerank", str(saved_cross_encoder), "--queries", str(queries), "--passages", str(passages)]
+    words += ["--device", "cpu", "--top-k", "3"]
     assert main([*words, "--out", "-"]) == 0
     piped = capfdbinary.readouterr()
     assert len(piped.out.splitlines()) == 24 and b"24 passages for 8 queries: -" in piped.err
     words += ["--out", str(out), "--json", str(figures)]
     assert main(words) == 0
     assert out.read_bytes() == piped.out
-    assert capfdbinary.readouterr().out.decode().splitlines()[-1].startswith(f"rerank|model:{reranker}@")
+    assert capfdbinary.readouterr().out.decode().splitlines()[-1].startswith(f"rerank|model:{saved_cross_encoder}@")
     assert json.loads(figures.read_text(encoding="utf-8"))["rerank"]["passages"] == 24
     assert main([*words, "--candidates", str(tmp_path / "none")]) == 2
     assert b"expected a file" in capfdbinary.readouterr().err
-
-
-def test_every_public_name_is_there() -> None:
-    assert all(getattr(reranking, name) is not None for name in reranking.__all__)

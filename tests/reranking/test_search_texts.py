@@ -22,8 +22,8 @@ QUERIES = ["I met her yesterday.", "买书"]
 
 
 @pytest.fixture
-def store(encoder: Path, passages: Path, tmp_path: Path) -> Path:
-    return Path(encode(str(encoder), passages, tmp_path / "p.store", format="jsonl").path)
+def store(saved_encoder: Path, passages: Path, tmp_path: Path) -> Path:
+    return Path(encode(str(saved_encoder), passages, tmp_path / "p.store", format="jsonl").path)
 
 
 def test_nearest_rows_are_those_of_a_full_search(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,9 +44,9 @@ def test_nearest_rows_are_those_of_a_full_search(monkeypatch: pytest.MonkeyPatch
         nearest_rows(queries, rows, k=901)
 
 
-def test_cosines_alone(encoder: Path, store: Path, passages: Path) -> None:
-    found = search_texts(QUERIES, str(encoder), store, passages)
-    model = SentenceTransformer(str(encoder), device="cpu")
+def test_cosines_alone(saved_encoder: Path, store: Path, passages: Path) -> None:
+    found = search_texts(QUERIES, str(saved_encoder), store, passages)
+    model = SentenceTransformer(str(saved_encoder), device="cpu")
     cosines = model.similarity(*(model.encode(texts) for texts in (QUERIES, [other for other, _ in PAIRS]))).numpy()
     for hits, row in zip(found, cosines):
         assert [hit.passage_id for hit in hits] == [f"p{place}" for place in np.argsort(-row)]
@@ -57,10 +57,10 @@ def test_cosines_alone(encoder: Path, store: Path, passages: Path) -> None:
             assert hit.identified == (place == 7) and hit.language == LANGUAGES[place]
 
 
-def test_then_the_cross_encoder(encoder: Path, reranker: Path, store: Path, passages: Path) -> None:
-    model = CrossEncoder(str(reranker), device="cpu")
-    first = search_texts(QUERIES, str(encoder), store, passages, top_k=4)
-    found = search_texts(QUERIES, str(encoder), store, passages, reranker=model, candidates=4, top_k=3)
+def test_then_the_cross_encoder(saved_encoder: Path, saved_cross_encoder: Path, store: Path, passages: Path) -> None:
+    model = CrossEncoder(str(saved_cross_encoder), device="cpu")
+    first = search_texts(QUERIES, str(saved_encoder), store, passages, top_k=4)
+    found = search_texts(QUERIES, str(saved_encoder), store, passages, reranker=model, candidates=4, top_k=3)
     for query, hits, candidates in zip(QUERIES, found, first):
         expected = model.rank(query, [hit.text for hit in candidates], top_k=3)
         assert [hit.passage_id for hit in hits] == [candidates[row["corpus_id"]].passage_id for row in expected]
@@ -69,15 +69,8 @@ def test_then_the_cross_encoder(encoder: Path, reranker: Path, store: Path, pass
         assert all(hit.cosine == cosines[hit.passage_id] for hit in hits)
 
 
-def test_tsv(encoder: Path, tmp_path: Path) -> None:
-    text = write(tmp_path / "p.tsv", [f"p{row}\t{other}" for row, (other, _) in enumerate(PAIRS)])
-    store = encode(str(encoder), text, tmp_path / "tsv.store", format="bucc")
-    hits = search_texts(QUERIES, str(encoder), store.path, text, top_k=8)
-    assert [len(row) for row in hits] == [8, 8] and all(hit.identified for hit in hits[0])
-
-
-def test_bad_input(encoder: Path, make_model: Any, store: Path, passages: Path, tmp_path: Path) -> None:
-    arguments: Any = (str(encoder), store, passages)
+def test_bad_input(saved_encoder: Path, make_model: Any, store: Path, passages: Path, tmp_path: Path) -> None:
+    arguments: Any = (str(saved_encoder), store, passages)
     with pytest.raises(ValueError, match="candidates must be at least top_k: got 5 and 10"):
         search_texts(QUERIES, *arguments, reranker="x", candidates=5)
     with pytest.raises(ValueError, match="queries that are not blank"):
@@ -88,9 +81,9 @@ def test_bad_input(encoder: Path, make_model: Any, store: Path, passages: Path, 
         search_texts(QUERIES, make_model(seed=7), store, passages)
     other = write(tmp_path / "other.jsonl", passages.read_text(encoding="utf-8").replace("Hund", "Kater").splitlines())
     with pytest.raises(ValueError, match="the text is not the one that was encoded"):
-        search_texts(QUERIES, str(encoder), store, other)
+        search_texts(QUERIES, str(saved_encoder), store, other)
     with pytest.raises(FileNotFoundError, match="the folder of an embedding store"):
-        search_texts(QUERIES, str(encoder), tmp_path / "none", passages)
+        search_texts(QUERIES, str(saved_encoder), tmp_path / "none", passages)
     with pytest.raises(ValueError, match=r"expected queries in UTF-8: got 'wo \\udcff'"):
         search_texts(["Wo?", "wo \udcff"], *arguments)
     shard = store / "shard-000000.safetensors"
@@ -102,10 +95,10 @@ def test_bad_input(encoder: Path, make_model: Any, store: Path, passages: Path, 
 
 
 def test_the_command(
-    encoder: Path, reranker: Path, store: Path, passages: Path, capsys: pytest.CaptureFixture[str]
+    saved_encoder: Path, saved_cross_encoder: Path, store: Path, passages: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["search", *QUERIES, "--encoder", str(encoder), "--store", str(store), "--passages", str(passages)]
-    words += ["--reranker", str(reranker), "--top-k", "2", "--device", "cpu"]
+    words = ["search", *QUERIES, "--encoder", str(saved_encoder), "--store", str(store), "--passages", str(passages)]
+    words += ["--reranker", str(saved_cross_encoder), "--top-k", "2", "--device", "cpu"]
     assert main([*words, "--format", "jsonl"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(row["query"], row["rank"]) for row in rows] == [(query, rank) for query in QUERIES for rank in (1, 2)]

@@ -20,21 +20,18 @@ from st_xling.models import tiny_encoder
 from st_xling.models.layers import cut_to_layer
 from st_xling.models.view import centred_model, fit_centring
 from st_xling.training.adapter import (
-    VectorCache,
-    adapter_recipe_names,
-    is_adapter_recipe,
     layer_table,
     load_adapter_recipe,
     train_adapter,
 )
 from st_xling.training.arguments import total_steps
+from st_xling.training.sentence_vectors import VectorCache
 from tests.models.test_stock import TEXTS
 
 
 def test_the_papers_settings() -> None:
     """Huang et al. 2023, section 4.2."""
     recipe = load_adapter_recipe("sf")
-    assert adapter_recipe_names() == ["sf"] and is_adapter_recipe("sf") and not is_adapter_recipe("dap")
     assert (recipe.adapter.layer, recipe.adapter.network, recipe.adapter.dropout) == (7, "linear", 0.2)
     assert (recipe.loss.margin, recipe.loss.distance, recipe.loss.negatives) == (1.0, "euclidean", "worst")
     training = recipe.as_dict()["training"]
@@ -49,14 +46,6 @@ def test_the_papers_settings() -> None:
     assert (training["lr_scheduler_type"], training["weight_decay"]) == ("constant", 0.0)
     assert "lora" not in training
     assert load_adapter_recipe("sf", tiny=True).adapter.layer == 1
-
-
-def test_a_file_of_ones_own(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text("adapter: {layer: 5, network: tanh}\nloss: {negatives: hardest}\n", encoding="utf-8")
-    assert is_adapter_recipe(str(path))
-    recipe = load_adapter_recipe(str(path), overrides={"adapter.dropout": 0})
-    assert (recipe.name, recipe.adapter.layer, recipe.adapter.network, recipe.adapter.dropout) == ("mine", 5, "tanh", 0)
 
 
 @pytest.mark.parametrize(
@@ -176,14 +165,6 @@ def test_the_better_centring_is_what_an_adapter_has_to_beat(
     assert found[str(row.centred_by)] == max(found.values()) > min(found.values())
 
 
-def test_means_by_language_need_languages(data: dict[str, Any], encoder: Any, tmp_path: Path) -> None:
-    unnamed = data["zh-vi"].remove_columns("source_language").add_column("source_language", ["und"] * 160)
-    recipe = load_adapter_recipe("sf", overrides={**FAST, "adapter.layer": 1, "training.max_steps": 1})
-    with pytest.raises(ValueError, match=r"mine .* adapter.centre joint"):
-        train_adapter(recipe, {"mine": unnamed}, tmp_path / "run", model=encoder, cache=tmp_path / "cache")
-    assert not (tmp_path / "run").exists()
-
-
 def test_the_sweep_is_one_pass_and_a_second_run_none(
     data: dict[str, Any], encoder: Any, evaluator: PrecisionEvaluator, tmp_path: Path
 ) -> None:
@@ -223,6 +204,9 @@ def test_faults(
         train_adapter(recipe, data, out, model=encoder, cache=cache)
     recipe = load_adapter_recipe("sf", overrides={"adapter.layer": 1, "training.max_steps": 2})
     one = {"zh-vi": data["zh-vi"].select([0])}
+    unnamed = data["zh-vi"].remove_columns("source_language").add_column("source_language", ["und"] * 160)
+    with pytest.raises(ValueError, match=r"mine .* adapter.centre joint"):
+        train_adapter(recipe, {"mine": unnamed}, out, model=encoder, cache=cache)
     with pytest.raises(ValueError, match="at least 2 pairs, each other's negatives: got 1"):
         train_adapter(recipe, one, out, model=encoder, cache=cache)
     with pytest.raises(ValueError, match="a sweep compares layers on development pairs"):

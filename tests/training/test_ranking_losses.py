@@ -16,11 +16,10 @@ from st_xling.data.reranking.pairs import labelled_dataset
 from st_xling.data.reranking.strategies import merged
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.models.cross_encoder import tiny_cross_encoder
-from st_xling.training import reranker as reranker_module
 from st_xling.training.ranking_losses import loss_rows, meaning_keys
 from st_xling.training.reranker import RankingTrainer
 from tests.data.reranking.aligned_sentences import numbered
-from tests.training.ranking_run import run, xpi_rows
+from tests.training.ranking_run import xpi_rows
 
 ROWS = [  # query, passage, label, the two languages
     ("who", "he", 0, "en", "en"),
@@ -38,34 +37,24 @@ def pairs(rows: list[tuple[str, str, int, str, str]] = ROWS) -> Dataset:
     return labelled_dataset(queries, passages, labels, asked, shown)  # type: ignore[arg-type]
 
 
-def test_pairs_are_taken_as_they_are() -> None:
+def test_the_rows_of_each_form() -> None:
+    """Relevant passages stand first; a query has as many negatives as that with the fewest."""
     rows, left_out = loss_rows(pairs(), "pairs")
     assert rows.column_names == ["query", "passage", "label"] and len(rows) == 7 and left_out == 0
-
-
-def test_lists_have_relevant_passages_first() -> None:
     rows, left_out = loss_rows(pairs(), "lists")
     assert rows.to_list() == [
         {"query": "who", "passages": ["她", "he", "them"], "labels": [1.0, 0.0, 0.0]},
         {"query": "谁", "passages": ["她", "I", "he"], "labels": [1.0, 1.0, 0.0]},
     ]
     assert left_out == 1
-
-
-def test_positives_with_as_many_negatives_as_all_queries_have() -> None:
-    rows, _ = loss_rows(pairs(), "positives")
-    assert rows.to_list() == [
+    assert loss_rows(pairs(), "positives")[0].to_list() == [
         {"query": "who", "positive": "她", "negative_1": "he"},
         {"query": "谁", "positive": "她", "negative_1": "he"},
         {"query": "谁", "positive": "I", "negative_1": "he"},
     ]
-
-
-def test_triplets() -> None:
     rows, _ = loss_rows(pairs(), "triplets")
-    assert rows.column_names == ["query", "positive", "negative", "label"]
+    assert rows.column_names == ["query", "positive", "negative", "label"] and len(rows) == 4
     assert [tuple(row.values()) for row in rows][:2] == [("who", "她", "he", 1.0), ("who", "她", "them", 1.0)]
-    assert len(rows) == 4
 
 
 def test_the_same_text_in_two_languages_is_two_queries() -> None:
@@ -106,6 +95,7 @@ def test_no_translation_in_a_batch(tmp_path: Path) -> None:
     rows, _ = loss_rows(pairs, "positives")
     keys = meaning_keys(pairs, rows)
     assert keys is not None and keys.shape == (80, 3)
+    assert meaning_keys(xpi_rows(), loss_rows(xpi_rows(), "positives")[0]) is None
 
     def met_twice(batch: list[int]) -> bool:  # "p7 de" and "p7 en" say the same
         said = [rows[row][name].split()[0] for row in batch for name in ("positive", "negative_1")]
@@ -114,26 +104,3 @@ def test_no_translation_in_a_batch(tmp_path: Path) -> None:
     assert any(map(met_twice, batches(rows, None, tmp_path))), "or the test says nothing"
     apart = batches(rows, keys, tmp_path)
     assert not any(map(met_twice, apart)) and sorted(row for batch in apart for row in batch) == list(range(80))
-
-
-def test_labelled_pairs_without_keys_have_none() -> None:
-    pairs = xpi_rows()
-    assert meaning_keys(pairs, loss_rows(pairs, "positives")[0]) is None
-
-
-@pytest.mark.parametrize(("loss", "kept"), [("multiple_negatives_ranking", True), ("binary_cross_entropy", False)])
-def test_a_run_keeps_them_apart_where_the_loss_compares(
-    loss: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[Any] = []
-
-    class Watched(RankingTrainer):
-        def get_batch_sampler(self, *args: Any, **options: Any) -> Any:
-            seen.append(super().get_batch_sampler(*args, **options))
-            return seen[-1]
-
-    monkeypatch.setattr(reranker_module, "RankingTrainer", Watched)
-    run(tmp_path / "run", "xpr-merged", loss=loss, judged=False, training__max_steps=1)
-    assert len(seen) == 1 and (seen[0].keys is not None) == kept
-    if kept:
-        assert seen[0].keys.shape[1] == 6  # query, positive and negative, as text and as meaning

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from torch import nn
 from torch.utils.data import DataLoader
 
-from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import (
     CachedLoss,
@@ -26,7 +26,7 @@ from st_xling.losses import (
     TranslationRankingLoss,
     WordAlignmentLoss,
 )
-from st_xling.training import CrossLingualTrainer, build_loss, load_recipe, train
+from st_xling.training import CrossLingualTrainer
 from st_xling.training.checkpoint import load_loss_state, own_state, save_loss_state
 from st_xling.training.trainer import CrossLingualDataCollator, check_columns
 
@@ -97,52 +97,31 @@ def test_resumed_run_has_the_head_and_the_weights_of_the_undisturbed_one(
     assert losses[0] == pytest.approx(losses[1], abs=1e-6)
 
 
-@pytest.mark.slow
-def test_the_host_alone_forgets_the_head(
+def test_checkpoints_whose_loss_does_not_fit(
     finished: CrossLingualTrainer, make_model: Make, rows: Dataset, tmp_path: Path
 ) -> None:
-    """Why the trainer exists: should sentence-transformers ever learn this, it can go."""
-    model = make_model(dropout=0.1, seed=7)
-    loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=1)
-    run = SentenceTransformerTrainer(model=model, args=arguments(tmp_path), train_dataset=rows, loss=loss)
-    run.train(resume_from_checkpoint=str(Path(finished.args.output_dir) / "checkpoint-3"))
-    bias = next(name for name in head(run) if name.endswith("head.bias"))
-    assert not torch.allclose(head(run)[bias], head(finished)[bias], atol=1e-6)
-
-
-def copied(finished: CrossLingualTrainer, folder: Path) -> Path:
-    import shutil
-
-    return Path(shutil.copytree(Path(finished.args.output_dir) / "checkpoint-3", folder / "checkpoint-3"))
-
-
-def test_checkpoint_without_the_loss(
-    finished: CrossLingualTrainer, make_model: Make, rows: Dataset, tmp_path: Path
-) -> None:
-    checkpoint = copied(finished, tmp_path)
-    (checkpoint / "loss.safetensors").unlink()
-    run = trainer(make_model(), rows, tmp_path)
-    with pytest.raises(ValueError, match=r"expected the loss's own parameters in .*loss\.safetensors: it is missing"):
-        run.train(resume_from_checkpoint=str(checkpoint))
-
-
-def test_checkpoint_of_another_head(
-    finished: CrossLingualTrainer, make_model: Make, rows: Dataset, tmp_path: Path
-) -> None:
-    checkpoint = copied(finished, tmp_path)
+    """A tensor of another shape; then no file at all."""
+    source = Path(finished.args.output_dir) / "checkpoint-3"
+    checkpoint = Path(shutil.copytree(source, tmp_path / "checkpoint-3"))
     state = load_file(checkpoint / "loss.safetensors")
     name = next(key for key in state if key.endswith("head.bias"))
     save_file({**state, name: state[name][:-1].clone()}, checkpoint / "loss.safetensors")
     run = trainer(make_model(), rows, tmp_path)
-    with pytest.raises(
-        ValueError, match=r"does not fit this loss: .*head\.bias are missing, unknown or of another shape"
-    ):
+    with pytest.raises(ValueError, match=r"does not fit this loss: .*head\.bias are missing, unknown or of another"):
+        run.train(resume_from_checkpoint=str(checkpoint))
+    (checkpoint / "loss.safetensors").unlink()
+    with pytest.raises(ValueError, match=r"the loss's own parameters in .*loss\.safetensors: it is missing"):
         run.train(resume_from_checkpoint=str(checkpoint))
 
 
 def test_loss_state_refuses_unknown_and_missing_tensors_and_changes_nothing(make_model: Make, tmp_path: Path) -> None:
     model = make_model()
+    plain = TranslationRankingLoss(model)
+    assert save_loss_state(plain, model, tmp_path) is None and list(tmp_path.iterdir()) == []
+    load_loss_state(plain, model, tmp_path)  # and misses none
     one, two = (RepresentationTranslationLoss(model, layers=layers) for layers in (1, 2))
+    both = 0.5 * one.on(0, 1) + 0.5 * one.on(1, 0)  # a head that terms share is kept once
+    assert len(own_state(both, model)) == len(own_state(one, model)) > 0
     assert save_loss_state(one, model, tmp_path) == tmp_path / "loss.safetensors"
     before = {name: tensor.clone() for name, tensor in own_state(two, model).items()}
     with pytest.raises(ValueError, match="does not fit this loss"):
@@ -150,30 +129,13 @@ def test_loss_state_refuses_unknown_and_missing_tensors_and_changes_nothing(make
     torch.testing.assert_close(own_state(two, model), before, rtol=0, atol=0)
 
 
-def test_loss_without_a_head_writes_no_file(make_model: Make, tmp_path: Path) -> None:
-    model = make_model()
-    loss = TranslationRankingLoss(model)
-    assert save_loss_state(loss, model, tmp_path) is None
-    assert list(tmp_path.iterdir()) == []
-    load_loss_state(loss, model, tmp_path)  # and misses none
-
-
-def test_shared_head_of_a_sum_is_saved_once(make_model: Make) -> None:
-    model = make_model()
-    rtl = RepresentationTranslationLoss(model, layers=1)
-    names = own_state(0.5 * rtl.on(0, 1) + 0.5 * rtl.on(1, 0), model)
-    assert len(names) == len(own_state(rtl, model)) > 0
-
-
-def test_empty_data(make_model: Make, tmp_path: Path) -> None:
-    empty = Dataset.from_dict({"source": [], "target": []})
-    with pytest.raises(ValueError, match="at least one pair: the data set is empty"):
-        trainer(make_model(), empty, tmp_path)
-
-
-def test_too_few_columns(make_model: Make, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="looks at text columns 0, 1 .*lacks 1: the data have 1: source"):
-        trainer(make_model(), Dataset.from_dict({"source": ["Grüezi!", "Ade!"]}), tmp_path)
+def test_data_that_do_not_fit(make_model: Make, tmp_path: Path) -> None:
+    for columns, message in (
+        ({"source": [], "target": []}, "at least one pair: the data set is empty"),
+        ({"source": ["Grüezi!", "Ade!"]}, "looks at text columns 0, 1 .*lacks 1: the data have 1: source"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            trainer(make_model(), Dataset.from_dict(columns), tmp_path)
 
 
 def test_several_data_sets_are_shuffled_anew_each_epoch(make_model: Make, rows: Dataset, tmp_path: Path) -> None:
@@ -237,6 +199,24 @@ def test_mixed_precision_is_for_passes_of_the_loss_too(
     run = trainer(model, rows, tmp_path, loss, bf16=bf16, max_steps=1, save_strategy="no")
     run.train()
     assert len(seen) == 2 and set(seen) == {torch.bfloat16 if bf16 else torch.float32}
+
+
+def test_batches_are_split_by_length_unless_told(
+    make_model: Make, rows: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More passes, the same steps."""
+    monkeypatch.setattr("st_xling.models.length_groups.GROUP_COST", 1)
+    passes, weights = {True: 0, False: 0}, []
+    for split in passes:
+        model = make_model(dropout=0.0)
+        run = trainer(model, rows, tmp_path, max_steps=2, save_strategy="no", optim="sgd")
+        run.args.split_by_length = split  # type: ignore[attr-defined]
+        layer = model[0].auto_model.encoder.layer[0]
+        layer.register_forward_hook(lambda *_, split=split: passes.update({split: passes[split] + 1}))
+        run.train()
+        weights.append(model.state_dict())
+    assert passes[True] > passes[False] == 2
+    torch.testing.assert_close(*weights, rtol=1e-4, atol=1e-6)
 
 
 LANGUAGES = {"ar": 0, "en": 1, "th": 2, "de": 3}
@@ -318,48 +298,19 @@ def test_missing_languages(direction: Any, needed: list[str], make_model: Make) 
     check_columns(RepresentationTranslationLoss(model, layers=1, direction=direction), columns_of("source", "target"))
 
 
-def test_a_recipes_columns_before_anything_is_trained(tmp_path: Path) -> None:
-    data, short = parallel_phrases("de", "en", size=20), {"training.max_steps": 1}
-    recipe = load_recipe("langcl", tiny=True, overrides={**short, "losses.language_contrastive.columns": [0, 1, 2]})
-    with pytest.raises(ValueError, match="language_contrastive looks at text columns 0, 1, 2 .*2: source, target"):
-        train(
-            recipe,
-            {"de": data},
-            tmp_path / "run",
-            model="tiny",
-            tiny={"vocabulary": 400, "hidden_size": 32, "layers": 2},
-        )
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("name", ["dap", "tr-tlm", "amber"])
-def test_a_tokenizer_without_a_mask_token(name: str, make_model: Make) -> None:
-    model = make_model()
-    model.tokenizer.mask_token = None
-    with pytest.raises(ValueError, match=r"needs a mask token: .*add one with tokenizer\.add_special_tokens"):
-        build_loss(load_recipe(name, tiny=True), model, token_ids=[{5}, {6}], languages=[["de"], ["en"]])
-
-
-BUILD = {
-    "TR with a margin": lambda model: TranslationRankingLoss(model, margin=0.3),
-    "weighted": lambda model: 0.5 * TranslationRankingLoss(model) + 2 * RepresentationTranslationLoss(model).on(1, 0),
-}
-
-
-@pytest.mark.parametrize("name", BUILD)
 def test_the_loss_falls_in_model_fit(
-    name: str, make_model: Make, features: Any, pairs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_model: Make, features: Any, pairs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """sentence-transformers' oldest interface, ``model.fit([(loader, loss)])``."""
     monkeypatch.chdir(tmp_path)  # it writes below the current folder
     model = make_model()
-    loss = BUILD[name](model)
+    loss = 0.5 * TranslationRankingLoss(model, margin=0.3) + 2 * RepresentationTranslationLoss(model).on(1, 0)
 
     @torch.no_grad()
     def values() -> dict[str, float]:
         result = loss.eval()(features(model))
         loss.train()
-        return {k: float(part) for k, part in (result if isinstance(result, dict) else {"loss": result}).items()}
+        return {name: float(part) for name, part in result.items()}
 
     before = values()
     loader = DataLoader([InputExample(texts=list(pair)) for pair in pairs * 6], batch_size=8, shuffle=True)

@@ -36,7 +36,7 @@ def test_codes_and_names(code: str, expected: str, name: str) -> None:
 
 
 def test_codes_of_the_language_identifier() -> None:
-    from st_xling.mining.guards.language import _identifier
+    from st_xling.utils.identify import _identifier
 
     known = {canonical_language(label) for label in _identifier().labels if len(label) == 2}
     assert known <= LANGUAGE_NAMES.keys()

@@ -1,17 +1,21 @@
 """English: do-support, a/an, progressive aspect, place before time."""
 
-from st_xling.data.phrasebook.grammar import Phrase, Word, first_forms, flatten, load_lexicon, sentence, tag
+from st_xling.data.phrasebook.grammar import (
+    Phrase,
+    Word,
+    complements,
+    flatten,
+    lexicon,
+    sentence,
+    tag,
+)
 from st_xling.data.phrasebook.meanings import FRONTED, Clause, Meaning, NounPhrase
 
-_LEXICON = load_lexicon("en")
-NOUNS = _LEXICON["noun"]
-ADJECTIVES = first_forms(_LEXICON["adjective"])
-VERBS = _LEXICON["verb"]
-TIMES = first_forms(_LEXICON["time"])
-AT = first_forms(_LEXICON["at"])
+NOUNS, ADJECTIVES, VERBS, TIMES, AT = lexicon("en", "noun", "adjective", "verb", "time", "at")
 NUMBERS = ("", "", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 PRONOUNS = {"i": "I", "you": "you", "he": "he", "she": "she", "we": "we", "they": "they"}
 
+_MOTION = {"come_back": "from", **dict.fromkeys(("go", "walk", "drive", "run"), "to")}
 _FORMS_OF_BE = {"i": ("am", "was"), "he": ("is", "was"), "she": ("is", "was")}
 _NEGATED = {
     "did": "didn't", "do": "don't", "does": "doesn't", "will": "won't", "can": "can't",
@@ -84,16 +88,8 @@ def _predicate(clause: Clause, slot: str, *, inverted: bool) -> tuple[list[Word]
     return (tag(auxiliary, *finite), rest) if inverted else ([], tag(auxiliary, *finite) + rest)
 
 
-def _place(clause: Clause, slot: str) -> list[Word]:
-    if clause.place is None:
-        return []
-    if clause.predicate == "come_back":
-        preposition = "from"
-    elif clause.predicate in ("go", "walk", "drive", "run"):
-        preposition = "to"
-    else:
-        preposition = AT[clause.place.head]
-    return tag(preposition, slot + "place.case") + noun_phrase(clause.place, slot + "place.")
+def _preposition(clause: Clause) -> str:
+    return _MOTION.get(clause.predicate) or (AT[clause.place.head] if clause.place else "")
 
 
 def clause_words(clause: Clause, slot: str, *, question: bool = False, embedded: bool = False) -> list[Word]:
@@ -101,18 +97,13 @@ def clause_words(clause: Clause, slot: str, *, question: bool = False, embedded:
     subject = noun_phrase(clause.subject, slot + "subject.")
     if clause.predicate == "exist":
         verb = tag("there is" if clause.subject.count == 1 else "there are", slot + "verb")
-        return flatten((verb, subject, _place(clause, slot)))
+        return flatten((verb, subject, complements(clause, slot, noun_phrase, place=_preposition(clause))))
     auxiliary, verb = _predicate(clause, slot, inverted=question)
     time = tag(TIMES[clause.time], slot + "time") if clause.time else []
     front = bool(time) and clause.time in FRONTED and not question and not embedded
-    rest: list[Word] = []
-    if clause.quality:
-        rest = tag("very" if clause.very else "", slot + "very") + tag(ADJECTIVES[clause.quality], slot + "quality")
-    if clause.object:
-        rest += noun_phrase(clause.object, slot + "object.")
-    if clause.recipient:
-        rest += tag("to", slot + "recipient.case") + noun_phrase(clause.recipient, slot + "recipient.")
-    rest += _place(clause, slot)
+    quality = ADJECTIVES[clause.quality] if clause.quality else ""
+    place = _preposition(clause)
+    rest = complements(clause, slot, noun_phrase, recipient="to", place=place, very="very", quality=quality)
     return flatten((time if front else [], auxiliary, subject, verb, rest, [] if front else time))
 
 

@@ -4,22 +4,18 @@ from st_xling.data.phrasebook.grammar import (
     Phrase,
     Word,
     comma,
-    first_forms,
+    complements,
     flatten,
-    load_lexicon,
+    lexicon,
     merge,
     sentence,
     tag,
 )
 from st_xling.data.phrasebook.meanings import FRONTED, Clause, Meaning, NounPhrase
 
-_LEXICON = load_lexicon("fr")
-NOUNS = _LEXICON["noun"]
-ADJECTIVES = _LEXICON["adjective"]
-VERBS = _LEXICON["verb"]
-TIMES = first_forms(_LEXICON["time"])
-AT = _LEXICON["at"]
-DETERMINERS = _LEXICON["determiner"]
+NOUNS, ADJECTIVES, VERBS, TIMES, AT, DETERMINERS = lexicon(
+    "fr", "noun", "adjective", "verb", "time", "at", "determiner"
+)
 # Adjectives that stand before their noun.
 PREPOSED = frozenset(("young", "aged", "big", "small", "new", "old", "beautiful"))
 FUTURE = ("ai", "as", "a", "ons", "ont")
@@ -27,6 +23,7 @@ WAS = ("étais", "étais", "était", "étions", "étaient")
 NUMBERS = ("", "", "deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf")
 PRONOUNS = {"i": "je", "you": "tu", "he": "il", "she": "elle", "we": "nous", "they": "ils"}
 
+_MOTION = {"come_back": "de", "run": "jusqu'à", **dict.fromkeys(("go", "walk", "drive"), "à")}
 _VOWELS = frozenset("aeiouyhâàéèêîôûœ")
 _ELIDED = {"le": "l'", "la": "l'", "je": "j'", "ne": "n'", "que": "qu'", "de": "d'"}
 _CONTRACTED = {
@@ -95,40 +92,32 @@ def _verb(clause: Clause, slot: str) -> tuple[list[Word], list[Word]]:
     return [(forms[0].split()[person], (verb, tense))], complement
 
 
-def _place(clause: Clause, slot: str) -> list[Word]:
-    place = clause.place
-    if place is None:
-        return []
-    if clause.predicate == "come_back":
-        preposition = "de"
-    elif clause.predicate == "run":
-        preposition = "jusqu'à"
-    elif clause.predicate in ("go", "walk", "drive"):
-        preposition = "à"
-    else:
-        preposition = AT[place.head][place.determiner != "the" or place.adjective is not None]
-    return tag(preposition, slot + "place.case") + noun_phrase(place, slot + "place.")
+def _preposition(clause: Clause) -> str:
+    if clause.place is None or clause.predicate in _MOTION:
+        return _MOTION.get(clause.predicate, "")
+    return AT[clause.place.head][clause.place.determiner != "the" or clause.place.adjective is not None]
 
 
 def clause_words(clause: Clause, slot: str, *, fronting: bool = True) -> list[Word]:
     """Render a clause, before elision and contraction."""
     subject = noun_phrase(clause.subject, slot + "subject.")
     if clause.predicate == "exist":
-        return flatten((tag("il y a", slot + "verb"), subject, _place(clause, slot)))
+        place = complements(clause, slot, noun_phrase, place=_preposition(clause))
+        return flatten((tag("il y a", slot + "verb"), subject, place))
     finite, verb = _verb(clause, slot)
     time = tag(TIMES[clause.time], slot + "time") if clause.time else []
     front = bool(time) and clause.time in FRONTED and fronting
     no, not_ = (tag(word if clause.negated else "", slot + "negation") for word in ("ne", "pas"))
-    rest: list[Word] = []
-    if clause.quality:
-        rest = tag("très" if clause.very else "", slot + "very")
-        rest += tag(_agreeing(clause.quality, clause.subject), slot + "quality")
-    if clause.object:
-        rest += tag("à" if clause.predicate == "visit" else "", slot + "object.case")
-        rest += noun_phrase(clause.object, slot + "object.")
-    if clause.recipient:
-        rest += tag("à", slot + "recipient.case") + noun_phrase(clause.recipient, slot + "recipient.")
-    rest += _place(clause, slot)
+    rest = complements(
+        clause,
+        slot,
+        noun_phrase,
+        object="à" if clause.predicate == "visit" else "",
+        recipient="à",
+        place=_preposition(clause),
+        very="très",
+        quality=_agreeing(clause.quality, clause.subject) if clause.quality else "",
+    )
     opening = comma(time) if front else []
     return flatten((opening, subject, no, finite, not_, verb, rest, [] if front else time))
 

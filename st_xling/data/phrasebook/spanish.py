@@ -3,26 +3,21 @@
 from st_xling.data.phrasebook.grammar import (
     Phrase,
     Word,
+    complements,
     contractions,
-    first_forms,
     flatten,
-    load_lexicon,
+    lexicon,
     merge,
     sentence,
     tag,
 )
 from st_xling.data.phrasebook.meanings import FRONTED, KIN, PEOPLE, Clause, Meaning, NounPhrase
 
-_LEXICON = load_lexicon("es")
-NOUNS = _LEXICON["noun"]
-ADJECTIVES = _LEXICON["adjective"]
-VERBS = _LEXICON["verb"]
-TIMES = first_forms(_LEXICON["time"])
-DETERMINERS = _LEXICON["determiner"]
-PAST = first_forms(_LEXICON["past"])
+NOUNS, ADJECTIVES, VERBS, TIMES, DETERMINERS, PAST = lexicon(
+    "es", "noun", "adjective", "verb", "time", "determiner", "past"
+)
 FUTURE = ("é", "ás", "á", "emos", "án")
-# Verbs whose goal is "hasta" rather than "a".
-UP_TO = frozenset(("walk", "drive", "run"))
+_MOTION = {"come_back": "de", "go": "a", **dict.fromkeys(("walk", "drive", "run"), "hasta")}
 NUMBERS = ("", "", "dos", "tres", "cuatro", "cinco", "seis", "siete", "ocho", "nueve")
 # The verb says the other persons; "he" and "she" need saying.
 PRONOUNS = {"i": "", "you": "", "he": "él", "she": "ella", "we": "", "they": "ellos"}
@@ -75,38 +70,28 @@ def _verb(clause: Clause, slot: str) -> list[Word]:
     return [(forms[0].split()[person], (verb, *finite))]
 
 
-def _place(clause: Clause, slot: str) -> list[Word]:
-    if clause.place is None:
-        return []
-    if clause.predicate == "come_back":
-        preposition = "de"
-    elif clause.predicate in UP_TO:
-        preposition = "hasta"
-    else:
-        preposition = "a" if clause.predicate == "go" else "en"
-    return tag(preposition, slot + "place.case") + noun_phrase(clause.place, slot + "place.")
-
-
 def clause_words(clause: Clause, slot: str, *, fronting: bool = True) -> list[Word]:
     """Render a clause, before contraction."""
     subject = noun_phrase(clause.subject, slot + "subject.")
+    where = _MOTION.get(clause.predicate, "en")
     if clause.predicate == "exist":
-        return flatten((tag("hay", slot + "verb"), subject, _place(clause, slot)))
+        return flatten((tag("hay", slot + "verb"), subject, complements(clause, slot, noun_phrase, place=where)))
     time = tag(TIMES[clause.time], slot + "time") if clause.time else []
     front = bool(time) and clause.time in FRONTED and fronting
     before = tag("no" if clause.negated else "", slot + "negation")
-    rest: list[Word] = []
-    if clause.quality:
-        rest = tag("muy" if clause.very else "", slot + "very")
-        rest += tag(_agreeing(clause.quality, clause.subject), slot + "quality")
-    if clause.object:
-        personal = clause.object.head in _PEOPLE or clause.predicate == "chase"
-        rest += tag("a" if personal else "", slot + "object.case")
-        rest += noun_phrase(clause.object, slot + "object.")
     if clause.recipient:
         before += tag("les" if clause.recipient.plural else "le", slot + "recipient.case")
-        rest += tag("a", slot + "recipient.case") + noun_phrase(clause.recipient, slot + "recipient.")
-    rest += _place(clause, slot)
+    personal = clause.object and (clause.object.head in _PEOPLE or clause.predicate == "chase")
+    rest = complements(
+        clause,
+        slot,
+        noun_phrase,
+        object="a" if personal else "",
+        recipient="a",
+        place=where,
+        very="muy",
+        quality=_agreeing(clause.quality, clause.subject) if clause.quality else "",
+    )
     return flatten((time if front else [], subject, before, _verb(clause, slot), rest, [] if front else time))
 
 

@@ -1,18 +1,22 @@
 """Vietnamese: classifiers, adjectives and demonstratives after the noun, tense in particles before the verb."""
 
-from st_xling.data.phrasebook.grammar import Phrase, Word, first_forms, flatten, load_lexicon, sentence, tag
+from st_xling.data.phrasebook.grammar import (
+    Phrase,
+    Word,
+    complements,
+    flatten,
+    lexicon,
+    sentence,
+    tag,
+)
 from st_xling.data.phrasebook.meanings import FRONTED, KIN, MANY, PLACES, Clause, Meaning, NounPhrase
 
-_LEXICON = load_lexicon("vi")
-NOUNS = _LEXICON["noun"]
-ADJECTIVES = _LEXICON["adjective"]
-VERBS = first_forms(_LEXICON["verb"])
-TIMES = first_forms(_LEXICON["time"])
-PARTICLES = _LEXICON["particle"]
+NOUNS, ADJECTIVES, VERBS, TIMES, PARTICLES = lexicon("vi", "noun", "adjective", "verb", "time", "particle")
 NUMBERS = ("", "một", "hai", "ba", "bốn", "năm", "sáu", "bảy", "tám", "chín")
 PRONOUNS = {"i": "tôi", "you": "bạn", "he": "anh ấy", "she": "cô ấy", "we": "chúng tôi", "they": "họ"}
 OWNERS = {"my": "tôi", "your": "bạn", "our": "chúng tôi"}
 
+_MOTION = {"come_back": "từ", **dict.fromkeys(("go", "walk", "drive", "run"), "đến")}
 _PLACES = frozenset(PLACES)
 
 
@@ -62,28 +66,13 @@ def _predicate(clause: Clause, slot: str, *, plain: bool) -> list[Word]:
     return future + negation + very + tag(forms[-1], slot + "quality", slot + "verb")
 
 
-def _place(clause: Clause, slot: str) -> list[Word]:
-    if clause.place is None:
-        return []
-    if clause.predicate == "come_back":
-        preposition = "từ"
-    else:
-        preposition = "đến" if clause.predicate in ("go", "walk", "drive", "run") else "ở"
-    return tag(preposition, slot + "place.case") + noun_phrase(clause.place, slot + "place.")
-
-
 def clause_words(clause: Clause, slot: str, *, front: bool = False, plain: bool = False) -> list[Word]:
     """Render a clause; ``front`` puts its time first, ``plain`` leaves the particle of tense out."""
     subject = noun_phrase(clause.subject, slot + "subject.")
+    rest = complements(clause, slot, noun_phrase, recipient="cho", place=_MOTION.get(clause.predicate, "ở"))
     if clause.predicate == "exist":
-        return flatten((tag("có", slot + "verb"), subject, _place(clause, slot)))
+        return flatten((tag("có", slot + "verb"), subject, rest))
     time = tag(TIMES[clause.time], slot + "time") if clause.time else []
-    rest: list[Word] = []
-    if clause.object:
-        rest = noun_phrase(clause.object, slot + "object.")
-    if clause.recipient:
-        rest += tag("cho", slot + "recipient.case") + noun_phrase(clause.recipient, slot + "recipient.")
-    rest += _place(clause, slot)
     return flatten((time if front else [], subject, _predicate(clause, slot, plain=plain), rest, [] if front else time))
 
 

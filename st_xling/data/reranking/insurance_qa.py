@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.data.faults import FaultLog, read_lines
+from st_xling.data.faults import FaultLog
 from st_xling.data.reranking.pairs import AlignedPairs, pick
 from st_xling.data.reranking.pools import CandidatePools, candidate_pools
+from st_xling.data.tables import fixed_columns
 from st_xling.utils.text import plain_or_packed, read_bytes
 
 PARTS = {"train": "train", "dev": "valid", "test": "test"}
@@ -205,12 +206,8 @@ def _cells(folder: Path, name: str, width: int, faults: FaultLog) -> Any:
     path = _find(folder, name)
     if path is None:
         raise FileNotFoundError(f"expected {name} (perhaps packed) in {folder}: there is none; is the release whole?")
-    for number, line in enumerate(read_lines(path, faults), 1):
-        cells = [] if line is None else line.split("\t")
-        if len(cells) == width:
-            yield number, path, cells
-        elif line is not None:
-            faults.add(path, number, "wrong column count", f"expected {width}, got {len(cells)}")
+    for number, cells in fixed_columns(path, width, faults):
+        yield number, path, cells
 
 
 def _read_translated(folder: Path, part: str, language: str) -> _Folder:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,7 @@ _ROUNDS = 50  # of draws, before the rows that still lack items are filled one b
 
 
 def draw_negatives(
-    pairs: AlignedPairs,
-    *,
-    negatives_per_positive: int = 1,
-    hard_negatives: int = 0,
-    groups: Sequence[Hashable] | None = None,
-    symmetric: bool = False,
-    seed: int = 0,
+    pairs: AlignedPairs, *, negatives_per_positive: int = 1, symmetric: bool = False, seed: int = 0
 ) -> np.ndarray:
     """For each positive pair, rows whose passages are not relevant to its query.
 
@@ -34,44 +27,22 @@ def draw_negatives(
     Args:
         pairs: Pairs in any number of languages, labelled negatives among them or not.
         negatives_per_positive: Drawn for each row of label 1.
-        hard_negatives: How many of them come from the positive's own group (an article, say), as far as it has them.
-        groups: Group of each row; with ``hard_negatives``. *Shape:* ``(pairs,)``
         symmetric: Query and passage are of one kind, as in paraphrase identification: whoever is a paraphrase of a
             paraphrase, as query or as passage, counts as the same.
         seed: Of the draw.
     Returns:
         Row numbers, in the order of the rows of label 1. *Shape:* ``(positives, negatives_per_positive)``
     Raises:
-        ValueError: Some positive has too few other passages; ``groups`` are missing or of another length.
+        ValueError: Some positive has too few other passages.
     """
     if negatives_per_positive < 0:
         raise ValueError(f"negatives_per_positive must be 0 or more: got {negatives_per_positive}.")
-    if hard_negatives and (groups is None or len(groups) != len(pairs)):
-        raise ValueError(
-            f"hard negatives need the group of each of the {len(pairs)} pairs: got "
-            f"{'none' if groups is None else len(groups)}; pass groups, or hard_negatives=0."
-        )
     positives = np.flatnonzero(np.asarray(pairs.labels, bool))
     queries, passages, forbidden = _classes(pairs, positives, symmetric)
-    items, first_rows, numbers = np.unique(passages, return_index=True, return_inverse=True)
-    numbers = numbers.reshape(len(pairs))
+    items, first_rows = np.unique(passages, return_index=True)
     places, known = _find(items, forbidden[:, 1])
-    item_groups = None
-    if hard_negatives and groups is not None:
-        seen: dict[Hashable, int] = {}
-        of_items = [groups[row] for row in first_rows.tolist()]
-        item_groups = np.array([seen.setdefault(group, len(seen)) for group in of_items], np.int64)
-    drawn = draw_apart(
-        queries[positives],
-        np.stack([forbidden[known, 0], places[known]], axis=1),
-        len(items),
-        each=negatives_per_positive,
-        hard=hard_negatives,
-        groups=item_groups,
-        own_groups=None if item_groups is None else item_groups[numbers[positives]],
-        seed=seed,
-    )
-    return first_rows[drawn]
+    met = np.stack([forbidden[known, 0], places[known]], axis=1)
+    return first_rows[draw_apart(queries[positives], met, len(items), each=negatives_per_positive, seed=seed)]
 
 
 def with_negatives(pairs: AlignedPairs, **options: Any) -> AlignedPairs:

@@ -57,38 +57,26 @@ class AlignedPairs:
             texts = {language: _as_list(column) for language, column in getattr(self, name).items()}
             object.__setattr__(self, name, texts)
         labels = _as_list(self.labels)
-        bad = [row for row, label in enumerate(labels) if isinstance(label, str) or label not in (0, 1)]
-        if bad:
+        if bad := [row for row, label in enumerate(labels) if isinstance(label, str) or label not in (0, 1)]:
             got = ", ".join(dict.fromkeys(repr(labels[row]) for row in bad[:_SHOWN]))
             raise ValueError(
                 f"labels must be 0 or 1: got {got} in rows {listed_rows(bad)}; make graded labels binary first "
                 "(relevant or not)."
             )
         object.__setattr__(self, "labels", np.asarray(labels, np.int64).tolist())
-        self._check_columns()
-
-    def _check_columns(self) -> None:
         if not self.queries or self.queries.keys() != self.passages.keys():
             raise ValueError(
                 f"queries and passages must be in the same languages: got {', '.join(self.queries) or 'none'} and "
                 f"{', '.join(self.passages) or 'none'}; pass both of every language."
             )
-        for language in self.queries:
-            queries, passages = len(self.queries[language]), len(self.passages[language])
-            if queries != passages:
-                raise ValueError(
-                    f"queries and passages in {language} differ in length: {queries} queries, {passages} passages; row "
-                    "i of one must belong to row i of the other."
-                )
-            if queries != len(self.labels):
-                raise ValueError(
-                    f"{language} has {queries} pairs for {len(self.labels)} labels; every language must hold the same "
-                    "pairs in the same order."
-                )
         for name, columns in (("queries", self.queries), ("passages", self.passages)):
             for language, column in columns.items():
-                bad = [row for row, text in enumerate(column) if not isinstance(text, str) or not text.strip()]
-                if bad:
+                if len(column) != len(labels):
+                    raise ValueError(
+                        f"{language} has {len(column)} {name} for {len(labels)} labels; every language must hold the "
+                        "same pairs in the same order."
+                    )
+                if bad := [row for row, text in enumerate(column) if not isinstance(text, str) or not text.strip()]:
                     raise ValueError(
                         f"{name} in {language} must all be texts that are not blank: rows {listed_rows(bad)} are not; "
                         "leave these rows out of every language, so that the rest stays aligned."
@@ -113,12 +101,6 @@ class AlignedPairs:
         numbers = [int(row) for row in rows]
         labels = [self.labels[row] for row in numbers]
         return AlignedPairs(pick(self.queries, numbers), pick(self.passages, numbers), labels)
-
-    def only(self, languages: Iterable[str]) -> AlignedPairs:
-        """The same pairs in some of the languages, in this order."""
-        codes = known_languages(languages, self.languages)
-        queries, passages = ({code: columns[code] for code in codes} for columns in (self.queries, self.passages))
-        return AlignedPairs(queries, passages, self.labels)
 
     def in_languages(self, rows: np.ndarray, query_codes: np.ndarray, passage_codes: np.ndarray) -> Dataset:
         """Labelled rows, query and passage each in the language chosen for it.

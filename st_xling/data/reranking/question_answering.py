@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,6 @@ from st_xling.data.reranking.pools import CandidatePools, candidate_pools
 from st_xling.data.squad_form import SquadFile, read_squad
 
 logger = logging.getLogger(__name__)
-
-SHARES: Mapping[str, float] = MappingProxyType({"train": 0.7, "dev": 0.1, "test": 0.2})
-"""Of the articles, unless others are asked for."""
 
 _PHRASES_PER_ARTICLE = 5  # as many passages as an article of XQuAD has
 
@@ -61,7 +57,7 @@ class QuestionAnswering:
         """Codes, in the order of ``questions``."""
         return tuple(self.questions)
 
-    def split(self, shares: Mapping[str, float] = SHARES, *, seed: int = 0) -> dict[str, QuestionAnswering]:
+    def split(self, shares: Mapping[str, float], *, seed: int = 0) -> dict[str, QuestionAnswering]:
         """Cut by article, so that no paragraph, nor its neighbour, is in two parts.
 
         Args:
@@ -73,28 +69,6 @@ class QuestionAnswering:
         """
         parts = deal(len(self.articles), shares, seed)
         return {name: self.only_articles(numbers.tolist()) for name, numbers in parts.items()}
-
-    def split_by_title(
-        self, titles: Mapping[str, Iterable[str]], *, rest: str | None = "train"
-    ) -> dict[str, QuestionAnswering]:
-        """Cut by lists of titles; the articles on no list go to ``rest``, or nowhere if it is ``None``.
-
-        Raises:
-            ValueError: A title that is not there, or is on two lists; a part without articles.
-        """
-        places = {title: number for number, title in enumerate(self.articles)}
-        parts = {name: list(dict.fromkeys(listed)) for name, listed in titles.items()}
-        taken = [title for listed in parts.values() for title in listed]
-        unknown = [title for title in taken if title not in places]
-        twice = sorted({title for title in taken if taken.count(title) > 1})
-        if unknown or twice or rest in parts:
-            raise ValueError(
-                f"expected titles of this set, each on one list: got unknown {unknown[:5]}, on two lists {twice[:5]}"
-                + (f", and a list for the rest, {rest!r}" if rest in parts else "")
-            )
-        if rest is not None:
-            parts = {rest: [title for title in self.articles if title not in set(taken)], **parts}
-        return {name: self.only_articles([places[title] for title in listed]) for name, listed in parts.items()}
 
     def only_questions(self, rows: Iterable[int]) -> QuestionAnswering:
         """Some of the questions, by number; every paragraph stays, as a candidate."""
@@ -146,8 +120,7 @@ class QuestionAnswering:
             ValueError: Too few other paragraphs.
         """
         # Forbidden are all relevant paragraphs, also those of questions that read the same.
-        questions = np.arange(len(self.question_ids))
-        own = np.asarray(self.question_passages)
+        questions, own = np.arange(len(self.question_ids)), np.asarray(self.question_passages)
         articles = np.asarray(self.passage_articles)
         forbidden = [(query, passage) for query, passages in enumerate(self.relevant()) for passage in passages]
         drawn = draw_apart(
@@ -160,8 +133,8 @@ class QuestionAnswering:
             own_groups=articles[own],
             seed=seed,
         )
-        queries = np.concatenate([questions, np.repeat(questions, negatives_per_positive)]).tolist()
-        passages = np.concatenate([own, drawn.ravel()]).tolist()
+        queries = [*questions.tolist(), *np.repeat(questions, negatives_per_positive).tolist()]
+        passages = [*own.tolist(), *drawn.ravel().tolist()]
         labels = [1] * len(questions) + [0] * drawn.size
         return AlignedPairs(pick(self.questions, queries), pick(self.passages, passages), labels)
 
@@ -320,34 +293,29 @@ def _by_id(files: Mapping[str, SquadFile], faults: Counter[str]) -> list[_Row]:
 
 
 def deal(total: int, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:
-    """Numbers below ``total``, shuffled, by share; the last part is dealt first, so that it stays what it is, but for
-    rounding, however the rest is cut.
-    """
-    names = list(shares)[::-1]
-    counts = share_counts(total, [shares[name] for name in names])
-    order = np.random.default_rng(seed).permutation(total)
-    parts = dict(zip(names, np.split(order, np.cumsum(counts)[:-1])))
-    return {name: parts[name] for name in shares}
+    """Numbers below ``total``, shuffled, by shares that sum to 1; each part gets one at least.
 
-
-def share_counts(total: int, shares: Sequence[float]) -> list[int]:
-    """``total`` cut by shares that sum to 1, each part at least 1; largest remainders round up, earlier ones first.
+    Largest remainders round up. The last part is dealt first, so that it stays what it is, but for rounding, however
+    the rest is cut.
 
     Raises:
         ValueError: A share is not above 0, they do not sum to 1, or there are fewer things than parts.
     """
-    if not shares or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
-        raise ValueError(f"shares must be above 0 and sum to 1: got {', '.join(f'{share:g}' for share in shares)}.")
-    if total < len(shares):
-        raise ValueError(f"cannot cut {total} into {len(shares)} parts of at least one; ask for fewer parts.")
-    counts = [max(1, int(total * share + 1e-9)) for share in shares]
-    while sum(counts) != total:
-        step = 1 if sum(counts) < total else -1
-        gaps = [
-            step * (total * share - count) if step > 0 or count > 1 else -np.inf for share, count in zip(shares, counts)
-        ]
-        counts[int(np.argmax(gaps))] += step
-    return counts
+    names = list(shares)[::-1]
+    exact = np.array([total * shares[name] for name in names])
+    if not names or min(shares.values()) <= 0 or abs(sum(shares.values()) - 1) > 1e-6:
+        got = ", ".join(f"{share:g}" for share in shares.values())
+        raise ValueError(f"shares must be above 0 and sum to 1: got {got}.")
+    if total < len(names):
+        raise ValueError(f"cannot cut {total} into {len(names)} parts of at least one; ask for fewer parts.")
+    counts = np.maximum(1, (exact + 1e-9).astype(int))
+    while counts.sum() != total:
+        step = 1 if counts.sum() < total else -1
+        gaps = step * (exact - counts)
+        counts[int(np.argmax(np.where((step > 0) | (counts > 1), gaps, -np.inf)))] += step
+    order = np.random.default_rng(seed).permutation(total)
+    parts = dict(zip(names, np.split(order, np.cumsum(counts)[:-1])))
+    return {name: parts[name] for name in shares}
 
 
 def phrase_questions(books: Mapping[str, str], *, split: str) -> QuestionAnswering:

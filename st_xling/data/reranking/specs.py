@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from st_xling.data.evaluation_texts import load_evaluation_specs
-from st_xling.data.faults import FaultLog, read_lines
+from st_xling.data.faults import FaultLog
 from st_xling.data.holdout import hold_out
+from st_xling.data.pairs import is_pair
 from st_xling.data.phrasebook_spec import is_phrasebook
-from st_xling.data.records import json_objects
 from st_xling.data.reranking.insurance_qa import PARTS, PooledQuestions, is_insurance_qa, read_insurance_qa
 from st_xling.data.reranking.negatives import with_negatives
 from st_xling.data.reranking.pairs import AlignedPairs, listed_rows, same_text_classes
@@ -40,6 +40,7 @@ from st_xling.data.reranking.question_answering import (
 from st_xling.data.reranking.xpi import MonoPositives, parallel_pools, xpi_pairs, xpi_pairs_from_parallel
 from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, SpecOption, read_options, split_options, whole_above
 from st_xling.data.specs import load_data_specs
+from st_xling.data.tables import delimited_rows, json_objects
 from st_xling.utils.text import describe_missing, file_ending, unpacked_name
 
 if TYPE_CHECKING:
@@ -97,6 +98,14 @@ class PairData:
     dev: CandidatePools | None
 
 
+@dataclass(frozen=True)
+class XpiData:
+    """The same for XPI: labelled pairs of :func:`~st_xling.data.reranking.xpi.xpi_pairs`, and pools."""
+
+    train: Dataset
+    dev: CandidatePools | None
+
+
 def load_pair_specs(
     specs: Iterable[str],
     *,
@@ -130,8 +139,16 @@ def load_pair_specs(
     train = parts["train"]
     if negatives_per_positive is None:
         negatives_per_positive = 0 if isinstance(train, AlignedPairs) and 0 in train.labels else 1
-    options = {"negatives_per_positive": negatives_per_positive, "hard_negatives": hard_negatives, "seed": seed}
-    pairs = with_negatives(train, **options) if isinstance(train, AlignedPairs) else train.aligned_pairs(**options)
+    options: dict[str, Any] = {"negatives_per_positive": negatives_per_positive, "seed": seed}
+    if isinstance(train, AlignedPairs):
+        if hard_negatives:
+            raise ValueError(
+                f"hard negatives come from a question's article: got hard_negatives={hard_negatives} for labelled "
+                "files, which have none; leave it out, or label negatives in the files."
+            )
+        pairs = with_negatives(train, **options)
+    else:
+        pairs = train.aligned_pairs(hard_negatives=hard_negatives, **options)
     if dev:
         return PairData(pairs, load_pool_specs(dev, phrasebook_split="dev", seed=seed))
     return PairData(pairs, pools_of(parts["dev"], seed=seed) if "dev" in parts else None)
@@ -193,19 +210,6 @@ def load_pool_specs(
             raise ValueError(f"expected a split out of {', '.join(parts)}: got {split!r}; give it a share above 0.")
         data = parts[split]
     return pools_of(data, passage_languages=passage_languages, **of_pools)
-
-
-@dataclass(frozen=True)
-class XpiData:
-    """What the specs gave.
-
-    Attributes:
-        train: Labelled pairs of :func:`~st_xling.data.reranking.xpi.xpi_pairs`.
-        dev: Pools to choose the best checkpoint by; ``None`` if none could be held out.
-    """
-
-    train: Dataset
-    dev: CandidatePools | None
 
 
 def load_xpi_specs(
@@ -449,28 +453,27 @@ def read_labelled(paths: Mapping[str, str | Path]) -> AlignedPairs:
     Raises:
         FileNotFoundError: A file is not there.
         ValueError: Faulty lines, those of all files together; files that differ in length (the message names languages
-            and lengths) or in labels; another file ending. No line is skipped: the rest would not be aligned.
+            and lengths) or in labels. No line is skipped: the rest would not be aligned.
     """
     faults = FaultLog(can_skip=False)
-    read = {language: list(_rows(Path(path), faults)) for language, path in paths.items()}
+    read = {language: list(_labelled_rows(Path(path), faults)) for language, path in paths.items()}
     faults.finalize()
     # Rows of all files must be there and mean the same: a line more or less would shift all that follow.
-    lengths = {language: len(rows) for language, rows in read.items()}
-    if len(set(lengths.values())) > 1 or not all(lengths.values()):
-        got = ", ".join(f"{count} in {language} ({paths[language]})" for language, count in lengths.items())
+    lengths = {len(rows) for rows in read.values()}
+    if len(lengths) > 1 or 0 in lengths:
+        got = ", ".join(f"{len(rows)} in {language} ({paths[language]})" for language, rows in read.items())
         raise ValueError(f"expected the same pairs in every language, row by row: got {got}; align the files first.")
     columns = {language: list(zip(*rows)) for language, rows in read.items()}
     first, *others = columns
-    labels = columns[first][2]
     for language in others:
-        apart = [row for row, (one, two) in enumerate(zip(labels, columns[language][2])) if one != two]
+        apart = np.flatnonzero(np.array(columns[first][2]) != np.array(columns[language][2])).tolist()
         if apart:
             raise ValueError(
                 f"{paths[first]} and {paths[language]} differ in the labels of rows {listed_rows(apart)}, counted "
                 "from 0: a pair and its translation have one label; are the rows aligned?"
             )
     queries, passages = ({language: column[place] for language, column in columns.items()} for place in (0, 1))
-    return AlignedPairs(queries, passages, labels)
+    return AlignedPairs(queries, passages, columns[first][2])
 
 
 def _kind(path: Path) -> str:
@@ -478,26 +481,22 @@ def _kind(path: Path) -> str:
     return file_ending(unpacked_name(path))
 
 
-def _rows(path: Path, faults: FaultLog) -> Iterator[tuple[str, str, int]]:
-    if _kind(path) not in _TABLES:
-        raise ValueError(f"expected a file ending in {', '.join(_TABLES)}, perhaps packed, got {path}; rename it.")
-    lines = read_lines(path, faults)
-    cells: Iterable[tuple[int, Sequence[object]]]
+def _labelled_rows(path: Path, faults: FaultLog) -> Iterator[tuple[str, str, int]]:
     if _kind(path) == ".jsonl":
-        cells = ((number, [row.get(key) for key in _COLUMNS]) for number, row in json_objects(path, lines, faults, 1))
+        objects = json_objects(path, faults)
+        cells: Iterable[tuple[int, list[Any]]] = (
+            (number, [row.get(key) for key in _COLUMNS]) for number, row in objects
+        )
     else:
-        cells = ((number, line.split("\t")) for number, line in enumerate(lines, 1) if line is not None)
+        cells = delimited_rows(path, ".tsv", faults)
     for number, row in cells:
         if number == 1 and tuple(row) == _COLUMNS:
             continue
         if len(row) != 3:
             faults.add(path, number, "wrong column count", f"expected {', '.join(_COLUMNS)}, got {len(row)} columns")
             continue
-        query, passage, label = row
-        bad = [key for key, text in zip(_COLUMNS, row[:2]) if not isinstance(text, str) or not text.strip()]
-        for key in bad:
-            faults.add(path, number, "empty side", f"{key} is no text, or blank")
+        *texts, label = row
         if str(label) not in _LABELS:
             faults.add(path, number, "label outside {0, 1}", f"got {label!r}")
-        elif not bad:
-            yield str(query), str(passage), _LABELS[str(label)]
+        if is_pair(faults, str(path), number, _COLUMNS, texts) and str(label) in _LABELS:
+            yield texts[0], texts[1], _LABELS[str(label)]

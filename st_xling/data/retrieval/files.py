@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.faults import FaultLog, iter_lines
-from st_xling.data.retrieval.passages import iter_objects, parse_passage
+from st_xling.data.faults import FaultLog, numbered_lines
+from st_xling.data.retrieval.passages import parse_passage
+from st_xling.data.tables import fixed_columns, json_objects
 from st_xling.utils.text import PACKED, unpacked_name
 
 Qrels = dict[str, dict[str, int]]
@@ -41,6 +42,7 @@ WITH_PASSAGES = ("{split}.jsonl",)
 
 _BY_LANGUAGE = re.compile(r"queries\.([A-Za-z]{2,3}(?:[-_][A-Za-z]{2,4})?)\.jsonl")
 _NUMBERS = re.compile(r"(\d+)")
+_GRADES = ("score", "grade", "rel", "relevance")
 _QUERY_IDS = ("_id", "query_id", "id")
 _QUERY_TEXTS = ("text", "query")
 
@@ -139,7 +141,8 @@ def read_queries(path: str | Path, *, skip_bad_lines: bool = False) -> dict[str,
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries")
     queries: dict[str, str] = {}
     is_tsv = ".tsv" in Path(path).suffixes
-    for number, identity, text in _tab_separated(path, faults) if is_tsv else _json_queries(path, faults):
+    for number, row in fixed_columns(path, 2, faults) if is_tsv else json_objects(path, faults):
+        identity, text = row if isinstance(row, list) else _query(row)
         _add(queries, identity, text, path, number, faults)
     faults.finalize()
     return queries
@@ -164,7 +167,7 @@ def read_queries_with_passages(
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries with passages")
     queries: dict[str, str] = {}
     passages: dict[str, list[tuple[str, str]]] = {}
-    for number, row in iter_objects(path, faults):
+    for number, row in json_objects(path, faults):
         listed = row.get(key)
         each_one = listed if isinstance(listed, list) else [None]
         parsed = [parse_passage(each) if isinstance(each, dict) else None for each in each_one]
@@ -181,20 +184,6 @@ def _query(row: Mapping[str, Any]) -> tuple[str, str]:
     identity = next((row[key] for key in _QUERY_IDS if isinstance(row.get(key), (str, int))), "")
     text = next((row[key] for key in _QUERY_TEXTS if isinstance(row.get(key), str)), "")
     return str(identity), text
-
-
-def _json_queries(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, str, str]]:
-    return ((number, *_query(row)) for number, row in iter_objects(path, faults))
-
-
-def _tab_separated(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, str, str]]:
-    for number, line in enumerate(iter_lines(path, faults), 1):
-        if line is not None:
-            identity, tab, text = line.partition("\t")
-            if tab and "\t" not in text:
-                yield number, identity, text
-            else:
-                faults.add(path, number, "wrong columns", f"expected id TAB text, got {line!r:.80}")
 
 
 def _add(queries: dict[str, str], identity: str, text: str, path: str | Path, number: int, faults: FaultLog) -> bool:
@@ -226,8 +215,8 @@ def read_qrels(path: str | Path, *, passages: Container[str] | None = None, skip
     """
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="qrels")
     relevant: Qrels = {}
-    for number, line in enumerate(iter_lines(path, faults), 1):
-        if line is None or not line.strip() or (number == 1 and _is_header(line)):
+    for number, line in numbered_lines(path, faults):
+        if not line.strip() or (number == 1 and line.split("\t")[-1].strip().lower() in _GRADES):
             continue
         judgement = _judgement(line)
         if judgement is None:
@@ -243,10 +232,6 @@ def read_qrels(path: str | Path, *, passages: Container[str] | None = None, skip
             grades[name] = grade
     faults.finalize()
     return relevant
-
-
-def _is_header(line: str) -> bool:
-    return line.split("\t")[-1].strip().lower() in ("score", "grade", "rel", "relevance")
 
 
 def _judgement(line: str) -> tuple[str, str, int] | None:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.faults import FaultLog, iter_lines
-from st_xling.data.records import json_objects
+from st_xling.data.faults import FaultLog
+from st_xling.data.tables import json_objects
 
 _IDS = ("_id", "docid", "id")
 _TEXTS = ("text", "contents")
@@ -110,18 +110,12 @@ class Passages(Sequence[str]):
 
     def _parsed(self, faults: FaultLog) -> Iterator[tuple[Path, int, str, str]]:
         for path in self.paths:
-            for number, row in iter_objects(path, faults):
+            for number, row in json_objects(path, faults):
                 parsed = parse_passage(row)
                 if parsed is None:
                     faults.add(path, number, "no id or text", f"expected {', '.join(_IDS)}; {' or '.join(_TEXTS)}")
                 else:
                     yield path, number, *parsed
-
-
-def iter_objects(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The objects of JSON lines with their line numbers, one line in memory at a time."""
-    for number, line in enumerate(iter_lines(path, faults), 1):
-        yield from json_objects(path, [line], faults, number)
 
 
 def parse_passage(row: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.data.delimited import split_csv
-from st_xling.data.faults import FaultLog, iter_lines, read_lines
-from st_xling.data.pairs import SURROGATE, is_unescaped_pair, pair_dataset, read_pairs, require_rows
-from st_xling.data.parallel import HUB_ID, READERS, read_hub
+from st_xling.data.faults import FaultLog, numbered_lines
+from st_xling.data.pairs import is_pair, pair_dataset, read_pairs, require_rows
+from st_xling.data.parallel import HUB_ID, TABLES, find_source
 from st_xling.data.phrasebook_spec import PhrasebookSpec, is_phrasebook, parse_phrasebook
-from st_xling.data.records import load_table
 from st_xling.data.retrieval.files import read_queries_with_passages
-from st_xling.data.retrieval.passages import Passages, iter_objects
+from st_xling.data.retrieval.passages import Passages
 from st_xling.data.retrieval.retrieval_set import (
     OF_SETS,
     RetrievalSet,
@@ -25,7 +22,8 @@ from st_xling.data.retrieval.retrieval_set import (
 )
 from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, free_name, read_options, sample_rows, split_options
 from st_xling.data.squad_form import NO_ANSWER, read_squad
-from st_xling.utils.text import describe_missing, file_ending, plain_or_packed, unpacked_name
+from st_xling.data.tables import QUERY_NAMES
+from st_xling.utils.text import file_ending, plain_or_packed, unpacked_name
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -35,14 +33,8 @@ FORM = (
     "passages and qrels; queries=HUB_ID?columns=query,answer,negative&split=train; or queries=phrasebook?size=2000"
 )
 
-COLUMNS = ("query", "passage")
-"""Where columns have names, unless others are asked for."""
-
 _OF_FOLDERS = (*OF_SETS, "negatives")
 _OF_TABLES = ("columns", "name", "split")
-_NEGATIVE = re.compile(r"negative(?:_(\d+))?")
-_POSITIONS = ["query of a line", "passage of a line"]
-_BY_NAME = (".jsonl", ".parquet")
 
 
 def load_query_passage_specs(
@@ -125,11 +117,13 @@ def _of_folder(
     negative: dict[str, list[str]] = {name: [] for name in queries}
     if count:
         negative = _negatives(file, count, skip_bad_lines=skip_bad_lines)
-    rows = [
-        (query, text, negative[name]) for name, query in queries.items() for _, text in beside[name] if name in negative
-    ]
-    pairs = pair_dataset((query, text, language, language) for query, text, _ in rows)
-    return _add_negatives(pairs, [texts for *_, texts in rows])
+    rows = (
+        (query, text, language, language, *negative[name])
+        for name, query in queries.items()
+        if name in negative
+        for _, text in beside[name]
+    )
+    return pair_dataset(rows, count)
 
 
 def _negatives(path: Path, count: int, *, skip_bad_lines: bool) -> dict[str, list[str]]:
@@ -144,17 +138,6 @@ def _negatives(path: Path, count: int, *, skip_bad_lines: bool) -> dict[str, lis
     return {name: [text for _, text in rows[:count]] for name, rows in beside.items() if len(rows) >= count}
 
 
-def negative_columns(names: Iterable[str]) -> list[str]:
-    """Those of the names that are hard negatives', in order: ``negative``, ``negative_1``, ``negative_2``, …
-
-    Example:
-        >>> negative_columns(["negative_10", "passage", "negative_2"])
-        ['negative_2', 'negative_10']
-    """
-    matches = {name: match for name in names if (match := _NEGATIVE.fullmatch(name))}
-    return sorted(matches, key=lambda name: int(matches[name][1] or 0))
-
-
 def read_question_table(
     place: str,
     language: str,
@@ -167,12 +150,13 @@ def read_question_table(
     """Pairs, ``source`` the query and ``target`` a passage that answers it; perhaps with hard negatives.
 
     Args:
-        place: A ``.jsonl`` or ``.parquet`` file; a ``.tsv`` or ``.csv`` file of two columns, or more: negatives; a
-            ``.json`` file in SQuAD's form, of which the questions with an answer are read; or the id of a data set on
-            the Hub.
+        place: A ``.jsonl`` or ``.parquet`` file; a ``.tsv`` or ``.csv`` file, with a header or of two columns or more,
+            the others negatives; a ``.json`` file in SQuAD's form, of which the questions with an answer are read; or
+            the id of a data set on the Hub.
         language: Of queries and passages.
         columns: Names of the query's column, the passage's, and those of negatives, where they have any; by default
-            :data:`COLUMNS` and all that :func:`negative_columns` knows.
+            ``query`` (``question``, ``anchor``) and ``passage`` (``positive``, ``answer``), else as
+            :func:`~st_xling.data.read_parallel` finds them, and all that are called ``negative``, ``negative_1``, …
         name: Configuration of a data set on the Hub.
         split: Of a data set on the Hub.
         skip_bad_lines: Leave faulty lines out, with a warning.
@@ -183,106 +167,26 @@ def read_question_table(
         ValueError: A file of another kind, options that it does not take, faults.
     """
     path, kind = Path(place).expanduser(), file_ending(unpacked_name(place))
-    is_file = kind == ".json" or file_ending(place) in READERS
-    if not is_file and (path.exists() or not HUB_ID.fullmatch(place)):
-        raise ValueError(
-            "expected a file that ends in .tsv, .csv, .jsonl, .json (each perhaps packed) or .parquet, or the id "
-            f"of a data set on the Hub; got {place}."
-        )
-    options = {"name": name, "split": split, "columns": None if kind in _BY_NAME else columns}
-    refused = [key for key, value in options.items() if value is not None] if is_file else []
-    if refused:
+    if kind != ".json":
+        if kind not in TABLES and (path.exists() or not HUB_ID.fullmatch(place)):
+            raise ValueError(
+                "expected a file that ends in .tsv, .csv, .jsonl, .json (each perhaps packed) or .parquet, or the id "
+                f"of a data set on the Hub; got {place}."
+            )
+        source = find_source(place, (language, language), columns, name, split, known=QUERY_NAMES)
+        return source.read(skip_bad_lines)
+    options = {"name": name, "split": split, "columns": columns}
+    if refused := [key for key, value in options.items() if value is not None]:
         raise ValueError(f"{place} is a file, which has no {', '.join(refused)}; leave these out.")
-    if columns is not None and len(set(columns)) != max(len(columns), 2):
-        raise ValueError(
-            f"expected the columns of queries, passages and perhaps negatives, each once: got {','.join(columns)}."
-        )
-    if kind == ".json":
-        file, faults = read_squad(path), FaultLog(skip_bad_lines=skip_bad_lines)
-        answered = [(row, each) for row, each in enumerate(file.questions, 1) if each.fault != NO_ANSWER]
-        texts = [(row, each.text, file.paragraphs[each.paragraph]) for row, each in answered]
-        rows = [
-            (query, passage, language, language)
-            for row, query, passage in texts
-            if is_unescaped_pair(faults, str(path), row, query, passage)
-        ]
-        return read_pairs(rows, str(path), faults)
-    # Negatives are looked for first: the readers of pairs would pass over their columns.
-    pair = COLUMNS if columns is None else (columns[0], columns[1])
-    if columns is None or len(columns) > 2:
-        faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries")
-        names, records = _table(place, kind if is_file else "", faults, name=name, split=split)
-        if negatives := negative_columns(names) if columns is None else columns[2:]:
-            first = names[:2] if names[:2] == _POSITIONS else pair
-            return _with_negatives(place, [*first, *negatives], records, language, faults)
-    languages = {"source_language": language, "target_language": language}
-    if is_file:
-        named = {"columns": pair} if kind in _BY_NAME else {}
-        return READERS[file_ending(place)](path, **languages, **named, skip_bad_lines=skip_bad_lines)
-    return read_hub(place, **languages, columns=pair, name=name, split=split, skip_bad_lines=skip_bad_lines)
-
-
-def _with_negatives(
-    where: str, columns: list[str], records: Iterable[tuple[int, Mapping[str, Any]]], language: str, faults: FaultLog
-) -> Dataset:
-    """The rows with a text in each of the columns: query, passage, negatives."""
-    rows: list[Any] = []
-    negatives: list[Any] = []
-    for number, record in records:
-        query, passage, *others = (record.get(name) for name in columns)
-        if not all(isinstance(text, str) and text.strip() and not SURROGATE.search(text) for text in others):
-            faults.add(where, number, "no negative", f"expected text in {', '.join(columns[2:])}")
-        elif is_unescaped_pair(faults, where, number, query, passage):
-            rows.append((query, passage, language, language))
-            negatives.append(others)
-    return _add_negatives(read_pairs(rows, where, faults), negatives)
-
-
-def _add_negatives(pairs: Dataset, negatives: Sequence[Sequence[str]]) -> Dataset:
-    for number, column in enumerate(zip(*negatives), 1):
-        pairs = pairs.add_column(f"negative_{number}", list(column))
-    return pairs
-
-
-def _table(
-    place: str, kind: str, faults: FaultLog, *, name: str | None, split: str | None
-) -> tuple[list[str], Iterator[tuple[int, Mapping[str, object]]]]:
-    """Names of a table's columns, and its rows with their numbers, read as they are asked for.
-
-    Columns without a name are called by their place, the third and those after it as negatives.
-    """
-    if not kind:
-        table = load_table(place, name, split, place)
-        return list(table.column_names), enumerate(iter(table), 1)
-    if kind == ".parquet":
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        if not Path(place).is_file():
-            raise FileNotFoundError(describe_missing(place))
-        try:
-            file = pq.ParquetFile(place)
-        except pa.ArrowInvalid:
-            return [], iter(())  # read_parquet says what is wrong
-        rows = (row for batch in file.iter_batches() for row in batch.to_pylist())
-        return list(file.schema_arrow.names), enumerate(rows, 1)
-    lines = iter_objects(place, faults) if kind == ".jsonl" else _cut_lines(place, kind, faults)
-    # The first row has the names; it is put back.
-    first = next(lines, (0, {}))
-    return list(first[1]), itertools.chain([first] if first[0] else [], lines)
-
-
-def _cut_lines(place: str, kind: str, faults: FaultLog) -> Iterator[tuple[int, Mapping[str, object]]]:
-    width = 0
-    for number, line in enumerate(iter_lines(place, faults), 1):
-        cells = None if line is None else split_csv(line) if kind == ".csv" else line.split("\t")
-        width = width or len(cells or ())
-        if cells is not None and len(cells) == width:
-            yield number, dict(zip([*_POSITIONS, *(f"negative_{column}" for column in range(1, width - 1))], cells))
-        elif cells is not None:
-            faults.add(place, number, "wrong columns", f"expected {width}, as in the first line, got {len(cells)}")
-        elif line is not None:
-            faults.add(place, number, "unclosed quote", "a field begins with a quote that this line does not close")
+    file, faults = read_squad(path), FaultLog(skip_bad_lines=skip_bad_lines)
+    texts = [
+        (row, (each.text, file.paragraphs[each.paragraph]))
+        for row, each in enumerate(file.questions, 1)
+        if each.fault != NO_ANSWER
+    ]
+    sides = ("source", "target")
+    rows = [(*pair, language, language) for row, pair in texts if is_pair(faults, str(path), row, sides, pair)]
+    return read_pairs(rows, str(path), faults)
 
 
 def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False) -> Dataset:
@@ -310,7 +214,7 @@ def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False
         texts = list(Passages(place, skip_bad_lines=skip_bad_lines))
     else:
         faults = FaultLog(skip_bad_lines=skip_bad_lines, what="text")
-        texts = [line for line in read_lines(place, faults) if line is not None and line.strip()]
+        texts = [line for _, line in numbered_lines(place, faults) if line.strip()]
         faults.finalize()
     chosen = (texts[row] for row in sample.places(len(texts), str(path)))
     return require_rows(pair_dataset((text, text, language, language) for text in chosen), str(path))

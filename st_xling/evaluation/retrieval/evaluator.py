@@ -12,6 +12,7 @@ from st_xling.evaluation.base import Metrics, SignedEvaluator
 from st_xling.evaluation.retrieval.measures import MEASURES, Measures, Rankings
 from st_xling.evaluation.retrieval.pool import PoolQuery, RetrievalPool, mixed_pool, separate_pools
 from st_xling.evaluation.retrieval.search import Bm25, DenseSearch
+from st_xling.models.view import model_options
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
@@ -122,11 +123,7 @@ class RetrievalEvaluator(SignedEvaluator):
             language, with the language bias (:func:`language_bias`).
         measures: As ir_measures types them, or ``MRR@100`` and ``Recall@100`` as papers print them. One without a
             cutoff sees as many hits as the deepest of the others, at least 100: the signature's ``depth``.
-        batch_size: Texts embedded at a time.
-        name: Prefix of the metrics and name of the data in the signature.
-        show_progress_bar: Whether to show one.
-        truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
-        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
+        options: Of every evaluator, such as ``batch_size``: see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
         From a call, fractions in [0, 1]: ``{name}_{label}_{measure}`` and ``{name}_mean_{measure}``, whose first is the
         primary metric; in a mixed pool ``{name}_bias_own_share`` and so on, where it can be measured.
@@ -137,30 +134,20 @@ class RetrievalEvaluator(SignedEvaluator):
         Hu et al. 2023, section 5; Zhang et al. 2021 (Mr.TyDi).
     """
 
+    task = "retrieval"
+
     def __init__(
         self,
         sets: Sequence[RetrievalSet],
         *,
         pool: str = "separate",
         measures: Sequence[str] = MEASURES,
-        batch_size: int = 64,
-        name: str = "retrieval",
-        show_progress_bar: bool = False,
-        truncate_dim: int | None = None,
-        write_csv: bool = True,
+        **options: Any,
     ) -> None:
         if pool not in POOLS:
             raise ValueError(f"pool must be one of {', '.join(POOLS)}: got {pool!r}.")
         self.measures = Measures(measures)
-        super().__init__(
-            name=name,
-            default_name="retrieval",
-            primary=f"mean_{self.measures.names[0]}",
-            batch_size=batch_size,
-            show_progress_bar=show_progress_bar,
-            truncate_dim=truncate_dim,
-            write_csv=write_csv,
-        )
+        super().__init__(f"mean_{self.measures.names[0]}", **options)
         self.pool = pool
         self.sets = tuple(sets)
         self.pools: list[RetrievalPool] = [mixed_pool(sets)] if pool == "mixed" else separate_pools(sets)
@@ -181,12 +168,12 @@ class RetrievalEvaluator(SignedEvaluator):
             measures=self.measures.names,
             depth=self.measures.cutoff,
             ties="id",
-            data=f"{self.name}@{digest}",
+            data=f"{self.data_name}@{digest}",
         )
 
     def report(self, model: SentenceTransformer) -> RetrievalReport:
         """Measures of an encoder."""
-        self.joint_mean = False
+        self.joint_mean, self.model_options = False, model_options(model, retrieval=True)
 
         def search(pool: RetrievalPool) -> Rankings:
             dense = DenseSearch(

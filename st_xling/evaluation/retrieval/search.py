@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
-from torch import Tensor
 from tqdm.auto import tqdm
 
 from st_xling.evaluation.retrieval.measures import Rankings
 from st_xling.evaluation.retrieval.pool import RetrievalPool
-from st_xling.models.view import Centring, centred_model, language_tasks, saved_centring
+from st_xling.models.view import encode_once, language_tasks
 from st_xling.utils.extras import require
 
 if TYPE_CHECKING:
@@ -103,9 +102,12 @@ class DenseSearch(InformationRetrievalEvaluator):
         """
         self.score_functions = self._model_score_functions(model)
         self.score_function_names = sorted(self.score_functions)
-        self._encoded = {"query": 0, "document": 0}
         self.compute_all_metrics(model)
         return self.rankings
+
+    def compute_all_metrics(self, *args: Any, **kwargs: Any) -> Any:
+        self._encoded = {"query": 0, "document": 0}
+        return super().compute_all_metrics(*args, **kwargs)
 
     def compute_metrics(self, queries_result_list: list[Any]) -> dict[str, dict[int, float]]:
         self.rankings = {
@@ -119,34 +121,28 @@ class DenseSearch(InformationRetrievalEvaluator):
         # Chunks of passages come in order, each once.
         first = self._encoded[role]
         self._encoded[role] = first + len(sentences)
-        tasks, joint = language_tasks(model, self._languages[role][first : self._encoded[role]])
+        rows: dict[str, list[int]] = {}
+        for row, language in enumerate(self._languages[role][first : self._encoded[role]]):
+            rows.setdefault(language, []).append(row)
+        tasks, joint = language_tasks(model, list(rows))
         self.joint_mean |= joint
-        rows: Tensor
-        if any(tasks):
-            rows = self._by_language(model, list(sentences), tasks, kwargs)
-        else:
-            rows = super().embed_inputs(*args, **kwargs)  # type: ignore[assignment]
-        bad = ~torch.isfinite(rows).all(dim=1) | ~rows.any(dim=1)
-        if bool(bad.any()):
+        columns = encode_once(
+            model,
+            [[sentences[row] for row in own] for own in rows.values()],
+            tasks=tasks,
+            role=role,
+            batch_size=self.batch_size,
+            show_progress_bar=self.show_progress_bar,
+            truncate_dim=self.truncate_dim,
+        )
+        vectors = np.concatenate(columns)[np.argsort(np.concatenate(list(rows.values())))]
+        bad = ~np.isfinite(vectors).all(axis=1) | ~vectors.any(axis=1)
+        if bad.any():
             raise ValueError(
                 f"embeddings of {'queries' if role == 'query' else 'passages'} must be finite and not zero: "
                 f"{int(bad.sum()):,} of {len(bad):,} are not; check the model and its precision."
             )
-        return rows
-
-    def _by_language(self, model: Any, texts: list[str], tasks: list[str | None], options: dict[str, Any]) -> Tensor:
-        """Each language less its mean, which is put into the model, since ``encode_query`` has a task of its own."""
-        centring = saved_centring(model)
-        if centring is None:
-            raise ValueError("of routes by language, retrieval takes those of centred models only: got others.")
-        rows: dict[int, Tensor] = {}
-        for task in dict.fromkeys(tasks):
-            places = [place for place, own in enumerate(tasks) if own == task]
-            mean = centring.joint if task is None else centring.languages[task]
-            one = centred_model(model, Centring(mean, {}))
-            vectors: Any = super().embed_inputs(one, [texts[place] for place in places], **options)
-            rows |= dict(zip(places, vectors))
-        return torch.stack([rows[place] for place in range(len(texts))])
+        return torch.from_numpy(vectors).to(model.device)
 
 
 class Bm25:

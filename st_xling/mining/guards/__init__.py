@@ -10,11 +10,10 @@
 ``GuardOptions`` switches them, ``PairGuards`` applies them, ``RejectsFile`` writes down what they turned down.
 """
 
-from st_xling.mining.guards.language import LanguageGuard, LanguageUnknown
+from st_xling.mining.guards.language import LanguageGuard
 from st_xling.mining.guards.numbers import NumbersGuard, Quantity, agree, quantities
 from st_xling.mining.guards.pair_guards import REASONS, GuardOptions, PairGuards, Reject, RejectsFile, reject_line
 from st_xling.mining.guards.predicates import (
-    Candidate,
     CandidateBatch,
     CopyGuard,
     Guard,
@@ -23,15 +22,13 @@ from st_xling.mining.guards.predicates import (
     NearCopyGuard,
     NeighbourCounts,
     Verdict,
-    candidate_batches,
-    count_occurrences,
     letter_key,
     weighted_length,
 )
+from st_xling.utils.identify import LanguageUnknown
 
 __all__ = [
     "REASONS",
-    "Candidate",
     "CandidateBatch",
     "CopyGuard",
     "Guard",
@@ -49,8 +46,6 @@ __all__ = [
     "RejectsFile",
     "Verdict",
     "agree",
-    "candidate_batches",
-    "count_occurrences",
     "letter_key",
     "quantities",
     "reject_line",

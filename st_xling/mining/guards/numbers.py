@@ -23,6 +23,8 @@ _WIDE_COMMA = re.compile("(?<=[０-９])，(?=[０-９])")
 _DIGIT, _NO_DIGIT = re.compile(r"\d"), re.compile(r"\D")
 _POWERS = {"百": 2, "千": 3, "천": 3, "万": 4, "萬": 4, "만": 4, "亿": 8, "億": 8, "억": 8, "लाख": 5, "करोड़": 7}
 _POWERS = {unicodedata.normalize("NFC", word): power for word, power in _POWERS.items()}
+# On one side only, such a number is missing from the other.
+_NOT_SPELLED_OUT = 1000
 _RANGE = re.compile(r"\s?[-‐-―~～〜至到]\s?")
 
 
@@ -150,18 +152,14 @@ class NumbersGuard:
 
     - on both sides: a contradiction ("3 books", "4 Bücher");
     - on one side only: nothing, since the other may have spelled it out ("12", "twelve"), named a month or left out a
-      repetition, unless a number of at least ``missing_digits`` digits is missing: 1987 is hardly ever spelled out.
+      repetition, unless a number of four digits or more is missing, zeros at its end not counted: 1987 is hardly ever
+      spelled out. That turns down three in a thousand true pairs, most of them for an error in the data, and twice as
+      many wrong pairs as not to mind.
 
     A fraction that could be a time of day or a day and month (16.30) is read as such where that resolves a
     contradiction. Conversions (10 km, 6 miles) count as contradictions.
-
-    Args:
-        missing_digits: Significant digits from which a number on one side must have a partner, 1 or more; trailing
-            zeros do not count, as "3000" is spelled out readily. 0: never. At 4, three in a thousand true pairs are
-            turned down, most of them for an error in the data, and twice as many wrong pairs as at 0.
     """
 
-    missing_digits: int = 4
     reason: ClassVar[str] = "numbers"
 
     def check(self, batch: CandidateBatch) -> list[Verdict | None]:
@@ -176,9 +174,7 @@ class NumbersGuard:
             split = leftovers(_split(of_source), _split(of_target))
             if not all(split):
                 of_source, of_target = split
-        missing = self.missing_digits and any(
-            number.digits >= 10 ** (self.missing_digits - 1) for number in of_source or of_target
-        )
+        missing = any(number.digits >= _NOT_SPELLED_OUT for number in of_source or of_target)
         if (of_source and of_target) or missing:
             return Verdict({"source": [*map(_plain, of_source)], "target": [*map(_plain, of_target)]}, None)
         return None

@@ -7,17 +7,17 @@ import json
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from st_xling.mining.guards.language import LanguageGuard, unknown_languages
+from st_xling.mining.guards.language import LanguageGuard
 from st_xling.mining.guards.numbers import NumbersGuard
 from st_xling.mining.guards.predicates import (
-    Candidate,
     CandidateBatch,
     CopyGuard,
     Guard,
@@ -26,9 +26,9 @@ from st_xling.mining.guards.predicates import (
     NearCopyGuard,
     NeighbourCounts,
     Verdict,
-    candidate_batches,
 )
 from st_xling.mining.mine import MinedPairs
+from st_xling.utils.identify import LanguageUnknown
 from st_xling.utils.io import atomic_writer
 
 logger = logging.getLogger(__name__)
@@ -80,11 +80,16 @@ class GuardOptions:
         changes: dict[str, float | bool | None] = {}
         faults = []
         switches = {field.name for field in fields(self) if isinstance(field.default, bool)}
-        for word in limits:
-            name, _, value = word.partition("=")
-            name = _spelled(name)
+        limits = list(limits)
+        off = [reason for word in off for reason in (REASONS if word == "all" else (word,))]
+        for word in [*limits, *off]:
+            given, _, value = word.partition("=")
+            name = given.strip().lower().replace("-", "_")
             if name not in REASONS:
-                faults.append(_unknown(name))
+                close = difflib.get_close_matches(name, REASONS, n=1, cutoff=0.5)
+                faults.append(f"got {given!r}" + (f" (did you mean {close[0]!r}?)" if close else ""))
+            elif word in off:
+                changes[name] = False if name in switches else None
             elif name in switches:
                 faults.append(f"{name} has no limit, got {word!r}: leave it on, or switch it off")
             else:
@@ -92,11 +97,6 @@ class GuardOptions:
                     changes[name] = float(value)
                 except ValueError:
                     faults.append(f"got {word!r}: write {name}=NUMBER")
-        for name in [reason for word in off for reason in (REASONS if word == "all" else (_spelled(word),))]:
-            if name in REASONS:
-                changes[name] = False if name in switches else None
-            else:
-                faults.append(_unknown(name))
         if faults:
             raise ValueError(f"guards must be {', '.join(REASONS)}: " + "; ".join(faults) + ".")
         return replace(self, **changes)  # type: ignore[arg-type]
@@ -129,49 +129,59 @@ class GuardOptions:
             ValueError: If a limit is out of its range.
         """
         idle: dict[str, str] = {}
-        if self.hub is not None and counts is None:
+        guards: list[Guard] = []
+        if self.hub is not None and counts is not None:
+            guards.append(HubGuard(counts, self.hub))
+        elif self.hub is not None:
             idle["hub"] = "nobody counted neighbours"
-        guards = [
-            None if self.hub is None or counts is None else HubGuard(counts, self.hub),
-            CopyGuard() if self.copy else None,
-            None if self.near_copy is None else NearCopyGuard(self.near_copy),
-            None if self.length_ratio is None else LengthRatioGuard(self.length_ratio),
-            NumbersGuard() if self.numbers else None,
-            None if self.language is None else self._language_guard(idle),
-        ]
-        return [guard for guard in guards if guard is not None], idle
-
-    def _language_guard(self, idle: dict[str, str]) -> Guard | None:
-        languages = {"source": self.source_language, "target": self.target_language}
-        try:
-            unknown = unknown_languages(languages.values())
-        except ImportError:
-            idle["language"] = "py3langid is not installed (pip install py3langid)"
-            return None
-        notes = [f"the language of the {side} side is not given" for side, code in languages.items() if code is None]
-        notes += [f"py3langid does not know {code!r}" for code in unknown]
-        if notes:
-            idle["language"] = "; ".join(notes)
-        source, target = (None if code in unknown else code for code in languages.values())
-        return LanguageGuard(source, target, self.language or 0.0) if source or target else None
-
-
-def _spelled(name: str) -> str:
-    return name.strip().lower().replace("-", "_")
-
-
-def _unknown(name: str) -> str:
-    close = difflib.get_close_matches(name, REASONS, n=1, cutoff=0.5)
-    return f"got {name!r}" + (f" (did you mean {close[0]!r}?)" if close else "")
+        if self.copy:
+            guards.append(CopyGuard())
+        if self.near_copy is not None:
+            guards.append(NearCopyGuard(self.near_copy))
+        if self.length_ratio is not None:
+            guards.append(LengthRatioGuard(self.length_ratio))
+        if self.numbers:
+            guards.append(NumbersGuard())
+        if self.language is not None:
+            known: dict[str, str] = {}
+            notes = []
+            for side in ("source_language", "target_language"):
+                code = getattr(self, side)
+                if code is None:
+                    notes.append(f"the language of the {side.split('_')[0]} side is not given")
+                    continue
+                try:
+                    LanguageGuard(code)
+                    known[side] = code
+                except LanguageUnknown:
+                    notes.append(f"py3langid does not know {code!r}")
+            if notes:
+                idle["language"] = "; ".join(notes)
+            if known:
+                guards.append(LanguageGuard(**known, limit=self.language))
+        return guards, idle
 
 
-@dataclass(frozen=True)
-class Reject:
-    """A pair, the reason code of the first guard that turned it down, and what that guard measured."""
+class Reject(NamedTuple):
+    """A pair, the reason code of the first guard that turned it down, and what that guard measured.
+
+    A line of a file that is no pair has the reason, no rows and no texts.
+
+    Attributes:
+        reason: Reason code.
+        verdict: What was measured.
+        score: Of the pair.
+        source_index, target_index: Its rows in the two corpora.
+        source, target: Its texts.
+    """
 
     reason: str
-    candidate: Candidate
     verdict: Verdict
+    score: float
+    source_index: int
+    target_index: int
+    source: str | None
+    target: str | None
 
 
 class PairGuards:
@@ -184,13 +194,13 @@ class PairGuards:
         options: Which guards are on.
         counts: Neighbour counts, for the hub guard.
     Attributes:
+        guards: Those that are on and can work.
         idle: Reason code to why its guard cannot work.
-        counts: Pairs seen so far by outcome: ``"kept"`` and reason codes.
     """
 
     def __init__(self, options: GuardOptions | None = None, *, counts: NeighbourCounts | None = None) -> None:
         self.guards, self.idle = (options or GuardOptions()).build(counts=counts)
-        self.counts: Counter[str] = Counter()
+        self._rejected: Counter[str] = Counter()
         if self.idle:
             reasons = "; ".join(f"{reason}: {why}" for reason, why in self.idle.items())
             logger.warning("guards that do not look at every pair: %s", reasons)
@@ -198,30 +208,35 @@ class PairGuards:
     @property
     def rejected(self) -> dict[str, int]:
         """Pairs turned down so far, by the reason codes that occurred, in the order in which guards look."""
-        return {reason: self.counts[reason] for reason in REASONS if self.counts[reason]}
+        return {reason: self._rejected[reason] for reason in REASONS if self._rejected[reason]}
 
     def check(self, batch: CandidateBatch) -> tuple[np.ndarray, list[Reject]]:
         """Which candidates stay, bool, *shape* ``(pairs,)``, and the rejects of the others, in order."""
         rejects: dict[int, Reject] = {}
-        stay = np.ones(len(batch), dtype=bool)
         rows, left = np.arange(len(batch)), batch
         for guard in self.guards:
-            for place, verdict in enumerate(guard.check(left)) if len(left) else ():
+            if not len(left):
+                break
+            stay = np.ones(len(left), dtype=bool)
+            for place, verdict in enumerate(guard.check(left)):
                 if verdict is not None:
-                    row = int(rows[place])
-                    stay[row] = False
-                    rejects[row] = Reject(guard.reason, batch[row], verdict)
-            if not stay[rows].all():
-                left = left.select(np.flatnonzero(stay[rows]).tolist())
-                rows = rows[stay[rows]]
-        self.counts.update(reject.reason for reject in rejects.values())
-        self.counts["kept"] += len(left)
-        return stay, [rejects[row] for row in sorted(rejects)]
-
-    def split(self, batch: CandidateBatch) -> tuple[CandidateBatch, list[Reject]]:
-        """The candidates that stay, and those that go, both in the order they came in."""
-        stay, rejects = self.check(batch)
-        return batch.select(np.flatnonzero(stay).tolist()), rejects
+                    stay[place] = False
+                    pair = left.pairs
+                    rejects[int(rows[place])] = Reject(
+                        reason=guard.reason,
+                        verdict=verdict,
+                        score=float(pair.scores[place]),
+                        source_index=int(pair.source_indices[place]),
+                        target_index=int(pair.target_indices[place]),
+                        source=left.sources[place],
+                        target=left.targets[place],
+                    )
+            if not stay.all():
+                rows, left = rows[stay], left.select(np.flatnonzero(stay))
+        self._rejected.update(reject.reason for reject in rejects.values())
+        allowed = np.ones(len(batch), dtype=bool)
+        allowed[list(rejects)] = False
+        return allowed, [rejects[row] for row in sorted(rejects)]
 
     def allowed(
         self,
@@ -230,59 +245,21 @@ class PairGuards:
         targets: Sequence[str],
         on_reject: Callable[[Reject], object] | None = None,
     ) -> np.ndarray:
-        """Which mined pairs may stay, bool, *shape* ``(pairs,)``; their texts are read by row."""
-        stay, rejects = self.check(CandidateBatch.of(pairs, sources, targets))
-        if on_reject is not None:
-            for reject in rejects:
-                on_reject(reject)
-        return stay
-
-    def filter(
-        self,
-        candidates: Iterable[Candidate],
-        *,
-        on_reject: Callable[[Reject], object] | None = None,
-        batch_pairs: int = 8192,
-    ) -> Iterator[Candidate]:
-        """The candidates that stay, from a stream of any length; one batch is in memory at a time.
+        """Which mined pairs may stay, bool, *shape* ``(pairs,)``: ``pairs.select`` takes it.
 
         Args:
-            candidates: In any order, which is kept.
-            on_reject: Called with each reject, such as ``RejectsFile.write``.
-            batch_pairs: Pairs looked at together; memory, never the result, depends on it.
-        """
-        for batch in candidate_batches(candidates, batch_pairs=batch_pairs):
-            stay, rejects = self.check(batch)
-            if on_reject is not None:
-                for reject in rejects:
-                    on_reject(reject)
-            for row in np.flatnonzero(stay).tolist():
-                yield batch[row]
-
-    def filter_mined(
-        self,
-        pairs: MinedPairs,
-        sources: Sequence[str],
-        targets: Sequence[str],
-        *,
-        on_reject: Callable[[Reject], object] | None = None,
-        batch_pairs: int = 8192,
-    ) -> MinedPairs:
-        """The mined pairs that stay, best first as before.
-
-        Args:
-            pairs: What :func:`~st_xling.mining.mine` found.
+            pairs: Some thousands at a time; their texts are in memory meanwhile.
             sources: Texts of the sources; anything that gives the text of a row.
             targets: Texts of the targets.
-            on_reject: Called with each reject.
-            batch_pairs: Pairs looked at together.
+            on_reject: Called with each reject, such as :meth:`RejectsFile.write`.
         """
-        blocks = [slice(start, start + batch_pairs) for start in range(0, len(pairs), batch_pairs)]
-        stay = [self.allowed(pairs.select(block), sources, targets, on_reject) for block in blocks]
-        return pairs.select(np.concatenate(stay)) if stay else pairs
+        stay, rejects = self.check(CandidateBatch.of(pairs, sources, targets))
+        for reject in rejects if on_reject is not None else ():
+            on_reject(reject)  # type: ignore[misc]
+        return stay
 
 
-class RejectsFile:
+class RejectsFile(ExitStack):
     """Writes rejects as JSON lines: ``reason``, ``value``, ``limit``, ``score``, ids and texts of both sides.
 
     A context manager. Lines go to a file beside ``path`` that takes its name when the block ends well; on an error it
@@ -296,17 +273,14 @@ class RejectsFile:
     """
 
     def __init__(self, path: str | Path) -> None:
+        super().__init__()
         self.path = Path(path)
-        self._stream: IO[bytes] | None = None
 
     def __enter__(self) -> RejectsFile:
+        super().__enter__()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._writer = atomic_writer(self.path)
-        self._stream = self._writer.__enter__()
+        self.stream = self.enter_context(atomic_writer(self.path))
         return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._writer.__exit__(*error)
 
     def write(
         self, reject: Reject, *, source_ids: Sequence[Any] | None = None, target_ids: Sequence[Any] | None = None
@@ -318,32 +292,24 @@ class RejectsFile:
             source_ids: All ids of the source text, when duplicates were folded; its row by default.
             target_ids: The same of the target text.
         """
-        assert self._stream is not None, "use it in a with block"
-        self._stream.write(reject_line(reject, source_ids=source_ids, target_ids=target_ids).encode("utf-8") + b"\n")
+        ids = [reject.source_index] if source_ids is None else source_ids
+        self.stream.write(reject_line(reject, ids, [reject.target_index] if target_ids is None else target_ids))
 
 
-def reject_line(
-    reject: Reject, *, source_ids: Sequence[Any] | None = None, target_ids: Sequence[Any] | None = None
-) -> str:
-    """One reject as one line of JSON, without its line end.
+def reject_line(reject: Reject, source_ids: Sequence[Any], target_ids: Sequence[Any]) -> bytes:
+    """One line of JSON.
 
-    Scripts stay readable; characters that would end a line for some readers, and lone surrogates, which UTF-8 cannot
-    hold, are escaped. A score that is not finite is ``null``.
+    Scripts stay readable; characters that would end a line for some readers are escaped. A score that is not finite is
+    ``null``.
     """
-    candidate = reject.candidate
     record = {
         "reason": reject.reason,
         "value": reject.verdict.value,
         "limit": reject.verdict.limit,
-        "score": float(candidate.score) if math.isfinite(candidate.score) else None,
-        "source_ids": [int(candidate.source_index)] if source_ids is None else list(source_ids),
-        "target_ids": [int(candidate.target_index)] if target_ids is None else list(target_ids),
-        "source": candidate.source,
-        "target": candidate.target,
+        "score": reject.score if math.isfinite(reject.score) else None,
+        "source_ids": list(source_ids),
+        "target_ids": list(target_ids),
+        "source": reject.source,
+        "target": reject.target,
     }
-    line = json.dumps(record, ensure_ascii=False, allow_nan=False).translate(_LINE_ENDS)
-    try:
-        line.encode("utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(record, allow_nan=False)
-    return line
+    return json.dumps(record, ensure_ascii=False, allow_nan=False).translate(_LINE_ENDS).encode("utf-8") + b"\n"

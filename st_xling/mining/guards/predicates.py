@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import islice
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -26,20 +25,13 @@ _TATWEEL = "\N{ARABIC TATWEEL}"
 #: 3.7 for a Chinese character, 4.4 for a Japanese one, 1.7 for kana and 2.7 for a Hangul syllable.
 HAN, KANA, HANGUL = 3.5, 1.7, 2.5
 
+# Added to either length, in weighted characters.
+_SLACK_CHARS = 15.0
+
 _HAN = re.compile("[\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
 _KANA = re.compile("[\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9f]+")
 _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7ff]+")
 _FIRST_DENSE = re.compile("[\u1100-\u11ff\u2e80-\U0003ffff]")
-
-
-class Candidate(NamedTuple):
-    """One pair that mining proposes: two texts, their score (unit of the margin), and their rows in the two corpora."""
-
-    source: str
-    target: str
-    score: float
-    source_index: int
-    target_index: int
 
 
 class Verdict(NamedTuple):
@@ -56,56 +48,33 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CandidateBatch:
-    """Some candidates, as columns.
+    """Pairs that mining proposes, and their texts.
 
     Attributes:
+        pairs: Scores, and rows of the two corpora.
         sources, targets: Texts. *Length:* ``pairs``
-        scores: float64. *Shape:* ``(pairs,)``
-        source_indices, target_indices: Rows of the two corpora, int64. *Shape:* ``(pairs,)``
     """
 
+    pairs: MinedPairs
     sources: list[str]
     targets: list[str]
-    scores: np.ndarray
-    source_indices: np.ndarray
-    target_indices: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.sources)
 
     @classmethod
     def of(cls, pairs: MinedPairs, sources: Sequence[str], targets: Sequence[str]) -> CandidateBatch:
-        """Mined pairs with their texts, which are read from anything that has the text of a row."""
+        """With texts from anything that has the text of a row."""
         return cls(
+            pairs,
             [sources[row] for row in pairs.source_indices.tolist()],
             [targets[row] for row in pairs.target_indices.tolist()],
-            pairs.scores,
-            pairs.source_indices,
-            pairs.target_indices,
         )
 
-    @cached_property
-    def letters(self) -> tuple[list[str], list[str]]:
-        """The :func:`letter_key` of every source and of every target."""
-        return [letter_key(text) for text in self.sources], [letter_key(text) for text in self.targets]
+    def __len__(self) -> int:
+        return len(self.pairs)
 
-    def select(self, rows: Sequence[int]) -> CandidateBatch:
-        """The candidates at ``rows``, in that order; letters that are known already are taken along."""
-        index = np.asarray(rows, dtype=np.int64)
-        some = CandidateBatch(
-            [self.sources[row] for row in rows],
-            [self.targets[row] for row in rows],
-            self.scores[index],
-            self.source_indices[index],
-            self.target_indices[index],
-        )
-        if "letters" in self.__dict__:
-            some.__dict__["letters"] = tuple([keys[row] for row in rows] for keys in self.letters)
-        return some
-
-    def __getitem__(self, row: int) -> Candidate:
-        texts = self.sources[row], self.targets[row]
-        return Candidate(*texts, float(self.scores[row]), int(self.source_indices[row]), int(self.target_indices[row]))
+    def select(self, rows: np.ndarray) -> CandidateBatch:
+        """The candidates at these indices, in that order."""
+        texts = ([some[row] for row in rows.tolist()] for some in (self.sources, self.targets))
+        return CandidateBatch(self.pairs.select(rows), *texts)
 
 
 class Guard(Protocol):
@@ -120,29 +89,6 @@ class Guard(Protocol):
     def check(self, batch: CandidateBatch) -> list[Verdict | None]:
         """One verdict a pair, ``None`` for a pair that may stay. Depends on nothing but the pair itself."""
         ...
-
-
-def candidate_batches(candidates: Iterable[Candidate], *, batch_pairs: int = 8192) -> Iterator[CandidateBatch]:
-    """Cut a stream of candidates into batches, in order; one batch is in memory at a time.
-
-    Args:
-        candidates: Any iterable, of any length.
-        batch_pairs: Pairs a batch; memory, never a verdict, depends on it.
-    Raises:
-        ValueError: If ``batch_pairs`` is below 1.
-    """
-    if batch_pairs < 1:
-        raise ValueError(f"batch_pairs must be at least 1: got {batch_pairs}; 8192 is the usual choice.")
-    stream = iter(candidates)
-    while rows := list(islice(stream, batch_pairs)):
-        sources, targets, scores, source_indices, target_indices = zip(*rows)
-        yield CandidateBatch(
-            list(sources),
-            list(targets),
-            np.asarray(scores, dtype=np.float64),
-            np.asarray(source_indices, dtype=np.int64),
-            np.asarray(target_indices, dtype=np.int64),
-        )
 
 
 class _Essential(dict[int, int | None]):
@@ -191,7 +137,8 @@ class CopyGuard:
     reason: ClassVar[str] = "copy"
 
     def check(self, batch: CandidateBatch) -> list[Verdict | None]:
-        return [Verdict(1.0, None) if source == target else None for source, target in zip(*batch.letters)]
+        texts = zip(batch.sources, batch.targets)
+        return [Verdict(1.0, None) if letter_key(one) == letter_key(other) else None for one, other in texts]
 
 
 @dataclass(frozen=True)
@@ -222,11 +169,10 @@ class NearCopyGuard:
             raise ValueError(f"near_copy must lie in (0, 1]: got {self.limit}; 0.85 is the usual choice.")
 
     def check(self, batch: CandidateBatch) -> list[Verdict | None]:
-        sources, targets = batch.letters
         # Below the cutoff rapidfuzz stops early and says 0; workers=1 leaves the cores to the encoder.
         similarities = process.cpdist(
-            sources,
-            targets,
+            [letter_key(text) for text in batch.sources],
+            [letter_key(text) for text in batch.targets],
             scorer=Indel.normalized_similarity,
             score_cutoff=self.limit,
             dtype=np.float64,
@@ -261,61 +207,29 @@ class LengthRatioGuard:
 
     .. math:: \mathrm{ratio}(x, y) = \frac{\max(|x|, |y|) + c}{\min(|x|, |y|) + c}
 
-    with lengths by :func:`weighted_length`. The constant :math:`c` makes short sentences lenient: "Да." and "Yes, of
-    course." pass, the same ratio over a hundred characters does not.
+    with lengths by :func:`weighted_length`. The constant :math:`c`, 15 characters, makes short sentences lenient: "Да."
+    and "Yes, of course." pass, the same ratio over a hundred characters does not.
 
     Args:
         limit: Turn down above this ratio, above 1.
-        slack_chars: The constant :math:`c`, in weighted characters, 0 or more.
     Source:
         Gale and Church 1993 for characters as the measure of length; the additive constant stands in for their
         variance, which grows with length.
     """
 
     limit: float = 2.5
-    slack_chars: float = 15.0
     reason: ClassVar[str] = "length_ratio"
 
     def __post_init__(self) -> None:
         if not self.limit > 1:
             raise ValueError(f"length_ratio must be above 1: got {self.limit}; 2.5 is the usual choice.")
-        if not self.slack_chars >= 0:
-            raise ValueError(f"slack_chars must be 0 or more: got {self.slack_chars}; 15 is the usual choice.")
-
-    def ratio(self, source: str, target: str) -> float:
-        """The ratio of two texts, 1 or more; infinite when one is empty and there is no slack."""
-        short, long = sorted((weighted_length(source) + self.slack_chars, weighted_length(target) + self.slack_chars))
-        if short == 0:
-            return 1.0 if long == 0 else float("inf")
-        return long / short
 
     def check(self, batch: CandidateBatch) -> list[Verdict | None]:
-        ratios = map(self.ratio, batch.sources, batch.targets)
-        return [Verdict(round(ratio, 3), self.limit) if ratio > self.limit else None for ratio in ratios]
-
-
-def count_occurrences(neighbour_indices: Iterable[np.ndarray], size: int) -> np.ndarray:
-    """How often each sentence occurs in the neighbour lists of the other corpus.
-
-    Args:
-        neighbour_indices: Blocks of neighbour lists, such as ``[neighbours.indices]`` or slices of it; any shape.
-            Negative indices, by which approximate indexes say "none", are not counted.
-        size: Sentences of the corpus that the indices point into.
-    Returns:
-        Counts, int32. *Shape:* ``(size,)``
-    Raises:
-        ValueError: If an index lies beyond ``size``.
-    """
-    counts = np.zeros(size, dtype=np.int32)
-    for block in neighbour_indices:
-        rows = np.ravel(block).astype(np.int64)
-        rows = rows[rows >= 0]
-        if rows.max(initial=-1) >= size:
-            raise ValueError(f"expected neighbours below {size}, got {rows.max()}; pass the size of their corpus.")
-        # bincount would make an array of the corpus's size for every block.
-        indices, occurrences = np.unique(rows, return_counts=True)
-        counts[indices] += occurrences.astype(np.int32)
-    return counts
+        verdicts: list[Verdict | None] = []
+        for lengths in zip(map(weighted_length, batch.sources), map(weighted_length, batch.targets)):
+            ratio = (max(lengths) + _SLACK_CHARS) / (min(lengths) + _SLACK_CHARS)
+            verdicts.append(Verdict(round(ratio, 3), self.limit) if ratio > self.limit else None)
+        return verdicts
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,9 +249,9 @@ class NeighbourCounts:
     @classmethod
     def of(cls, forward: Neighbours, backward: Neighbours) -> NeighbourCounts:
         """Counts of both directions of :func:`~st_xling.mining.neighbours`."""
-        sources, k = forward.indices.shape
-        targets = len(backward.indices)
-        return cls(count_occurrences([backward.indices], sources), count_occurrences([forward.indices], targets), k)
+        of_sources = np.bincount(backward.indices.ravel(), minlength=len(forward.indices))
+        of_targets = np.bincount(forward.indices.ravel(), minlength=len(backward.indices))
+        return cls(of_sources.astype(np.int32), of_targets.astype(np.int32), forward.indices.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -377,7 +291,10 @@ class HubGuard:
     def check(self, batch: CandidateBatch) -> list[Verdict | None]:
         verdicts: list[Verdict | None] = [None] * len(batch)
         source, target = self.counts.source, self.counts.target
-        sides = (("source", batch.source_indices, source, target), ("target", batch.target_indices, target, source))
+        sides = (
+            ("source", batch.pairs.source_indices, source, target),
+            ("target", batch.pairs.target_indices, target, source),
+        )
         for side, indices, own, other in sides:
             limit = self.bound(own, other)
             occurrences = own[indices]

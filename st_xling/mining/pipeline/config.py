@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 
 from st_xling._version import __version__
@@ -28,7 +28,9 @@ from st_xling.mining.vectors import (
     embeddings_of,
     model_names,
     vectors_from,
+    ways,
 )
+from st_xling.models.load import name_of
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.devices import check_device
 from st_xling.utils.paths import check_outputs
@@ -148,45 +150,38 @@ class MiningConfig:
         self._check_threshold()
         if self.rescore is None and self.rescore_threshold is not None:
             raise ValueError("rescore_threshold needs rescore (--rescore): the cross-encoder whose scores it is for.")
-        if self.rescore_threshold is not None and math.isnan(self.rescore_threshold):
-            raise ValueError("rescore_threshold must be a number: got NaN; leave it out to keep every pair.")
         if self.format not in PAIR_FORMATS:
             raise ValueError(f"format must be one of {', '.join(PAIR_FORMATS)}: got {self.format!r}.")
         check_search(self.method, self.engine)
         check_format(self.dtype, "safetensors")
-        for name, usual in (("k", 4), ("batch_size", 128), ("memory_mib", 256)):
+        for name in ("batch_size", "memory_mib"):
             if getattr(self, name) < 1:
-                raise ValueError(
-                    f"{name} must be at least 1: got {name}={getattr(self, name)}; leave it out for {usual}."
-                )
+                raise ValueError(f"{name} must be at least 1: got {name}={getattr(self, name)}.")
         if self.device is not None:
             check_device(self.device)
-        nothing = torch.zeros(1, dtype=torch.int32).numpy()
+        nothing = np.zeros(1, dtype=np.int32)
         self.active_guards.build(counts=NeighbourCounts(nothing, nothing, self.k))  # raises for limits out of range
-        if not 0 <= self.save_seconds < math.inf:
-            raise ValueError(f"save_seconds must be 0 or more: got {self.save_seconds}; 60 is the usual choice.")
 
     def _check_threshold(self) -> None:
-        if self.calibrate_with is None:
-            if self.target_precision is not None:
-                raise ValueError("target_precision needs calibrate_with (--calibrate): a file of known translations.")
-        elif self.threshold not in (None, AUTO):
-            raise ValueError("threshold and calibrate_with both set the threshold: choose one of them.")
-        elif self.model is None:
-            raise ValueError(
-                "calibrate_with needs the model (--model): known translations must be embedded like the text."
-            )
-        elif self.target_precision is not None and not 0 < self.target_precision <= 1:
-            raise ValueError(f"target_precision must lie in (0, 1]: got {self.target_precision}.")
+        guards = self.active_guards
         if isinstance(self.threshold, str) and self.threshold not in (AUTO, PUBLISHED):
             raise ValueError(
                 f"threshold must be a number, {AUTO!r}, {PUBLISHED!r} or None: got {self.threshold!r}; {PUBLISHED!r} "
                 "is the model's own for the two languages."
             )
-        if self.threshold == PUBLISHED and not isinstance(self.model, str):
+        if self.calibrate_with is None and self.target_precision is not None:
+            raise ValueError("target_precision needs calibrate_with (--calibrate): a file of known translations.")
+        if self.calibrate_with is not None and self.threshold not in (None, AUTO):
+            raise ValueError("threshold and calibrate_with both set the threshold: choose one of them.")
+        if self.calibrate_with is not None and self.model is None:
+            raise ValueError(
+                "calibrate_with needs the model (--model): known translations must be embedded like the text."
+            )
+        if self.target_precision is not None and not 0 < self.target_precision <= 1:
+            raise ValueError(f"target_precision must lie in (0, 1]: got {self.target_precision}.")
+        if self.threshold == PUBLISHED and name_of(self.model) is None:
             kind = "none" if self.model is None else f"a loaded {type(self.model).__name__}"
             raise ValueError(f"threshold 'published' needs the folder or the Hub id of a model (--model): got {kind}.")
-        guards = self.active_guards
         if self.threshold == PUBLISHED and (guards.source_language is None or guards.target_language is None):
             raise ValueError(
                 "threshold 'published' needs the languages of both sides: name them (--source-language and "
@@ -195,7 +190,14 @@ class MiningConfig:
 
     def check_files(self, out: Output, inputs: Sequence[Any]) -> None:
         """Raise if a result would replace an input or another result; what is no path is passed over."""
-        read = [*inputs, self.model, self.source_embeddings, self.target_embeddings, self.calibrate_with, self.rescore]
+        read = [
+            *inputs,
+            name_of(self.model),
+            self.source_embeddings,
+            self.target_embeddings,
+            self.calibrate_with,
+            self.rescore,
+        ]
         check_outputs({"out": out, "rejects": self.rejects}, read, folders={"work": work_path(out, self.work)})
 
     def vector_makers(self, rows: dict[str, int]) -> tuple[VectorMakers, Encoder | None]:
@@ -285,7 +287,8 @@ class MiningConfig:
         """
         number = "none" if self.number is None else f"{self.number:g}"
         words = [
-            *(command, f"model:{model_names(makers)}", f"margin:{self.margin}", f"k:{self.k}", *choice),
+            *(command, f"model:{model_names(makers)}", *(f"{name}:{value}" for name, value in ways(makers).items())),
+            *(f"margin:{self.margin}", f"k:{self.k}", *choice),
             *(f"method:{method}", f"guards:{self.active_guards.signature(guards.idle)}"),
             *(f"threshold:{threshold or number}", "duplicates:folded", *texts, f"st-xling:{__version__}"),
         ]

@@ -224,8 +224,7 @@ def _rejects_to(path: Path | None, sides: Sequence[TextSide]) -> Iterator[Callab
     with RejectsFile(path) as file:
 
         def write(reject: Reject) -> None:
-            candidate = reject.candidate
-            ids = sides[0].ids(candidate.source_index), sides[1].ids(candidate.target_index)
+            ids = sides[0].ids(reject.source_index), sides[1].ids(reject.target_index)
             file.write(reject, source_ids=ids[0], target_ids=ids[1])
 
         yield write

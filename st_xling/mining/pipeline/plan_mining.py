@@ -7,14 +7,16 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
 
-from st_xling.mining.guards import CandidateBatch, GuardOptions, PairGuards, reject_line, weighted_length
+from st_xling.mining.guards import CandidateBatch, GuardOptions, PairGuards, weighted_length
+from st_xling.mining.mine import MinedPairs
 from st_xling.mining.pipeline.config import MiningConfig, takes_options
 from st_xling.mining.pipeline.threshold import most_known
 from st_xling.mining.search import approximate
@@ -37,14 +39,8 @@ _ROWS, _PROBES, _SENTENCES, _PAIRS = 2048, (3, 12), 256, 1024
 _ASKED_ABOUT = 0.75
 
 
-@dataclass(frozen=True)
-class SearchCost:
-    """What one way to search takes.
-
-    Attributes:
-        seconds: To search once.
-        memory_bytes: Beyond the encoder's.
-    """
+class SearchCost(TypedDict):
+    """What one way to search takes: seconds to search once, and memory beyond the encoder's."""
 
     seconds: float
     memory_bytes: int
@@ -91,23 +87,23 @@ class MiningPlan:
     def lines(self) -> list[str]:
         """The plan for a reader."""
         picked = ", picked by auto" if self.automatic else ""
-        calibrating = f", up to {_duration(self.calibrate_seconds)} to calibrate" if self.calibrate_seconds else ""
         times = f"about {_duration(self.encode_seconds)} to embed, {_duration(self.search_seconds)} to search"
         times += f", {_duration(self.guard_seconds)} for the guards" if self.guard_seconds else ""
+        times += f", up to {_duration(self.calibrate_seconds)} to calibrate" if self.calibrate_seconds else ""
         short = " — not enough" if self.disk_bytes > self.disk_free_bytes else ""
-        return [
+        lines = [
             *(f"{name}: {rows:,} lines" for name, rows in self.rows.items()),
             f"search: {self.method}, dim {self.dim}, on {self.device}{picked}",
-            f"time: {times}{calibrating}",
+            f"time: {times}",
             f"memory: about {_size(self.memory_bytes)} beyond the encoder's",
             f"disk: up to {_size(self.disk_bytes)} of {_size(self.disk_free_bytes)} free{short}",
-            *(
-                f"{method} instead: about {_duration(cost.seconds)} to search, {_size(cost.memory_bytes)}"
-                + (", some neighbours missed" if method == "approximate" else "")
-                for method, cost in self.searches.items()
-                if method != self.method
-            ),
         ]
+        for method, cost in self.searches.items():
+            if method != self.method:
+                missed = ", some neighbours missed" if method == "approximate" else ""
+                took = f"about {_duration(cost['seconds'])} to search, {_size(cost['memory_bytes'])}"
+                lines.append(f"{method} instead: {took}{missed}")
+        return lines
 
 
 def _duration(seconds: float) -> str:
@@ -169,9 +165,17 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
 
     shape = rows["source"], rows["target"], dim
     method = choose_method(config.method, config.engine, *shape)
-    searches = _searches(config, *shape)
-    embedded = [name for name, maker in makers.items() if maker is encoder]
     k, both, a_vector = config.k, sum(rows.values()), dim * _BYTES_PER_NUMBER[config.dtype]
+    options = {"k": k, "device": config.place, "memory_mib": config.memory_mib}
+    # A row's neighbours are there three times: as keys, as they are read, as candidates.
+    shared = config.memory_mib * 2**20 + (_BYTES_PER_LINE + 24 * k) * both
+    searches: dict[str, SearchCost] = {
+        "exact": {"seconds": search_seconds(*shape, **options), "memory_bytes": shared + _EXACT_BYTES * both}
+    }
+    if config.engine == "local":  # a cluster has but one
+        memory = shared + _APPROXIMATE_BYTES * both + _HELD_BYTES
+        searches["approximate"] = {"seconds": approximate_seconds(*shape, **options), "memory_bytes": memory}
+    embedded = [name for name, maker in makers.items() if maker is encoder]
     # Two states of the search while one replaces the other; the pairs hold each text at most once.
     disk = 16 * k * both + sum(text_bytes.values())
     disk += sum(rows[name] * a_vector + text_bytes[name] for name in embedded)
@@ -179,7 +183,7 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
     if config.calibrate_with is not None:
         known = most_known(*rows.values())
         larger = (rows["source"] + known) * (rows["target"] + known) / (rows["source"] * rows["target"])
-        calibrate_seconds = known * sum(seconds.values()) + searches[method].seconds * larger
+        calibrate_seconds = known * sum(seconds.values()) + searches[method]["seconds"] * larger
         of_text = sum(text_bytes.values()) // both
         disk += 2 * known * (a_vector + of_text + 8 * k) + 8 * k * both  # the state of its search stays
     place = Path(work).absolute()
@@ -190,8 +194,8 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
         method=method,
         device=config.place,
         encode_seconds=sum(seconds[name] * rows[name] for name in embedded),
-        search_seconds=searches[method].seconds,
-        memory_bytes=searches[method].memory_bytes,
+        search_seconds=searches[method]["seconds"],
+        memory_bytes=searches[method]["memory_bytes"],
         disk_bytes=disk,
         disk_free_bytes=shutil.disk_usage(place).free,
         automatic=config.method == "auto",
@@ -213,19 +217,6 @@ def _count(files: Files) -> tuple[int, int]:
     return lines, size
 
 
-def _searches(config: MiningConfig, sources: int, targets: int, dim: int) -> dict[str, SearchCost]:
-    """What each method takes; a cluster has but one."""
-    options: dict[str, Any] = {"k": config.k, "device": config.place, "memory_mib": config.memory_mib}
-    both = sources + targets
-    # A row's neighbours are there three times: as keys, as they are read, as candidates.
-    shared = config.memory_mib * 2**20 + (_BYTES_PER_LINE + 24 * config.k) * both
-    costs = {"exact": SearchCost(search_seconds(sources, targets, dim, **options), shared + _EXACT_BYTES * both)}
-    if config.engine == "local":
-        seconds = approximate_seconds(sources, targets, dim, **options)
-        costs["approximate"] = SearchCost(seconds, shared + _APPROXIMATE_BYTES * both + _HELD_BYTES)
-    return costs
-
-
 def search_seconds(sources: int, targets: int, dim: int, *, k: int, device: str, memory_mib: int) -> float:
     """Expected seconds of an exact search: each product has its price, and each row."""
     blocks = block_sizes(min(sources, _ROWS), min(targets, _ROWS), dim, memory_mib=memory_mib, device=device)
@@ -243,14 +234,12 @@ def approximate_seconds(sources: int, targets: int, dim: int, *, k: int, device:
     The price of the first is what more probes cost in a trial, so that reading rows together is in it.
     """
     rows, columns = min(sources, _ROWS), min(targets, _ROWS)
-    pair = _random_vectors(rows, columns, dim)
     few, many = _PROBES
-    options: dict[str, Any] = {"k": min(k, rows, columns), "cells": many, "device": device, "memory_mib": memory_mib}
-
-    def trial(probes: int) -> Callable[[], object]:
-        return lambda: approximate.approximate_neighbours(*pair, probes=probes, recall_sample=0, **options)
-
-    first, more = (min(_timed(trial(probes)) for _ in range(2)) for probes in (few, many))
+    options: dict[str, Any] = {"k": min(k, rows, columns), "cells": many, "recall_sample": 0, "device": device}
+    trial = partial(
+        approximate.approximate_neighbours, *_random_vectors(rows, columns, dim), memory_mib=memory_mib, **options
+    )
+    first, more = (min(_timed(partial(trial, probes=probes)) for _ in range(2)) for probes in (few, many))
     compared = 2 * rows * columns  # each row by its near cells, in either direction
     a_pair = max(0.0, more - first) / (compared * (many - few) / many)
     a_row = max(0.0, first - a_pair * compared * few / many) / (rows + columns)
@@ -283,8 +272,8 @@ def guard_seconds(sources: list[str], targets: list[str], guards: GuardOptions, 
     pair_guards = PairGuards(replace(guards, hub=None))
     if not pairs or not pair_guards.guards:
         return 0.0
-    batch = CandidateBatch(one[:pairs], other[:pairs], np.ones(pairs), np.arange(pairs), np.arange(pairs))
-    seconds = _timed(lambda: [reject_line(reject) for reject in pair_guards.check(batch)[1]])
+    batch = CandidateBatch(MinedPairs(np.ones(pairs), np.arange(pairs), np.arange(pairs)), one[:pairs], other[:pairs])
+    seconds = _timed(lambda: pair_guards.check(batch))
     share = sum(pair_guards.rejected.values()) / pairs
     candidates = sum(share**place for place in range(k)) * rows
     return seconds / pairs * candidates * _ASKED_ABOUT

@@ -23,21 +23,23 @@ if TYPE_CHECKING:
 _PAIRS = 2000
 
 
-def load_reranker(model: Any, device: str | None = None) -> tuple[CrossEncoder, str | None]:
+def load_reranker(model: Any, device: str | None = None, **options: Any) -> tuple[CrossEncoder, str | None]:
     """A cross-encoder, and the name it was loaded by, if it was.
 
     Args:
         model: One, or its Hub id or folder.
         device: Where to put one that is loaded; by default a GPU where there is one.
+        **options: Of :func:`~st_xling.models.load.st_model`, for one that is loaded.
     Raises:
         ValueError: If nothing can be loaded at that name, or what is there has no trained head of one score.
     """
     from st_xling.models.cross_encoder import cross_encoder
+    from st_xling.models.load import name_of
 
     if not isinstance(model, str):
-        return model, None
+        return model, name_of(model)
     try:
-        return cross_encoder(model, head="keep", device=device), model
+        return cross_encoder(model, head="keep", device=device, **options), model
     except ValueError as error:
         raise ValueError(
             f"expected a cross-encoder with a trained head of one score at {model!r}; st-xling train xpr-mixed makes "

@@ -1,27 +1,47 @@
-"""A file of pairs in, a score for each out: for filtering a parallel corpus."""
+"""A parallel corpus in, a score for each pair out: for filtering it."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import os
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from tqdm.auto import tqdm
 
+from st_xling.data.faults import Fault, FaultLog
+from st_xling.data.pairs import COLUMNS
+from st_xling.data.parallel import TABLES, Source, find_source
+from st_xling.data.spec_options import Sample
+from st_xling.data.specs import load_data_specs, parse_data_spec
+from st_xling.data.tables import PARALLEL_NAMES, Layout, file_layout, file_rows
 from st_xling.mining.deduplication import DistinctText
-from st_xling.mining.guards import CandidateBatch, GuardOptions, PairGuards, RejectsFile
+from st_xling.mining.guards import CandidateBatch, GuardOptions, PairGuards, Reject, RejectsFile, Verdict, reject_line
+from st_xling.mining.mine import MinedPairs
 from st_xling.mining.pipeline.config import REJECTS, MiningConfig, check_vectors, reject_lines, takes_options
-from st_xling.mining.score_pairs import pair_scores
-from st_xling.mining.text import PairLines
+from st_xling.mining.score_pairs import PairScores
+from st_xling.mining.text import hash_sentence, tsv_cells, tsv_line
 from st_xling.utils.io import atomic_writer
+from st_xling.utils.languages import UNKNOWN
+from st_xling.utils.text import ParallelTextError, file_ending, raw_lines, unpacked_name
 from st_xling.utils.work_folder import Output
 
-_LINES_AT_ONCE = 8192
+_LINES_AT_ONCE, _CHUNK_BYTES = 8192, 1 << 20
+
+# Of the faults of a text from which no pair can be scored, so many are named.
+_SHOWN = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,14 +49,16 @@ class ScoreReport:
     """Metrics of one run.
 
     Attributes:
-        pairs: Lines of the file.
-        kept: Lines that were written.
-        below: Lines below the threshold, those without a score among them.
-        rejected: Lines that guards turned down, by reason code.
+        pairs: That were scored.
+        faulty: Lines that are no pair, by reason.
+        kept: Pairs that were written.
+        below: Pairs below the threshold, those without a score among them.
+        rejected: Pairs that guards turned down, by reason code.
         signature: One line that says what was done with what.
     """
 
     pairs: int
+    faulty: dict[str, int]
     kept: int
     below: int
     rejected: dict[str, int]
@@ -48,7 +70,12 @@ class ScoreReport:
 
     def lines(self) -> list[str]:
         """The metrics for a reader."""
-        return [f"{self.pairs:,} pairs, {self.below:,} below the threshold", *reject_lines(self.rejected)]
+        faulty = ", ".join(f"{count:,} {reason}" for reason, count in self.faulty.items())
+        return [
+            f"{self.pairs:,} pairs, {self.below:,} below the threshold",
+            *([f"left out as faulty: {faulty}"] if faulty else []),
+            *reject_lines(self.rejected),
+        ]
 
 
 @takes_options(
@@ -60,100 +87,115 @@ def score_texts(
     pairs: str | Path,
     out: Output,
     *,
-    columns: tuple[int, int] = (0, 1),
+    columns: Sequence[int] | Sequence[str] | None = None,
+    max_chars: int = 5000,
     guards: GuardOptions | None = None,
     **options: Any,
 ) -> ScoreReport:
-    """Score each pair of a file among neighbourhoods taken from the file itself; the order of the lines is kept.
+    """Score each pair of a corpus among neighbourhoods taken from the corpus itself; the order is kept.
 
     As :func:`~st_xling.mining.score_pairs`, except that equal sentences count as one neighbour, so that a sentence
-    that occurs many times is not its own neighbourhood. A pair with a blank sentence, or whose ratio has no meaning,
-    scores minus infinity.
+    that occurs many times is not its own neighbourhood. A pair whose ratio has no meaning scores minus infinity.
 
-    Killed and called again, it resumes; see :func:`~st_xling.mining.mine_texts`.
+    What is no pair is left out and counted, and written to ``rejects`` before what guards turn down, with its line and
+    a reason: ``invalid_utf_8``, ``wrong_column_count``, ``empty_side``, ``too_long``, ``bad_json``, ``missing_key``,
+    ``non_string_value``, ``unclosed_quote``.
+
+    The corpus is read once, and copied to a temporary file (see :mod:`tempfile` for where); about 64 bytes a line are
+    in memory, beside a search. Killed and called again, it resumes; see :func:`~st_xling.mining.mine_texts`.
 
     Args:
-        pairs: Tab-separated lines.
-        out: A file, replaced if it exists, or a binary stream. TSV: the score before the line as it was; JSONL: score,
-            source and target, ``null`` for minus infinity.
-        columns: Where source and target are, counted from 0.
-        guards: Which guards are on; none by default, so that every line has its score.
+        pairs: A file of tab-separated lines, or what ``train --data`` reads (:func:`~st_xling.data.load_data_specs`):
+            other tables, Moses pairs, packed or not, data sets of the Hub, and samples of these.
+        out: A file, replaced if it exists, or a binary stream. TSV: the score before the line as it was, or of other
+            kinds before source and target as :func:`~st_xling.mining.tsv_line` writes them; JSONL: score, source and
+            target, ``null`` for minus infinity.
+        columns: Of source and target: positions counted from 0, or names. Of tab-separated lines without a header
+            the first two by default, whatever follows.
+        max_chars: Longest sentence that is scored.
+        guards: Which guards are on; none by default, so that every pair has its score. Languages that they lack are
+            those of the corpus, where it says.
         options: As for :class:`~st_xling.mining.pipeline.config.MiningConfig`; embeddings have a row a line, ids of
             rejects are line numbers, and a threshold is a number.
     Returns:
         Metrics and signature.
     Raises:
-        ValueError: For lines with faults, and as ``mine_texts``.
+        ValueError: For a corpus without pairs; for faulty lines beside embeddings, of which no row can be left out;
+            and as ``mine_texts``.
         OSError: For a full disk; what was done before stays.
     """
     config = MiningConfig(guards=guards or GuardOptions().with_flags(off=["all"]), **options)
     if isinstance(config.threshold, str):
         raise ValueError(f"threshold must be a number: got {config.threshold!r}; leave it out to keep every pair.")
+    if max_chars < 1:
+        raise ValueError(f"max_chars must be at least 1: got {max_chars}.")
     config.check()
     config.check_files(out, [pairs])
     with ExitStack() as stack:
-        lines = PairLines(pairs, columns=columns)
-        stack.callback(lines.close)
-        makers, _ = config.vector_makers({"source": len(lines), "target": len(lines)})
-        texts = dict(zip(("source", "target"), lines.sides))
-        distinct = {
-            name: DistinctText(text, f"the {name} side of {pairs}", text.blank_rows) for name, text in texts.items()
-        }
+        corpus = stack.enter_context(
+            _Corpus(str(pairs), columns=columns, max_chars=max_chars, progress=config.progress)
+        )
+        if corpus.faulty and not config.source_embeddings is config.target_embeddings is None:
+            raise ParallelTextError(
+                f"embeddings have a row a line, so that none can be left out: {corpus.first_faults()}\nMend these "
+                "lines, or embed with the model."
+            )
+        config = replace(config, guards=corpus.with_languages(config.active_guards))
+        makers, _ = config.vector_makers({"source": len(corpus), "target": len(corpus)})
+        texts = {name: _Side(corpus, side) for side, name in enumerate(("source", "target"))}
+        distinct = {name: DistinctText(text, f"the {name} side of {pairs}") for name, text in texts.items()}
         check_vectors({name: (text, distinct[name]) for name, text in texts.items()}, makers, config.k)
-        folder = stack.enter_context(config.working("score", out, {"pairs": lines.sha256}, makers))
+        folder = stack.enter_context(config.working("score", out, {"pairs": corpus.sha256}, makers))
         embeddings, method = config.embed(distinct, makers, folder)
         nearest, pair_guards = config.find(embeddings, method, folder)
-        sources, targets = (text.place_of for text in distinct.values())
-        scores = np.full(len(lines), -np.inf)
-        whole = np.flatnonzero((sources >= 0) & (targets >= 0))
-        means = nearest[0].means, nearest[1].means
-        scores[whole] = pair_scores(*embeddings, sources[whole], targets[whole], *means, margin=config.margin)
+        places = tuple(text.place_of for text in distinct.values())
+        scores = PairScores(*embeddings, nearest[0].means, nearest[1].means, margin=config.margin)
         with atomic_writer(config.written(folder)) as stream, RejectsFile(folder.path / REJECTS) as rejects:
-            kept = _write_scored(lines, scores, (sources, targets), pair_guards, config, stream, rejects)
+            corpus.copy_faults(rejects)
+            kept = _write_scored(corpus, scores, places, pair_guards, config, stream, rejects)
         return ScoreReport(
-            pairs=len(lines),
+            pairs=len(corpus),
+            faulty=dict(corpus.faulty),
             kept=kept,
-            below=len(lines) - kept - sum(pair_guards.rejected.values()),
+            below=len(corpus) - kept - sum(pair_guards.rejected.values()),
             rejected=pair_guards.rejected,
             signature=config.signature(
-                "score", makers, pair_guards, method=method, texts=[f"pairs:{Path(pairs).name}@{lines.sha256[:8]}"]
+                "score", makers, pair_guards, method=method, texts=[f"pairs:{corpus.name}@{corpus.sha256[:8]}"]
             ),
         )
 
 
 def _write_scored(
-    lines: PairLines,
-    scores: np.ndarray,
-    places: tuple[np.ndarray, np.ndarray],
+    corpus: _Corpus,
+    scores: PairScores,
+    places: tuple[np.ndarray, ...],
     guards: PairGuards,
     config: MiningConfig,
-    stream: Any,
+    stream: IO[bytes],
     rejects: RejectsFile,
 ) -> int:
-    """Write the lines that stay, as they are read; how many those are."""
+    """Score some pairs at a time, and write those that stay; how many those are."""
     written = 0
-    raws = lines.lines()
-    columns = [text.column for text in lines.sides]
     least = -np.inf if config.number is None else config.number
-    with tqdm(total=len(lines), desc="writing", unit=" pairs", disable=not config.progress) as bar:
-        for start in range(0, len(lines), _LINES_AT_ONCE):
-            block = list(islice(raws, _LINES_AT_ONCE))
-            cells = [raw.decode("utf-8").split("\t") for raw in block]
-            sources, targets = ([line[column] for line in cells] for column in columns)
-            some = slice(start, start + len(block))
-            stays = scores[some] >= least
-            # A line without a score is no pair that a guard could look at.
-            rows = np.flatnonzero(stays & np.isfinite(scores[some]))
-            if guards.guards and len(rows):
-                batch = CandidateBatch(sources, targets, scores[some], places[0][some], places[1][some])
-                allowed, rejected = guards.check(batch.select(rows.tolist()))
-                for row, reject in zip((rows[~allowed] + start + 1).tolist(), rejected, strict=True):
-                    rejects.write(reject, source_ids=[str(row)], target_ids=[str(row)])
-                stays[rows[~allowed]] = False
+    lines = corpus.lines()
+    with tqdm(total=len(corpus), desc="writing", unit=" pairs", disable=not config.progress) as bar:
+        for start in range(0, len(corpus), _LINES_AT_ONCE):
+            numbers, block = zip(*islice(lines, _LINES_AT_ONCE))
+            sources, targets = map(list, zip(*map(corpus.cells, block)))
+            rows = [column[start : start + len(block)] for column in places]
+            found = MinedPairs(scores(*rows), *rows)
+            stays = found.scores >= least
+            # A pair without a score is none that a guard could look at.
+            candidates = np.flatnonzero(stays & np.isfinite(found.scores))
+            if guards.guards and len(candidates):
+                allowed, rejected = guards.check(CandidateBatch(found, sources, targets).select(candidates))
+                stays[candidates[~allowed]] = False
+                for row, reject in zip(candidates[~allowed].tolist(), rejected, strict=True):
+                    rejects.write(reject, source_ids=[str(numbers[row])], target_ids=[str(numbers[row])])
             for row in np.flatnonzero(stays).tolist():
-                score = float(scores[start + row])
+                score = float(found.scores[row])
                 if config.format == "tsv":
-                    stream.write(repr(score).encode() + b"\t" + block[row] + b"\n")
+                    stream.write(f"{score!r}\t{block[row]}\n".encode())
                     continue
                 number = score if math.isfinite(score) else None
                 record = {"score": number, "source": sources[row], "target": targets[row]}
@@ -161,3 +203,185 @@ def _write_scored(
             written += int(stays.sum())
             bar.update(len(block))
     return written
+
+
+class _Corpus(ExitStack):
+    """The pairs of a corpus, copied to a temporary file as they are read; what is none is kept apart.
+
+    A context manager: it reads when it is entered.
+
+    Attributes:
+        name: Of the files, or of the data set.
+        sha256: Hash of the pairs.
+        faulty: Faulty lines by reason.
+    """
+
+    def __init__(self, spec: str, *, columns: Any, max_chars: int, progress: bool) -> None:
+        super().__init__()
+        self._spec, self._max_chars, self._progress = spec, max_chars, progress
+        source, self._sample = _open(spec, columns)
+        self.name = ",".join(Path(file).name for file in source.files) or source.where
+        self._rows = partial(source.rows, **source.options)
+        layout = source.options.get("layout", Layout())
+        self._header, self._keys = layout.header, layout.keys
+        self._raw = source.files[0] if source.options.get("kind") == ".tsv" else None
+        self.faulty: Counter[str] = Counter()
+        self._languages: set[tuple[str, ...]] = set()
+        self._first_faults: list[Fault] = []
+        self._pairs = 0
+
+    def __enter__(self) -> _Corpus:
+        super().__enter__()
+        self._text = self.enter_context(tempfile.TemporaryFile())
+        self._rejects = self.enter_context(tempfile.TemporaryFile())
+        digest = hashlib.sha256()
+        faults = _Faults(self._fault)
+        rows, wanted = self._rows(faults), None
+        if self._sample.size is not None:  # of the sound pairs, as everywhere
+            total = sum(1 for _ in self._rows(_Faults(lambda fault: None)))
+            wanted = iter(self._sample.places(total, self._spec))
+        place = None if wanted is None else next(wanted, None)
+        raws = None if self._raw is None else enumerate(raw_lines(self._raw, any_length=True), 1)
+        bar = tqdm(rows, desc="reading", unit=" pairs", disable=not self._progress)
+        number = int(self._header)
+        for count, (*texts, one, other) in enumerate(row[:4] for row in bar):
+            # Every line is a pair or a fault, and faults are noted as they are met.
+            number = max(number, faults.line) + 1
+            if wanted is not None:
+                if count != place:
+                    continue
+                place = next(wanted, None)
+            longest = max(map(len, texts))
+            if longest > self._max_chars:
+                self._fault(Fault(self._spec, number, "too long", f"{longest:,} characters"))
+                continue
+            line = tsv_line(texts).encode()
+            if raws is not None:
+                line = next(raw for at, raw in raws if at == number)
+            self._text.write(b"%d\t%b\n" % (number, line))
+            self._languages.add((one, other))
+            self._pairs += 1
+            for text in texts:
+                hash_sentence(digest, text)
+        faults.finalize()
+        self._text.flush()
+        if not self._pairs:
+            raise ParallelTextError(f"expected at least one pair, got none in {self._spec}{self.first_faults()}")
+        self.sha256 = digest.hexdigest()
+        return self
+
+    def _fault(self, fault: Fault) -> None:
+        reason = re.sub(r"\W+", "_", fault.kind.lower())
+        self.faulty[reason] += 1
+        if len(self._first_faults) < _SHOWN:
+            self._first_faults.append(fault)
+        verdict = Verdict(fault.detail or None, self._max_chars if reason == "too_long" else None)
+        ids = [str(fault.line)]
+        reject = Reject(reason, verdict, math.nan, -1, -1, None, None)
+        self._rejects.write(reject_line(reject, ids, ids))
+
+    def first_faults(self) -> str:
+        """The first faults, one a line; empty without any."""
+        more = sum(self.faulty.values()) - len(self._first_faults)
+        lines = [str(fault) for fault in self._first_faults] + ([f"... and {more:,} more"] if more else [])
+        return "".join(f"\n  {line}" for line in lines)
+
+    def copy_faults(self, rejects: RejectsFile) -> None:
+        """Write what is faulty to the file of rejects."""
+        self._rejects.seek(0)
+        shutil.copyfileobj(self._rejects, rejects.stream)
+
+    def with_languages(self, guards: GuardOptions) -> GuardOptions:
+        """Guards with the languages that all pairs have, where they have none of their own."""
+        if len(self._languages) > 1 or guards.source_language or guards.target_language:
+            return guards
+        source, target = (None if code == UNKNOWN else code for code in next(iter(self._languages)))
+        return replace(guards, source_language=source, target_language=target)
+
+    def __len__(self) -> int:
+        return self._pairs
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Number and text of each line with a pair."""
+        place, rest = 0, b""
+        while chunk := os.pread(self._text.fileno(), _CHUNK_BYTES, place):  # whoever else reads it meanwhile
+            place += len(chunk)
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                number, _, text = line.partition(b"\t")
+                yield int(number), text.decode("utf-8")
+
+    def cells(self, line: str) -> tuple[str, str]:
+        """Source and target of such a line."""
+        if self._raw is None:
+            source, target = tsv_cells(line)
+            return source, target
+        cells = line.split("\t")
+        return cells[self._keys[0]], cells[self._keys[1]]
+
+    def place(self, row: int) -> str:
+        """Where a pair stands."""
+        return f"{self._spec}:{next(islice(self.lines(), row, None))[0]}"
+
+
+class _Side(Sequence[str]):
+    """One side of a corpus, read front to back."""
+
+    def __init__(self, corpus: _Corpus, side: int) -> None:
+        self._corpus, self._side = corpus, side
+        self.place = corpus.place
+
+    def __len__(self) -> int:
+        return len(self._corpus)
+
+    def __iter__(self) -> Iterator[str]:
+        return (self._corpus.cells(line)[self._side] for _, line in self._corpus.lines())
+
+    def __getitem__(self, row: Any) -> Any:
+        return next(islice(self, row, None))
+
+
+class _Faults(FaultLog):
+    """Hands on the first fault of each line, instead of gathering them."""
+
+    def __init__(self, report: Callable[[Fault], object]) -> None:
+        super().__init__(skip_bad_lines=True)
+        self._report, self.line = report, 0
+
+    def add(self, path: str | Path, line: int, kind: str, detail: str = "") -> None:
+        if line > self.line:
+            self.line = line
+            self._report(Fault(str(path), line, kind, detail))
+
+
+def _open(spec: str, columns: Sequence[int] | Sequence[str] | None) -> tuple[Source, Sample]:
+    """What a spec, or the path of a file, names, and which rows of it."""
+    options: dict[str, Any] = {"languages": (None, None)}
+    location: Any = spec
+    sample = Sample()
+    if not Path(spec).is_file():
+        parsed = parse_data_spec(spec)
+        if parsed.location == "phrasebook":
+            parts = load_data_specs([spec]).values()
+            rows = (tuple(row[name] for name in COLUMNS) for part in parts for row in part)
+            return Source(lambda faults: rows, {}, spec), sample
+        location = parsed.location
+        options = {"languages": (parsed.source_language, parsed.target_language), **parsed.options}
+        sample = Sample.pop(options, spec)
+    if columns is not None and "columns" in options:
+        raise ValueError(f"columns are named in the spec already: got {columns} for {spec}; leave one of them out.")
+    options.setdefault("columns", columns)
+    path = Path(location) if isinstance(location, str) else Path()
+    if path.is_file() and file_ending(unpacked_name(path)) not in (*TABLES, ".zip"):  # any other name
+        layout = file_layout(location, ".tsv", options["languages"], options["columns"], PARALLEL_NAMES)
+        source = Source(file_rows, {"path": location, "kind": ".tsv", "layout": layout}, location, (path,))
+    else:
+        source = find_source(location, **options, stream=True)
+    if "layout" in source.options:
+        # Hard negatives are not looked at; what follows the first two of tab-separated cells is anything.
+        layout = source.options["layout"]
+        layout = layout._replace(
+            keys=layout.keys[:2], width=None if source.options.get("kind") == ".tsv" else layout.width
+        )
+        source = replace(source, options={**source.options, "layout": layout})
+    return source, sample

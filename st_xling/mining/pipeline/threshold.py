@@ -6,7 +6,7 @@ import hashlib
 import logging
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ from st_xling.data.parallel import read_parallel
 from st_xling.mining.calibrate import calibrate
 from st_xling.mining.deduplication import folding_key, write_sentences
 from st_xling.mining.pipeline.config import PUBLISHED, MiningConfig
-from st_xling.mining.published import FittingThreshold, PublishedThreshold, fitting_threshold, published_thresholds
-from st_xling.mining.vectors import Encoder, GivenEmbeddings, VectorMakers
+from st_xling.mining.published import Fit, PublishedThreshold, fitting_threshold, published_thresholds
+from st_xling.mining.vectors import Encoder, VectorMakers, ways
+from st_xling.models.load import name_of
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import read_json_object, write_json
 
@@ -56,61 +57,54 @@ def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> Ta
 
     Args:
         config: What is to be mined.
-        makers: What gives the vectors: a store knows its prompt.
+        makers: What gives the vectors, and knows how.
         work: Folder of the work.
     Raises:
         ValueError: If the model's file is broken, or there is none that holds where one was insisted on.
     """
-    model, guards = config.model, config.active_guards
+    model, guards = name_of(config.model), config.active_guards
 
     def log(message: str) -> None:
         if config.progress:
             tqdm.write(message, file=sys.stderr)
 
-    if not isinstance(model, str):
-        return None  # a loaded model has no thresholds with it
+    if model is None:
+        return None  # one that was made here has no thresholds with it
     if guards.source_language is None or guards.target_language is None:
-        if known := published_thresholds(model):
+        if known := published_thresholds(config.model):
             log(
                 f"{model} has thresholds for {', '.join(known)}; to have one taken, name the languages of both sides "
                 "(--source-language, --target-language)"
             )
         return None
-    languages = guards.source_language, guards.target_language
-    prompts = {_prompt_of(maker, config.prompt) for maker in makers.values()}
-    way = {"margin": config.margin, "k": config.k, "retrieval": config.retrieval}
-    way["prompt"] = prompts.pop() if len(prompts) == 1 else "another on each side"
-
+    request: dict[str, Any] = {
+        **{"source_language": guards.source_language, "target_language": guards.target_language},
+        **{"margin": config.margin, "k": config.k, "retrieval": config.retrieval},
+        "options": ways(makers),
+    }
     note = work / "published.json"
-    request = {"model": model, "source_language": languages[0], "target_language": languages[1], **way}
-    fit, since = _noted(note, request), " (as when this work was begun)"
+    fit, since = _noted(note, {"model": model, **request}), " (as when this work was begun)"
     insisted = config.threshold == PUBLISHED
     if fit is None or (fit.threshold is None and insisted):
-        fit, since = fitting_threshold(published_thresholds(model), *languages, way=way), ""
+        fit, since = fitting_threshold(published_thresholds(config.model), **request), ""
         if fit.threshold is None and insisted:
             raise ValueError(
                 f"threshold 'published' needs a threshold of {model} that holds for this: {fit.why_not}; give a "
                 "number, or calibrate with known translations."
             )
-        write_json(note, {"asked": request, "fit": asdict(fit)}, indent=1)
+        threshold = None if fit.threshold is None else fit.threshold.as_dict()
+        write_json(note, {"asked": {"model": model, **request}, "fit": [fit.pair, threshold, fit.why_not]}, indent=1)
     if fit.threshold is not None:
         taken = TakenThreshold(model=model, pair=fit.pair, published=fit.threshold)
         log(f"{taken.line()}{since}")
         return taken
     message = f"no threshold of {model} is taken: {fit.why_not}{since}; all pairs are kept"
-    report: Callable[[str], None] = logger.warning if fit.differs else log
+    report: Callable[[str], None] = logger.warning if fit.why_not.startswith("that of") else log
     report(message)
     return None
 
 
-def _prompt_of(maker: Any, own: str | None) -> str | None:
-    """Before the sentences of a text; of a LASER file nobody knows, so there is none."""
-    if not isinstance(maker, GivenEmbeddings):
-        return own
-    return None if maker.store is None else maker.store.manifest.header.settings.get("prompt")
-
-
-def _noted(path: Path, request: dict[str, Any]) -> FittingThreshold | None:
+def _noted(path: Path, request: dict[str, Any]) -> Fit | None:
     """What was noted for the same call."""
     if not path.is_file():
         return None
@@ -119,10 +113,9 @@ def _noted(path: Path, request: dict[str, Any]) -> FittingThreshold | None:
     try:
         if note["asked"] != request:
             return None
-        threshold = note["fit"]["threshold"]
-        threshold = None if threshold is None else PublishedThreshold(**threshold)
-        return FittingThreshold(**{**note["fit"], "threshold": threshold})
-    except (KeyError, TypeError, AttributeError) as error:
+        pair, threshold, why_not = note["fit"]
+        return Fit(pair, None if threshold is None else PublishedThreshold(**threshold), why_not)
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path}: expected the threshold that this work was begun with, got {error!r}; {remedy}."
         ) from None
@@ -140,7 +133,7 @@ class EstimatedThreshold:
         margin: By which pairs were scored.
         k: Neighbours that made up a neighbourhood.
         retrieval: By which pairs were chosen.
-        prompt: Put before every known sentence.
+        options: How known sentences were embedded.
     """
 
     threshold: float
@@ -150,7 +143,7 @@ class EstimatedThreshold:
     margin: str
     k: int
     retrieval: str
-    prompt: str | None
+    options: dict[str, str]
 
     def line(self) -> str:
         """For a reader."""
@@ -180,7 +173,7 @@ class EstimatedThreshold:
             k=self.k,
             retrieval=self.retrieval,
             signature=signature,
-            prompt=self.prompt,
+            options=self.options,
         )
 
 
@@ -251,8 +244,8 @@ def estimate_threshold(
 
         known.append(encoder.encode(written, folder / name, place=place, progress=config.progress))
     way: dict[str, Any] = {"margin": config.margin, "k": config.k, "retrieval": config.retrieval}
-    options = {**config.search, **way, "method": method, "state_folder": folder / "search"}
-    estimates = calibrate(*embeddings, *known, **options)
+    search = {**config.search, "method": method, "state_folder": folder / "search"}
+    estimates = calibrate(*embeddings, *known, **{**search, **way})
     threshold = estimates.best() if target_precision is None else estimates.with_precision(target_precision)
     if not np.isfinite(threshold):
         best = np.nanmax(np.append(estimates.precision, 0.0))
@@ -265,5 +258,4 @@ def estimate_threshold(
         tuple(float(getattr(estimates, name + end)[at]) for end in ("", "_low", "_high"))
         for name in ("precision", "recall")
     )
-    prompt = encoder.options.prompt
-    return EstimatedThreshold(threshold, precision, recall, len(pairs), **way, prompt=prompt)  # type: ignore[arg-type]
+    return EstimatedThreshold(threshold, precision, recall, len(pairs), **way, options=encoder.way)  # type: ignore[arg-type]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.stats import binomtest
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Router
 
@@ -17,12 +18,15 @@ from st_xling.utils.nearest import retrieval_accuracy
 
 Item = TypeVar("Item")
 Pairs = Mapping[str, tuple[Sequence[str], Sequence[str]]]
+Encode = Callable[[SentenceTransformer, list[str]], np.ndarray]
 
 SAME = 0.9999
 """A cosine from which two embeddings count as the same."""
 
-MOST_ROWS = 1000
-"""Of one source, whatever the share: so many are enough, and are soon encoded."""
+CHECKED = 100
+"""Texts of the same tokens that both encoders encode, before it is believed that all such have the same embeddings."""
+
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ class Parity:
         cosine_mean: Of a text's two embeddings, over all texts and, of separate encoders, over both.
         cosine_min: The least of them.
         same_share: Share of those of 0.9999 or more.
+        same_at_least: The same of all such text, with 95 % confidence: the lower end of the interval of Clopper and
+            Pearson (1934) for as many texts, drawn at random.
         largest_difference: Of any number in an embedding.
         same_tokens_share: Share of texts that are cut into the same tokens.
         tokens_per_text: Special tokens not counted.
@@ -53,6 +59,7 @@ class Parity:
     cosine_mean: float
     cosine_min: float
     same_share: float
+    same_at_least: float
     largest_difference: float
     same_tokens_share: float
     tokens_per_text: Change
@@ -62,6 +69,12 @@ class Parity:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"{round(self.same_share * self.texts):,} of {self.texts:,} texts embed the same: at least "
+            f"{100 * self.same_at_least:.1f} % with {100 * CONFIDENCE:.0f} % confidence"
+        )
 
 
 def parity(
@@ -75,6 +88,10 @@ def parity(
 ) -> Parity:
     """Compare an encoder with the one that it was made from.
 
+    Where only the vocabulary was cut, a text of the same tokens has the same embedding, since all weights are the same.
+    So both encode the texts whose tokens changed, and :data:`CHECKED` others; if these do not all come out the same, it
+    is another model, and both encode everything.
+
     Args:
         before: The source.
         after: What was made of it.
@@ -87,32 +104,68 @@ def parity(
         ValueError: No text at all; embeddings of different widths, or that are zero or not finite.
     """
     pairs = pairs or {}
-    both = [list(column) for columns in pairs.values() for column in columns]
-    distinct = list(dict.fromkeys([*texts, *(text for column in both for text in column)]))
+    distinct = list(dict.fromkeys([*texts, *(text for columns in pairs.values() for side in columns for text in side)]))
     if not distinct:
         raise ValueError("text is needed to compare encoders: got none.")
     options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": show_progress_bar}
-    old, new = (encode_once(model, [distinct, *both], **options) for model in (before, after))
-    compared = [(old[0], new[0])]
+    tokens = _tokens(before.tokenizer, after.tokenizer, distinct)
+    # Alone and behind each prompt, whose end may change how a text begins.
+    prompts = ["", *filter(None, before.prompts.values())]
+    same_tokens = np.all([_same(before.tokenizer, after.tokenizer, [p + t for t in distinct]) for p in prompts], axis=0)
+
+    def documents(model: SentenceTransformer, rows: list[str]) -> np.ndarray:
+        return encode_once(model, [rows], **options)[0]
+
+    old, new, cosines = _both(documents, before, after, distinct, same_tokens)
+    difference = max(float(np.abs(old[text] - new[text]).max()) for text in new)
     if isinstance(before[0], Router):  # what was compared is one route; this is the other
-        compared.append((before.encode_query(distinct, **options), after.encode_query(distinct, **options)))
-    if any(left.shape != right.shape for left, right in compared):
-        raise ValueError(f"embeddings of one width are needed: got {old[0].shape[1]} and {new[0].shape[1]}.")
-    cosines = np.concatenate([_cosines(left, right) for left, right in compared])
+        queries: Encode = lambda model, rows: model.encode_query(rows, **options)  # noqa: E731
+        old_queries, new_queries, more = _both(queries, before, after, distinct, same_tokens)
+        cosines = np.concatenate([cosines, more])
+        difference = max(difference, *(float(np.abs(old_queries[t] - new_queries[t]).max()) for t in new_queries))
     retrieval = {}
-    for place, name in enumerate(pairs):
-        row = 1 + 2 * place
-        was, became = (retrieval_accuracy(vectors[row], vectors[row + 1]) for vectors in (old, new))
+    if pairs:
+        missing = [text for columns in pairs.values() for side in columns for text in side if text not in old]
+        old |= dict(zip(missing, documents(before, missing))) if missing else {}
+    for name, columns in pairs.items():
+        was, became = (
+            retrieval_accuracy(*(np.stack([table[text] for text in side]) for side in columns))
+            for table in (old, {**old, **new})
+        )
         retrieval[name] = {"forward": Change(was[0], became[0]), "back": Change(was[1], became[1])}
+    same = cosines >= SAME
+    # Of separate encoders a text counts once: it is the same where both embeddings are.
+    same_texts = int(same.reshape(-1, len(distinct)).all(axis=0).sum())
+    interval = binomtest(same_texts, len(distinct)).proportion_ci(CONFIDENCE, method="exact")
     return Parity(
         texts=len(distinct),
         cosine_mean=float(cosines.mean()),
         cosine_min=float(cosines.min()),
-        same_share=float((cosines >= SAME).mean()),
-        largest_difference=max(float(np.abs(left - right).max()) for left, right in compared),
+        same_share=float(same.mean()),
+        same_at_least=float(interval.low),
+        largest_difference=difference,
+        same_tokens_share=float(same_tokens.mean()),
         retrieval=retrieval,
-        **_tokens(before.tokenizer, after.tokenizer, distinct),
+        **tokens,
     )
+
+
+def _both(
+    encode: Encode, before: SentenceTransformer, after: SentenceTransformer, texts: list[str], same_tokens: np.ndarray
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], np.ndarray]:
+    """Embeddings of those texts that both encode, and the cosines of all. *Shape:* ``(texts,)``"""
+    equal = np.flatnonzero(same_tokens)
+    checked = equal[:: max(1, -(-len(equal) // CHECKED))]
+    for rows in (np.union1d(np.flatnonzero(~same_tokens), checked), np.arange(len(texts))):
+        chosen = [texts[row] for row in rows]
+        old, new = encode(before, chosen), encode(after, chosen)
+        if old.shape != new.shape:
+            raise ValueError(f"embeddings of one width are needed: got {old.shape[1]} and {new.shape[1]}.")
+        cosines = np.ones(len(texts))
+        cosines[rows] = _cosines(old, new)
+        if (cosines[checked] >= SAME).all():
+            break
+    return dict(zip(chosen, old)), dict(zip(chosen, new)), cosines
 
 
 def _cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -124,31 +177,28 @@ def _cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return (left * right).sum(axis=1) / lengths
 
 
+def _same(before: Any, after: Any, texts: list[str]) -> np.ndarray:
+    """Whether a text is cut into the same tokens. *Shape:* ``(texts,)``"""
+    rows = zip(token_ids(before, texts), token_ids(after, texts))
+    return np.array([before.convert_ids_to_tokens(a) == after.convert_ids_to_tokens(b) for a, b in rows])
+
+
 def _tokens(before: Any, after: Any, texts: list[str]) -> dict[str, Any]:
+    """What is reported of tokens."""
     old, new = token_ids(before, texts), token_ids(after, texts)
-    same = [before.convert_ids_to_tokens(a) == after.convert_ids_to_tokens(b) for a, b in zip(old, new)]
     counts = [sum(map(len, rows)) for rows in (old, new)]
     unknown = [
         sum(number == tokenizer.unk_token_id for row in rows for number in row) / max(1, count)
         for tokenizer, rows, count in zip((before, after), (old, new), counts)
     ]
     return {
-        "same_tokens_share": sum(same) / len(texts),
         "tokens_per_text": Change(*(count / len(texts) for count in counts)),
         "unknown_share": Change(*unknown),
     }
 
 
-def check_hold_out(hold_out: float) -> None:
-    """Raise ``ValueError`` unless this is a share in [0, 1) or a whole number of rows."""
-    if not (0 <= hold_out < 1 or (hold_out >= 1 and float(hold_out).is_integer())):
-        raise ValueError(
-            f"hold_out must be a share in [0, 1) or a whole number of rows: got {hold_out:g}; 0.05 is usual."
-        )
-
-
 def set_apart(
-    rows: Iterable[Item], hold_out: float, held: list[Item], *, seed: int = 0, most: int = MOST_ROWS
+    rows: Iterable[Item], hold_out: float, held: list[Item], *, seed: int = 0, most: int = 1000
 ) -> Iterator[Item]:
     """Pass rows on, but for some.
 
@@ -159,7 +209,10 @@ def set_apart(
         seed: Of the draw.
         most: Rows that a share may amount to.
     """
-    check_hold_out(hold_out)
+    if not (0 <= hold_out < 1 or (hold_out >= 1 and float(hold_out).is_integer())):
+        raise ValueError(
+            f"hold_out must be a share in [0, 1) or a whole number of rows: got {hold_out:g}; 0.05 is usual."
+        )
     draw = random.Random(seed)
     share, places = (hold_out, most) if hold_out < 1 else (1.0, int(hold_out))
     drawn = 0

@@ -6,10 +6,14 @@ import contextlib
 import errno
 import hashlib
 import json
+import random
+import resource
 import shutil
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +23,14 @@ from st_xling._version import __version__
 from st_xling.data.language_texts import LanguageTexts, Row, language_texts
 from st_xling.models import load_encoder
 from st_xling.models.fingerprint import model_fingerprint
-from st_xling.models.slim.parity import MOST_ROWS, Parity, check_hold_out, parity, sampled, set_apart
+from st_xling.models.sidecar import card_terms
+from st_xling.models.slim.parity import Change, Parity, parity, sampled, set_apart
 from st_xling.models.slim.prune import SlimResult, slim_encoder
+from st_xling.models.view import model_options
 from st_xling.utils.io import is_disk_full, read_json_object, sync_folder, write_json
 from st_xling.utils.languages import canonical_language
 from st_xling.utils.lock import LockedFolder
+from st_xling.utils.signature import sign
 from st_xling.utils.tables import format_table
 
 RELATION = "quantized"
@@ -42,23 +49,29 @@ class SlimReport:
     Attributes:
         source: Hub id, or name of the folder.
         fingerprint: Eight hex digits of the source: weights, settings and vocabulary.
+        card: What the source's own card says of licence and base model.
         languages: That the text covered.
         texts: Texts counted, by language.
         result: What became of the vocabulary.
         signature: What the numbers depend on besides the source.
         counted: Parity on a sample of the text that was counted; ``None`` of a plan.
-        held_out: Parity on text that was not.
+        held_out: Parity on text that was not, with translation retrieval.
+        seconds: Time of each step.
+        peak_memory: Most bytes that the process has held.
         command: Which gives the same again.
     """
 
     source: str
     fingerprint: str
+    card: dict[str, str]
     languages: list[str]
     texts: dict[str, int]
     result: SlimResult
     signature: str
     counted: Parity | None = None
     held_out: Parity | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    peak_memory: int = 0
     command: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -68,6 +81,7 @@ class SlimReport:
         return {
             "source": self.source,
             "source_fingerprint": self.fingerprint,
+            "source_card": self.card,
             "relation": RELATION,
             "langs": self.languages,
             "report": {
@@ -76,6 +90,8 @@ class SlimReport:
                 "kept": self.result.reasons,
                 "rare": self.result.rare,
                 "parity": {name: each.as_dict() for name, each in parities.items() if each is not None},
+                "seconds": {name: round(seconds, 1) for name, seconds in self.seconds.items()},
+                "peak_memory": self.peak_memory,
             },
             "signature": self.signature,
             **({} if self.command is None else {"command": self.command}),
@@ -83,41 +99,54 @@ class SlimReport:
         }
 
     def table(self) -> str:
-        """Sizes, reasons and parity as plain text."""
+        """Sizes, reasons, parity, time and memory as plain text."""
         before, after = self.result.before, self.result.after
-        sizes = []
-        for name, was, became, unit in (
-            ("vocabulary", before.tokens, after.tokens, 1),
-            ("parameters", before.parameters, after.parameters, 1),
-            ("weights and tokenizer, MB", before.bytes, after.bytes, 1e6),
-        ):
-            shown = [f"{was:,}", f"{became:,}"] if unit == 1 else [f"{was / unit:,.1f}", f"{became / unit:,.1f}"]
-            sizes.append((name, *shown, f"{100 * became / was:.1f} %"))
-        cosines = []
-        for label, text, each in (("counted", "counted", self.counted), ("held out", "held-out", self.held_out)):
+        sizes = [
+            ("vocabulary", f"{before.tokens:,}", f"{after.tokens:,}", after.tokens / before.tokens),
+            ("parameters", f"{before.parameters:,}", f"{after.parameters:,}", after.parameters / before.parameters),
+            (
+                "weights and tokenizer, MB",
+                f"{before.bytes / 1e6:,.1f}",
+                f"{after.bytes / 1e6:,.1f}",
+                after.bytes / before.bytes,
+            ),
+        ]
+        rows = [(*row, f"{100 * left:.1f} %") for *row, left in sizes]
+        cosines, same = [], []
+        for text, each in (("counted", self.counted), ("held-out", self.held_out)):
             if each is None:
                 continue
-            for name, ways in each.retrieval.items():
-                source, _, target = name.partition("-")
-                for way, goal in (("forward", f"{source} to {target}"), ("back", f"{target} to {source}")):
-                    shown = [f"{100 * value:.1f}" for value in (ways[way].before, ways[way].after)]
-                    sizes.append((f"retrieval {goal}, {label}, %", *shown, ""))
-            length, unknown = each.tokens_per_text, each.unknown_share
-            sizes.append((f"tokens a text, {label}", f"{length.before:.2f}", f"{length.after:.2f}", ""))
-            shown = [f"{100 * value:.3f}" for value in (unknown.before, unknown.after)]
-            sizes.append((f"unknown tokens, {label}, %", *shown, ""))
+            changes = {
+                f"{one} to {other}": change
+                for name, ways in each.retrieval.items()
+                for (one, _, other), change in (
+                    (name.partition("-"), ways["forward"]),
+                    (name.partition("-")[::-1], ways["back"]),
+                )
+            }
+            for name, change in changes.items():
+                rows.append((f"retrieval {name}, {text}, %", *_shown(change, 100, 1), ""))
+            rows.append((f"tokens a text, {text}", *_shown(each.tokens_per_text, 1, 2), ""))
+            rows.append((f"unknown tokens, {text}, %", *_shown(each.unknown_share, 100, 3), ""))
             shares = (f"{100 * each.same_share:.1f}", f"{100 * each.same_tokens_share:.1f}")
             numbers = (f"{each.texts:,}", f"{each.cosine_mean:.5f}", f"{each.cosine_min:.5f}", *shares)
             cosines.append((f"{text} text", *numbers, f"{each.largest_difference:.1e}"))
+            same.append(f"{text}: {each}")
         kept = ", ".join(f"{count:,} {why}" for why, count in self.result.reasons.items())
-        lines = [format_table(["", "before", "after", "left"], sizes), "", f"kept: {kept}"]
+        lines = [format_table(["", "before", "after", "left"], rows), "", f"kept: {kept}"]
         if self.result.rare:
             lines.append(f"tokens of the text that came too seldom: {self.result.rare:,}")
         lines.append("texts counted: " + ", ".join(f"{language} {count:,}" for language, count in self.texts.items()))
         if cosines:
             head = ["cosine to the old embedding", "texts", "mean", "least", "same, %", "same tokens, %"]
-            lines += ["", format_table([*head, "largest difference"], cosines), ""]
+            lines += ["", format_table([*head, "largest difference"], cosines), "", *same]
+        steps = ", ".join(f"{name} {seconds:.0f}" for name, seconds in self.seconds.items())
+        lines.append(f"{sum(self.seconds.values()):.0f} s ({steps}), at most {self.peak_memory / 1e9:.1f} GB of memory")
         return "\n".join([*lines, self.signature])
+
+
+def _shown(change: Change, factor: float, decimals: int) -> list[str]:
+    return [f"{factor * value:.{decimals}f}" for value in (change.before, change.after)]
 
 
 def slim_model(
@@ -127,6 +156,7 @@ def slim_model(
     *,
     languages: Sequence[str],
     parity_texts: Sequence[str] = (),
+    parity_rows: int = 500,
     min_count: int = 1,
     keep: Iterable[str] = (),
     hold_out: float | None = None,
@@ -134,10 +164,10 @@ def slim_model(
     skip_bad_lines: bool = False,
     overwrite: bool = False,
     batch_size: int = 64,
-    device: str | None = None,
     progress: bool = False,
     command: str | None = None,
     complete: Callable[[Path], object] | None = None,
+    **options: Any,
 ) -> SlimReport:
     """Cut a model's vocabulary to the tokens of some languages, compare, and save.
 
@@ -147,51 +177,75 @@ def slim_model(
         out: Folder of the slim model; ``None``: only a plan.
         languages: Those that must be covered; text of others is left out.
         parity_texts: Specs of text to compare the models on, instead of text that is held out.
+        parity_rows: Rows that the models are compared on, of counted and of other text each, drawn from all sources
+            alike; a pair of translations is one row.
         min_count: Tokens that come less often go.
         keep: Tokens, words or texts whose tokens stay.
-        hold_out: Share of the rows of each source (at most a thousand) or number of rows that are not counted, but
-            compared; by default 0.05, and with ``parity_texts`` 0.
-        seed: Of what is held out and of the sample of what is not.
+        hold_out: Share of the rows of each source (as many as are compared, at most) or number of rows that are not
+            counted, but compared; by default 0.05, and with ``parity_texts`` 0.
+        seed: Of what is held out and of the samples that are compared.
         skip_bad_lines: Leave faulty lines out, with a warning.
         overwrite: Replace an earlier slim model in ``out``.
         batch_size: Texts encoded at a time.
-        device: Where to encode; ``None`` lets ST choose.
         progress: Show bars on stderr.
         command: To be recorded in the report.
         complete: Called with the folder of the slim model before it takes its place, such as to write the card.
+        options: Of :func:`~st_xling.models.load_encoder`: with a ``layer``, a ``dtype`` or a prompt, the slim model has
+            that for its own.
 
     Raises:
         ValueError: A language without text, a folder that may not be written to, and as
             :func:`~st_xling.models.slim.slim_encoder`.
     """
+    if parity_rows < 1:
+        raise ValueError(f"parity_rows must be 1 or more: got {parity_rows}; 500 is the default.")
     with contextlib.nullcontext() if out is None else SlimFolder(Path(out), model, overwrite=overwrite) as folder:
+        clock = _Clock()
         share = (0.0 if parity_texts else 0.05) if hold_out is None else hold_out
-        check_hold_out(share)
-        text = _Text(texts, languages, share, seed, skip_bad_lines)
-        compared = _Text(parity_texts, languages, 0.0, seed, skip_bad_lines, every=False) if parity_texts else None
-        encoder = load_encoder(model, device=device)
+        text = _Text(texts, languages, share, parity_rows, seed, skip_bad_lines)
+        compared = None
+        if parity_texts:
+            compared = _Text(parity_texts, languages, 0.0, parity_rows, seed, skip_bad_lines, every=False)
+        encoder = load_encoder(model, **options)
+        clock.step("loading")
         result = slim_encoder(
             encoder, text, min_count=min_count, keep=keep, plan=out is None, progress=progress, total=text.total
         )
+        clock.step("counting and cutting")
         if compared is not None:
             for _ in compared:  # read it: its samples and its hash are then complete
                 pass
         counted = held_out = None
         if result.model is not None:
             rows = text.held_out if compared is None else compared.samples
-            options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": progress}
-            counted = _compare(encoder, result.model, text.samples, **options)
-            held_out = _compare(encoder, result.model, rows, **options)
+            rows = random.Random(seed).sample(rows, min(parity_rows, len(rows)))
+            encoding: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": progress}
+            counted = _compare(encoder, result.model, text.samples, pairs=False, **encoding)
+            held_out = _compare(encoder, result.model, rows, pairs=True, **encoding)
+            clock.step("comparing")
         is_folder = Path(model).is_dir()
         report = SlimReport(
             source=Path(model).resolve().name if is_folder else model,
             fingerprint=model_fingerprint(encoder)[:8],
+            card=card_terms(model),
             languages=text.languages,
             texts=dict(text.counts),
             result=result,
-            signature=_signature(text, compared, min_count=min_count, share=share, seed=seed),
+            signature=sign(
+                "slim",
+                f"langs:{','.join(text.languages)}",
+                f"min-count:{min_count}",
+                f"hold-out:{share:g}",
+                f"parity-rows:{parity_rows}",
+                seed=seed,
+                parity=None if compared is None else compared.sha8,
+                model=model_options(encoder),
+                data=text.sha8,
+            ),
             counted=counted,
             held_out=held_out,
+            seconds=clock.seconds,
+            peak_memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024),
             command=command,
         )
         if folder is not None and result.model is not None:
@@ -200,14 +254,26 @@ def slim_model(
         return report
 
 
+class _Clock:
+    """Seconds of each step."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def step(self, name: str) -> None:
+        """What was done since the last step."""
+        self.seconds[name], self._last = time.perf_counter() - self._last, time.perf_counter()
+
+
 class _Text:
     """The texts to count, one after the other, while some of the rows are set apart; with ``every``, of every language.
 
     Attributes:
         languages: As the user spells them.
         counts: Texts passed on, by language.
-        samples: By source, rows that were passed on.
-        held_out: By source, rows that were not.
+        samples: Rows that were passed on, about ``rows`` of them, of each source as many.
+        held_out: Rows that were not.
         total: Texts, where that is known.
     """
 
@@ -216,6 +282,7 @@ class _Text:
         specs: Sequence[str],
         languages: Sequence[str],
         hold_out: float,
+        rows: int,
         seed: int,
         skip_bad_lines: bool,
         *,
@@ -227,11 +294,12 @@ class _Text:
             raise ValueError("languages are needed: got none; name those that the model shall still read, as de,en.")
         self._sources = language_texts(specs, skip_bad_lines=skip_bad_lines)
         self._hold_out, self._seed, self._every = hold_out, seed, every
+        self._each = -(-rows // max(1, len(self._sources)))
         self._digest = hashlib.sha256()
         self.counts: Counter[str] = Counter()
-        self.others: Counter[str] = Counter()
-        self.samples: dict[str, list[Row]] = {}
-        self.held_out: dict[str, list[Row]] = {}
+        self.others: set[str] = set()
+        self.samples: list[Row] = []
+        self.held_out: list[Row] = []
         if all(source.languages for source in self._sources):  # else only the rows name them
             self._check({code for source in self._sources for code in source.languages})
 
@@ -246,15 +314,17 @@ class _Text:
         return self._digest.hexdigest()[:8]
 
     def __iter__(self) -> Iterator[str]:
-        for number, source in enumerate(self._sources):
-            name = source.name if source.name not in self.samples else f"{source.name}-{number + 1}"
-            sample, held = self.samples.setdefault(name, []), self.held_out.setdefault(name, [])
-            rows = set_apart(self._rows(source), self._hold_out, held, seed=self._seed + number)
-            for row in sampled(rows, MOST_ROWS, sample, seed=self._seed + number):
+        for seed, source in enumerate(self._sources, start=self._seed):
+            sample: list[Row] = []
+            held: list[Row] = []
+            rows = set_apart(self._rows(source), self._hold_out, held, seed=seed, most=self._each)
+            for row in sampled(rows, self._each, sample, seed=seed):
                 for language, text in row:
                     self.counts[language] += 1
                     yield text
-        left = {code for rows in self.held_out.values() for row in rows for code, _ in row} - set(self.counts)
+            self.samples += sample
+            self.held_out += held
+        left = {code for row in self.held_out for code, _ in row} - set(self.counts)
         if left:
             languages = ", ".join(sorted(left))
             raise ValueError(
@@ -263,10 +333,13 @@ class _Text:
         self._check(set(self.counts))
 
     def _rows(self, source: LanguageTexts) -> Iterator[Row]:
+        known: dict[str, str | None] = {}  # code → as the user spells it; None: another language
         for row in source:
-            wanted = tuple((self._wanted.get(canonical_language(code)), text) for code, text in row if text.strip())
-            left = tuple((code, text) for code, text in wanted if code is not None)
-            self.others.update(code for code, _ in row if canonical_language(code) not in self._wanted)
+            for code, _ in row:
+                if code not in known:
+                    known[code] = self._wanted.get(canonical_language(code))
+                    self.others |= {code} if known[code] is None else set()
+            left = tuple((name, text) for code, text in row if (name := known[code]) is not None and text.strip())
             if left:
                 self._digest.update(json.dumps(left, ensure_ascii=False).encode("utf-8", "surrogatepass"))
                 yield left
@@ -287,38 +360,20 @@ class _Text:
             )
 
 
-def _signature(text: _Text, compared: _Text | None, *, min_count: int, share: float, seed: int) -> str:
-    """What the numbers depend on besides the source, once all text is read."""
-    parts = [
-        "slim",
-        f"langs:{','.join(text.languages)}",
-        f"min-count:{min_count}",
-        f"hold-out:{share:g}",
-        f"seed:{seed}",
-        f"data:{text.sha8}",
-        *([] if compared is None else [f"parity:{compared.sha8}"]),
-        f"st-xling:{__version__}",
-    ]
-    return "|".join(parts)
-
-
 def _compare(
-    before: SentenceTransformer, after: SentenceTransformer, rows: dict[str, list[Row]], **options: Any
+    before: SentenceTransformer, after: SentenceTransformer, rows: list[Row], *, pairs: bool, **options: Any
 ) -> Parity | None:
-    """Parity on rows; those of two languages are pairs. Nothing where there are no rows."""
-    pairs: dict[str, tuple[list[str], list[str]]] = {}
+    """Parity on rows; with ``pairs``, those of two languages are translations. Nothing where there are no rows."""
+    aligned: dict[str, tuple[list[str], list[str]]] = {}
     texts = []
-    for each in rows.values():
-        for row in each:
-            if len(row) == 2:
-                columns = pairs.setdefault("-".join(code for code, _ in row), ([], []))
-                for column, (_, text) in zip(columns, row):
-                    column.append(text)
-            else:
-                texts += [text for _, text in row]
-    if not texts and not pairs:
-        return None
-    return parity(before, after, texts, pairs=pairs, **options)
+    for row in rows:
+        if pairs and len(row) == 2:
+            columns = aligned.setdefault("-".join(code for code, _ in row), ([], []))
+            for column, (_, text) in zip(columns, row):
+                column.append(text)
+        else:
+            texts += [text for _, text in row]
+    return parity(before, after, texts, pairs=aligned, **options) if rows else None
 
 
 class SlimFolder(LockedFolder):

@@ -1,7 +1,7 @@
 """The two models of transfer, with their training rows and predictions: a class for a pair, or a tag for each word.
 
 Both are stock models once saved: a ``CrossEncoder`` and an ``AutoModelForTokenClassification``. They have the same
-methods: ``build`` and ``load``, ``prepare`` and then ``dataset`` or ``predict``, ``fine_tune`` and ``save_pretrained``.
+methods: ``build`` and ``load``, ``prepare`` and then ``dataset`` or ``predict``, ``trainer`` and ``save_pretrained``.
 """
 
 from __future__ import annotations
@@ -24,17 +24,15 @@ from transformers import (
     AutoModelForTokenClassification,
     AutoTokenizer,
     DataCollatorForTokenClassification,
-    TrainerCallback,
     TrainingArguments,
 )
-from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from st_xling.data.classified_pairs import ClassifiedPairs
 from st_xling.data.conllu import TaggedSentences
+from st_xling.models import load_encoder
 from st_xling.models.backbone import token_encoder
-from st_xling.models.load import limit_length, load_encoder, loading, longest_input, st_model
+from st_xling.models.load import limit_length, loading, longest_input, st_model
 from st_xling.models.lora import check_start
-from st_xling.training.callbacks import StderrProgress
 from st_xling.training.trainer import FiniteTrainer, GuardedTrainer
 from st_xling.training.transfer.scores import Labels
 from st_xling.training.transfer.tasks import FineTuning
@@ -50,7 +48,6 @@ NO_LABEL = -100
 
 CHECKPOINTS_A_RUN = 10
 BATCH_ROWS = 64
-_BAR_ROWS = 16 * BATCH_ROWS
 
 
 class PairTrainer(GuardedTrainer, CrossEncoderTrainer):
@@ -116,11 +113,10 @@ class PairClassifier:
         numbers = [label_ids[label] for (label,) in labels]
         return Dataset.from_dict({"first": rows.first, "second": rows.second, "label": numbers})
 
-    def fine_tune(self, rows: Dataset, options: FineTuning, folder: Path, **run: Any) -> dict[str, Any]:
-        """Train in place; see :func:`_train`."""
+    def trainer(self, rows: Dataset, options: FineTuning, folder: Path) -> PairTrainer:
+        """What trains it in place."""
         arguments = _arguments(CrossEncoderTrainingArguments, options, folder, len(rows))
-        loss = CrossEntropyLoss(self.model)
-        return _train(PairTrainer, run, model=self.model, args=arguments, train_dataset=rows, loss=loss)
+        return PairTrainer(model=self.model, args=arguments, train_dataset=rows, loss=CrossEntropyLoss(self.model))
 
     def predict(self, rows: ClassifiedPairs, labels: Sequence[str], name: str) -> list[list[str]]:
         """The label of highest logit of each pair, in a list of one.
@@ -128,18 +124,12 @@ class PairClassifier:
         Args:
             rows: As :meth:`prepare` gives them; their labels are not looked at.
             labels: Names of the model's outputs.
-            name: Of the progress bar.
+            name: Of the progress bar; pairs are read without one.
         """
         texts = list(zip(rows.first, rows.second))
-        predicted: list[list[str]] = []
         options: dict[str, Any] = {"activation_fn": torch.nn.Identity(), "convert_to_tensor": True}
-        with tqdm(total=len(texts), desc=name, file=sys.stderr, leave=False) as bar:
-            for start in range(0, len(texts), _BAR_ROWS):
-                part = texts[start : start + _BAR_ROWS]  # ST sorts a part by length
-                logits = self.model.predict(part, batch_size=BATCH_ROWS, show_progress_bar=False, **options)
-                predicted += [[labels[number]] for number in logits.argmax(dim=1).tolist()]
-                bar.update(len(part))
-        return predicted
+        logits = self.model.predict(texts, batch_size=BATCH_ROWS, show_progress_bar=False, **options)
+        return [[labels[number]] for number in logits.argmax(dim=1).tolist()]
 
 
 @dataclass(frozen=True)
@@ -207,14 +197,12 @@ class WordTagger:
         masks = [[1] * len(ids) for ids in rows.input_ids]
         return Dataset.from_dict({"input_ids": rows.input_ids, "attention_mask": masks, "labels": labels})
 
-    def fine_tune(self, rows: Dataset, options: FineTuning, folder: Path, **run: Any) -> dict[str, Any]:
-        """Train in place; see :func:`_train`."""
+    def trainer(self, rows: Dataset, options: FineTuning, folder: Path) -> FiniteTrainer:
+        """What trains it in place."""
         arguments = _arguments(TrainingArguments, options, folder, len(rows))
-        parts = {
-            "processing_class": self.tokenizer,
-            "data_collator": DataCollatorForTokenClassification(self.tokenizer),
-        }
-        return _train(FiniteTrainer, run, model=self.model, args=arguments, train_dataset=rows, **parts)
+        collator = DataCollatorForTokenClassification(self.tokenizer)
+        parts = {"processing_class": self.tokenizer, "data_collator": collator}
+        return FiniteTrainer(model=self.model, args=arguments, train_dataset=rows, **parts)
 
     def predict(self, rows: TaggingRows, labels: Sequence[str], name: str) -> list[list[str]]:
         """A tag for each word of each sentence; arguments as of :meth:`PairClassifier.predict`."""
@@ -321,26 +309,3 @@ def _arguments(kind: Any, options: FineTuning, folder: Path, rows: int) -> Any:
         report_to="none",
         disable_tqdm=True,
     )
-
-
-def _train(kind: Any, run: Mapping[str, Any], **parts: Any) -> dict[str, Any]:
-    """Run a trainer.
-
-    Args:
-        kind: Its class.
-        run: ``name`` of the progress bar, ``checkpoint`` to resume from or ``None``, more ``callbacks``.
-        parts: Arguments of the class.
-    Returns:
-        ``steps``, ``seconds`` (of all parts of the run) and ``history``, the trainer's log.
-    """
-    progress = StderrProgress(run["name"])
-    callbacks: list[TrainerCallback] = [progress, *run["callbacks"]]
-    trainer = kind(callbacks=callbacks, **parts)
-    trainer.remove_callback(PrinterCallback)
-    trainer.remove_callback(ProgressCallback)
-    try:
-        trainer.train(resume_from_checkpoint=None if run["checkpoint"] is None else str(run["checkpoint"]))
-    finally:
-        progress.close()
-    seconds = round(trainer.seconds, 1)
-    return {"steps": trainer.state.global_step, "seconds": seconds, "history": trainer.state.log_history}

@@ -22,8 +22,8 @@ from tqdm.auto import tqdm
 
 from st_xling._version import __version__
 from st_xling.data.conllu import TaggedSentences
-from st_xling.training.run import TrainingInterrupted
-from st_xling.training.run_folder import EndReplaced, RunFolder
+from st_xling.training.run import TrainingInterrupted, run_trainer
+from st_xling.training.run_folder import RunFolder
 from st_xling.training.saving import write_log
 from st_xling.training.transfer.classifiers import PairClassifier, WordTagger
 from st_xling.training.transfer.data import TransferData, label_rows, rows_sha8
@@ -152,11 +152,12 @@ def _train(
         long += count
     total = sum(map(len, data.train.values()))
     _log_long(f"train {','.join(data.train)}", model, long, total)
-    run = {"checkpoint": checkpoint, "name": data.task.name, "callbacks": [EndReplaced(folder)]}
-    result = model.fine_tune(concatenate_datasets(parts), options, folder.training, **run)
-    write_log(folder, result.pop("history"))
+    trainer = model.trainer(concatenate_datasets(parts), options, folder.training)
+    run_trainer(trainer, folder, checkpoint, name=data.task.name)
+    write_log(folder, trainer.state.log_history)
     folder.save_model(model, also=[f"predictions/{language}.tsv" for language in data.test])
-    return {"rows": total, **result, model.long_rows: long}
+    result = {"rows": total, "steps": trainer.state.global_step, "seconds": round(trainer.seconds, 1)}
+    return {**result, model.long_rows: long}
 
 
 def _evaluate(model: Any, data: TransferData, language: str, folder: Path) -> dict[str, Any]:

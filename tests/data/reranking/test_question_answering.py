@@ -126,22 +126,13 @@ def test_questions_that_read_the_same_have_both_paragraphs(tmp_path: Path) -> No
         assert data.aligned_pairs(seed=seed).passages["en"][3:5] == ["At home.", "At home."]
 
 
-def test_a_cut_by_titles(files: dict[str, Path]) -> None:
-    parts = read_question_answering(files).split_by_title({"test": ["article 2"], "dev": ["Rain"]})
-    assert list(parts) == ["train", "test", "dev"]
-    assert parts["train"].question_ids == ["id0", "id1"] and parts["train"].passage_articles == [0, 0]
-    assert parts["test"].passage_ids == ["article 2/0", "article 2/1"] and parts["test"].question_passages == [0]
-    with pytest.raises(ValueError, match=r"unknown \['Snow'\], on two lists \['Rain'\]"):
-        read_question_answering(files).split_by_title({"test": ["Rain", "Snow"], "dev": ["Rain"]})
-
-
 def test_a_cut_by_shares_needs_articles(files: dict[str, Path]) -> None:
     data = read_question_answering(files)
     parts = data.split({"train": 0.5, "dev": 0.25, "test": 0.25}, seed=3)
     assert sorted(title for part in parts.values() for title in part.articles) == sorted(data.articles)
     with pytest.raises(ValueError, match="cannot cut 3 into 4 parts"):
         data.split(dict.fromkeys("abcd", 0.25))
-    with pytest.raises(ValueError, match="sum to 1: got 0.5, 0.2"):
+    with pytest.raises(ValueError, match="sum to 1: got 0.2, 0.5"):
         data.split({"test": 0.2, "train": 0.5})
 
 
@@ -205,7 +196,7 @@ def test_xquad_has_the_counts_of_table_2(xquad: QuestionAnswering) -> None:
 
 
 def test_xquad_is_cut_by_article_and_trains_on_nothing_that_it_is_tested_on(xquad: QuestionAnswering) -> None:
-    parts = xquad.split(seed=0)
+    parts = xquad.split({"train": 0.7, "dev": 0.1, "test": 0.2}, seed=0)
     assert [len(part.articles) for part in parts.values()] == [33, 5, 10]
     for code in xquad.languages:
         texts = [set(part.passages[code]) for part in parts.values()]

@@ -153,7 +153,7 @@ def test_specs_of_two_forms_and_odd_shares_are_refused(tmp_path: Path) -> None:
         load_pair_specs(asked, dev_share=0.3, test_share=0.3)
     with pytest.raises(ValueError, match="a split out of train, test: got 'dev'"):
         load_pool_specs(asked, split="dev", dev_share=0)
-    with pytest.raises(ValueError, match="need the group of each"):
+    with pytest.raises(ValueError, match="got hard_negatives=1 for labelled files"):
         load_pair_specs(labelled(tmp_path, ".jsonl", [1] * 20), hard_negatives=1)
 
 
@@ -317,7 +317,7 @@ def test_a_held_out_part_keeps_whole_pools(tmp_path: Path) -> None:
     ("name", "old", "new", "facts"),
     [
         ("vocabulary", "idx_3\t", "idx_999\t", "unknown word .idx_3 is not in vocabulary"),
-        ("pool", "life\t", "life ", "pool.solr.train.encoded:1: wrong column count .expected 4, got 3"),
+        ("pool", "life\t", "life ", "pool.solr.train.encoded:1: wrong columns .expected 4, got 3"),
         ("pool", "15 11 16", "15 11 99", "answer for every label, got none for 1, such as 99"),
     ],
 )

@@ -11,7 +11,7 @@ from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.data.reranking.question_answering import share_counts
+from st_xling.data.reranking.question_answering import deal
 from st_xling.data.reranking.strategies import even_counts, spread
 from st_xling.data.reranking.xpi import drop_words, parallel_pools, xpi_pairs, xpi_pairs_from_parallel
 from tests.data.reranking.aligned_sentences import PASSAGES, numbered
@@ -77,7 +77,9 @@ def test_spread_is_exact_and_even_among_the_labels(labels: list[int], parts: int
 @given(st.integers(3, 500), st.lists(st.integers(1, 9), min_size=1, max_size=3))
 def test_shares_of_articles_add_up(total: int, weights: list[int]) -> None:
     shares = [weight / sum(weights) for weight in weights]
-    counts = share_counts(total, shares)
+    parts = deal(total, {str(part): share for part, share in enumerate(shares)}, 0)
+    assert sorted(np.concatenate(list(parts.values()))) == list(range(total))
+    counts = list(map(len, parts.values()))
     assert sum(counts) == total and min(counts) >= 1
     if min(total * share for share in shares) >= 1:
         assert all(abs(count - total * share) < 1 for count, share in zip(counts, shares))

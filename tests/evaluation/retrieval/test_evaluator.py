@@ -24,7 +24,6 @@ from st_xling.evaluation.retrieval import (
     separate_pools,
     write_run,
 )
-from st_xling.evaluation.retrieval.measures import Measures
 from st_xling.evaluation.retrieval.search import DenseSearch, words
 from st_xling.models.view import Centring, centred_model
 from st_xling.reranking.records import FirstStage, TextRecords
@@ -87,20 +86,6 @@ def test_a_model_centred_by_language(model: Any, sets: list[RetrievalSet], caplo
     assert "centre:" not in evaluator.signature
     evaluator(centred_model(model, Centring(torch.zeros(16), {"xx": means["xx"]})))
     assert "|centre:joint|" in evaluator.signature and "text of en is centred" in caplog.text
-
-
-def test_figures_are_the_hosts(model: Any, sets: list[RetrievalSet]) -> None:
-    """ir_measures and ST' evaluator agree on what ST counts over all queries of a pool."""
-    [pool] = separate_pools(sets[:1])
-    search = DenseSearch(pool, k=4)
-    search.search(model)
-    [host] = search.compute_all_metrics(model).values()
-    values = Measures(["RR@4", "R@4", "P@4", "Success@4"]).per_query(pool.queries, search.rankings)
-    mean = {name: sum(row.values()) / len(row) for name, row in values.items()}
-    assert mean["MRR@4"] == pytest.approx(host["mrr@k"][4], rel=1e-9)
-    assert mean["Recall@4"] == pytest.approx(host["recall@k"][4], rel=1e-9)
-    assert mean["Precision@4"] == pytest.approx(host["precision@k"][4], rel=1e-9)
-    assert mean["Success@4"] == pytest.approx(host["accuracy@k"][4], rel=1e-9)
 
 
 def test_ties_keep_the_order_of_the_ranking(make_model: Any, tmp_path: Path) -> None:

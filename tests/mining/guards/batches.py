@@ -1,14 +1,17 @@
 """Candidates made of bare pairs of texts."""
 
-from st_xling.mining.guards import Candidate, Guard, Verdict, candidate_batches
+import numpy as np
+
+from st_xling.mining import MinedPairs
+from st_xling.mining.guards import CandidateBatch, Guard, Verdict
 
 
-def candidates(*pairs: tuple[str, str]) -> list[Candidate]:
+def candidates(*pairs: tuple[str, str]) -> CandidateBatch:
     """Row ``i`` of one side with row ``i`` of the other, the score falling from 2."""
-    return [Candidate(source, target, 2 - row / 100, row, row) for row, (source, target) in enumerate(pairs)]
+    rows = np.arange(len(pairs))
+    return CandidateBatch(MinedPairs(2 - rows / 100, rows, rows), *([pair[side] for pair in pairs] for side in (0, 1)))
 
 
 def verdicts(guard: Guard, *pairs: tuple[str, str]) -> list[Verdict | None]:
     """What a guard says of pairs."""
-    (batch,) = candidate_batches(candidates(*pairs))
-    return guard.check(batch)
+    return guard.check(candidates(*pairs))

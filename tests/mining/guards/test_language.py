@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from st_xling.mining.guards import GuardOptions, LanguageGuard, LanguageUnknown, PairGuards
-from st_xling.mining.guards.language import expected_labels
+from st_xling.utils.identify import _identifier, expected_labels, expected_odds
 from tests.mining.guards.batches import candidates, verdicts
 
 RIGHT = [
@@ -59,22 +59,26 @@ def test_codes():
 
 def test_idle_sides_are_named(caplog):
     guards = PairGuards(GuardOptions(source_language="tlh"))
-    assert guards.idle["language"] == "the language of the target side is not given; py3langid does not know 'tlh'"
+    assert guards.idle["language"] == "py3langid does not know 'tlh'; the language of the target side is not given"
     assert "py3langid does not know 'tlh'" in caplog.text
-    assert len(list(guards.filter(candidates(("nuqneH", "Where is the library of this town?"))))) == 1
+    assert guards.check(candidates(("nuqneH", "Where is the library of this town?")))[0].all()
 
 
-def test_without_py3langid_the_guard_is_idle(monkeypatch):
-    import sys
-
-    from st_xling.mining.guards import language
-
-    language._identifier.cache_clear()
-    language.expected_labels.cache_clear()
-    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
-    guards = PairGuards(GuardOptions(source_language="de", target_language="en"))
-    assert "pip install py3langid" in guards.idle["language"]
-    assert "language" not in [guard.reason for guard in guards.guards]
+def test_many_texts_are_told_apart_as_py3langid_tells_each(pairs):
+    """The likeliest label, and the shares of every label: of texts of all lengths, in capitals, without any letter."""
+    texts = [text for pair in [*RIGHT, *pairs] for text in pair] + [
+        "ALL CAPITALS HERE",
+        "e\u0301t\u00e9",
+        "\ud800",
+        "б" * 99,
+    ]
+    for language in ("de", "zh", "sr", "ms"):
+        for text, (best, odds) in zip(texts, expected_odds(texts, language), strict=True):
+            ranking = _identifier().rank(text[:100])
+            shares, highest = dict(ranking), ranking[0][1]
+            expected = sum(shares[label] for label in expected_labels(language)) / highest
+            assert odds == pytest.approx(min(1.0, expected), rel=1e-3, abs=1e-6), text
+            assert shares[best] == pytest.approx(highest, rel=1e-4)
 
 
 @pytest.mark.parametrize("language", ["de", "zh"])
@@ -82,7 +86,6 @@ def test_true_pairs_of_real_data_are_kept(real_data, language):
     with gzip.open(real_data / "parallel" / f"{language}-en.dev.tsv.gz", "rt", encoding="utf-8") as lines:
         rows = [line.rstrip("\n").split("\t") for line in lines][:300]
     guards = PairGuards(GuardOptions(source_language=language, target_language="en", hub=None))
-    kept = sum(1 for _ in guards.filter(candidates(*map(tuple, rows))))
-    assert kept >= 0.98 * len(rows)
+    assert guards.check(candidates(*rows))[0].mean() >= 0.98
     swapped = PairGuards(GuardOptions(source_language="en", target_language=language, hub=None, numbers=False))
-    assert sum(1 for _ in swapped.filter(candidates(*map(tuple, rows)))) <= 0.05 * len(rows)
+    assert swapped.check(candidates(*rows))[0].mean() <= 0.05

@@ -73,12 +73,6 @@ def test_written_forms_of_one_number_agree(number):
         assert agree(first[0], read[0])
 
 
-@pytest.mark.parametrize(("one", "other", "expected"), [(12, 12e5, True), (12, 12000, True), (12, 120, False)])
-def test_scale_words(one, other, expected):
-    first, second = quantities(str(one))[0], quantities(str(int(other)))[0]
-    assert agree(first, second) is agree(second, first) is expected
-
-
 AGREEING = [
     ("Ich habe 3 Bücher.", "I have three books."),
     ("2,5 Millionen Euro", "2,500,000 euros"),
@@ -93,6 +87,8 @@ AGREEING = [
     ("Am 5. Mai", "on May 5th"),
     ("no digits", "gar keine"),
     ("3000 Leute", "three thousand people"),
+    ("198 Leute", "many people"),
+    ("12", "12000"),
 ]
 CONTRADICTING = [
     ("Ich habe 3 Bücher.", "I have 4 books."),
@@ -101,6 +97,7 @@ CONTRADICTING = [
     ("Er wog ٩٠ kg", "He weighed 80 kg"),
     ("10 oder 20", "10 or 30"),
     ("10 und 10 und 12", "10 and 12 and 12"),
+    ("12", "120"),
     ("Im Jahr 1987 starb er.", "Then he died."),
 ]
 
@@ -113,13 +110,6 @@ def test_agreement_and_contradiction():
         assert [pair for pair, verdict in zip(CONTRADICTING, contradicting) if verdict is None] == []
     (verdict,) = verdicts(NumbersGuard(), ("10 oder 20 im Jahr 1990", "10 or 2.5 in 1990"))
     assert verdict.value == {"source": ["20"], "target": ["25e-1"]}
-
-
-def test_missing_digits():
-    pair = ("Im Jahr 1987 starb er.", "Then he died.")
-    assert verdicts(NumbersGuard(missing_digits=0), pair) == [None]
-    assert verdicts(NumbersGuard(missing_digits=5), pair) == [None]
-    assert verdicts(NumbersGuard(missing_digits=4), pair) != [None]
 
 
 NUMBERS = st.lists(st.builds(Quantity, st.integers(1, 9), st.integers(0, 1)), max_size=6)

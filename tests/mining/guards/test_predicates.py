@@ -14,7 +14,6 @@ from st_xling.mining.guards import (
     LengthRatioGuard,
     NearCopyGuard,
     NeighbourCounts,
-    count_occurrences,
     letter_key,
     weighted_length,
 )
@@ -94,7 +93,6 @@ def test_limits_out_of_range():
         (lambda: NearCopyGuard(0), r"near_copy must lie in \(0, 1\]"),
         (lambda: NearCopyGuard(float("nan")), r"near_copy must lie in \(0, 1\]"),
         (lambda: LengthRatioGuard(1), "length_ratio must be above 1: got 1"),
-        (lambda: LengthRatioGuard(slack_chars=-1), "slack_chars must be 0 or more: got -1"),
         (lambda: HubGuard(counts, limit=0.5), "hub must be at least 1: got 0.5"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -123,17 +121,12 @@ def test_weighted_length(text, length):
 
 
 def test_ratio_by_hand():
-    guard = LengthRatioGuard()
-    assert guard.ratio("a" * 85, "b" * 10) == pytest.approx(100 / 25)
-    assert guard.ratio("b" * 10, "a" * 85) == pytest.approx(100 / 25)
-    assert LengthRatioGuard(slack_chars=0).ratio("", "x") == float("inf")
-    assert LengthRatioGuard(slack_chars=0).ratio("", "") == 1
-
-
-def test_short_sentences_are_lenient_long_ones_are_not():
-    guard = LengthRatioGuard()
-    assert verdicts(guard, ("Да.", "Yes, of course I do.")) == [None]
-    assert verdicts(guard, ("да" * 30, "yes, of course I do. " * 20)) == [(5.8, 2.5)]
+    """Short sentences are lenient, long ones are not; the limit itself passes."""
+    for pair in (("a" * 85, "b" * 10), ("b" * 10, "a" * 85)):
+        assert verdicts(LengthRatioGuard(3.9), pair) == [(4.0, 3.9)]
+        assert verdicts(LengthRatioGuard(4.0), pair, ("", "")) == [None, None]
+    assert verdicts(LengthRatioGuard(), ("Да.", "Yes, of course I do.")) == [None]
+    assert verdicts(LengthRatioGuard(), ("да" * 30, "yes, of course I do. " * 20)) == [(5.8, 2.5)]
 
 
 def test_translations_pass_and_fragments_do_not(pairs):
@@ -144,30 +137,15 @@ def test_translations_pass_and_fragments_do_not(pairs):
     assert verdicts(guard, ("人人生而自由，在尊严和权利上一律平等。", long)) == [None]
 
 
-def test_limit_itself_passes():
-    assert verdicts(LengthRatioGuard(2.0, slack_chars=0), ("aa", "b"), ("aaa", "b")) == [None, (3.0, 2.0)]
-
-
-def test_counts_equal_loops_in_any_blocks():
-    lists = np.random.default_rng(0).integers(-1, 30, (200, 4))
-    expected = [sum(row == index for line in lists.tolist() for row in line) for index in range(30)]
-    assert count_occurrences([lists], 30).tolist() == expected
-    assert count_occurrences(np.array_split(lists, 7), 30).tolist() == expected
-    assert count_occurrences([], 3).tolist() == [0, 0, 0]
-    assert count_occurrences([np.array([[0, 2]], dtype=np.uint64)], 3).tolist() == [1, 0, 1]
-
-
-def test_index_beyond_size():
-    with pytest.raises(ValueError, match="expected neighbours below 3, got 3"):
-        count_occurrences([np.array([[0, 3]])], 3)
-
-
 def test_hub_of_real_neighbours():
     """Target 0 is the mean of all sources, so it is in the list of each; nothing else is."""
     random = np.random.default_rng(0)
     sources = random.normal(size=(200, 64)) + 1.0
     targets = np.concatenate([np.ones((1, 64)), random.normal(size=(199, 64))])
-    counts = NeighbourCounts.of(*neighbours(sources, targets, k=2))
+    forward, backward = neighbours(sources, targets, k=2)
+    counts = NeighbourCounts.of(forward, backward)
+    for found, lists in ((counts.target, forward), (counts.source, backward)):
+        assert found.tolist() == [sum(row == near for near in lists.indices.ravel()) for row in range(200)]
     assert counts.target[0] == 200
     guard = HubGuard(counts, limit=20)
     first, second = verdicts(guard, ("a", "b"), ("c", "d"))
@@ -175,18 +153,12 @@ def test_hub_of_real_neighbours():
     assert (second is None) == (counts.target[1] <= 40 and counts.source[1] <= 40)
 
 
-def test_bound_on_sides_of_different_size():
+def test_bound_of_hubs():
     """k 4, 10 sources, 1000 targets: a source may occur 20 * 4 * 100 times, a target 20 * 4."""
-    counts = NeighbourCounts(np.zeros(10, np.int32), np.zeros(1000, np.int32), 4)
-    guard = HubGuard(counts)
-    assert guard.bound(counts.source, counts.target) == 8000
-    assert guard.bound(counts.target, counts.source) == 80
-
-
-def test_limit_itself_is_no_hub_and_source_is_named_first():
-    counts = NeighbourCounts(np.array([9, 8], np.int32), np.array([9, 9], np.int32), 2)
-    one, two = verdicts(HubGuard(counts, limit=4), ("a", "b"), ("c", "d"))
-    assert one.value["side"] == "source"
-    assert two == ({"side": "target", "neighbour_of": 9}, 8.0)
-    counts = NeighbourCounts(np.array([8, 8], np.int32), np.array([8, 8], np.int32), 2)
-    assert verdicts(HubGuard(counts, limit=4), ("a", "b"), ("c", "d")) == [None, None]
+    for sources, targets, expected in (
+        (8000, 80, None),
+        (8001, 81, ({"side": "source", "neighbour_of": 8001}, 8000.0)),
+        (8000, 81, ({"side": "target", "neighbour_of": 81}, 80.0)),
+    ):
+        counts = NeighbourCounts(np.full(10, sources, np.int32), np.full(1000, targets, np.int32), 4)
+        assert verdicts(HubGuard(counts), ("a", "b")) == [expected]

@@ -6,10 +6,7 @@ import inspect
 import io
 import json
 import random
-import shutil
-import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -26,7 +23,6 @@ from st_xling.mining import (
     encode,
     mine,
     mine_texts,
-    plan_mining,
     score_texts,
     tsv_cells,
     write_store,
@@ -78,13 +74,8 @@ def stored(tmp_path: Path, sources: dict[str, list[float]], targets: dict[str, l
 
 def test_options_are_those_of_the_configuration(tmp_path: Path) -> None:
     """Declared once, seen in every signature; what a function does not take is an error, as ever."""
-    taken = {
-        function: set(inspect.signature(function).parameters) for function in (mine_texts, score_texts, plan_mining)
-    }
     names = {field.name for field in fields(MiningConfig)}
-    assert taken[mine_texts] == names | {"source", "target", "out"}
-    assert taken[score_texts] < names | {"pairs", "out", "columns"} and "retrieval" not in taken[score_texts]
-    assert taken[plan_mining] < names | {"source", "target"} and "threshold" not in taken[plan_mining]
+    assert set(inspect.signature(mine_texts).parameters) == names | {"source", "target", "out"}
     assert inspect.signature(mine_texts).parameters["k"].default == 4
     for call in (
         lambda: score_texts(tmp_path / "p", tmp_path / "o", retrieval="max"),
@@ -176,16 +167,10 @@ def test_any_sentence_comes_back(tmp_path: Path) -> None:
             found = [(r["source_ids"][0], r["target_ids"][0], r["source"], r["target"]) for r in records]
         expected = [(f"s{text}\t#", f"t{text}\t#", f"s{text}", f"t{text}") for text in NASTY]
         assert sorted(found) == sorted(expected)
-
-
-def test_ids_with_commas_want_json_lines(tmp_path: Path) -> None:
-    sides = [write(tmp_path / name, [f"x,{row}\tsentence {row}" for row in range(4)]) for name in ("s", "t")]
-    write_store(tmp_path / "store", np.eye(4, dtype=np.float32) + 0.1)
-    options = {"source_embeddings": tmp_path / "store", "target_embeddings": tmp_path / "store", "text_format": "bucc"}
+    write(sides[0], [json.dumps({"id": f"x,{row}", "text": f"s{text}"}) for row, text in enumerate(NASTY)])
     with pytest.raises(ValueError, match=r"s:1: expected ids without commas, .* got 'x,0'; write JSON lines"):
-        mine_texts(*sides, tmp_path / "o", **options)
-    mine_texts(*sides, tmp_path / "o", format="jsonl", guards=OFF, **options)
-    assert json.loads((tmp_path / "o").read_text().splitlines()[0])["source_ids"] == ["x,0"]
+        mine_texts(*sides, tmp_path / "o", text_format="jsonl", **options)
+    mine_texts(*sides, tmp_path / "o", text_format="jsonl", format="jsonl", guards=OFF, **options)
 
 
 @pytest.mark.parametrize("retrieval", ["max", "forward"])
@@ -207,42 +192,6 @@ def test_a_copy_that_is_turned_down_leaves_its_partner_to_the_translation(retrie
     assert (reject["reason"], reject["source_ids"], reject["target_ids"]) == ("copy", ["1"], ["1"])
     assert reject["source"] == reject["target"] == "Guten Morgen, Welt!"
     assert "turned down by guards: 1 copy" in report.lines()
-
-
-@pytest.mark.slow
-def test_killed_by_the_clock_it_ends_with_the_same_bytes(encoder: Path, tmp_path: Path) -> None:
-    """Every change to the file system has its turn in ``tests/crash``; here the moments are anybody's.
-
-    What is at the place of the pairs is nothing, or whole. With duplicates, guards and rejects.
-    """
-    sides = (
-        write(tmp_path / "s", [*TEXTS.source, *TEXTS.source[:9], "", "Zahl 5"]),
-        write(tmp_path / "t", [*TEXTS.target, *TEXTS.source[40:50], "number 6"]),
-    )
-    options = {"source": str(sides[0]), "target": str(sides[1]), "save_seconds": 0, "memory_mib": 1}
-
-    def run(nursery: Nursery, out: Path, dies_after_s: float | None = None) -> tuple[int, str]:
-        named = {**options, "out": str(out), "rejects": f"{out}.rejects"}
-        return nursery.encode(Attempt(dies_after_s=dies_after_s, calls="mine_texts"), named)
-
-    with Nursery(encoder) as nursery:
-        run(nursery, tmp_path / "first")
-        start = time.monotonic()
-        status, message = run(nursery, tmp_path / "whole")
-        assert status == 0, message
-        seconds = time.monotonic() - start
-        expected = (tmp_path / "whole").read_bytes(), (tmp_path / "whole.rejects").read_bytes()
-        assert len(expected[0].splitlines()) > 200 and len(expected[1].splitlines()) > 5
-        out, statuses = tmp_path / "out", []
-        for share in (0.1, 0.4):  # the second may come too late where others share the machine
-            status, message = run(nursery, out, share * seconds)
-            statuses.append(status)
-            assert not out.exists() or out.read_bytes() == expected[0]
-        assert statuses[0] == -signal.SIGKILL and statuses[1] in (0, -signal.SIGKILL), message
-        status, message = run(nursery, out)
-        assert status == 0, message
-        assert (out.read_bytes(), Path(f"{out}.rejects").read_bytes()) == expected
-        assert sorted(path.name for path in tmp_path.glob("out*")) == ["out", "out.rejects"]
 
 
 def test_a_full_disk(encoder: Path, tmp_path: Path) -> None:
@@ -325,16 +274,20 @@ def test_a_stream_and_a_folder_of_choice(model: Any, texts: tuple[Path, Path], t
 
 
 @pytest.fixture
-def planted(tmp_path: Path) -> Iterator[tuple[Path, Path, Path]]:
+def planted(tmp_path: Path) -> tuple[Path, Path, Path]:
     """ "Translations" that even an untrained encoder finds: the same words with other marks at the end."""
     heap = mining_phrases("de", "en", split="train", size=600, gold=0)
     sources, targets = heap.source[:400], [*heap.source[:200], *heap.source[400:600]]
     known = write(tmp_path / "known.tsv", [f"{text}\t{text} !" for text in [*TEXTS.source[:90], *sources[:5]]])
-    yield write(tmp_path / "s", sources), write(tmp_path / "t", [f"{text} !" for text in targets]), known
-    shutil.rmtree(tmp_path, ignore_errors=True)
+    return write(tmp_path / "s", sources), write(tmp_path / "t", [f"{text} !" for text in targets]), known
 
 
-def test_a_threshold_from_known_translations(model: Any, planted: tuple[Path, Path, Path], tmp_path: Path) -> None:
+NEAR: dict[str, Any] = {"method": "approximate", "progress": True}
+
+
+def test_a_threshold_from_known_translations(
+    model: Any, planted: tuple[Path, Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     *sides, known = planted
     found = {}
     for precision in (None, 0.97):
@@ -349,24 +302,16 @@ def test_a_threshold_from_known_translations(model: Any, planted: tuple[Path, Pa
         assert f"threshold:{report.threshold:.6g} calibrated|" in report.signature
         assert any("from 90 seeded known pairs" in line for line in report.lines())
     assert found[0.97] >= 0.9
+    near = mine_texts(
+        *sides, tmp_path / "o", model=model, guards=OFF, calibrate_with=known, target_precision=0.97, k=2, **NEAR
+    )
+    # One search for the threshold, one for the pairs; so few sentences are all looked at.
+    assert capsys.readouterr().err.count("approximate: recall of exact neighbours") == 2
+    assert near.calibration == calibration and (tmp_path / "o").read_bytes() == out.read_bytes()
+    assert near.signature == report.signature.replace("|method:exact|", "|method:approximate|")
     with pytest.raises(ValueError, match=r"at least 4 pairs .* got 3 of 3; calibrate with|got 0 of 3"):
         few = write(tmp_path / "few.tsv", [f"{text}\tx{text}" for text in TEXTS.source[:3]])
         mine_texts(*sides, tmp_path / "o", model=model, calibrate_with=few)
-
-
-def test_a_threshold_is_estimated_by_the_method_of_the_call(
-    model: Any, planted: tuple[Path, Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    *sides, known = planted
-    options: dict[str, Any] = {"model": model, "guards": OFF, "calibrate_with": known, "k": 2, "progress": True}
-    reports = {method: mine_texts(*sides, tmp_path / method, method=method, **options) for method in ("exact", "auto")}
-    assert "approximate" not in capsys.readouterr().err
-    near = mine_texts(*sides, tmp_path / "near", method="approximate", **options)
-    # One search for the threshold, one for the pairs; so few sentences are all looked at.
-    assert capsys.readouterr().err.count("approximate: recall of exact neighbours") == 2
-    assert near.calibration == reports["exact"].calibration == reports["auto"].calibration
-    assert near.signature == reports["exact"].signature.replace("|method:exact|", "|method:approximate|")
-    assert len({(tmp_path / name).read_bytes() for name in ("exact", "auto", "near")}) == 1
 
 
 def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
@@ -400,8 +345,6 @@ def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) ->
         ({"memory_mib": 0}, "memory_mib must be at least 1: got memory_mib=0"),
         ({"dtype": "int8"}, "dtype must be one of float32"),
         ({"device": "cuda:77"}, "device must be one of this machine's"),
-        ({"save_seconds": float("nan")}, "save_seconds must be 0 or more: got nan"),
-        ({"save_seconds": -1}, "save_seconds must be 0 or more: got -1"),
         ({"work": texts[0]}, r"work must be a folder: .*news\.de is a file"),
         ({"work": tmp_path}, "out must lie outside work"),
         (
@@ -416,7 +359,6 @@ def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) ->
             {"rejects": texts[1], "calibrate_with": texts[1]},
             "rejects must be a file of its own: .* would replace the input",
         ),
-        ({"calibrate_with": texts[0], "threshold": 1.0}, "both set the threshold"),
         ({"calibrate_with": texts[0], "target_precision": 2}, r"must lie in \(0, 1\]: got 2"),
         ({"source_embeddings": tmp_path / "foreign.store"}, "both sides must be encoded by the same model: got "),
         ({"target_embeddings": other.path}, r"short\.store: the text is not the one that was encoded"),
@@ -432,7 +374,7 @@ def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) ->
 
 
 def test_a_damaged_shard_is_an_error(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
-    """Of a store, before anything is searched; of the work's own, it is embedded again."""
+    """Of a store, before anything is searched; what the work holds is embedded, or searched, again."""
     pairs = write(tmp_path / "pairs.tsv", [f"{one}\t{other}" for one, other in zip(TEXTS.source, TEXTS.target)])
     options: dict[str, Any] = {}
     for side, text in zip(("source", "target"), texts):
@@ -447,25 +389,18 @@ def test_a_damaged_shard_is_an_error(model: Any, texts: tuple[Path, Path], tmp_p
         flip(tmp_path / "o.work" / "source" / "store" / "shard-000000.safetensors")
     mine_texts(*texts, tmp_path / "whole", model=model)
     assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes()
+    state = tmp_path / "o.work" / "search" / "search.safetensors"
+    saved = state.read_bytes()
+    for damage in ("cut", "no metadata"):
+        save_file({"source": torch.zeros(1)}, state) if damage == "no metadata" else state.write_bytes(saved[:-100])
+        mine_texts(*texts, tmp_path / "o", model=model, keep_work=True)
+        assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes() and len(saved) == state.stat().st_size
 
 
 def flip(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-5] ^= 0x40
     path.write_bytes(data)
-
-
-@pytest.mark.parametrize("damage", ["cut", "no metadata"])
-def test_a_damaged_search_begins_again(damage: str, model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
-    out, state = tmp_path / "o", tmp_path / "o.work" / "search" / "search.safetensors"
-    mine_texts(*texts, out, model=model, keep_work=True)
-    whole, kept = out.read_bytes(), state.read_bytes()
-    if damage == "no metadata":
-        save_file({"source": torch.zeros(1)}, state)
-    else:
-        state.write_bytes(kept[:-100])
-    mine_texts(*texts, out, model=model, keep_work=True)
-    assert out.read_bytes() == whole and state.stat().st_size == len(kept)
 
 
 def test_a_vector_that_is_nan_names_the_line_of_the_text(
@@ -493,19 +428,6 @@ def test_a_vector_that_is_nan_names_the_line_of_the_text(
         score_texts(pairs, tmp_path / "scored", model=model)
     write(source, [line for line in lines if "5" not in line])
     assert mine_texts(source, target, tmp_path / "o", model=model).distinct["source"] == 5
-
-
-@pytest.mark.parametrize("content", ["[]", "{", '{"fit": 1}'])
-def test_a_damaged_note_of_the_threshold_is_named(
-    content: str, model: Any, texts: tuple[Path, Path], tmp_path: Path
-) -> None:
-    model.save_pretrained(str(tmp_path / "model"))
-    languages = GuardOptions(source_language="de", target_language="en")
-    options: dict[str, Any] = {"model": str(tmp_path / "model"), "threshold": "auto", "guards": languages}
-    mine_texts(*texts, tmp_path / "o", **options, keep_work=True)
-    (tmp_path / "o.work" / "published.json").write_text(content)
-    with pytest.raises(ValueError, match=r"o\.work/published\.json: expected"):
-        mine_texts(*texts, tmp_path / "o", **options)
 
 
 def test_text_stays_in_its_files(tmp_path: Path, peak_growth: Callable[[Callable[[], Any]], int]) -> None:

@@ -18,7 +18,8 @@ def test_it_counts_measures_and_writes_nothing(make_model: Callable[..., Any], t
     (tmp_path / "s.gz").write_bytes(gzip.compress(b"ein Satz\n" * 5000 + b"der letzte"))
     (tmp_path / "t").write_text("a sentence\n" * 300, encoding="utf-8")
     before = sorted(tmp_path.rglob("*"))
-    plan = plan_mining(tmp_path / "s.gz", tmp_path / "t", model=make_model(), work=tmp_path / "deep" / "work")
+    model = make_model()
+    plan = plan_mining(tmp_path / "s.gz", tmp_path / "t", model=model, work=tmp_path / "deep" / "work")
     assert sorted(tmp_path.rglob("*")) == before
     assert plan.rows == {"source": 5001, "target": 300} and plan.dim == 16
     assert 0 < plan.encode_seconds < 600 and 0 < plan.search_seconds < 60
@@ -30,6 +31,9 @@ def test_it_counts_measures_and_writes_nothing(make_model: Callable[..., Any], t
     assert [line.split(":")[0] for line in lines[3:]] == ["time", "memory", "disk", "approximate instead"]
     assert plan.as_dict()["dim"] == 16 and plan.as_dict()["searches"]["exact"]["seconds"] == plan.search_seconds
     assert plan.calibrate_seconds == 0 and not plan.automatic
+    mine_texts(tmp_path / "s.gz", tmp_path / "t", tmp_path / "o", model=model, k=1, work=tmp_path / "w", keep_work=True)
+    taken = sum(path.stat().st_size for path in [*(tmp_path / "w").rglob("*"), tmp_path / "o"] if path.is_file())
+    assert taken < plan.disk_bytes
 
 
 def test_what_auto_picks_and_the_other_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,10 +48,15 @@ def test_what_auto_picks_and_the_other_method(tmp_path: Path, monkeypatch: pytes
         assert plan.lines()[2] == f"search: {picked}, dim 24, on {plan.device}, picked by auto"
         assert plan.lines()[-1].startswith(f"{other} instead: about ")
         cost = plan.searches[picked]
-        assert (plan.search_seconds, plan.memory_bytes) == (cost.seconds, cost.memory_bytes) and cost.seconds > 0
-        more = plan.searches["approximate"].memory_bytes - plan.searches["exact"].memory_bytes
+        assert [plan.search_seconds, plan.memory_bytes] == list(cost.values()) and cost["seconds"] > 0
+        more = plan.searches["approximate"]["memory_bytes"] - plan.searches["exact"]["memory_bytes"]
         assert more == 120 * 2**20 + 16 * 1800
         assert plan_mining(*sides, method=picked, **options).lines()[2] == f"search: {picked}, dim 24, on {plan.device}"
+    assert plan.encode_seconds == 0 and plan.dim == 24
+    with pytest.raises(ValueError, match="k must be smaller than the corpus.* got k=901 for 900"):
+        plan_mining(*sides, k=901, **options)
+    with pytest.raises(ValueError, match="a model or embeddings for the source and the target side"):
+        plan_mining(*sides)
 
 
 def test_calibration_is_counted(make_model: Callable[..., Any], tmp_path: Path) -> None:
@@ -63,28 +72,6 @@ def test_calibration_is_counted(make_model: Callable[..., Any], tmp_path: Path) 
     assert any(" to calibrate" in line for line in plan.lines()) and not any("calibr" in line for line in plain.lines())
     with pytest.raises(ValueError, match="calibrate_with needs the model"):
         plan_mining(*sides, calibrate_with="known.tsv", **made)
-
-
-def test_disk_is_no_less_than_what_the_work_takes(make_model: Callable[..., Any], tmp_path: Path) -> None:
-    for name in ("s", "t"):
-        (tmp_path / name).write_text("".join(f"{name} {row} \t\\\n" for row in range(400)), encoding="utf-8")
-    sides, model = (tmp_path / "s", tmp_path / "t"), make_model()
-    plan = plan_mining(*sides, model=model)
-    mine_texts(*sides, tmp_path / "o", model=model, work=tmp_path / "w", keep_work=True)
-    taken = sum(path.stat().st_size for path in [*(tmp_path / "w").rglob("*"), tmp_path / "o"] if path.is_file())
-    assert taken < plan.disk_bytes + 40_000  # manifests and headers
-
-
-def test_stores_need_no_model(tmp_path: Path) -> None:
-    (tmp_path / "t").write_text("a sentence\n" * 300, encoding="utf-8")
-    write_store(tmp_path / "store", np.ones((300, 24), dtype=np.float32))
-    options = {"source_embeddings": tmp_path / "store", "target_embeddings": tmp_path / "store"}
-    plan = plan_mining(tmp_path / "t", tmp_path / "t", **options)
-    assert plan.encode_seconds == 0 and plan.dim == 24
-    with pytest.raises(ValueError, match="k must be smaller than the corpus.* got k=301 for 300"):
-        plan_mining(tmp_path / "t", tmp_path / "t", k=301, **options)
-    with pytest.raises(ValueError, match="a model or embeddings for the source and the target side"):
-        plan_mining(tmp_path / "t", tmp_path / "t")
 
 
 def test_more_of_everything_takes_longer() -> None:

@@ -83,19 +83,14 @@ def test_goes_on_after_an_interruption_to_the_same_bytes(model, reranker, files,
     assert (tmp_path / "pairs").read_bytes() == (tmp_path / "whole").read_bytes()
     pairs = len(cells(tmp_path / "whole"))
     assert sum(calls) == pairs + 16  # the chunk that was cut off, twice; those before it, once
-
-
-@pytest.mark.parametrize("damage", ["cut", "empty", "other"])
-def test_damaged_scores_are_made_again(damage, model, reranker, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_PAIRS", 16)
-    options = {"model": model, "guards": OFF, "rescore": reranker, "keep_work": True}
-    mine_texts(*files, tmp_path / "pairs", **options)
-    whole = (tmp_path / "pairs").read_bytes()
-    for part in sorted((tmp_path / "pairs.work").glob("rescored-*.npz"))[:2]:
-        content = part.read_bytes()
-        part.write_bytes({"cut": content[:-40], "empty": b"", "other": b"[1]"}[damage])
-    mine_texts(*files, tmp_path / "pairs", **options)
-    assert (tmp_path / "pairs").read_bytes() == whole
+    monkeypatch.setattr(PairScorer, "score", score)
+    kept = {"model": model, "guards": OFF, "rescore": reranker, "keep_work": True}
+    mine_texts(*files, tmp_path / "kept", **kept)
+    parts = sorted((tmp_path / "kept.work").glob("rescored-*.npz"))
+    for part, damage in zip(parts, (parts[0].read_bytes()[:-40], b"", b"[1]")):
+        part.write_bytes(damage)
+    mine_texts(*files, tmp_path / "kept", **kept)
+    assert (tmp_path / "kept").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
 def test_a_source_that_fills_the_model_is_left_out_and_counted(model, reranker, files, tmp_path):
@@ -109,20 +104,10 @@ def test_a_source_that_fills_the_model_is_left_out_and_counted(model, reranker, 
     assert long not in {row[3] for row in cells(tmp_path / "pairs")}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"rescore_threshold": 0.5}, "rescore_threshold needs rescore"),
-        ({"rescore": object(), "rescore_threshold": float("nan")}, "must be a number: got NaN"),
-    ],
-)
-def test_errors_come_before_the_search(options, message, model, files, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        mine_texts(*files, tmp_path / "pairs", model=model, **options)
-    assert not list(tmp_path.glob("pairs*"))
-
-
-def test_an_encoder_is_no_cross_encoder(model, files, tmp_path):
+def test_errors_come_before_the_search(model, files, tmp_path):
+    with pytest.raises(ValueError, match="rescore_threshold needs rescore"):
+        mine_texts(*files, tmp_path / "pairs", model=model, rescore_threshold=0.5)
     model.save_pretrained(str(tmp_path / "encoder"))
     with pytest.raises(ValueError, match="needs a cross-encoder"):
         mine_texts(*files, tmp_path / "pairs", model=model, rescore=str(tmp_path / "encoder"))
+    assert not list(tmp_path.glob("pairs*"))

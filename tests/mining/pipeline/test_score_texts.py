@@ -1,17 +1,21 @@
-"""Scores of the lines of a parallel file: those of ``score_pairs``, in the file's order, duplicates counted once."""
+"""Scores of the pairs of a corpus: those of ``score_pairs``, in its order, duplicates counted once; faults left out."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import lzma
+import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from st_xling.data.pairs import pair_dataset
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.mining import GuardOptions, score_pairs, score_texts, write_store
+from st_xling.mining import GuardOptions, score_pairs, score_texts, tsv_cells, write_store
 from tests.mining.pipeline.test_mine_texts import write
 
 PAIRS = [(row["source"], row["target"]) for row in parallel_phrases("de", "en", size=150, split="test")]
@@ -19,6 +23,14 @@ PAIRS = [(row["source"], row["target"]) for row in parallel_phrases("de", "en", 
 
 def scores(path: Path) -> list[float]:
     return [float(line.split("\t")[0]) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+
+
+def cells(path: Path) -> list[list[str]]:
+    return [tsv_cells(line)[1:] for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def vectors(model: Any, side: int, pairs: list[tuple[str, str]]) -> np.ndarray:
@@ -31,60 +43,156 @@ def test_equals_score_pairs(k: int, margin: str, model: Any, tmp_path: Path) -> 
     report = score_texts(path, out, model=model, k=k, margin=margin)
     expected = score_pairs(vectors(model, 0, PAIRS), vectors(model, 1, PAIRS), k=k, margin=margin)
     assert scores(out) == expected.tolist()
-    lines = out.read_text(encoding="utf-8").splitlines()
-    assert [line.split("\t", 1)[1] for line in lines] == ["\t".join(pair) for pair in PAIRS]
-    assert (report.pairs, report.kept, report.below, report.rejected) == (150, 150, 0, {})
+    assert cells(out) == [list(pair) for pair in PAIRS]
+    assert (report.pairs, report.kept, report.below, report.rejected, report.faulty) == (150, 150, 0, {}, {})
     assert report.signature.startswith("score|model:") and f"|margin:{margin}|k:{k}|" in report.signature
+    assert "|pairs:pairs.tsv@" in report.signature
     assert [path.name for path in out.parent.iterdir()] == ["scored.tsv"]
 
 
 def test_a_line_that_is_there_often_scores_as_if_it_were_there_once(model: Any, tmp_path: Path) -> None:
-    often = [*PAIRS[:60], *[PAIRS[7]] * 9, *PAIRS[60:], ("", "x"), ("y", " ")]
+    often = [*PAIRS[:60], *[PAIRS[7]] * 9, *PAIRS[60:]]
     path, out = write(tmp_path / "pairs.tsv", ["\t".join(pair) for pair in often]), tmp_path / "o"
     score_texts(path, out, model=model)
-    # "x" and "y" are neighbours too, though their own lines have no score.
-    expected = score_pairs(
-        np.concatenate([vectors(model, 0, PAIRS), vectors(model, 0, [("y", "")])]),
-        np.concatenate([vectors(model, 1, PAIRS), vectors(model, 1, [("", "x")])]),
-    )[:-1].tolist()
-    expected = [*expected[:60], *[expected[7]] * 9, *expected[60:], -np.inf, -np.inf]
-    assert scores(out) == pytest.approx(expected, rel=1e-6)
+    expected = score_pairs(vectors(model, 0, PAIRS), vectors(model, 1, PAIRS)).tolist()
+    assert scores(out) == pytest.approx([*expected[:60], *[expected[7]] * 9, *expected[60:]], rel=1e-6)
+
+
+def test_it_reads_what_train_reads(model: Any, tmp_path: Path) -> None:
+    """The same scores of the same pairs, however they are kept."""
+    pairs = [*PAIRS[:80], ("Tab\tund \\", 'a, "b"\tc')]  # some text is none of TSV's
+
+    def packed(name: str, lines: list[str]) -> Path:
+        path = tmp_path / name
+        (gzip.open if name.endswith(".gz") else lzma.open)(path, "wt", encoding="utf-8").write("\n".join(lines))
+        return path
+
+    rows = [json.dumps({"id": row, "source": one, "target": other}) for row, (one, other) in enumerate(pairs)]
+    quoted = [",".join('"' + text.replace('"', '""') + '"' for text in pair) for pair in [("src", "tgt"), *pairs]]
+    pair_dataset([(*pair, "de", "en") for pair in pairs]).to_parquet(tmp_path / "p.parquet")
+    sides = [packed(f"p.{code}.xz", [pair[side] for pair in pairs]) for side, code in enumerate(("de", "en"))]
+    specs = [
+        packed("p.jsonl.gz", rows),
+        write(tmp_path / "p.csv", quoted),
+        tmp_path / "p.parquet",
+        f"de-en={sides[0]},{sides[1]}",
+        f"{tmp_path / 'p'}",
+        tmp_path / "p.jsonl.gz?columns=source,target",
+    ]
+    found = []
+    for spec in specs:
+        assert score_texts(str(spec), tmp_path / "o", model=model).pairs == 81
+        assert cells(tmp_path / "o") == [list(pair) for pair in pairs]
+        found.append(scores(tmp_path / "o"))
+    assert found == found[:1] * len(specs)
+    assert "|pairs:p.de.xz,p.en.xz@" in score_texts(specs[3], tmp_path / "o", model=model).signature
+    # A sample is scored among itself.
+    whole = write(tmp_path / "whole.tsv", ["\t".join(pair) for pair in pairs[:80]])
+    assert score_texts(f"{whole}?size=30&seed=1", tmp_path / "o", model=model).pairs == 30
+    sample = write(tmp_path / "sample.tsv", ["\t".join(pair) for pair in cells(tmp_path / "o")])
+    score_texts(sample, tmp_path / "again", model=model)
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "o").read_bytes()
+    assert score_texts("phrasebook:de?size=40", tmp_path / "o", model=model).pairs == 40
 
 
 def test_columns_threshold_forms(model: Any, tmp_path: Path) -> None:
-    """Other columns stay, a packed file is read, and the order too when lines are left out."""
+    """Other columns stay, a packed file is read whatever its name, and the order is kept when lines are left out."""
     lines = [f"{row}\t{target}\tx y\t{source}" for row, (source, target) in enumerate(PAIRS)]
-    path = tmp_path / "pairs.tsv.gz"
-    path.write_bytes(gzip.compress("".join(f"{line}\r\n" for line in [*lines, "a\t\tb\tc"]).encode()))
+    path = tmp_path / "pairs.gz"
+    path.write_bytes(gzip.compress("".join(f"{line}\r\n" for line in lines).encode()))
     score_texts(path, tmp_path / "all", model=model, columns=(3, 1))
     found = scores(tmp_path / "all")
     threshold = sorted(found)[50]
     report = score_texts(path, tmp_path / "some", model=model, columns=(3, 1), threshold=threshold)
     whole = (tmp_path / "all").read_text(encoding="utf-8").splitlines()
-    assert [line.split("\t", 1)[1] for line in whole] == [*lines, "a\t\tb\tc"]
+    assert [line.split("\t", 1)[1] for line in whole] == lines
     expected = [line for line, score in zip(whole, found) if score >= threshold]
     assert (tmp_path / "some").read_text(encoding="utf-8").splitlines() == expected
-    assert report.below == 50 and report.kept == len(expected) == 101
+    assert report.below == 50 and report.kept == len(expected) == 100
     score_texts(path, tmp_path / "json", model=model, columns=(3, 1), format="jsonl")
-    records = [json.loads(line) for line in (tmp_path / "json").read_text(encoding="utf-8").splitlines()]
-    assert [(record["source"], record["target"]) for record in records] == [*PAIRS, ("c", "")]
-    assert [record["score"] for record in records[:-1]] == found[:-1] and records[-1]["score"] is None
+    assert [(record["source"], record["target"]) for record in records(tmp_path / "json")] == PAIRS
+    assert [record["score"] for record in records(tmp_path / "json")] == found
+    named = write(tmp_path / "named.tsv", ["id\ttarget\tnote\tsource", *lines])
+    score_texts(named, tmp_path / "by-name", model=model)
+    assert (tmp_path / "by-name").read_bytes() == (tmp_path / "all").read_bytes()
 
 
-def test_guards_leave_lines_out_and_say_which(model: Any, tmp_path: Path) -> None:
-    pairs = [*PAIRS[:50], ("Gleicher Satz hier.", "Gleicher Satz hier."), ("Es sind 5.", "There are 7."), *PAIRS[50:]]
-    path = write(tmp_path / "pairs.tsv", ["\t".join(pair) for pair in [*pairs, ("", "z")]])
-    rejects = tmp_path / "rejects.jsonl"
+FAULTS: list[tuple[bytes, str, str | None]] = [
+    (b"only one", "wrong_column_count", "got 1"),
+    (b"\xff\xfe\tx", "invalid_utf_8", ""),
+    (b" \tx", "empty_side", "source"),
+    (b"x\t\xe3\x80\x80", "empty_side", "target"),
+    (b"\t", "empty_side", "source"),
+    (b"", "wrong_column_count", "got 1"),
+    (b"x\t" + b"y" * 201, "too_long", "201 characters"),
+]
+
+
+def test_faulty_lines_go_to_the_rejects(model: Any, tmp_path: Path) -> None:
+    """With line and reason, before what guards turn down; the others score as if these had never been there."""
+    guarded = [("Gleicher Satz hier.", "Gleicher Satz hier."), ("Es sind 5.", "There are 7.")]
+    sound = ["\t".join(pair).encode() for pair in [*PAIRS[:50], *guarded, *PAIRS[50:]]]
+    lines = list(sound)
+    for place, (line, _, _) in enumerate(FAULTS):
+        lines.insert(20 * place, line)
+    noisy, clean = tmp_path / "noisy.tsv", tmp_path / "clean.tsv"
+    noisy.write_bytes(b"\n".join(lines))
+    clean.write_bytes(b"\n".join(sound))
     guards = GuardOptions(hub=None, near_copy=None, length_ratio=None)
-    report = score_texts(path, tmp_path / "o", model=model, guards=guards, rejects=rejects)
-    assert report.rejected == {"copy": 1, "numbers": 1} and report.kept == len(pairs) - 1
-    found = [json.loads(line) for line in rejects.read_text(encoding="utf-8").splitlines()]
-    assert [(line["reason"], line["source_ids"], line["target_ids"]) for line in found] == [
-        ("copy", ["51"], ["51"]),
-        ("numbers", ["52"], ["52"]),
+    options: dict[str, Any] = {"model": model, "guards": guards, "max_chars": 200}
+    report = score_texts(noisy, tmp_path / "o", rejects=tmp_path / "deep" / "rejects.jsonl", **options)
+    other = score_texts(clean, tmp_path / "c", rejects=tmp_path / "c.jsonl", **options)
+    assert (tmp_path / "o").read_bytes() == (tmp_path / "c").read_bytes()
+    assert report.faulty == {"wrong_column_count": 2, "invalid_utf_8": 1, "empty_side": 3, "too_long": 1}
+    assert "left out as faulty: 2 wrong_column_count, 1 invalid_utf_8, 3 empty_side, 1 too_long" in report.lines()
+    assert report.rejected == other.rejected == {"copy": 1, "numbers": 1} and report.kept == len(PAIRS)
+    found = records(tmp_path / "deep" / "rejects.jsonl")
+    for place, ((_, reason, detail), record) in enumerate(zip(FAULTS, found)):
+        assert record["reason"] == reason and detail in str(record["value"])
+        assert record["source_ids"] == record["target_ids"] == [str(20 * place + 1)]
+        assert record["score"] is record["source"] is record["target"] is None
+        assert record["limit"] == (200 if reason == "too_long" else None)
+    rest = found[len(FAULTS) :]
+    numbers = [lines.index(b"\t".join(text.encode() for text in pair)) + 1 for pair in guarded]
+    assert [(line["reason"], line["source_ids"]) for line in rest] == [
+        ("copy", [str(numbers[0])]),
+        ("numbers", [str(numbers[1])]),
     ]
-    lines = [line.split("\t", 1)[1] for line in (tmp_path / "o").read_text(encoding="utf-8").splitlines()]
-    assert lines == ["\t".join(pair) for pair in [*PAIRS, ("", "z")]]
+    assert records(tmp_path / "c.jsonl")[0]["source_ids"] == ["51"]
+
+
+def test_faults_of_other_kinds_of_files(model: Any, tmp_path: Path) -> None:
+    good = [json.dumps({"source": one, "target": other}) for one, other in PAIRS[:30]]
+    bad = ["{", '["a"]', '{"source": "x"}', '{"source": 3, "target": "x"}', '{"source": "\\ud800", "target": "x"}']
+    jsonl = write(tmp_path / "p.jsonl", [*good[:10], *bad, *good[10:]])
+    report = score_texts(jsonl, tmp_path / "o", model=model, rejects=tmp_path / "r")
+    assert report.pairs == 30
+    assert [(line["reason"], line["source_ids"]) for line in records(tmp_path / "r")] == [
+        ("bad_json", ["11"]),
+        ("bad_json", ["12"]),
+        ("missing_key", ["13"]),
+        ("non_string_value", ["14"]),
+        ("bad_json", ["15"]),
+    ]
+    (tmp_path / "m.de").write_bytes("\n".join(one for one, _ in PAIRS[:30]).encode() + b"\n\xff\nx\n")
+    (tmp_path / "m.en").write_bytes("\n".join(other for _, other in PAIRS[:30]).encode() + b"\ny\n\n")
+    report = score_texts(f"{tmp_path / 'm'}", tmp_path / "o", model=model, rejects=tmp_path / "r")
+    assert report.faulty == {"invalid_utf_8": 1, "empty_side": 1} and report.pairs == 30
+    assert [line["source_ids"] for line in records(tmp_path / "r")] == [["31"], ["32"]]
+    write(tmp_path / "m.en", ["one line"])
+    with pytest.raises(ValueError, match="unequal line counts"):
+        score_texts(f"{tmp_path / 'm'}", tmp_path / "o", model=model)
+
+
+def test_the_languages_of_the_corpus_are_those_of_the_guard(model: Any, tmp_path: Path) -> None:
+    french = "Les enfants mangent des pommes rouges dans le jardin.\tThey eat the red apples of the garden."
+    path = write(tmp_path / "pairs.tsv", [*("\t".join(pair) for pair in PAIRS[:40]), french])
+    for spec, more, rejected in (
+        (f"de-en={path}", GuardOptions(hub=None), 1),
+        (str(path), GuardOptions(hub=None), 0),
+        (f"de-en={path}", GuardOptions(hub=None, target_language="en"), 0),
+    ):
+        assert score_texts(spec, tmp_path / "o", model=model, guards=more).rejected.get("language", 0) == rejected
 
 
 def test_stores_with_a_row_a_line(tmp_path: Path) -> None:
@@ -98,18 +206,40 @@ def test_stores_with_a_row_a_line(tmp_path: Path) -> None:
     assert scores(tmp_path / "o") == score_pairs(*sides).tolist()
     with pytest.raises(ValueError, match="the text is not the one that was encoded"):
         score_texts(path, tmp_path / "p", columns=(1, 0), **options)
+    path.write_text(path.read_text(encoding="utf-8") + "one\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"(?s)a row a line.*pairs\.tsv:151: wrong column count"):
+        score_texts(path, tmp_path / "p", **options)
 
 
-def test_faults_come_together(model: Any, tmp_path: Path) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_bytes(b"a\tb\nonly one\n\xff\tx\nc\td\n")
-    with pytest.raises(ValueError, match=r"2 faults:\n.*pairs\.tsv:2: wrong column count .*\n.*pairs\.tsv:3: invalid"):
-        score_texts(path, tmp_path / "o", model=model)
-    with pytest.raises(ValueError, match="expected at least one pair, got none"):
-        score_texts(write(tmp_path / "empty", []), tmp_path / "o", model=model)
-    with pytest.raises(ValueError, match="the source side of .*blank must hold a sentence"):
-        score_texts(write(tmp_path / "blank", ["\tx"]), tmp_path / "o", model=model)
-    for columns in ((0, 0), (-1, 0)):
-        with pytest.raises(ValueError, match="columns must be two different positions"):
-            score_texts(path, tmp_path / "o", model=model, columns=columns)
-    assert not (tmp_path / "o").exists()
+def test_what_cannot_be(model: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "pairs.tsv", ["a\tb", "c\td"])
+    for content, options, message in (
+        ("only one\nx\n", {}, r"(?s)at least one pair, got none in .*pairs\.tsv.*:1: wrong column count.*:2: wrong"),
+        ("", {}, "at least one pair, got none"),
+        ("a\tb\n", {"columns": (0, 7)}, "(?s)got none.*expected at least 8, got 2"),
+        ("a\tb\n", {"columns": (0, 0)}, "columns of .* must be two different"),
+        ("a\tb\n", {"max_chars": 0}, "max_chars must be at least 1: got 0"),
+        ("a\tb\n", {"threshold": "auto"}, "threshold must be a number: got 'auto'"),
+        ("a\tb\n", {"pairs": f"{path}?columns=0,1", "columns": (1, 0)}, "columns are named in the spec already"),
+        ("a\tb\n", {"pairs": tmp_path / "absent.tsv"}, "absent"),
+        ("a\tb\n", {"out": path}, "would replace the input"),
+    ):
+        path.write_text(content)
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            score_texts(**{"pairs": path, "out": tmp_path / "o", "model": model, **options})
+        assert [one.name for one in tmp_path.iterdir()] == ["pairs.tsv"]
+
+
+def test_text_stays_on_the_disk(tmp_path: Path, peak_growth: Callable[[Callable[[], Any]], int]) -> None:
+    """Twelve MiB of long lines are scored in a part of that, faults and all."""
+    chance = random.Random(1)
+    lines = [f"{row} {''.join(chance.choices('abcdef ghij', k=3000))}\t{row} Satz" for row in range(4000)]
+    path = write(tmp_path / "pairs.tsv", lines)
+    side = np.random.default_rng(0).standard_normal((4000, 8)).astype(np.float32)
+    options: dict[str, Any] = {"memory_mib": 4}
+    for name in ("source", "target"):
+        side.tofile(tmp_path / f"{name}.raw")
+        options |= {f"{name}_embeddings": tmp_path / f"{name}.raw", "dim": 8}
+    growth = peak_growth(lambda: score_texts(path, tmp_path / "o", **options))
+    assert len(scores(tmp_path / "o")) == 4000
+    assert growth < 30 * 2**20

@@ -27,6 +27,12 @@ def sides(found):
     return found.forward, found.backward
 
 
+def assert_equal(found, expected):
+    for one, other in zip(found, expected):
+        assert one.similarities.tobytes() == other.similarities.tobytes()
+        assert one.indices.tobytes() == other.indices.tobytes()
+
+
 def assert_exact_where_found(found, source, target):
     """Every score is the exact cosine of its pair; each list is of different rows, best first, lowest index first."""
     for result, own, other in zip(sides(found), (source, target), (target, source)):
@@ -50,15 +56,9 @@ def test_finds_nearly_all_and_says_how_many():
     assert found.sampled == (3000, 2600)
     assert str(found).startswith("recall of exact neighbours: source side 0.99")
     assert_exact_where_found(found, source, target)
-
-
-def test_few_probes_find_less_and_the_sample_shows_it():
-    source, target = embeddings(2000, 0, 24), embeddings(2000, 1, 24)
-    few, many = (approximate_neighbours(source, target, cells=40, probes=p, recall_sample=500) for p in (1, 12))
-    exact = neighbours(source, target)
-    for found in (few, many):
-        assert found.recall == pytest.approx(shares(found, exact), abs=0.04)
-    assert max(few.recall) < 0.6 < 0.8 < min(many.recall)
+    few = approximate_neighbours(source, target, cells=40, probes=1, recall_sample=500)
+    assert few.recall == pytest.approx(shares(few, neighbours(source, target)), abs=0.04)
+    assert max(few.recall) < 0.97
     assert_exact_where_found(few, source, target)
 
 
@@ -66,19 +66,11 @@ def test_few_probes_find_less_and_the_sample_shows_it():
 @given(small_integers(), small_integers(), st.integers(1, 4), st.integers(1, 6), st.integers(0, 9))
 def test_with_all_cells_equals_exact_even_under_ties(source, target, k, cells, seed):
     found = approximate_neighbours(source, target, k=k, cells=cells, probes=cells, seed=seed)
-    for one, other in zip(sides(found), neighbours(source, target, k=k)):
-        assert one.similarities.tobytes() == other.similarities.tobytes()
-        assert one.indices.tobytes() == other.indices.tobytes()
+    assert_equal(sides(found), neighbours(source, target, k=k))
     assert found.recall == (1.0, 1.0)
-
-
-@settings(max_examples=30, deadline=None)
-@given(small_integers(), small_integers(), st.integers(1, 4), st.integers(1, 6), st.integers(0, 9))
-def test_rows_compared_with_too_few_are_completed(source, target, k, cells, seed):
-    """One probe of cells that hold few: no list may lack, repeat or invent a neighbour."""
-    assert_exact_where_found(
-        approximate_neighbours(source, target, k=k, cells=cells, probes=1, seed=seed), source, target
-    )
+    # One probe of cells that hold few: no list may lack, repeat or invent a neighbour.
+    few = approximate_neighbours(source, target, k=k, cells=cells, probes=1, seed=seed)
+    assert_exact_where_found(few, source, target)
 
 
 @pytest.mark.parametrize("distinct", [1, 3])
@@ -87,9 +79,7 @@ def test_of_many_duplicates_the_first_are_found(distinct):
     rows = embeddings(distinct, 3, 64)
     source, target = np.tile(rows, (1500 // distinct, 1)), np.tile(rows, (1200 // distinct, 1))
     found = approximate_neighbours(source, target, cells=8, probes=2)
-    for one, other in zip(sides(found), neighbours(source, target)):
-        assert one.similarities.tobytes() == other.similarities.tobytes()
-        assert one.indices.tobytes() == other.indices.tobytes()
+    assert_equal(sides(found), neighbours(source, target))
 
 
 def test_memory_maps_and_small_memory_change_nothing(tmp_path):
@@ -103,9 +93,7 @@ def test_memory_maps_and_small_memory_change_nothing(tmp_path):
         approximate_neighbours(*maps, cells=20, probes=5, memory_mib=1),
         approximate_neighbours(*map(torch.from_numpy, (source, target)), cells=20, probes=5),
     ):
-        for one, other in zip(sides(found), sides(expected)):
-            assert one.similarities.tobytes() == other.similarities.tobytes()
-            assert one.indices.tobytes() == other.indices.tobytes()
+        assert_equal(sides(found), sides(expected))
 
 
 def test_a_seed_repeats_and_another_differs():

@@ -109,7 +109,7 @@ def test_the_encoder_is_the_start(encoder: str) -> None:
     assert torch.equal(heads[0], heads[1]) and not torch.equal(heads[0], heads[2])
 
 
-@pytest.mark.parametrize(("task", "damaged"), [("pawsx", False), ("pos", False), ("pos", True)])
+@pytest.mark.parametrize(("task", "damaged"), [("pawsx", False), ("pos", True)])
 def test_stopped_in_training_and_resumed(
     task: str, damaged: bool, encoder: str, sets: dict[str, TransferData], monkeypatch: Any, tmp_path: Path
 ) -> None:
@@ -129,11 +129,10 @@ def test_stopped_in_training_and_resumed(
     assert same_weights(torn, whole)
 
 
-@pytest.mark.parametrize("task", ["pawsx", "pos"])
 def test_stopped_among_the_languages(
-    task: str, encoder: str, sets: dict[str, TransferData], monkeypatch: Any, tmp_path: Path
+    encoder: str, sets: dict[str, TransferData], monkeypatch: Any, tmp_path: Path
 ) -> None:
-    out, evaluate, few = tmp_path / "run", run_module._evaluate, options(task, max_steps=2)
+    out, evaluate, task, few = tmp_path / "run", run_module._evaluate, "pawsx", options("pawsx", max_steps=2)
 
     def stopped(model: Any, data: TransferData, language: str, folder: Path) -> Any:
         if language == "th":
@@ -152,18 +151,6 @@ def test_stopped_among_the_languages(
     assert report.languages == transfer(encoder, sets[task], tmp_path / "whole", options=few).languages
 
 
-def test_killed_after_the_last_checkpoint(encoder: str, sets: dict[str, TransferData], tmp_path: Path) -> None:
-    out, few = tmp_path / "run", options("pos", max_steps=4)
-    transfer(encoder, sets["pos"], out, options=few)
-    saved = weights(out)
-    manifest = json.loads((out / "training" / "run.json").read_text(encoding="utf-8"))
-    del manifest["trained"]
-    (out / "training" / "run.json").write_text(json.dumps({**manifest, "finished": False}), encoding="utf-8")
-    (out / "model.safetensors").unlink()
-    assert transfer(encoder, sets["pos"], out, options=few, resume=True).training["steps"] == 4
-    assert all(torch.equal(tensor, weights(out)[name]) for name, tensor in saved.items())
-
-
 def test_another_run_is_not_resumed_nor_replaced(encoder: str, sets: dict[str, TransferData], tmp_path: Path) -> None:
     out, data, few = tmp_path / "run", sets["pawsx"], options("pawsx", max_steps=1)
     other = dataclasses.replace(few, seed=1)
@@ -180,10 +167,9 @@ def test_another_run_is_not_resumed_nor_replaced(encoder: str, sets: dict[str, T
         transfer(encoder, data, out, options=other, resume=True)
 
 
-@pytest.mark.parametrize("task", ["pawsx", "pos"])
-def test_a_loss_that_is_no_number_stops(task: str, encoder: str, sets: dict[str, TransferData], tmp_path: Path) -> None:
+def test_a_loss_that_is_no_number_stops(encoder: str, sets: dict[str, TransferData], tmp_path: Path) -> None:
     with pytest.raises(NotFiniteError, match="expected finite numbers in training step"):
-        transfer(encoder, sets[task], tmp_path / "run", options=options(task, learning_rate=1e30))
+        transfer(encoder, sets["pos"], tmp_path / "run", options=options("pos", learning_rate=1e30))
     assert not (tmp_path / "run" / "model.safetensors").exists()
 
 

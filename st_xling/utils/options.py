@@ -1,0 +1,69 @@
+"""Options checked by their annotations: a wrong type or an unknown choice is named before anything is computed."""
+
+from __future__ import annotations
+
+import functools
+import numbers
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_KINDS: dict[Any, tuple[type, str]] = {
+    bool: (bool, "true or false"),
+    int: (numbers.Integral, "a whole number"),
+    float: (numbers.Real, "a number"),
+    str: (str, "text"),
+    type(None): (type(None), "None"),
+}
+
+
+def checked(function: F) -> F:
+    """Refuse keyword options that their annotations exclude: numbers, truth values, text and ``Literal`` choices.
+
+    Options of other types are the function's own to check.
+
+    Raises:
+        ValueError: Naming the option, what it takes and what came.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        check_options(function, options)
+        return function(*args, **options)
+
+    return call  # type: ignore[return-value]
+
+
+def check_options(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` for the first of the options that the function's annotations exclude."""
+    for name, value in options.items():
+        if expected := _fault(value, _hints(function).get(name)):
+            raise ValueError(f"{name} must be {expected}: got {value!r}.")
+
+
+@functools.cache
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(function)
+    except NameError:  # of names that only a type checker sees
+        return {}
+
+
+def _fault(value: Any, hint: Any) -> str:
+    """What the annotation takes, in words, if ``value`` is something else."""
+    expected = []
+    for kind in get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,):
+        if get_origin(kind) is Literal:
+            if any(value == choice and type(value) is type(choice) for choice in get_args(kind)):
+                return ""
+            expected.append(f"one of {', '.join(map(repr, get_args(kind)))}")
+        elif kind not in _KINDS:
+            return ""
+        else:
+            accepted, words = _KINDS[kind]
+            if isinstance(value, accepted) and (kind is bool or not isinstance(value, bool)):
+                return ""
+            expected.append(words)
+    return " or ".join(expected)

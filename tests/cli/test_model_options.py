@@ -1,0 +1,202 @@
+"""The model's options on every command that loads one, from command line to vectors and signatures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from st_xling.cli import main
+from st_xling.data.phrasebook import mining_phrases, parallel_phrases
+from st_xling.evaluation import precision_at
+from st_xling.mining import EmbeddingStore
+from st_xling.models import load_encoder
+
+DATA = "phrasebook:de?size=12"
+TASKS = {
+    "tatoeba": ["--data", DATA],
+    "xsim": ["--data", DATA],
+    "precision": ["--data", DATA],
+    "bucc": ["--data", "phrasebook:de?size=30&gold=10", "--threshold", "1.0"],
+    "retrieval": ["--data", "de=phrasebook?size=12", "--device", "cpu"],
+}
+
+
+@pytest.fixture(scope="module")
+def prompted(make_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An encoder with prompts of its own, none of them the default."""
+    model = make_model()
+    model.prompts |= {"query": "query: ", "document": "passage: "}
+    folder = tmp_path_factory.mktemp("models") / "prompted"
+    model.save_pretrained(str(folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("texts")
+    news = mining_phrases("de", "en", split="test", size=20, gold=15)
+    for name, texts in (("de", news.source), ("en", news.target)):
+        (folder / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+        rows = "".join(f"{json.dumps({'id': f'{name}{row}', 'text': text})}\n" for row, text in enumerate(texts))
+        (folder / f"{name}.jsonl").write_text(rows, encoding="utf-8")
+    pairs = zip(*(parallel_phrases("de", "en", size=20)[side][:] for side in ("source", "target")))
+    (folder / "pairs.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in pairs), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_signature_says_what_was_judged(task: str, prompted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["evaluate", task, str(prompted), *TASKS[task]]
+    of_retrieval = "passage_prompt:passage: |" if task == "retrieval" else ""
+    all_options = ["--layer", "1", "--pooling", "cls", "--truncate-dim", "8", "--dtype", "bfloat16"]
+    assert main([*words, *all_options, "--prompt-name", "query", "--trust-remote-code"]) == 0
+    signature = capsys.readouterr().out.splitlines()[-1]
+    assert f"|dim:8|layer:1|pooling:cls|prompt:query: |{of_retrieval}dtype:bfloat16|trust_remote_code:yes|data:" in (
+        signature
+    ) and signature.startswith(f"{task}|")
+    assert main(words) == 0
+    prompts = "|prompt:query: |passage_prompt:passage: |" if task == "retrieval" else "|"
+    assert f"{prompts}data:phrasebook-" in capsys.readouterr().out.splitlines()[-1]
+
+
+def vectors(model: Path, text: Path, out: Path, *options: str) -> np.ndarray:
+    assert main(["encode", str(model), str(text), "--out", str(out), *options, "--device", "cpu"]) == 0
+    return np.asarray(EmbeddingStore.open(out)[:])
+
+
+def test_stores(prompted: Path, files: Path, tmp_path: Path) -> None:
+    """Each option does to a store what it does to the loaded model."""
+    texts = (files / "de").read_text(encoding="utf-8").splitlines()
+    options: dict[str, dict[str, Any]] = {
+        "--layer=1": {"layer": 1},
+        "--pooling=max": {"pooling": "max"},
+        "--truncate-dim=5": {"truncate_dim": 5},
+        "--prompt=so: ": {"prompt": "so: "},
+        "--prompt-name=query": {"prompt_name": "query"},
+        "--dtype=bfloat16": {"dtype": "bfloat16"},
+    }
+    plain = vectors(prompted, files / "de", tmp_path / "plain")
+    for row, (word, loaded) in enumerate(options.items()):
+        found = vectors(prompted, files / "de", tmp_path / str(row), word)
+        expected = load_encoder(str(prompted), device="cpu", **loaded).encode(texts, normalize_embeddings=True)
+        np.testing.assert_allclose(found, np.float32(expected), atol=1e-2 if "dtype" in loaded else 1e-5)
+        assert found.shape != plain.shape or np.abs(found - plain).max() > 1e-4
+
+
+def test_two_prompts_of_one_model(
+    prompted: Path, files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Passages are encoded with a prompt, queries searched with another: the model is the same."""
+    passages = ["encode", str(prompted), str(files / "en.jsonl"), "--format", "jsonl", "--out", str(tmp_path / "store")]
+    assert main([*passages, "--prompt-name", "document"]) == 0
+    words = ["search", "Hund", "--encoder", str(prompted), "--store", str(tmp_path / "store"), "--format", "jsonl"]
+    words += ["--passages", str(files / "en.jsonl"), "--top-k", "1"]
+    capsys.readouterr()
+    assert main([*words, "--prompt-name", "query"]) == 0
+    hit = json.loads(capsys.readouterr().out)
+    model = SentenceTransformer(str(prompted), device="cpu")
+    texts = (files / "en").read_text(encoding="utf-8").splitlines()
+    cosines = model.similarity(model.encode_query(["Hund"]), model.encode_document(texts))[0]
+    assert hit["cosine"] == pytest.approx(float(cosines.max()), abs=1e-5)
+    assert main([*words, "--layer", "1"]) == 2
+    assert "queries must be encoded by the model of the store" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["mine", "score"])
+def test_mining(command: str, prompted: Path, files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = [files / "de", files / "en"] if command == "mine" else [files / "pairs.tsv"]
+    words = [command, *map(str, texts), "--model", str(prompted)]
+    results = []
+    for name, more in (("plain", []), ("prompted", ["--prompt-name", "query"]), ("cut", ["--layer", "1"])):
+        assert main([*words, "--out", str(tmp_path / name), *more]) == 0
+        results.append((tmp_path / name).read_text(encoding="utf-8"))
+    assert len(set(results)) == 3
+    capsys.readouterr()
+    assert main([*words[:-2], "--out", str(tmp_path / "x"), "--layer", "1"]) == 2
+    assert "--layer is for the model that embeds: give --model" in capsys.readouterr().err
+
+
+COMMANDS = {
+    "encode": ["encode", "MODEL", "absent.txt", "--out", "out"],
+    "mine": ["mine", "absent.de", "absent.en", "--model", "MODEL", "--out", "out"],
+    "score": ["score", "absent.tsv", "--model", "MODEL", "--out", "out"],
+    "search": ["search", "q", "--encoder", "MODEL", "--store", "absent", "--passages", "absent.jsonl"],
+    "rerank": ["rerank", "MODEL", "--queries", "absent.tsv", "--passages", "absent.tsv", "--out", "out"],
+    **{f"evaluate {task}": ["evaluate", task, "MODEL", "--data", "de-en=absent.tsv"] for task in TASKS},
+    "evaluate bucc": ["evaluate", "bucc", "MODEL", "--data", "absent", "--pairs", "de-en"],
+    "evaluate reranking": ["evaluate", "reranking", "MODEL", "--data", "en=absent.json"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_model_that_is_not_there_comes_before_the_data(
+    command: str, prompted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["nobody/no-model" if word == "MODEL" else word for word in COMMANDS[command]]
+    assert main(words) == 2
+    assert "no encoder could be loaded from the Hub id or folder 'nobody/no-model'" in capsys.readouterr().err
+    words = [str(prompted) if word == "MODEL" else word for word in COMMANDS[command]]
+    if "rerank" in command:
+        with pytest.raises(SystemExit):
+            main([*words, "--prompt-name", "quary"])
+        assert "--prompt-name is for encoders" in capsys.readouterr().err
+    else:
+        assert main([*words, "--prompt-name", "quary"]) == 2
+        assert "no prompt 'quary': it has " in (err := capsys.readouterr().err) and "'query', 'document'" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_cross_encoder(
+    saved_cross_encoder: Path, files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = ["--queries", str(files / "de.jsonl"), "--passages", str(files / "en.jsonl"), "--top-k", "1"]
+    words = ["rerank", str(saved_cross_encoder), *texts, "--dtype", "bfloat16", "--device", "cpu"]
+    assert main([*words, "--out", str(tmp_path / "ranked")]) == 0
+    assert "|dtype:bfloat16|" in capsys.readouterr().out.splitlines()[-1]
+    words = ["evaluate", "reranking", str(saved_cross_encoder), "--data", "en=phrasebook?size=4", "--device", "cpu"]
+    assert main([*words, "--dtype", "bfloat16"]) == 0
+    assert "|dtype:bfloat16|data:" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_an_encoder_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    for option in (["--layer", "1"], ["--centre", "none"]):
+        assert main(["evaluate", "retrieval", "bm25", *TASKS["retrieval"][:2], *option]) == 2
+        assert f"{option[0]} is for encoders: got bm25" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_any_evaluation_can_be_centred(task: str, saved_encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["evaluate", task, str(saved_encoder), *TASKS[task], "--centre"]
+    means = ["--centre-text", "de-en=phrasebook?size=60"]
+    for how in ("language", "joint"):
+        assert main([*words, how, *means]) == 0
+        signature = capsys.readouterr().out.splitlines()[-1]
+        assert f"|centre:{how}@de-en@" in signature and "|centre:joint|" not in signature
+    assert main([*words, "language", "--centre-text", "fr-en=phrasebook?size=9"]) == 2
+    assert "has none for de" in capsys.readouterr().err
+    assert main([*words, "language"]) == (2 if task == "retrieval" else 0)
+    shown = capsys.readouterr()
+    assert ("--centre-text" in shown.err) if task == "retrieval" else ("centre:language@evaluated text" in shown.out)
+
+
+def test_centring(saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["evaluate", "precision", str(saved_encoder), "--data", "de-en=phrasebook?size=40&split=test"]
+    means = ["--centre", "language", "--centre-text", "de-en=phrasebook?size=60"]
+    assert main([*words, *means, "--json", str(tmp_path / "f.json")]) == 0
+    figures = json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))
+    model = SentenceTransformer(str(saved_encoder), device="cpu")
+    text, judged = parallel_phrases("de", "en", size=60), parallel_phrases("de", "en", size=40, split="test")
+    sides = ("source", "target")
+    unit = {side: model.encode(text[side][:], normalize_embeddings=True) for side in sides}
+    found = [model.encode(judged[side][:], normalize_embeddings=True) - unit[side].mean(axis=0) for side in sides]
+    forward, backward = precision_at(*found)
+    assert figures["precision"]["precision_mean_p@5"] == pytest.approx((forward[5] + backward[5]) / 2)
+    assert main([*words, *means[2:]]) == 2
+    assert "--centre language or --centre joint" in capsys.readouterr().err

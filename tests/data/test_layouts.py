@@ -1,0 +1,210 @@
+"""Data as they come: layouts of sentence-transformers and OPUS, headers, hard negatives, sides that are swapped."""
+
+from __future__ import annotations
+
+import json
+import logging
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import Dataset
+
+from st_xling.data import ParallelTextError, load_data_specs, orient, read_parallel, stream_parallel
+from st_xling.data.holdout import hold_out
+from st_xling.data.pairs import stream_rows
+from st_xling.data.samplers import LengthGroupedBatchSampler
+from st_xling.data.sides import check_sides
+from st_xling.data.specs import parse_data_spec
+from tests.data.test_parallel import cells, codes
+
+HUND = [("Der Hund schläft.", "The dog sleeps."), ("สุนัขนอนหลับ", "A dog — asleep")]
+NEGATIVES = [("The cat sleeps.", "A cat"), ("No dog", "Two dogs")]
+
+
+def table(folder: Path, ending: str, names: list[str], rows: list[tuple[str, ...]], name: str = "c") -> Path:
+    """The same table as TSV or CSV with a header, JSON lines or Parquet."""
+    path = folder / f"{name}.{ending}"
+    if ending in ("tsv", "csv"):
+        divide = {"tsv": "\t", "csv": ","}[ending]
+        path.write_text("".join(divide.join(row) + "\n" for row in (tuple(names), *rows)), encoding="utf-8")
+    elif ending == "jsonl":
+        path.write_text("".join(json.dumps(dict(zip(names, row))) + "\n" for row in rows), encoding="utf-8")
+    else:
+        Dataset.from_dict(dict(zip(names, map(list, zip(*rows))))).to_parquet(str(path))
+    return path
+
+
+@pytest.mark.parametrize("reader", [read_parallel, stream_parallel])
+@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "parquet"])
+def test_columns_of_sentence_transformers(tmp_path: Path, ending: str, reader: Any) -> None:
+    turned = [(english, other) for other, english in HUND]
+    path = table(tmp_path, ending, ["english", "non_english"], turned)
+    assert cells(reader(path)) == HUND and codes(reader(path)) == ("und", "en")
+    assert codes(reader(path, source_language="de")) == ("de", "en")
+    other_way = reader(path, source_language="en", target_language="de")
+    assert cells(other_way) == turned and codes(other_way) == ("en", "de")
+    named = table(tmp_path, ending, ["english", "non_english"], turned, name="talks.en-de")
+    assert cells(reader(named)) == turned and codes(reader(named)) == ("en", "de")
+    path = table(tmp_path, ending, ["Anchor", "Positive"], HUND)
+    assert cells(reader(path)) == HUND
+
+
+@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "parquet"])
+def test_hard_negatives_stay_beside_their_pair(tmp_path: Path, ending: str, caplog: pytest.LogCaptureFixture) -> None:
+    rows = [(*pair, *others) for pair, others in zip(HUND, NEGATIVES)]
+    path = table(tmp_path, ending, ["anchor", "positive", "negative_2", "negative_1"], rows * 30)
+    (whole,) = load_data_specs([f"de-en={path}"]).values()
+    (stream,) = load_data_specs([f"de-en={path}?size=60"], stream=True).values()
+    for data in (whole, stream):
+        assert data.column_names[4:] == ["negative_1", "negative_2"] and len(list(data)) == 60
+        row = next(iter(data))
+        assert (row["negative_1"], row["negative_2"]) == NEGATIVES[0][::-1]
+    assert whole[:] == Dataset.from_list(list(stream))[:]
+    train, _ = hold_out({"de-en": whole}, share=0.5)
+    assert "negative_2" in train["de-en"].column_names
+    # A negative is a text of its batch like any other: it is counted, and kept apart from its equals.
+    sampler = LengthGroupedBatchSampler(whole, batch_size=4)
+    assert sampler.keys is not None and sampler.keys.shape == (60, 4)
+    chosen = read_parallel(path, columns=("anchor", "positive") if ending != "tsv" else (0, 1))
+    assert len(chosen.column_names) == 4
+    picked = parse_data_spec(f"{path}?columns=0,1,3").options["columns"]
+    assert picked == (0, 1, 3)
+    # Turned, they would be negatives of the wrong side.
+    back = orient({"en-de": read_parallel(path, source_language="en", target_language="de")})
+    assert back.data["de-en"].column_names == whole.column_names[:4] and "negative_1" in caplog.text
+
+
+def test_a_row_without_a_negative_is_a_fault(tmp_path: Path) -> None:
+    rows = [(*HUND[0], " "), (*HUND[1], "No dog")]
+    path = table(tmp_path, "jsonl", ["anchor", "positive", "negative"], rows)
+    with pytest.raises(ParallelTextError, match=r":1: empty side \(negative_1\)"):
+        read_parallel(path)
+    assert read_parallel(path, skip_bad_lines=True)["negative_1"][:] == ["No dog"]
+
+
+@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "parquet"])
+def test_what_is_not_read_is_named_once(tmp_path: Path, ending: str, caplog: pytest.LogCaptureFixture) -> None:
+    rows = [("1", *pair, "0.9") for pair in HUND]
+    path = table(tmp_path, ending, ["id", "de", "en", "score"], rows, name="de-en")
+    with caplog.at_level(logging.WARNING):
+        assert cells(read_parallel(path)) == HUND
+    said = [record.message for record in caplog.records]
+    assert sum("id, score" in line and "de, en" in line for line in said) == 1
+    assert sum("first line" in line for line in said) == (ending == "tsv")
+    caplog.clear()
+    stream = stream_parallel(path)
+    assert list(stream) == list(stream) and sum("id, score" in record.message for record in caplog.records) == 1
+
+
+def test_a_subset_names_the_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of ``sentence-transformers/parallel-sentences-talks``: configurations ``en-de``, two columns."""
+    import datasets
+
+    rows = Dataset.from_dict({"english": [e for _, e in HUND], "non_english": [o for o, _ in HUND]})
+    monkeypatch.setattr(datasets, "load_dataset", lambda *place, **options: rows)
+    spec = "user/talks?name=en-de&split=train"
+    (loaded,) = load_data_specs([spec]).values()
+    assert codes(loaded) == ("en", "de") and cells(loaded)[0] == HUND[0][::-1]
+    assert cells(orient(load_data_specs([spec])).data["de-en"]) == HUND
+    assert list(load_data_specs([f"de-en={spec}"])) == ["de-en"]
+    assert cells(load_data_specs([f"de-en={spec}"])["de-en"]) == HUND
+
+
+class TestZip:
+    """Archives as OPUS publishes them: ``de-en.txt.zip`` with a Moses pair, a licence and ids."""
+
+    def archive(self, folder: Path, files: dict[str, str], name: str = "de-en.txt.zip") -> Path:
+        with zipfile.ZipFile(folder / name, "w", zipfile.ZIP_DEFLATED) as packed:
+            for member, text in {"README": "about", "LICENSE": "free", **files}.items():
+                packed.writestr(member, text)
+        return folder / name
+
+    def test_it_is_read_where_it_lies(self, tmp_path: Path) -> None:
+        texts = {code: "".join(f"{pair[side]}\r\n" for pair in HUND * 700) for side, code in enumerate(("de", "en"))}
+        files = {f"TED2020.de-en.{code}": text for code, text in texts.items()} | {"TED2020.de-en.ids": "1\n"}
+        path = self.archive(tmp_path, files)
+        for reader in (read_parallel, stream_parallel):
+            assert cells(reader(path)) == HUND * 700 and codes(reader(path)) == ("de", "en")
+            turned = reader(path, source_language="en", target_language="de")
+            assert cells(turned)[0] == HUND[0][::-1]
+        assert stream_rows(stream_parallel(path)) == 1400
+        (small,) = load_data_specs([f"{path}?size=5"], stream=True).values()
+        assert len(list(small)) == 5
+        assert [entry.name for entry in tmp_path.iterdir()] == [path.name]  # nothing is unpacked
+
+    def test_an_estimate_of_many_rows(self, tmp_path: Path) -> None:
+        line = "Satz über einen Hund\n"
+        path = self.archive(tmp_path, {f"x.de-en.{code}": line * 120_000 for code in ("de", "en")})
+        assert stream_rows(stream_parallel(path)) == pytest.approx(120_000, rel=0.01)
+
+    def test_faults(self, tmp_path: Path) -> None:
+        path = self.archive(tmp_path, {"x.de-en.de": "a\n\n", "x.de-en.en": "b\nc\n"})
+        with pytest.raises(ParallelTextError, match=r"x\.de-en\.de:2: empty side"):
+            read_parallel(path)
+        assert cells(read_parallel(path, skip_bad_lines=True)) == [("a", "b")]
+        path = self.archive(tmp_path, {"x.de-en.de": "a\n"}, "one.zip")
+        with pytest.raises(ParallelTextError, match=r"one\.zip: .* got 0 among README, LICENSE, x\.de"):
+            read_parallel(path)
+        names = ("x.de-en.de", "x.de-en.en", "y.fr-en.fr", "y.fr-en.en")
+        with pytest.raises(ParallelTextError, match="got 2 among"):
+            read_parallel(self.archive(tmp_path, dict.fromkeys(names, "a\n"), "two.zip"))
+        (tmp_path / "no.zip").write_bytes(b"PK or not")
+        with pytest.raises(ParallelTextError, match="no.zip: expected a zip archive"):
+            read_parallel(tmp_path / "no.zip")
+        with pytest.raises(ValueError, match="takes no columns"):
+            read_parallel(path, columns=(0, 1))
+
+
+GERMAN = [
+    "Wir haben gestern lange über das Wetter gesprochen.",
+    "Die Kinder spielen jeden Tag im großen Garten.",
+]
+ENGLISH = [
+    "We talked about the weather for a long time yesterday.",
+    "The children play in the large garden every day.",
+]
+DUTCH = ["Wij hebben gisteren lang over het weer gesproken.", "De kinderen spelen elke dag in de tuin achter het huis."]
+
+
+class TestSides:
+    def spec(self, folder: Path, source: list[str], target: list[str], rows: int = 20) -> str:
+        path = folder / "c.tsv"
+        path.write_text("".join(f"{a} {n}\t{b} {n}\n" for n in range(rows) for a, b in zip(source, target)), "utf-8")
+        return f"de-en={path}"
+
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_a_swap_is_reported_and_nothing_changed(
+        self, tmp_path: Path, stream: bool, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        spec = self.spec(tmp_path, ENGLISH, GERMAN)
+        (loaded,) = load_data_specs([spec], stream=stream, identify=True).values()
+        assert cells(loaded)[0] == (f"{ENGLISH[0]} 0", f"{GERMAN[0]} 0")
+        (said,) = (record.message for record in caplog.records)
+        for fact in ("source looks like en (40 of 40), expected de", "target looks like de (40 of 40)", "en-de=PATH"):
+            assert fact in said
+
+    def test_another_language_is_reported(self, tmp_path: Path) -> None:
+        loaded = load_data_specs([self.spec(tmp_path, DUTCH, ENGLISH)])
+        (said,) = check_sides(loaded)
+        assert "de-en: source looks like nl (40 of 40), expected de: 0" in said and "swapped" not in said
+
+    def test_what_is_right_unknown_or_too_short_passes(self, tmp_path: Path) -> None:
+        assert check_sides(load_data_specs([self.spec(tmp_path, GERMAN, ENGLISH)])) == []
+        assert check_sides(load_data_specs([self.spec(tmp_path, ENGLISH, GERMAN, rows=4)])) == []
+        short = load_data_specs([self.spec(tmp_path, ["Taxi!", "Tom"], ["Taxi!", "Tom"])])
+        assert check_sides(short) == []
+        unknown = {"x": read_parallel(tmp_path / "c.tsv", source_language="tlh", target_language="en")}
+        assert check_sides(unknown) == []
+        (tmp_path / "e.tsv").write_text("a\tb\n", encoding="utf-8")
+        assert check_sides({"x": read_parallel(tmp_path / "e.tsv").select([])}) == []
+
+    def test_real_text(self, real_data: Path) -> None:
+        for path in sorted((real_data / "parallel").glob("*-en.dev.tsv.gz"))[:6]:
+            loaded = load_data_specs([str(path)])
+            assert check_sides(loaded) == []
+            swapped = {
+                name: data.rename_columns({"source": "target", "target": "source"}) for name, data in loaded.items()
+            }
+            assert "swapped" in check_sides(swapped)[0]

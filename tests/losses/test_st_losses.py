@@ -1,0 +1,150 @@
+"""sentence-transformers' own losses beside ours: in sums, cached, and ``MatryoshkaLoss`` over any of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer import losses as theirs
+from torch.nn import functional as F
+
+from st_xling.losses import (
+    CachedLoss,
+    LanguageContrastiveLoss,
+    RepresentationTranslationLoss,
+    TranslationRankingLoss,
+    make,
+)
+
+LABELS = torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0])
+
+
+@pytest.fixture(scope="module")
+def model(make_model: Any) -> Any:
+    return make_model().double()
+
+
+def gradients(loss: Any, batch: Any, labels: Any = None) -> tuple[float, dict[str, torch.Tensor]]:
+    loss.zero_grad()
+    value = loss(batch, labels)
+    value = sum(value.values()) if isinstance(value, dict) else value
+    value.backward()
+    return value.item(), {
+        name: part.grad.clone() for name, part in loss.model.named_parameters() if part.grad is not None
+    }
+
+
+def assert_equal(one: Any, other: Any) -> None:
+    assert one[0] == pytest.approx(other[0], rel=1e-9)
+    torch.testing.assert_close(one[1], other[1], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("build", "labels", "columns"),
+    [
+        (theirs.MultipleNegativesRankingLoss, None, (0, 1, 0)),
+        (theirs.CoSENTLoss, LABELS, (0, 1)),
+        (theirs.ContrastiveLoss, LABELS, (0, 1)),
+        (theirs.TripletLoss, None, (0, 1, 0)),
+        (theirs.GlobalOrthogonalRegularizationLoss, None, (0, 1)),
+    ],
+    ids=lambda part: getattr(part, "__name__", ""),
+)
+def test_they_share_the_pass_and_can_be_cached(
+    model: Any, features: Any, build: Any, labels: Any, columns: Any
+) -> None:
+    def batch() -> Any:
+        return features(model, columns=columns)
+
+    loss = build(model)
+    expected = gradients(loss, batch(), labels)
+    assert_equal(gradients(make(loss), batch(), labels), expected)
+    assert_equal(gradients(CachedLoss(loss, mini_batch_size=4), batch(), labels), expected)
+    calls: list[int] = []
+    hook = model[0].register_forward_hook(lambda *_: calls.append(1))
+    total = (TranslationRankingLoss(model) + 0.1 * make(loss))(batch(), labels)
+    hook.remove()
+    assert len(calls) == 1
+    name, other = list(total.items())[1]
+    assert other.item() == pytest.approx(0.1 * expected[0]) and name == make(loss).as_sum().names[0]
+
+
+def test_a_loss_that_encodes_by_itself_is_a_term_but_not_cached(model: Any, features: Any) -> None:
+    labels = LABELS.long()
+    torch.manual_seed(0)
+    loss = theirs.SoftmaxLoss(model, 16, 2).double()
+    expected = gradients(loss, features(model), labels)[0]
+    total = TranslationRankingLoss(model) + loss
+    value = total(features(model), labels)
+    assert value["softmax"].item() == pytest.approx(expected)
+    value["softmax"].backward()
+    assert loss.classifier.weight.grad.abs().sum() > 0
+    with pytest.raises(ValueError, match="SoftmaxLoss makes an encoder pass of its own"):
+        CachedLoss(total)
+
+
+def test_matryoshka_over_a_sum(model: Any, features: Any) -> None:
+    """Each component is its sum over the sizes; with the cache outside, value and gradients are the same."""
+    ranking, language = TranslationRankingLoss(model, margin=0.2), LanguageContrastiveLoss(model)
+    loss = theirs.MatryoshkaLoss(model, ranking + 0.5 * language, [16, 8], [1.0, 0.3])
+    parts = loss(features(model), None)
+    batch = [{**column, **model(dict(column))} for column in features(model)]
+    for name, term, weight in (("translation_ranking", ranking, 1.0), ("language_contrastive", language, 0.5)):
+        expected = 0.0
+        for size, share in ((16, 1.0), (8, 0.3)):
+            cut = [{**c, "sentence_embedding": F.normalize(c["sentence_embedding"][:, :size])} for c in batch]
+            expected += share * weight * term.compute_loss(cut, None).item()
+        assert parts[name].item() == pytest.approx(expected, rel=1e-9)
+    plain = gradients(loss, features(model))
+    assert_equal(gradients(CachedLoss(loss, mini_batch_size=4), features(model)), plain)
+    assert_equal(gradients(make(loss) * 1.0, features(model)), plain)
+    drawn = theirs.MatryoshkaLoss(model, ranking, [16, 8, 4], n_dims_per_step=2)
+    torch.manual_seed(0)
+    expected = gradients(make(drawn), features(model))
+    torch.manual_seed(0)
+    assert_equal(gradients(CachedLoss(drawn, mini_batch_size=4), features(model)), expected)
+
+
+def test_they_train_together(make_model: Any, pairs: Any, tmp_path: Any) -> None:
+    model = make_model()
+    data = Dataset.from_dict({"source": [s for s, _ in pairs], "target": [t for _, t in pairs]})
+    sizes = theirs.MatryoshkaLoss(model, TranslationRankingLoss(model), [16, 8])
+    loss = CachedLoss(sizes, mini_batch_size=4)
+    total = make(sizes) + RepresentationTranslationLoss(model) + 0.1 * make("st:MultipleNegativesRankingLoss", model)
+    options = {"max_steps": 2, "per_device_train_batch_size": 8, "logging_steps": 1, "report_to": "none"}
+    arguments = SentenceTransformerTrainingArguments(str(tmp_path), disable_tqdm=True, **options)
+    for part, logged in ((loss, "loss"), (total, "matryoshka"), (total, "multiple_negatives_ranking")):
+        trainer = SentenceTransformerTrainer(model=model, args=arguments, train_dataset=data, loss=part)
+        trainer.train()
+        assert logged in trainer.state.log_history[0]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda model: make("CosentLoss", model), "no loss 'CosentLoss'; the nearest names are CoSENTLoss"),
+        (lambda model: make("CoSENTLoss", model, scal=2.0), "CoSENTLoss: .*'scal'"),
+        (lambda model: make("CoSENTLoss", model, scale="2"), "scale must be a number: got '2'"),
+        (lambda model: TranslationRankingLoss(model) + 3, "expected a loss .* got 3"),
+        (lambda model: CachedLoss("dap"), "expected a loss .* got 'dap'"),
+        (lambda model: "0.3" * TranslationRankingLoss(model), "weight .* got '0.3' for TranslationRankingLoss"),
+        (lambda model: make(theirs.MatryoshkaLoss(model, RepresentationTranslationLoss(model), [16])), "reads tokens"),
+        (lambda model: CachedLoss(TranslationRankingLoss(model), mini_batch_size="8"), "whole number: got '8'"),
+        (lambda model: TranslationRankingLoss("LaBSE"), "TranslationRankingLoss needs the Sentence.* got 'LaBSE'"),
+        (lambda model: TranslationRankingLoss(model, margin="0.3"), "margin must be a number: got '0.3'"),
+        (lambda model: TranslationRankingLoss(model, bidirectional="no"), "true or false: got 'no'"),
+        (lambda model: RepresentationTranslationLoss(model, layers=1.5), "layers must be a whole number: got 1.5"),
+    ],
+)
+def test_faults_are_named(model: Any, build: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build(model)
+
+
+def test_the_cache_stands_outside_of_matryoshka(model: Any, features: Any) -> None:
+    loss = theirs.MatryoshkaLoss(model, CachedLoss(TranslationRankingLoss(model)), [16, 8])
+    with pytest.raises(ValueError, match=r"CachedLoss\(MatryoshkaLoss"):
+        loss(features(model), None)

@@ -1,0 +1,44 @@
+"""multilingual-e5-small cut to German and English: what stays, what is said, and that it mines as before."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from huggingface_hub import ModelCard
+from sentence_transformers import SentenceTransformer
+
+from st_xling.cli import main
+from st_xling.data import read_parallel
+from st_xling.mining import mine
+from st_xling.models import load_encoder
+
+
+@pytest.mark.slow
+def test_a_pretrained_encoder(real_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = Path(os.environ.get("ST_XLING_E5", "absent"))
+    if not source.is_dir():
+        pytest.skip("ST_XLING_E5 names no folder of multilingual-e5-small")
+    text = real_data / "parallel" / "de-en.tsv.gz"
+    words = ["slim", str(source), "--langs", "de,en", "--text", f"de-en={text}?size=4000", "--parity-rows", "40"]
+    assert main([*words, "--out", str(tmp_path / "small")]) == 0
+    assert "with 95 % confidence" in capsys.readouterr().out
+    report = json.loads((tmp_path / "small" / "results.json").read_text(encoding="utf-8"))["slim"]["report"]
+    tokens, held_out = report["size"]["tokens"], report["parity"]["held_out"]
+    assert tokens["before"] > 250_000 and tokens["after"] < 25_000 and report["peak_memory"] > 1e8
+    assert 0.5 < held_out["same_at_least"] < held_out["same_share"] and held_out["cosine_min"] > 0.8
+    card = ModelCard.load(tmp_path / "small" / "README.md")
+    assert (card.data.license, card.data.base_model) == ("mit", "intfloat/multilingual-e5-small")
+    assert "prompt_name='query'" in card.text
+    small, large = (load_encoder(str(folder), device="cpu") for folder in (tmp_path / "small", source))
+    assert (small.prompts, small.default_prompt_name) == (large.prompts, large.default_prompt_name)
+    dev = read_parallel(real_data / "parallel" / "de-en.dev.tsv.gz")
+    pairs = []
+    for model in (small, large):
+        assert isinstance(model, SentenceTransformer)
+        vectors = [model.encode(dev[side][:100], prompt_name="query") for side in ("source", "target")]
+        found = mine(*vectors)
+        pairs.append(set(zip(found.source_indices.tolist(), found.target_indices.tolist())))
+    assert len(pairs[0] & pairs[1]) >= 0.95 * len(pairs[1]) > 80
