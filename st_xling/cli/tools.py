@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from st_xling.cli.model_options import ENCODER, load_model
 from st_xling.cli.options import JSON, command, set_options, write_results
 
 
@@ -61,7 +62,7 @@ def leak(arguments: argparse.Namespace) -> None:
         refuse_leaks(report)
 
 
-@command("slim", JSON, hold_out={"type": float})
+@command("slim", ENCODER, JSON, hold_out={"type": float})
 def slim(arguments: argparse.Namespace) -> None:
     """Cut an encoder's vocabulary to some languages: the same embeddings, a smaller model.
 
@@ -82,7 +83,6 @@ def slim(arguments: argparse.Namespace) -> None:
     --seed N             of the rows held out, and of the sample compared (default: 0)
     --skip-bad-lines     leave faulty lines out, with a warning
     --batch-size N       texts encoded at a time (default: 64)
-    --device DEVICE      cpu, cuda, … (default: a GPU if there is one)
     --overwrite          replace an earlier slim model in --out
 
     examples:
@@ -108,7 +108,7 @@ def slim(arguments: argparse.Namespace) -> None:
         keep += [line for _, line in numbered_lines(each, faults) if line]
         faults.finalize()
     options = set_options(arguments, slim_model)
-    options |= {"keep": keep, "texts": arguments.text}
+    options |= {"model": load_model(arguments), "keep": keep, "texts": arguments.text}
     report = slim_model(
         languages=arguments.langs.split(","),
         parity_texts=arguments.parity,

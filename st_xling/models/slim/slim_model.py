@@ -23,6 +23,7 @@ from st_xling._version import __version__
 from st_xling.data.language_texts import LanguageTexts, Row, language_texts
 from st_xling.models import load_encoder
 from st_xling.models.fingerprint import model_fingerprint
+from st_xling.models.load import name_of
 from st_xling.models.sidecar import card_metadata
 from st_xling.models.slim.parity import Change, Parity, parity, sampled, set_apart
 from st_xling.models.slim.prune import SlimResult, slim_encoder
@@ -151,7 +152,7 @@ def _shown(change: Change, factor: float, decimals: int) -> list[str]:
 
 
 def slim_model(
-    model: str,
+    model: str | SentenceTransformer,
     texts: Sequence[str],
     out: str | Path | None = None,
     *,
@@ -173,7 +174,7 @@ def slim_model(
     """Cut a model's vocabulary to the tokens of some languages, compare, and save.
 
     Args:
-        model: Hub id or folder; it is not touched.
+        model: Hub id or folder, or one that is loaded; it is not touched.
         texts: Specs, as :func:`~st_xling.data.language_texts.language_texts` takes them. Each is read once.
         out: Folder of the slim model; ``None``: only a plan.
         languages: Those that must be covered; text of others is left out.
@@ -199,14 +200,17 @@ def slim_model(
     """
     if parity_rows < 1:
         raise ValueError(f"parity_rows must be 1 or more: got {parity_rows}; 500 is the default.")
-    with contextlib.nullcontext() if out is None else SlimFolder(Path(out), model, overwrite=overwrite) as folder:
+    name = name_of(model) or "a loaded model"
+    if getattr(model, "backend", "torch") != "torch":
+        raise ValueError(f"slim needs a model of the backend torch: got {model.backend}; leave --backend out.")  # type: ignore[union-attr]
+    with contextlib.nullcontext() if out is None else SlimFolder(Path(out), name, overwrite=overwrite) as folder:
         clock = _Clock()
         share = (0.0 if parity_texts else 0.05) if hold_out is None else hold_out
         text = _Text(texts, languages, share, parity_rows, seed, skip_bad_lines)
         compared = None
         if parity_texts:
             compared = _Text(parity_texts, languages, 0.0, parity_rows, seed, skip_bad_lines, every=False)
-        encoder = load_encoder(model, device=device)
+        encoder = load_encoder(model, device=device) if isinstance(model, str) else model
         clock.step("loading")
         result = slim_encoder(
             encoder, text, min_count=min_count, keep=keep, plan=out is None, progress=progress, total=text.total
@@ -223,10 +227,10 @@ def slim_model(
             counted = _compare(encoder, result.model, text.samples, pairs=False, **options)
             held_out = _compare(encoder, result.model, rows, pairs=True, **options)
             clock.step("comparing")
-        is_folder = Path(model).is_dir()
-        card = card_metadata(model)
+        is_folder = Path(name).is_dir()
+        card = card_metadata(name)
         report = SlimReport(
-            source=Path(model).resolve().name if is_folder else model,
+            source=Path(name).resolve().name if is_folder else name,
             fingerprint=model_fingerprint(encoder)[:8],
             card={name: card[name] for name in CARD_KEYS if isinstance(card.get(name), str)},
             languages=text.languages,
@@ -240,7 +244,7 @@ def slim_model(
             command=command,
         )
         if folder is not None and result.model is not None:
-            result.model.model_card_data.base_model = None if is_folder else model
+            result.model.model_card_data.base_model = None if is_folder else name
             folder.write(result.model, report.as_dict(), complete)
         return report
 
