@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_keep(arguments: argparse.Namespace, *, publishes: bool = False) -> None:
-    """Raise where figures could not be kept, before they are made; nothing without ``--keep``.
+    """Raise where results could not be saved, before they are made; nothing without ``--keep``.
 
     Args:
         arguments: Of the command line.
@@ -33,21 +33,21 @@ def check_keep(arguments: argparse.Namespace, *, publishes: bool = False) -> Non
             published_thresholds(folder)
 
 
-def keep(arguments: argparse.Namespace, task: str, figures: dict[str, Any], signature: str) -> None:
-    """Keep figures with the model, as :func:`check_keep` has found possible; nothing without ``--keep``.
+def keep(arguments: argparse.Namespace, task: str, metrics: dict[str, Any], signature: str) -> None:
+    """Save results with the model, as :func:`check_keep` has found possible; nothing without ``--keep``.
 
     Args:
         arguments: With the command line.
         task: One of :data:`~st_xling.evaluation.results.TASKS`.
-        figures: What ``--json`` writes of it.
-        signature: Of the figures.
+        metrics: What ``--json`` writes of it.
+        signature: Of the metrics.
     """
     if arguments.keep:
         from st_xling.evaluation.results import KeptFigures, keep_figures
         from st_xling.hub.card import shown_command
 
         folder = Path(getattr(arguments, "encoder", None) or arguments.model)
-        path = keep_figures(folder, KeptFigures(task, figures, signature, shown_command(arguments.command_line)))
+        path = keep_figures(folder, KeptFigures(task, metrics, signature, shown_command(arguments.command_line)))
         print(f"kept: {path}", file=sys.stderr)
         renew_card(folder)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from st_xling.cli.model_options import ENCODER, load_model
+from st_xling.cli.model_options import ENCODER
 from st_xling.cli.options import JSON, command, set_options, write_results
 
 
@@ -88,7 +88,7 @@ def slim(arguments: argparse.Namespace) -> None:
     examples:
       st-xling slim intfloat/multilingual-e5-small --langs de,en --text de-en=pairs.tsv --out small
       st-xling slim my-encoder --langs de,en --text de=news.de.txt.gz --text en=news.en.txt.gz --min-count 2 --plan
-      st-xling slim my-encoder --langs de,en --text phrasebook:de --keep 'query: ' --keep 'passage: ' --out small
+      st-xling slim my-encoder --langs de,en --text phrasebook:de --layer 2 --keep 'Zürich' --out small
 
     Text is parallel as train takes it, or a text a line (also packed), or JSON lines with "text". It should be much and
     of many kinds: a token that does not come in it is gone, and words that need it are spelled in smaller pieces.
@@ -96,6 +96,7 @@ def slim(arguments: argparse.Namespace) -> None:
     from st_xling.cli.keep import renew_card
     from st_xling.data.faults import FaultLog, numbered_lines
     from st_xling.hub.card import shown_command
+    from st_xling.models import load_encoder
     from st_xling.models.slim import slim_model
 
     # Words to keep: those named, and those in files.
@@ -107,8 +108,8 @@ def slim(arguments: argparse.Namespace) -> None:
         faults = FaultLog(can_skip=False, what="words")
         keep += [line for _, line in numbered_lines(each, faults) if line]
         faults.finalize()
-    options = set_options(arguments, slim_model)
-    options |= {"model": load_model(arguments), "keep": keep, "texts": arguments.text}
+    options = set_options(arguments, slim_model, load_encoder)
+    options |= {"keep": keep, "texts": arguments.text}
     report = slim_model(
         languages=arguments.langs.split(","),
         parity_texts=arguments.parity,

@@ -27,7 +27,7 @@ HEAD_TAGS = {
 COLUMNS = 10
 _WORD = re.compile(r"[1-9][0-9]*")
 _RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
-_EMPTY_NODE = re.compile(r"(0|[1-9][0-9]*)\.([1-9][0-9]*)")
+_EMPTY_NODE = re.compile(r"(?:0|[1-9][0-9]*)\.[1-9][0-9]*")
 
 NumberedLine = tuple[int, list[str]]
 
@@ -63,8 +63,8 @@ def read_conllu(path: str | Path, *, fused: bool = False, language: str = "") ->
 
     Of a multiword token ``1-2`` the words ``1`` and ``2`` count, as in the shared tasks; empty nodes are passed over.
     The trees are not returned, but a broken one shows a file that was cut or edited by hand: ids that do not count
-    ``1, 2, 3, …``, ranges and empty nodes out of place, heads that are no word of the sentence, cycles, no root or
-    several. Sentences whose heads are all ``_`` have no tree, which is no fault.
+    ``1, 2, 3, …``, ranges out of place, heads that are no word of the sentence, cycles, no root or several. Sentences
+    whose heads are all ``_`` have no tree, which is no fault.
 
     Args:
         path: The treebank.
@@ -82,11 +82,9 @@ def read_conllu(path: str | Path, *, fused: bool = False, language: str = "") ->
     for block in _sentences(path, faults):
         before = len(faults.faults)
         rows = list(_words(path, block, faults))
-        if not rows and len(faults.faults) == before:
-            faults.add(path, block[0][0], "broken id", "expected words, got a sentence without any")
-        if len(faults.faults) == before:  # of misnumbered words no tree can be checked
-            for number, detail in _tree_faults([(number, cells[6]) for number, cells in rows]):
-                faults.add(path, number, "broken tree", detail)
+        # Of misnumbered words no tree can be checked.
+        if len(faults.faults) == before and (fault := _tree_fault([cells[6] for _, cells in rows])):
+            faults.add(path, rows[fault[0]][0], "broken tree", fault[1])
         tagged = [(cells[1], cells[3]) for _, cells in rows]
         if fused and len(faults.faults) == before:
             tagged = list(_fused(path, block, rows, language, faults))
@@ -114,36 +112,29 @@ def _sentences(path: str | Path, faults: FaultLog) -> Iterator[list[NumberedLine
 
 
 def _words(path: str | Path, block: Sequence[NumberedLine], faults: FaultLog) -> Iterator[NumberedLine]:
-    """The lines that are words, once their ids and those between them are in order; tags and forms checked."""
+    """The lines that are words, once their ids and those of ranges are in order; tags and forms checked."""
     last = covered = 0  # the last word, and the last that a range covers
-    empty = 0  # empty nodes since that word
-    open_range = 0
     for number, cells in block:
-        name, expected = cells[0], last + 1
+        name = cells[0]
         if _WORD.fullmatch(name):
-            if int(name) != expected:
-                faults.add(path, number, "broken id", f"expected word {expected}, got {name}")
-            last, empty = int(name), 0
+            if int(name) != last + 1:
+                faults.add(path, number, "broken id", f"expected word {last + 1}, got {name}")
             if not cells[1].strip() or cells[3] not in UPOS:
-                faults.add(
-                    path, number, "bad word", f"expected a form and a universal tag, got {cells[1]!r} {cells[3]!r}"
-                )
+                got = f"{cells[1]!r} {cells[3]!r}"
+                faults.add(path, number, "bad word", f"expected a form and a universal tag, got {got}")
+            last = int(name)
             yield number, cells
         elif found := _RANGE.fullmatch(name):
             start, end = int(found[1]), int(found[2])
-            if start != expected or end <= start or start <= covered:
-                faults.add(
-                    path, number, "broken id", f"expected a range from {expected} on, apart from others, got {name}"
-                )
-            covered, open_range = max(covered, end), number
-        elif found := _EMPTY_NODE.fullmatch(name):
-            empty += 1
-            if (int(found[1]), int(found[2])) != (last, empty):
-                faults.add(path, number, "broken id", f"expected {last}.{empty} or word {expected}, got {name}")
-        else:
+            if start != last + 1 or end <= start or start <= covered:
+                expected = f"a range from {last + 1} on, apart from others"
+                faults.add(path, number, "broken id", f"expected {expected}, got {name}")
+            covered = max(covered, end)
+        elif not _EMPTY_NODE.fullmatch(name):
             faults.add(path, number, "broken id", f"expected a word, 1-2 or 1.1, got {name!r}")
-    if covered > last:
-        faults.add(path, open_range, "broken id", f"expected word {covered}, the end of this range, got {last} words")
+    if covered > last or not last:
+        detail = f"expected word {covered}, the end of a range" if last else "expected words"
+        faults.add(path, block[0][0], "broken id", f"{detail}, got {last}")
 
 
 def _fused(
@@ -172,37 +163,20 @@ def _fused(
             yield cells[1], cells[3]
 
 
-def _tree_faults(heads: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """What keeps the words of one sentence from being a tree.
-
-    Args:
-        heads: For word 1, 2, …: its line in the file, and its head as written: a word's number, 0 for the root. If all
-            are ``_``, there is no tree and no fault.
-    Yields:
-        Line and detail; one for each cycle, at its first word.
-    """
-    if all(head == "_" for _, head in heads):
-        return
-    parents = []
-    for line, head in heads:
-        if not head.isascii() or not head.isdigit() or int(head) > len(heads):
-            yield line, f"expected a head from 0 to {len(heads)}, got {head!r}"
-        else:
-            parents.append(int(head))
-    if len(parents) < len(heads):
-        return
-    roots = [place for place, parent in enumerate(parents) if parent == 0]
+def _tree_fault(heads: Sequence[str]) -> tuple[int, str] | None:
+    """Which word keeps a sentence from being a tree, counted from 0, and why; if all heads are ``_``, none does."""
+    if set(heads) == {"_"}:
+        return None
+    for place, head in enumerate(heads):
+        if not (head.isascii() and head.isdigit() and int(head) <= len(heads)):
+            return place, f"expected a head from 0 to {len(heads)}, got {head!r}"
+    parents = [0, *map(int, heads)]
+    roots = [place for place, parent in enumerate(parents[1:]) if parent == 0]
     if len(roots) != 1:
-        yield heads[roots[1] if roots else 0][0], f"expected one root, got {len(roots)}"
-    # Every word is walked up from once; a walk that meets its own path has found a cycle.
-    done = {0}
-    for word in range(1, len(parents) + 1):
-        path: list[int] = []
-        while word not in done:
-            done.add(word)
-            path.append(word)
-            word = parents[word - 1]
-        if word in path:
-            cycle = path[path.index(word) :]
-            shown = " → ".join(map(str, [*cycle, word]))
-            yield heads[min(cycle) - 1][0], f"expected a way to the root, got a cycle of heads {shown}"
+        return (roots or [0, 0])[-1], f"expected one root, got {len(roots)}"
+    # As many steps up as there are words lead to the root from anywhere but a cycle.
+    reached = list(range(len(parents)))
+    for _ in heads:
+        reached = [parents[word] for word in reached]
+    lost = next((word for word, end in enumerate(reached) if end), None)
+    return None if lost is None else (lost - 1, f"expected a way to the root, got a cycle of heads above word {lost}")

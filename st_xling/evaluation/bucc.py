@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from st_xling.evaluation.base import Metrics, SignedEvaluator
-from st_xling.evaluation.mining_scores import JudgedPairs, MiningScores, row_thresholds
+from st_xling.evaluation.mining_scores import EvaluatedPairs, MiningScores, row_thresholds
 from st_xling.evaluation.pictures import ScoreHistogram
 from st_xling.evaluation.results import BUCC_METRICS
 from st_xling.mining.mine import mine
@@ -121,7 +121,7 @@ class BuccEvaluator(SignedEvaluator):
             folder: Holds the files, or a folder for each pair; ``?size=5000&seed=0`` behind it: a seeded sample, see
                 :func:`~st_xling.data.bucc.sample_bucc`.
             pairs: Language pairs as in the file names.
-            split: Judged.
+            split: The part that is evaluated.
             train_split: Gives the thresholds; unused when ``threshold`` is among the options.
             options: Passed to the constructor.
         Raises:
@@ -157,7 +157,7 @@ class BuccEvaluator(SignedEvaluator):
         Args:
             spec: ``phrasebook``, perhaps with ``:de,fr`` and ``?size=600&gold=100&seed=0``.
             pairs: Language pairs such as ``"de-en"``; by default each language of the spec with English.
-            split: Judged.
+            split: The part that is evaluated.
             train_split: Gives the thresholds; unused when ``threshold`` is among the options.
             options: Passed to the constructor.
         Raises:
@@ -257,13 +257,13 @@ class BuccEvaluator(SignedEvaluator):
         """Settings for the model card."""
         return {"pairs": list(self.corpora), **super().get_config_dict()}
 
-    def _mine(self, model: SentenceTransformer, corpus: IndexedCorpus, pair: str, name: str) -> JudgedPairs:
+    def _mine(self, model: SentenceTransformer, corpus: IndexedCorpus, pair: str, name: str) -> EvaluatedPairs:
         source, target = self.encode_columns(model, [corpus.source, corpus.target], pair_languages(pair))
         try:
             pairs = mine(source, target, k=self.k, margin=self.margin, retrieval=self.retrieval)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
-        return JudgedPairs(pairs.scores, correct_pairs(pairs, corpus.gold), len(corpus.gold))
+        return EvaluatedPairs(pairs.scores, correct_pairs(pairs, corpus.gold), len(corpus.gold))
 
 
 def indexed_corpora(corpora: Corpora, name: str, *, like: Collection[str] | None = None) -> dict[str, IndexedCorpus]:

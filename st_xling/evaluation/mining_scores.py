@@ -41,7 +41,7 @@ class MiningScores:
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedPairs:
+class EvaluatedPairs:
     """Candidate pairs of one corpus beside its gold.
 
     Attributes:
@@ -59,7 +59,7 @@ class JudgedPairs:
         return best_threshold(self.scores, self.is_correct, self.n_gold)
 
     def at(self, threshold: float, source: str) -> MiningScores:
-        """Figures of the pairs that score at least ``threshold``, which comes from ``source``."""
+        """Scores of the pairs that score at least ``threshold``, which comes from ``source``."""
         if source not in THRESHOLD_SOURCES:
             raise ValueError(f"source must be one of {', '.join(THRESHOLD_SOURCES)}: got {source!r}.")
         if np.isnan(threshold):
@@ -85,7 +85,7 @@ def judge_pairs(
     gold: Iterable[tuple[Hashable, Hashable]],
     *,
     duplicates: str = "error",
-) -> JudgedPairs:
+) -> EvaluatedPairs:
     """Compare scored pairs of ids with gold pairs of ids.
 
     Args:
@@ -112,7 +112,7 @@ def judge_pairs(
     if not wanted:
         raise ValueError("gold must hold at least one pair: got none; recall needs gold pairs.")
     correct = np.fromiter((pair in wanted for pair in best), dtype=bool, count=len(best))
-    return JudgedPairs(np.fromiter(best.values(), dtype=np.float64, count=len(best)), correct, len(wanted))
+    return EvaluatedPairs(np.fromiter(best.values(), dtype=np.float64, count=len(best)), correct, len(wanted))
 
 
 def _refuse_repeat(
@@ -126,10 +126,10 @@ def _refuse_repeat(
 
 
 def row_thresholds(
-    evaluated: Sequence[JudgedPairs],
+    evaluated: Sequence[EvaluatedPairs],
     *,
     threshold: float | Sequence[float] | str | None = None,
-    train: Sequence[JudgedPairs] | None = None,
+    train: Sequence[EvaluatedPairs] | None = None,
 ) -> tuple[list[float], str]:
     """A threshold for each corpus, and where they came from.
 

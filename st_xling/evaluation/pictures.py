@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import Tensor
 
-    from st_xling.evaluation.mining_scores import JudgedPairs
+    from st_xling.evaluation.mining_scores import EvaluatedPairs
 
 #: Pairs of sentences that :class:`TrainingPicture` shows, where it draws, and where the start of a run waits for it.
 SENTENCES = 100
@@ -167,7 +167,7 @@ class ScoreHistogram:
     wrong: tuple[int, ...]
 
     @classmethod
-    def of(cls, pairs: JudgedPairs, *, bins: int = BINS) -> ScoreHistogram | None:
+    def of(cls, pairs: EvaluatedPairs, *, bins: int = BINS) -> ScoreHistogram | None:
         """Of mined pairs compared with gold; ``None`` if there are none."""
         if not len(pairs.scores):
             return None

@@ -199,7 +199,7 @@ class KeptFigures:
     Attributes:
         task: One of :data:`TASKS`.
         figures: What ``--json`` writes of the task; NaN and infinities, which JSON does not know, as ``None``.
-        signature: What the figures depend on besides the model.
+        signature: What they depend on besides the model.
         command: Which gives them again.
         version: Of st-xling.
         columns: Measures; ``None``: as ``figures`` have them.
@@ -244,16 +244,16 @@ def keep_figures(folder: str | Path, kept: KeptFigures) -> Path:
     Returns:
         The file.
     Raises:
-        ValueError: If there is no such folder, the file that is there is broken, or figures are not JSON's.
+        ValueError: If there is no such folder, the file that is there is broken, or metrics are not JSON's.
         OSError: When it cannot be written; what was there then stands.
     """
     path = Path(folder) / RESULTS_FILE
     if not path.parent.is_dir():
-        raise ValueError(f"figures are kept in a model's folder: there is no folder {folder}.")
+        raise ValueError(f"results are saved in a model's folder: there is no folder {folder}.")
     try:
         new = json.loads(json.dumps(finite(asdict(kept)), allow_nan=False))
     except TypeError as error:
-        raise ValueError(f"figures must be what JSON can write: {error}.") from error
+        raise ValueError(f"metrics must be what JSON can write: {error}.") from error
 
     def added(content: dict[str, Any]) -> dict[str, Any]:
         _parsed(content, path)  # a broken file is not written over
@@ -290,7 +290,7 @@ def _parsed(content: dict[str, Any], path: Path) -> list[KeptFigures]:
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             faults.append(f"number {number}: {f'{error} is missing' if isinstance(error, KeyError) else error}")
     if faults:
-        raise ValueError(f"{path}: expected figures of evaluations: {'; '.join(faults)}. Mend or remove the file.")
+        raise ValueError(f"{path}: expected results of evaluations: {'; '.join(faults)}. Mend or remove the file.")
     return results
 
 
@@ -312,17 +312,17 @@ def _known(kind: Any, entry: dict[str, Any]) -> Any:
     return kind(**{part.name: entry[part.name] for part in fields(kind) if part.name in entry})
 
 
-def _table(task: str, figures: dict[str, Any], parts: dict[str, str]) -> Table:
-    """Figures as rows and columns; those that are not of the form of their task under their own names."""
+def _table(task: str, metrics: dict[str, Any], parts: dict[str, str]) -> Table:
+    """Metrics as rows and columns; those that are not of the form of their task under their own names."""
     try:
-        return _TABLES[task](figures, parts)
+        return _TABLES[task](metrics, parts)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-        return [Column("value", "value", percent=False)], [Row(name, [value]) for name, value in _numbers(figures)]
+        return [Column("value", "value", percent=False)], [Row(name, [value]) for name, value in _numbers(metrics)]
 
 
-def _tatoeba(figures: dict[str, Any], parts: dict[str, str]) -> Table:
+def _tatoeba(metrics: dict[str, Any], parts: dict[str, str]) -> Table:
     columns = [Column(f"{way} English", "accuracy", picture=True) for way in ("to", "from")]
-    results = tatoeba_results(figures, name=_evaluator_name(figures, "to_en_accuracy"))
+    results = tatoeba_results(metrics, name=_evaluator_name(metrics, "to_en_accuracy"))
     rows = [
         Row(result.label, [result.to_en, result.from_en, result.mean], result.is_average or result.label == "all")
         for result in results
@@ -330,8 +330,8 @@ def _tatoeba(figures: dict[str, Any], parts: dict[str, str]) -> Table:
     return [*columns, Column("mean")], rows
 
 
-def _bucc(figures: dict[str, Any], parts: dict[str, str]) -> Table:
-    results = bucc_results(figures, name=_evaluator_name(figures, "f1"))
+def _bucc(metrics: dict[str, Any], parts: dict[str, str]) -> Table:
+    results = bucc_results(metrics, name=_evaluator_name(metrics, "f1"))
     mean, source = results.pop("mean"), parts.get("threshold", "unknown")
     names = [*BUCC_METRICS[:4], *(f"n_{count}" for count in _COUNTS)]
     rows = [
@@ -348,18 +348,18 @@ def _bucc(figures: dict[str, Any], parts: dict[str, str]) -> Table:
     return [*shares, *(Column(name, percent=False) for name in ("threshold", *_COUNTS))], rows
 
 
-def _xsim(figures: dict[str, Any], parts: dict[str, str]) -> Table:
+def _xsim(metrics: dict[str, Any], parts: dict[str, str]) -> Table:
     rows = [
         Row(label, [result["to_en_error"], result["from_en_error"]], average=label == "all")
-        for label, result in figures.items()
+        for label, result in metrics.items()
     ]
     return [Column(f"error {way} English", "xsim_error") for way in ("to", "from")], rows
 
 
-def _precision(figures: dict[str, Any], parts: dict[str, str]) -> Table:
-    prefix = min((key for key in figures if "mean_p@" in key), key=len).partition("mean_p@")[0]
+def _precision(metrics: dict[str, Any], parts: dict[str, str]) -> Table:
+    prefix = min((key for key in metrics if "mean_p@" in key), key=len).partition("mean_p@")[0]
     form = re.compile(re.escape(prefix) + r"(?:(.+)_)?(source_to_target|target_to_source)_p@(\d+)")
-    values = {match.groups(): value for key, value in figures.items() if (match := form.fullmatch(key))}
+    values = {match.groups(): value for key, value in metrics.items() if (match := form.fullmatch(key))}
     labels, at = (list(dict.fromkeys(key[place] for key in values)) for place in (0, 2))
     ways = {"source_to_target": "→", "target_to_source": "←"}
     columns = [Column(f"P@{n} {arrow}", f"precision_at_{n}", picture=n == at[0]) for n in at for arrow in ways.values()]
@@ -371,8 +371,8 @@ def _precision(figures: dict[str, Any], parts: dict[str, str]) -> Table:
     return columns, rows
 
 
-def _reranking(figures: dict[str, Any], parts: dict[str, str]) -> Table:
-    overall, matrix = figures["overall"], figures.get("matrix", {})
+def _reranking(metrics: dict[str, Any], parts: dict[str, str]) -> Table:
+    overall, matrix = metrics["overall"], metrics.get("matrix", {})
     names = [name for name, value in overall.items() if isinstance(value, dict)]
     columns = [
         Column(
@@ -391,9 +391,9 @@ def _reranking(figures: dict[str, Any], parts: dict[str, str]) -> Table:
     return columns, rows
 
 
-def _retrieval(figures: dict[str, Any], parts: dict[str, str]) -> Table:
-    # Another system's figures stand beside the model's in the table, and are no metric of the model.
-    systems = {name: figures[name]["figures"] for name in sorted(figures, key=lambda name: name == "BM25")}
+def _retrieval(metrics: dict[str, Any], parts: dict[str, str]) -> Table:
+    # Another system's metrics stand beside the model's in the table, and are no metric of the model.
+    systems = {name: metrics[name]["figures"] for name in sorted(metrics, key=lambda name: name == "BM25")}
     own, *_ = systems
     measures = list(next(iter(systems[own].values())))
     columns = [
@@ -412,12 +412,12 @@ def _retrieval(figures: dict[str, Any], parts: dict[str, str]) -> Table:
     return columns, rows
 
 
-def _transfer(figures: dict[str, Any], parts: dict[str, str]) -> Table:
-    measures = list(figures["average"])
+def _transfer(metrics: dict[str, Any], parts: dict[str, str]) -> Table:
+    measures = list(metrics["average"])
     columns = [Column("F1" if name == "f1" else name, name, picture=name == measures[0]) for name in measures]
-    rows = [Row(language, [result[name] for name in measures]) for language, result in figures["languages"].items()]
+    rows = [Row(language, [result[name] for name in measures]) for language, result in metrics["languages"].items()]
     for label, key in (("mean", "average"), ("mean of languages not trained on", "zero_shot_average")):
-        rows.append(Row(label, [figures[key][name] for name in measures], average=True))
+        rows.append(Row(label, [metrics[key][name] for name in measures], average=True))
     return columns, rows
 
 
@@ -435,13 +435,13 @@ _TABLES: dict[str, Callable[[dict[str, Any], dict[str, str]], Table]] = {
 TASKS = tuple(_TABLES)
 
 
-def _evaluator_name(figures: Mapping[str, Any], ending: str) -> str:
+def _evaluator_name(metrics: Mapping[str, Any], ending: str) -> str:
     """The evaluator's name stands before all keys; the shortest are those of averages."""
-    return min((key for key in figures if key.endswith(ending)), key=len).removesuffix(ending).removesuffix("_")
+    return min((key for key in metrics if key.endswith(ending)), key=len).removesuffix(ending).removesuffix("_")
 
 
-def _numbers(figures: Any, stem: str = "") -> list[tuple[str, float]]:
-    if isinstance(figures, Mapping):
-        return [number for name, part in figures.items() for number in _numbers(part, f"{stem}{name} ")]
-    known = isinstance(figures, (int, float)) and not isinstance(figures, bool)
-    return [(stem.strip(), float(figures))] if known else []
+def _numbers(metrics: Any, stem: str = "") -> list[tuple[str, float]]:
+    if isinstance(metrics, Mapping):
+        return [number for name, part in metrics.items() for number in _numbers(part, f"{stem}{name} ")]
+    known = isinstance(metrics, (int, float)) and not isinstance(metrics, bool)
+    return [(stem.strip(), float(metrics))] if known else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from st_xling.evaluation.results import RESULTS_FILE, KeptFigures, read_kept_fig
 from st_xling.hub.markdown import one_line
 from st_xling.hub.model_kind import ModelKind, model_kind
 from st_xling.mining.published import PublishedThreshold, published_thresholds
-from st_xling.models.sidecar import card_metadata
+from st_xling.models.sidecar import card_metadata, card_terms
 from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import UNKNOWN as UNKNOWN_LANGUAGE
 from st_xling.utils.languages import is_code
@@ -175,9 +176,12 @@ class CardFacts:
 
     @cached_property
     def options(self) -> CardOptions:
-        """What the user says; of a slim model, what the card of its source says where the user is silent."""
-        source = self.slim.get("source_card") or {}
-        return self.said.over(CardOptions(**source))
+        """What the user says and, where that is silent, the card of a slim model's source, or one of others."""
+        options = CardOptions()
+        for term, text in (self.slim.get("source_card") or self.looked_up.get("card") or {}).items():
+            with contextlib.suppress(ValueError):  # what others say may be of any form
+                options = dataclasses.replace(options, **{term: text})
+        return self.said.over(options)
 
     @property
     def slim(self) -> Mapping[str, Any]:
@@ -283,7 +287,7 @@ def read_facts(folder: str | Path, *, options: CardOptions | None = None) -> Car
         folder,
         kind,
         earlier if options is None else options.over(earlier),
-        _look_up(run) if looked_up is None else looked_up,
+        _look_up(folder, run) if looked_up is None else looked_up,
         run,
         results,
         read_kept_figures(folder),
@@ -333,12 +337,12 @@ def _location(spec: str) -> str:
     return _LABEL.sub("", spec, count=1) if _LABEL.match(spec) else spec
 
 
-def _look_up(run: Mapping[str, Any]) -> dict[str, Any]:
+def _look_up(folder: Path, run: Mapping[str, Any]) -> dict[str, Any]:
     """Which names of a run are ids of the Hub: whether ``a/b`` is one or a folder can be seen only where it was made.
 
     Returns:
         ``base_model``: where training started, or ``None``; ``data``: spec → its ``id``, and ``license`` where a cached
-        card says it.
+        card says it; ``card``: of a model that others made, what their card says and ours will repeat.
     """
     start = run.get("model")
     data = {}
@@ -352,7 +356,8 @@ def _look_up(run: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(start, str) and Path(start).is_dir():  # such as a slim model: what that started from
         start = card_metadata(start).get("base_model")
     is_id = isinstance(start, str) and start not in ("tiny", "a loaded model") and _MODEL_ID.fullmatch(start)
-    return {"base_model": start if is_id and not Path(str(start)).exists() else None, "data": data}
+    found = {"base_model": start if is_id and not Path(str(start)).exists() else None, "data": data}
+    return found if run else {**found, "card": card_terms(folder)}
 
 
 def _licence(metadata: Mapping[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""A model from a folder or the Hub, together with its card, figures, thresholds and pictures."""
+"""A model from a folder or the Hub, together with its card, results, thresholds and pictures."""
 
 from __future__ import annotations
 

@@ -410,8 +410,8 @@ def make(loss: str | nn.Module, model: nn.Module | None = None, **options: Any) 
     name = loss.removeprefix("st:")
     kinds = [name for name in st_losses.__all__ if name.endswith("Loss")]
     if name not in kinds:
-        near = difflib.get_close_matches(name, kinds, n=3, cutoff=0)
-        raise ValueError(f"sentence-transformers has no loss {name!r}; the nearest names are {', '.join(near)}.")
+        near = sorted(kinds, key=lambda kind: -difflib.SequenceMatcher(None, name.lower(), kind.lower()).ratio())
+        raise ValueError(f"sentence-transformers has no loss {name!r}; the nearest names are {', '.join(near[:3])}.")
     kind = getattr(st_losses, name)
     check_options(kind.__init__, options)
     try:

@@ -26,6 +26,7 @@ from st_xling.losses.base import (
     mean_of_parts,
 )
 from st_xling.losses.gather import average_gradients, own_parameters, sum_over_processes
+from st_xling.losses.translation_ranking import text_ids
 
 
 class CachedLoss(CrossLingualLoss):
@@ -273,7 +274,9 @@ def _exact(value: Tensor) -> Tensor:
 def _sentence_level(column: dict[str, Tensor]) -> dict[str, Tensor]:
     """What sentence-level terms read: embeddings, and the tokens by which they know equal texts."""
     keys = ("input_ids", "attention_mask", "sentence_embedding", "language")
-    return {key: column[key].detach() for key in keys if key in column}
+    if "cu_seq_lens_q" in column:  # without padding, tokens of several texts stand in one row: only numbers stack
+        column = {"text_ids": text_ids(column), **{key: column[key] for key in keys[2:] if key in column}}  # type: ignore[dict-item]
+    return {key: column[key].detach() for key in ("text_ids", *keys) if key in column}
 
 
 def _stack(columns: list[dict[str, Tensor]]) -> dict[str, Tensor]:

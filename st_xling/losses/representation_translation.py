@@ -13,6 +13,7 @@ from st_xling.losses.citations import DAP
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, cls_mask, flush_right, special_token_id
 from st_xling.models.heads import HeadStart, RepresentationTranslationHead
+from st_xling.models.length_groups import row_groups
 from st_xling.utils.languages import canonical_language
 
 Direction = Literal["target", "source", "both"]
@@ -43,7 +44,6 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             but a slower step, since the gradient passes through the whole table.
         head: ``"auto"`` starts the vocabulary head as a copy of the checkpoint's masked-LM head where it has one;
             ``"new"`` from random weights.
-        chunk_rows: Rows of vocabulary logits alive at a time; ``None`` chooses.
 
     Raises:
         ValueError: Options out of range, a decoder or no transformer, a tokenizer without a mask token, or a
@@ -72,6 +72,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
     """
 
     citation = DAP
+    options = ("layers", "direction", "mask_ratio", "languages", "tied")
     auto_options = ("languages", "target_vocabulary")
 
     @classmethod
@@ -113,7 +114,6 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         target_vocabulary: Sequence[int] | Tensor | None = None,
         tied: bool = False,
         head: HeadStart = "auto",
-        chunk_rows: int | None = None,
     ) -> None:
         super().__init__(model)
         if not 0 < mask_ratio <= 1:
@@ -122,7 +122,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             raise ValueError(f"languages must be a list of distinct names: got {languages!r}.")
         parts = backbone(model)
         mask_id = special_token_id(parts.tokenizer, "mask", "representation translation")
-        self.direction, self.mask_ratio, self.chunk_rows, self.tied = direction, mask_ratio, chunk_rows, tied
+        self.direction, self.mask_ratio, self.tied, self.layers = direction, mask_ratio, tied, layers
         self.head_start = head
         self.languages = None if languages is None else list(languages)
         if self.languages is not None:
@@ -147,15 +147,25 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             )
         parts = backbone(self.model)
         if self.direction == "target":
-            return [self._rebuild(parts, source, target, side=1)]
+            return [self._rebuild_in_groups(parts, source, target, side=1)]
         if self.direction == "source":
-            return [self._rebuild(parts, target, source, side=0)]
+            return [self._rebuild_in_groups(parts, target, source, side=0)]
         # Row by row in turn, so that mini-batches of an even size cut the batch into the same two halves.
         even, odd = slice(0, None, 2), slice(1, None, 2)
         return [
-            self._rebuild(parts, _rows(source, even), _rows(target, even), side=1),
-            self._rebuild(parts, _rows(target, odd), _rows(source, odd), side=0),
+            self._rebuild_in_groups(parts, _rows(source, even), _rows(target, even), side=1),
+            self._rebuild_in_groups(parts, _rows(target, odd), _rows(source, odd), side=0),
         ]
+
+    def _rebuild_in_groups(
+        self, parts: Backbone, context: dict[str, Tensor], rebuilt: dict[str, Tensor], side: int
+    ) -> Part:
+        lengths = context["attention_mask"].sum(dim=1) + rebuilt["attention_mask"].sum(dim=1)
+        groups = row_groups(lengths, rebuilt["token_embeddings"].shape[-1])
+        if len(groups) == 1:
+            return self._rebuild(parts, context, rebuilt, side)
+        totals, counts = zip(*(self._rebuild(parts, _rows(context, r), _rows(rebuilt, r), side) for r in groups))
+        return torch.stack(totals).sum(), torch.stack(counts).sum()
 
     def _rebuild(self, parts: Backbone, context: dict[str, Tensor], rebuilt: dict[str, Tensor], side: int) -> Part:
         context_mask = context["attention_mask"].bool() & ~cls_mask(context["input_ids"], parts.tokenizer)
@@ -185,9 +195,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             backbone=parts,
             position_ids=torch.cat([places, positions], dim=1),
         )
-        return head_cross_entropy(
-            self.head.vocabulary_head, parts.word_embeddings, hidden[scored], ids[scored], chunk_rows=self.chunk_rows
-        )
+        return head_cross_entropy(self.head.vocabulary_head, parts.word_embeddings, hidden[scored], ids[scored])
 
     def _language(self, rebuilt: dict[str, Tensor], side: int) -> Tensor:
         """Number of each row's language, or of the rebuilt side. *Shape:* ``(batch,)``"""
@@ -202,18 +210,11 @@ class RepresentationTranslationLoss(TokenLevelLoss):
 
     def get_config_dict(self) -> dict[str, Any]:
         vocabulary = self.head.vocabulary_head.vocabulary_index
-        return {
-            "layers": len(self.head.layers),
-            "direction": self.direction,
-            "mask_ratio": self.mask_ratio,
-            "languages": self.languages,
-            "target_vocabulary": None if vocabulary is None else f"{len(vocabulary)} tokens",
-            "tied": self.tied,
-            "head": self.head_start,
-        }
+        scored = None if vocabulary is None else f"{len(vocabulary)} tokens"
+        return {**super().get_config_dict(), "target_vocabulary": scored, "head": self.head_start}
 
 
-def _rows(column: dict[str, Tensor], rows: slice) -> dict[str, Tensor]:
+def _rows(column: dict[str, Tensor], rows: slice | Tensor) -> dict[str, Tensor]:
     return {key: value[rows] for key, value in column.items() if isinstance(value, Tensor)}
 
 

@@ -36,7 +36,6 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         positions: Of the second sentence: ``"restarting"`` from the beginning (XLM) or ``"running"`` on (BERT, AMBER).
         segments: Give the second sentence segment 1 where the encoder has two segments (BERT, AMBER).
         head: ``"auto"`` starts from the checkpoint's masked-LM head where it has one; ``"new"`` from random weights.
-        chunk_rows: Rows of vocabulary logits alive at a time; ``None`` chooses.
 
     Raises:
         ValueError: Options out of range, a decoder or no transformer, a tokenizer without a mask token, or a
@@ -82,7 +81,6 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         positions: Positions = "restarting",
         segments: bool = False,
         head: HeadStart = "auto",
-        chunk_rows: int | None = None,
     ) -> None:
         super().__init__(model)
         if not 0 < mask_probability <= 1:
@@ -93,7 +91,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         self.objective, self.mask_probability, self.whole_words = objective, mask_probability, whole_words
         self.contiguous, self.segments = contiguous, segments
         self.positions = usable_positions(parts, positions)
-        self.shared_head, self.chunk_rows = head, chunk_rows
+        self.shared_head = head
         self.min_columns = 2 if objective == "tlm" or contiguous else 1
         self.mask_id = special_token_id(parts.tokenizer, "mask", f"{objective.upper()}")
         self.head = VocabularyHead(parts, head=head)
@@ -110,7 +108,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         else:
             columns = [self._hidden_states(parts, *_alone(parts, column)) for column in batch]
             hidden, token_ids = (torch.cat(values) for values in zip(*columns))
-        return [head_cross_entropy(self.head, parts.word_embeddings, hidden, token_ids, chunk_rows=self.chunk_rows)]
+        return [head_cross_entropy(self.head, parts.word_embeddings, hidden, token_ids)]
 
     def _hidden_states(
         self,

@@ -191,8 +191,8 @@ def text_ids(column: dict[str, Tensor]) -> Tensor | None:
     one negative is missed.
     """
     tokens, starts = column.get("input_ids"), column.get("offsets", column.get("cu_seq_lens_q"))
-    if tokens is None:
-        return None
+    if tokens is None or "text_ids" in column:
+        return column.get("text_ids")
     tokens = tokens.long() + 1
     if starts is not None:  # one row behind the other: a bag of tokens, or a batch without padding
         count = len(column["sentence_embedding"])

@@ -34,15 +34,7 @@ def vocabulary_cross_entropy(
 
     Returns:
         Mean loss in nats; zero, with a zero gradient, when every label is -100. *Shape:* ``()``
-
-    Raises:
-        ValueError: Shapes that do not fit each other.
     """
-    if hidden.ndim != 2 or hidden.shape[0] != labels.shape[0] or hidden.shape[1] != weight.shape[1]:
-        raise ValueError(
-            "expected hidden (tokens, dim), weight (classes, dim) and labels (tokens,): got "
-            f"{tuple(hidden.shape)}, {tuple(weight.shape)} and {tuple(labels.shape)}."
-        )
     scored = labels != -100
     if not bool(scored.all()):
         hidden, labels = hidden[scored], labels[scored]
@@ -54,12 +46,7 @@ def vocabulary_cross_entropy(
 
 
 def head_cross_entropy(
-    head: VocabularyHead,
-    word_embeddings: nn.Embedding,
-    states: Tensor,
-    token_ids: Tensor,
-    *,
-    chunk_rows: int | None = None,
+    head: VocabularyHead, word_embeddings: nn.Embedding, states: Tensor, token_ids: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Sum of the cross-entropies of tokens under a vocabulary head, and how many were scored.
 
@@ -68,7 +55,6 @@ def head_cross_entropy(
         word_embeddings: The encoder's, which a tied head scores with.
         states: *Shape:* ``(tokens, hidden)``
         token_ids: What the tokens are. *Shape:* ``(tokens,)``
-        chunk_rows: See :func:`vocabulary_cross_entropy`.
 
     Returns:
         The sum in nats and the count. *Shape:* ``()`` both
@@ -77,7 +63,7 @@ def head_cross_entropy(
     scored = labels != -100
     states, labels = states[scored], labels[scored]
     rows = head.output_weight(word_embeddings)
-    mean = vocabulary_cross_entropy(head(states), rows, labels, bias=head.bias, chunk_rows=chunk_rows)
+    mean = vocabulary_cross_entropy(head(states), rows, labels, bias=head.bias)
     count = torch.tensor(len(labels), device=labels.device)
     return mean * count, count
 

@@ -8,7 +8,7 @@ import unicodedata
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ import numpy as np
 from st_xling.mining.text import Files, MiningText, TextSummary, read_rows, validate_text
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import atomic_writer
+
+# Sentences that are in memory: one that is looked at once is so again soon.
+_REMEMBERED = 1 << 13
 
 
 def folding_key(text: str) -> str:
@@ -102,6 +105,8 @@ class DistinctText(Sequence[str]):
 
     def __init__(self, text: Sequence[str], name: str, blank_rows: Sequence[int] = ()) -> None:
         self.text = text
+        # A sentence is in several candidates, most of them near.
+        self._sentence = lru_cache(maxsize=_REMEMBERED)(text.__getitem__)
         self._folding = fold_duplicates(text)
         blank = self._folding.fold_of[list(blank_rows[:1])]  # all blank sentences are the same
         self._folds = np.delete(np.arange(len(self._folding)), blank)
@@ -117,8 +122,8 @@ class DistinctText(Sequence[str]):
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
-            return [self.text[row] for row in self.rows[place].tolist()]
-        return self.text[int(self.rows[place])]
+            return [self[one] for one in range(len(self))[place]]
+        return self._sentence(int(self.rows[place]))
 
     def members(self, place: int) -> list[int]:
         """All rows of the text with this sentence, ascending."""

@@ -93,6 +93,13 @@ def card_metadata(name: str | Path, repo_type: str = "model") -> dict[str, Any]:
         return {}
 
 
+def card_terms(name: str | Path) -> dict[str, str]:
+    """Licence and base model, as far as such a card names one of each: what a copy of the model has to repeat."""
+    metadata = card_metadata(name)
+    terms = ("license", "license_name", "license_link", "base_model")
+    return {term: metadata[term] for term in terms if isinstance(metadata.get(term), str)}
+
+
 def names(card: str, path: str) -> bool:
     """Whether the text of a card names ``path``, whole; Markdown's backslashes and entities do not count."""
     text = html.unescape(re.sub(r"\\([^\w\s]|_)", r"\1", card))

@@ -69,6 +69,8 @@ class TrainingOptions:
         logging_steps: Steps between logged losses; 0 chooses. Must divide ``eval_steps``.
         save_total_limit: Checkpoints kept, the best included; ``None``: all.
         group_by_length: Batch sentences of like length.
+        split_by_length: On a CPU, encode a batch in parts of like length: the same loss and gradient but for rounding
+            (dropout draws other numbers), and little time spent on padding.
         mini_batch_size: Rows encoded at a time (even): large batches in small memory, see ``CachedLoss``; 0: all;
             ``auto``: as many as fit. (A batch size of ``auto`` means the same: the batch stays the recipe's.)
         memory_budget: Memory in MiB that ``auto`` may fill; 0: nearly all that is free.
@@ -100,6 +102,7 @@ class TrainingOptions:
     seed: int = 0
 
     group_by_length: bool = True
+    split_by_length: bool = True
     mini_batch_size: int | str = 0
     memory_budget: int = 0
     lora: LoraOptions | None = None
@@ -264,9 +267,11 @@ def training_arguments(
             # Rows come in the order of their batches. Were batches dealt out by the first process, it would have to
             # pad them all to one length; instead every process reads the stream and takes its part.
             values["accelerator_config"] = {**(values["accelerator_config"] or {}), "dispatch_batches": False}
-        return kind(**values)
+        arguments = kind(**values)
     except (TypeError, ValueError, ImportError) as error:
         raise ValueError(f"training: sentence-transformers refuses these arguments: {error}") from error
+    arguments.split_by_length = options.split_by_length  # type: ignore[attr-defined]  # for our trainers
+    return arguments
 
 
 def sampler_options(options: TrainingOptions) -> dict[str, Any]:

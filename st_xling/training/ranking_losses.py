@@ -139,15 +139,6 @@ def _plain(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower().removesuffix("loss")
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """The passages of one query in one language."""
-
-    query: str
-    relevant: list[str]
-    others: list[str]
-
-
 def loss_rows(pairs: Dataset, form: Form) -> tuple[Dataset, int]:
     """The rows, and how many queries were left out because all their passages have the same label.
 
@@ -163,26 +154,20 @@ def loss_rows(pairs: Dataset, form: Form) -> tuple[Dataset, int]:
     check_pairs(pairs)
     if form == "pairs":
         return pairs.select_columns(["query", "passage", "label"]), 0
-    queries = candidates(pairs)
-    usable = [entry for entry in queries if entry.relevant and entry.others]
-    if not usable:
-        raise ValueError(
-            f"a loss that compares passages needs a query with a relevant and another one: got {len(queries):,} "
-            "queries with one kind alone; draw negatives, or take binary_cross_entropy."
-        )
-    return Dataset.from_dict(_columns(usable, form)), len(queries) - len(usable)
-
-
-def candidates(pairs: Dataset) -> list[Candidates]:
-    """The passages of each query, in the order in which they first come; a repeated passage counts once."""
-    entries: dict[tuple[str, str], Candidates] = {}
+    # Passages of each query and language, relevant ones and others, in the order in which they first come.
+    entries: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
     for row in pairs.select_columns(list(PAIR_COLUMNS)):
-        key = (row["query"], row["query_language"])
-        entry = entries.setdefault(key, Candidates(row["query"], [], []))
-        passages = entry.relevant if row["label"] else entry.others
+        both = entries.setdefault((row["query"], row["query_language"]), ([], []))
+        passages = both[0 if row["label"] else 1]
         if row["passage"] not in passages:
             passages.append(row["passage"])
-    return list(entries.values())
+    usable = [(query, *both) for (query, _), both in entries.items() if all(both)]
+    if not usable:
+        raise ValueError(
+            f"a loss that compares passages needs a query with a relevant and another one: got {len(entries):,} "
+            "queries with one kind alone; draw negatives, or take binary_cross_entropy."
+        )
+    return Dataset.from_dict(_columns(usable, form)), len(entries) - len(usable)
 
 
 def check_pairs(pairs: Dataset) -> None:
@@ -197,22 +182,22 @@ def check_pairs(pairs: Dataset) -> None:
         raise ValueError(f"training needs at least 2 labelled pairs: got {len(pairs)}; check the reader's report.")
 
 
-def _columns(usable: list[Candidates], form: Form) -> dict[str, list[Any]]:
+def _columns(usable: list[tuple[str, list[str], list[str]]], form: Form) -> dict[str, list[Any]]:
     if form == "lists":  # ListMLE reads the order of the passages as their rank
         return {
-            "query": [entry.query for entry in usable],
-            "passages": [entry.relevant + entry.others for entry in usable],
-            "labels": [[1.0] * len(entry.relevant) + [0.0] * len(entry.others) for entry in usable],
+            "query": [query for query, _, _ in usable],
+            "passages": [relevant + others for _, relevant, others in usable],
+            "labels": [[1.0] * len(relevant) + [0.0] * len(others) for _, relevant, others in usable],
         }
+    rows = [(query, positive, others) for query, relevant, others in usable for positive in relevant]
     if form == "triplets":
-        triplets = [(entry.query, one, other) for entry in usable for one in entry.relevant for other in entry.others]
+        triplets = [(query, positive, other) for query, positive, others in rows for other in others]
         columns = zip(("query", "positive", "negative"), zip(*triplets))
         return {name: list(texts) for name, texts in columns} | {"label": [1.0] * len(triplets)}
     # Columns are the same for all rows: as many negatives as the query with the fewest has.
-    negatives = min(len(entry.others) for entry in usable)
-    rows = [(entry, positive) for entry in usable for positive in entry.relevant]
-    texts = {"query": [entry.query for entry, _ in rows], "positive": [positive for _, positive in rows]}
-    return texts | {f"negative_{place + 1}": [entry.others[place] for entry, _ in rows] for place in range(negatives)}
+    negatives = min(len(others) for _, _, others in usable)
+    texts = {"query": [query for query, _, _ in rows], "positive": [positive for _, positive, _ in rows]}
+    return texts | {f"negative_{place + 1}": [others[place] for _, _, others in rows] for place in range(negatives)}
 
 
 def meaning_keys(pairs: Dataset, rows: Dataset) -> np.ndarray | None:

@@ -100,19 +100,13 @@ def layer_vectors(
     return matrices
 
 
-def default_cache() -> Path:
-    """Where vectors are kept unless somebody says otherwise: beside the downloaded models."""
-    from huggingface_hub.constants import HF_HOME
-
-    return Path(HF_HOME) / "st-xling" / "sentence-vectors"
-
-
 class VectorCache:
     """The vectors of one model.
 
     Args:
         model: The encoder, as it came: with all of its layers.
-        folder: Where they are or will be kept; ``None``: a folder of this model's own in :func:`default_cache`.
+        folder: Where they are or will be kept; ``None``: a folder of this model's own, beside the
+            downloaded models.
         name: How to call the model.
 
     Raises:
@@ -122,7 +116,11 @@ class VectorCache:
     def __init__(self, model: SentenceTransformer, folder: str | Path | None = None, *, name: str = "") -> None:
         self.model = model
         self.fingerprint = model_fingerprint(model)
-        self.folder = default_cache() / self.fingerprint[:16] if folder is None else Path(folder)
+        if folder is None:
+            from huggingface_hub.constants import HF_HOME
+
+            folder = Path(HF_HOME) / "st-xling" / "sentence-vectors" / self.fingerprint[:16]
+        self.folder = Path(folder)
         self.encoded = 0
         self._open(name)
 

@@ -7,6 +7,7 @@ the loss's own parameters, language columns and several processes.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shutil
 import time
@@ -30,6 +31,7 @@ from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState,
 from st_xling.data.text_columns import text_columns
 from st_xling.losses import CachedLoss
 from st_xling.losses.base import CrossLingualLoss
+from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
 from st_xling.training.checkpoint import (
     FILES,
@@ -235,11 +237,18 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
     """Goes before one of sentence-transformers' trainers among the bases of a class.
 
     Besides what :class:`FiniteTrainer` does: of checkpoints with equal scores, the latest is kept. Mixed precision
-    holds for all that the loss computes. Adapters that peft has put into the model are restored without their base.
+    holds for all that the loss computes. On a CPU the encoder reads a batch in groups of rows of like length (see
+    :func:`grouped_by_length`), unless the arguments have a ``split_by_length`` of ``False``. Adapters that peft has put
+    into the model are restored without their base.
 
     Raises:
         NotFiniteError: Losses, gradients or weights that are no longer numbers.
     """
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        split = getattr(self.args, "split_by_length", True) and not self.args.torch_compile
+        with grouped_by_length(self.model) if split else contextlib.nullcontext():
+            return super().train(*args, **kwargs)
 
     def autocast_smart_context_manager(self, *args: Any, **kwargs: Any) -> Any:
         return self.accelerator.autocast()

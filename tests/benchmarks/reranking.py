@@ -1,8 +1,9 @@
 """What ``score_text_pairs`` saves: ``python -m tests.benchmarks.reranking``.
 
-Pairs a second against ``CrossEncoder.predict`` (32 rows at a time) on the same pairs, in one process: a cross-encoder
-of BERT-small's shape (4 layers of 512, random weights, 512 tokens) over phrasebook text, in passages of 150 tokens or
-of about XQuAD's spread (log-normal, median 150 tokens, sigma 0.5):
+Pairs a second against ``CrossEncoder.predict`` (32 rows at a time) on the same pairs, in one process: passages of 150
+tokens, or of about XQuAD's spread (log-normal, median 150 tokens, sigma 0.5). Where ``ST_XLING_E5`` names a folder of
+multilingual-e5-small (MiniLM-L12-H384's shape) and ``ST_XLING_DATA`` real text, that encoder under a new head reads
+real sentences; otherwise a cross-encoder of BERT-small's shape (4 layers of 512, random weights) the phrasebook's.
 
 - uniform: passages of one length (target: at least 1.0x);
 - one language: pairs of English alone, in one call, where sentence-transformers' sorting by characters does well;
@@ -10,20 +11,24 @@ of about XQuAD's spread (log-normal, median 150 tokens, sigma 0.5):
   (target: at least 1.5x);
 - pools: the same a query at a time, 24 candidates each (target: at least 1.5x).
 
-Ours is timed between two calls of ST', a ratio a round. The column of tokens needs no clock: tokens computed,
-padding included, host's by ours. ``--quick`` runs a toy, to see that all is well.
+Ours is timed between two calls of theirs, a ratio a round. The column of tokens needs no clock: tokens computed,
+padding included, theirs by ours. ``--quick`` runs a toy, to see that all is well.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import logging
+import os
 import random
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,7 +60,17 @@ class Size:
 QUICK = Size(layers=1, hidden=32, max_length=64, pools=3, pool=8, tokens=20)
 
 
-def cross_encoder(size: Size, sentences: dict[str, list[str]]) -> Any:
+def real_sentences(folder: Path) -> dict[str, list[str]]:
+    """Of each language some of the parallel text's."""
+    sentences = {}
+    for language in LANGUAGES[1:]:
+        with gzip.open(folder / "parallel" / f"{language}-en.tsv.gz", "rt", encoding="utf-8") as file:
+            rows = [line.rstrip("\n").split("\t") for line in islice(file, 1500)]
+        sentences |= {language: [row[0] for row in rows], "en": [row[1] for row in rows]}
+    return sentences
+
+
+def random_cross_encoder(size: Size, sentences: dict[str, list[str]]) -> Any:
     """Random weights under a tokenizer of the sentences."""
     from sentence_transformers import CrossEncoder
     from transformers import BertConfig, BertForSequenceClassification
@@ -122,24 +137,24 @@ def compare(name: str, model: Any, calls: list[Pairs], rounds: int) -> None:
     """Print the ratios of one kind of pairs."""
     from st_xling.models.pair_scorer import score_text_pairs
 
-    def host() -> np.ndarray:
+    def theirs() -> np.ndarray:
         return np.concatenate([model.predict(pairs, batch_size=32, show_progress_bar=False) for pairs in calls])
 
     def ours() -> np.ndarray:
         return np.concatenate([score_text_pairs(model, pairs) for pairs in calls])
 
-    apart = np.abs(host() - ours()).max()  # warms up, too
+    apart = np.abs(theirs() - ours()).max()  # warms up, too
     wall, processor = list[float](), list[float]()
     for number in range(rounds):
         spent = []
-        for call in (host, ours, host):
+        for call in (theirs, ours, theirs):
             started = time.perf_counter(), time.process_time()
             call()
             spent.append((time.perf_counter() - started[0], time.process_time() - started[1]))
         for ratios, (before, own, after) in zip((wall, processor), zip(*spent)):
             ratios.append((before + after) / (2 * own))
-        print(f"  {name}, round {number + 1}: host {spent[0][0]:.1f} s, ours {spent[1][0]:.1f} s", file=sys.stderr)
-    tokens = computed_tokens(model, host) / computed_tokens(model, ours)
+        print(f"  {name}, round {number + 1}: theirs {spent[0][0]:.1f} s, ours {spent[1][0]:.1f} s", file=sys.stderr)
+    tokens = computed_tokens(model, theirs) / computed_tokens(model, ours)
     print(f"{name:<14}{spread(wall):<20}{spread(processor):<20}{tokens:.2f}    {apart:.0e}", flush=True)
 
 
@@ -153,15 +168,23 @@ def main() -> None:
     logging.getLogger("st_xling").setLevel(logging.ERROR)  # cut passages are no news here
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
-    from st_xling.data.phrasebook import parallel_phrases
-
     size = QUICK if arguments.quick else Size()
     if arguments.pools:
         size = replace(size, pools=arguments.pools)
-    texts = {language: parallel_phrases(language, "en", size=1500) for language in LANGUAGES[1:]}
-    sentences = {language: list(data["source"]) for language, data in texts.items()}
-    sentences["en"] = list(texts["de"]["target"])
-    model = cross_encoder(size, sentences)
+    folder, real = os.environ.get("ST_XLING_E5"), os.environ.get("ST_XLING_DATA")
+    if folder and real and not arguments.quick:
+        from st_xling.models.cross_encoder import cross_encoder
+
+        sentences = real_sentences(Path(real))
+        model: Any = cross_encoder(folder, head="pooler", device="cpu")
+        size = replace(size, layers=model.config.num_hidden_layers, hidden=model.config.hidden_size)
+    else:
+        from st_xling.data.phrasebook import parallel_phrases
+
+        texts = {language: parallel_phrases(language, "en", size=1500) for language in LANGUAGES[1:]}
+        sentences = {language: list(data["source"]) for language, data in texts.items()}
+        sentences["en"] = list(texts["de"]["target"])
+        model = random_cross_encoder(size, sentences)
     print(f"{'':<14}{'wall':<20}{'processor':<20}tokens  scores apart")
     one, all_at_once = (
         make_pairs(size, model, sentences, ("en",), 0.5),

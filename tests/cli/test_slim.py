@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sentence_transformers import SentenceTransformer
 
 from st_xling.cli import main
@@ -83,6 +84,26 @@ def test_text_of_other_languages_is_left_out(source: Path, tmp_path: Path, capsy
     assert "after" in capsys.readouterr().out
 
 
+def test_the_models_options_become_the_slim_models_own(source: Path, tmp_path: Path) -> None:
+    words = [
+        "slim",
+        str(source),
+        "--langs",
+        "de,en",
+        "--text",
+        "phrasebook:de?size=80",
+        "--out",
+        str(tmp_path / "small"),
+    ]
+    assert main([*words, "--layer", "1", "--prompt", "query: ", "--dtype", "bfloat16", "--parity-rows", "6"]) == 0
+    found = json.loads((tmp_path / "small" / "results.json").read_text(encoding="utf-8"))["slim"]
+    assert "|layer:1|prompt:query: |dtype:bfloat16|data:" in found["signature"]
+    assert "|parity-rows:6|" in found["signature"] and found["report"]["parity"]["counted"]["texts"] <= 12
+    small: Any = SentenceTransformer(str(tmp_path / "small"), device="cpu")
+    assert small[0].auto_model.config.num_hidden_layers == 1 and small.dtype == torch.bfloat16
+    assert small.prompts[small.default_prompt_name] == "query: "
+
+
 def test_parity_on_other_text_and_kept_words(source: Path, tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("Zürich\nBün\n", encoding="utf-8")
     words = ["slim", str(source), "--langs", "en,fr", "--text", "phrasebook:fr?size=120", "--min-count", "3"]
@@ -129,6 +150,9 @@ def test_text_that_does_not_do(source: Path, tmp_path: Path, capsys: pytest.Capt
     assert "hold_out must leave text to count: 60 takes all of de; hold out less" in held
     parity = [str(source), "--langs", "de", *book, *out, "--parity", "fr=phrasebook?size=20"]
     assert "parity is found on text of de: got text of fr alone" in fails(parity, capsys)
+    assert "parity_rows must be 1 or more: got 0" in fails(
+        [str(source), "--langs", "de", *book, *out, "--parity-rows", "0"], capsys
+    )
     assert "languages are needed" in fails([str(source), "--langs", ",", *book, *out], capsys)
     assert "min_count must be 1 or more" in fails(
         [str(source), "--langs", "de", *book, *out, "--min-count", "0"], capsys

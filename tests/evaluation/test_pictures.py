@@ -7,7 +7,7 @@ import pytest
 from datasets import Dataset
 from safetensors.torch import load_file
 
-from st_xling.evaluation.mining_scores import JudgedPairs
+from st_xling.evaluation.mining_scores import EvaluatedPairs
 from st_xling.evaluation.pictures import ScoreHistogram, TrainingPicture
 
 
@@ -41,8 +41,8 @@ def test_without_a_start_or_sentences_nothing_is_drawn(data, make_model, tmp_pat
     assert not list((tmp_path / "training").iterdir()) and not (tmp_path / "pictures").exists()
 
 
-def judged(scores: list[float], correct: list[bool]) -> JudgedPairs:
-    return JudgedPairs(np.asarray(scores, dtype=np.float64), np.asarray(correct, dtype=bool), n_gold=3)
+def judged(scores: list[float], correct: list[bool]) -> EvaluatedPairs:
+    return EvaluatedPairs(np.asarray(scores, dtype=np.float64), np.asarray(correct, dtype=bool), n_gold=3)
 
 
 def test_counts_are_those_of_a_plain_loop():

@@ -92,7 +92,7 @@ def test_a_broken_file_is_told_and_left(content: str, message: str, tmp_path: Pa
 def test_what_cannot_be_kept(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"task must be one of {', '.join(TASKS)}: got 'chess'"):
         kept("chess")
-    with pytest.raises(ValueError, match="figures must be what JSON can write: .*set"):
+    with pytest.raises(ValueError, match="metrics must be what JSON can write: .*set"):
         keep_figures(tmp_path, kept(pairs={1, 2}))
     with pytest.raises(ValueError, match="there is no folder .*absent"):
         keep_figures(tmp_path / "absent", kept())

@@ -192,6 +192,7 @@ class Handler(BaseHTTPRequestHandler):
         ("POST", "branch", rf"/api/{_kind}/{_repo}/branch/(?P<branch>[^/]+)"),
         ("POST", "preupload", rf"/api/{_kind}/{_repo}/preupload/(?P<revision>[^/]+)"),
         ("POST", "commit", rf"/api/{_kind}/{_repo}/commit/(?P<revision>[^/]+)"),
+        ("GET", "tree", rf"/api/{_kind}/{_repo}/tree/(?P<revision>[^/]+)(/(?P<path>.+))?"),
         ("GET", "info", rf"/api/{_kind}/{_repo}(/revision/(?P<revision>[^/]+))?"),
         ("POST", "lfs_batch", rf"/((?P<kind>spaces|datasets)/)?{_repo}\.git/info/lfs/objects/batch"),
         ("PUT", "lfs_put", r"/_lfs/(?P<oid>[0-9a-f]{64})"),
@@ -426,6 +427,16 @@ class Handler(BaseHTTPRequestHandler):
         siblings = [{"rfilename": path} for path in sorted(commit.files)]
         answer = {"_id": "0", "id": name, "modelId": name, "sha": commit.oid, "private": repo.private, "tags": []}
         return 200, {**answer, "siblings": siblings, "sdk": repo.sdk}, {}
+
+    def _tree(self, token: str | None, kind: str, name: str, revision: str, path: str = "") -> Any:
+        rows: list[dict[str, Any]] = []
+        for file, stored in sorted(self._at(self._found(token, kind, name), revision).files.items()):
+            content = stored if isinstance(stored, bytes) else _pointer(*stored)
+            row = {"type": "file", "path": file, "oid": _blob_id(content), "size": len(content)}
+            if isinstance(stored, tuple):
+                row |= {"size": stored[1], "lfs": {"oid": stored[0], "size": stored[1], "pointerSize": len(content)}}
+            rows.append(row)
+        return 200, rows, {}
 
     def _resolve(self, token: str | None, name: str, revision: str, path: str, kind: str | None = None) -> Any:
         repo = self._found(token, kind, name)

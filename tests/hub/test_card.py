@@ -76,6 +76,15 @@ def test_a_model_without_a_run_has_a_card_of_what_is_known(make_model, tmp_path)
     for unknown in ("## Training", "### Data", "### Cost", "**Languages", "**Licence", "fingerprint", "None"):
         assert unknown not in text
     assert "16 dimensions" in text and "SentenceTransformer(" in text and metadata(text).language is None
+    (tmp_path / "foreign" / "card.json").unlink()
+    said = "---\nlicense: other\nlicense_name: theirs\nlicense_link: [1]\nbase_model: some-org/root\n---\n# Theirs"
+    (tmp_path / "foreign" / "README.md").write_text(said, encoding="utf-8")
+    for _ in range(2):  # also when the card is already ours
+        data = metadata(write_card(tmp_path / "foreign").read_text(encoding="utf-8"))
+        assert (data.license, data.license_name, data.base_model) == ("other", "theirs", "some-org/root")
+    (tmp_path / "foreign" / "card.json").unlink()
+    (tmp_path / "foreign" / "README.md").write_text("---\nlicense: no one's\n---\n", encoding="utf-8")
+    assert metadata(write_card(tmp_path / "foreign").read_text(encoding="utf-8")).license is None
 
 
 def test_ids_of_the_hub_are_looked_up_once_where_the_run_was_made(monkeypatch, tmp_path):
@@ -119,6 +128,7 @@ def test_prompts_are_named_and_used(default: str | None, models: Path, tmp_path:
     assert ("<code>query</code> is put before each text" in text) == (default is not None)
     [lines] = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert ("prompt_name='query'" in lines) == (default is None) and "'query: ' before each text" in lines
+    assert ("`--prompt-name query`" in text) == (default is None)
     exec(compile(lines.replace("path/to/this/folder", str(folder)), "card", "exec"), {"__name__": "card"})
     assert "tensor" in capsys.readouterr().out and "encode_document" in lines
     keep_figures(folder, KeptFigures("xsim", {}, "xsim|prompt:passage: |data:x@0", "c"))

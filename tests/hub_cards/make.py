@@ -121,6 +121,7 @@ def as_committed(name: str, card: str) -> str:
     if machine:
         lines[lines.index(machine[0])] = "| machine | … |\n"
     lines = [line for line in lines if line not in machine]
+    head = re.sub(r"^(\| (?:time, s|memory, GB) \| \|) .*\|$", r"\1 … |", head, flags=re.MULTILINE)
     text = head + cost + re.sub(r"^(\| time[^|]*\|) .*\|$", r"\1 … |", "".join(lines), count=0, flags=re.MULTILINE)
     if name == WITH_PICTURES:
         return text

@@ -97,28 +97,18 @@ def test_terms_share_a_head_as_far_as_they_agree(model):
 )
 @pytest.mark.parametrize("cached", [False, True])
 def test_a_pass_that_no_term_reads_is_not_made(model, features, build, passes, cached):
-    calls, hook = count_passes(model[1])
-    loss = build(model)
-    value = (CachedLoss(loss, mini_batch_size=8) if cached else loss)(features(model))
-    sum(value.values()).backward()
-    hook.remove()
-    assert len(calls) == passes * (2 if cached else 1)
-    assert sum(float(part.grad.abs().sum()) for part in model.parameters() if part.grad is not None) > 0
-
-
-@pytest.mark.parametrize("cached", [False, True])
-def test_without_that_pass_value_and_gradients_are_the_same(make_model, features, cached):
-    model = make_model().double()
-    results = []
-    for needed in (False, True):
-        loss = WordAlignmentLoss(model)
+    loss, results = build(model), []
+    for needed in (loss.reads_encoding, True):
+        calls, hook = count_passes(model[1])
         loss.reads_encoding = needed
         model.zero_grad()
-        value = (CachedLoss(loss, mini_batch_size=4) if cached else loss)(features(model))
+        torch.manual_seed(0)  # of the hidden words
+        value = sum((CachedLoss(loss, mini_batch_size=8) if cached else loss)(features(model)).values())
         value.backward()
-        gradients = {name: part.grad.clone() for name, part in model.named_parameters() if part.grad is not None}
-        results.append((value.detach(), {name: part for name, part in gradients.items() if part.abs().max() > 0}))
-    torch.testing.assert_close(results[0], results[1], rtol=1e-9, atol=1e-12)
+        hook.remove()
+        assert len(calls) == max(passes, int(len(results) == 1)) * (2 if cached else 1)
+        results.append([value.item(), *(0.0 if p.grad is None else p.grad.norm().item() for p in model.parameters())])
+    assert results[1] == pytest.approx(results[0], rel=1e-4, abs=1e-6) and sum(results[0][1:]) > 0
 
 
 def test_wrappers_for_distributed_training_see_their_pass(model, features):

@@ -160,6 +160,20 @@ def test_attention_is_what_transformers_shows(families: Any, features: Any, name
     torch.testing.assert_close(found[:1], expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["bert", "mdeberta-v3", "mmbert"])
+def test_gradient_checkpointing_reads_the_same_masks(families: Any, features: Any, name: str) -> None:
+    model = copy.deepcopy(families(name)[0]).double().train()
+    loss, gradients = WordAlignmentLoss(model), []
+    for checkpointing in (False, True):
+        if checkpointing:
+            model[0].model.gradient_checkpointing_enable({"use_reentrant": False})
+        model.zero_grad()
+        loss(features(model)).backward()
+        gradients.append([part.grad.clone() for part in model.parameters() if part.grad is not None])
+    assert backbone(model).layers[0].gradient_checkpointing
+    torch.testing.assert_close(*gradients)
+
+
 @pytest.mark.parametrize("name", ["bert", "xlm-roberta"])
 def test_other_families_layers_are_called_as_berts_are_here(families: Any, features: Any, name: str) -> None:
     """The one way for all gives what the faster one for BERT's layers gives."""

@@ -224,6 +224,15 @@ def test_text_ids_see_texts_and_not_padding():
     numbers = text_ids({"input_ids": ids, "attention_mask": mask})
     assert numbers[0] == numbers[1] and len(set(numbers.tolist())) == 3
     assert torch.equal(text_ids({"input_ids": ids[:, :5], "attention_mask": mask[:, :5]}), numbers)
+    lengths = mask.sum(dim=1)
+    ends = torch.cat([torch.zeros(1, dtype=torch.long), lengths.cumsum(dim=0)])
+    flat = {"input_ids": ids[mask.bool()], "sentence_embedding": torch.zeros(4, 2)}  # without padding
+    for column in (
+        {**flat, "offsets": ends[:-1]},
+        {**flat, "cu_seq_lens_q": ends, "input_ids": flat["input_ids"][None]},
+    ):
+        assert torch.equal(text_ids(column), numbers)
+    assert text_ids({"sentence_embedding": torch.zeros(4, 2)}) is None  # of pictures
 
 
 def test_a_projection_stands_between_the_embeddings_and_the_loss(make_model, features):

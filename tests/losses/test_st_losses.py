@@ -32,7 +32,9 @@ def gradients(loss: Any, batch: Any, labels: Any = None) -> tuple[float, dict[st
     value = loss(batch, labels)
     value = sum(value.values()) if isinstance(value, dict) else value
     value.backward()
-    return value.item(), {name: part.grad.clone() for name, part in loss.model.named_parameters()}
+    return value.item(), {
+        name: part.grad.clone() for name, part in loss.model.named_parameters() if part.grad is not None
+    }
 
 
 def assert_equal(one: Any, other: Any) -> None:

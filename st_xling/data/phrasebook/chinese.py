@@ -1,14 +1,9 @@
 """Chinese: classifiers, 的, aspect, time and place before the verb, reasons and moments before what they explain."""
 
-from st_xling.data.phrasebook.grammar import Phrase, Word, first_forms, flatten, load_lexicon, tag
+from st_xling.data.phrasebook.grammar import Phrase, Word, flatten, lexicon, tag
 from st_xling.data.phrasebook.meanings import COLOURS, FRONTED, KIN, MANY, PLACES, Clause, Meaning, NounPhrase
 
-_LEXICON = load_lexicon("zh")
-NOUNS = _LEXICON["noun"]
-ADJECTIVES = _LEXICON["adjective"]
-VERBS = _LEXICON["verb"]
-TIMES = first_forms(_LEXICON["time"])
-PARTICLES = _LEXICON["particle"]
+NOUNS, ADJECTIVES, VERBS, TIMES, PARTICLES = lexicon("zh", "noun", "adjective", "verb", "time", "particle")
 # After the place where things happen; 里 for those not listed.
 AT = {"market": "上", "beach": "上"}
 NUMBERS = ("", "一", "两", "三", "四", "五", "六", "七", "八", "九")

@@ -4,20 +4,14 @@ from st_xling.data.phrasebook.grammar import (
     Phrase,
     Word,
     complements,
-    first_forms,
     flatten,
-    load_lexicon,
+    lexicon,
     sentence,
     tag,
 )
 from st_xling.data.phrasebook.meanings import FRONTED, Clause, Meaning, NounPhrase
 
-_LEXICON = load_lexicon("en")
-NOUNS = _LEXICON["noun"]
-ADJECTIVES = first_forms(_LEXICON["adjective"])
-VERBS = _LEXICON["verb"]
-TIMES = first_forms(_LEXICON["time"])
-AT = first_forms(_LEXICON["at"])
+NOUNS, ADJECTIVES, VERBS, TIMES, AT = lexicon("en", "noun", "adjective", "verb", "time", "at")
 NUMBERS = ("", "", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 PRONOUNS = {"i": "I", "you": "you", "he": "he", "she": "she", "we": "we", "they": "they"}
 

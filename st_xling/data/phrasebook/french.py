@@ -5,22 +5,17 @@ from st_xling.data.phrasebook.grammar import (
     Word,
     comma,
     complements,
-    first_forms,
     flatten,
-    load_lexicon,
+    lexicon,
     merge,
     sentence,
     tag,
 )
 from st_xling.data.phrasebook.meanings import FRONTED, Clause, Meaning, NounPhrase
 
-_LEXICON = load_lexicon("fr")
-NOUNS = _LEXICON["noun"]
-ADJECTIVES = _LEXICON["adjective"]
-VERBS = _LEXICON["verb"]
-TIMES = first_forms(_LEXICON["time"])
-AT = _LEXICON["at"]
-DETERMINERS = _LEXICON["determiner"]
+NOUNS, ADJECTIVES, VERBS, TIMES, AT, DETERMINERS = lexicon(
+    "fr", "noun", "adjective", "verb", "time", "at", "determiner"
+)
 # Adjectives that stand before their noun.
 PREPOSED = frozenset(("young", "aged", "big", "small", "new", "old", "beautiful"))
 FUTURE = ("ai", "as", "a", "ons", "ont")

@@ -5,20 +5,15 @@ from st_xling.data.phrasebook.grammar import (
     Word,
     comma,
     contractions,
-    first_forms,
     flatten,
-    load_lexicon,
+    lexicon,
     merge,
     sentence,
     tag,
 )
 from st_xling.data.phrasebook.meanings import FRONTED, Clause, Meaning, NounPhrase
 
-_LEXICON = load_lexicon("de")
-NOUNS = _LEXICON["noun"]
-ADJECTIVES = _LEXICON["adjective"]
-VERBS = _LEXICON["verb"]
-TIMES = first_forms(_LEXICON["time"])
+NOUNS, ADJECTIVES, VERBS, TIMES = lexicon("de", "noun", "adjective", "verb", "time")
 # Where things happen at a place; "in" for those not listed.
 AT = {"market": "auf", "station": "an", "airport": "an", "beach": "an"}
 NUMBERS = ("", "", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from st_xling.data.phrasebook.meanings import Clause, NounPhrase
@@ -39,22 +39,20 @@ def read_table(name: str) -> list[list[str]]:
     return [["" if cell == "-" else cell for cell in row] for row in rows]
 
 
-def load_lexicon(language: str) -> dict[str, Table]:
-    """The lexicon of a language: part (``noun``, ``verb``, …) → concept → forms.
+def lexicon(language: str, *parts: str) -> list[Any]:
+    """Of each part (``noun``, ``verb``, …) the table: concept → forms, or its form where every concept has just one.
 
-    Its file holds a concept a line: part, concept, forms; comments say what the forms of a part are.
+    The file of a language holds a concept a line: part, concept, forms; comments say what the forms of a part are.
     """
-    parts: dict[str, Table] = {}
+    tables: dict[str, Table] = {part: {} for part in parts}
     for part, concept, *forms in read_table(language):
-        table = parts.setdefault(part, {})
-        assert concept not in table, f"{language}: {part} {concept} is listed twice"
-        table[concept] = tuple(forms)
-    return parts
-
-
-def first_forms(table: Table) -> dict[str, str]:
-    """The one form of each concept."""
-    return {concept: forms[0] for concept, forms in table.items()}
+        if part in tables:
+            assert concept not in tables[part], f"{language}: {part} {concept} is listed twice"
+            tables[part][concept] = tuple(forms)
+    return [
+        {concept: forms[0] for concept, forms in table.items()} if set(map(len, table.values())) == {1} else table
+        for table in tables.values()
+    ]
 
 
 def tag(form: str, *slots: str) -> list[Word]:

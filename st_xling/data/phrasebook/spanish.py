@@ -5,22 +5,17 @@ from st_xling.data.phrasebook.grammar import (
     Word,
     complements,
     contractions,
-    first_forms,
     flatten,
-    load_lexicon,
+    lexicon,
     merge,
     sentence,
     tag,
 )
 from st_xling.data.phrasebook.meanings import FRONTED, KIN, PEOPLE, Clause, Meaning, NounPhrase
 
-_LEXICON = load_lexicon("es")
-NOUNS = _LEXICON["noun"]
-ADJECTIVES = _LEXICON["adjective"]
-VERBS = _LEXICON["verb"]
-TIMES = first_forms(_LEXICON["time"])
-DETERMINERS = _LEXICON["determiner"]
-PAST = first_forms(_LEXICON["past"])
+NOUNS, ADJECTIVES, VERBS, TIMES, DETERMINERS, PAST = lexicon(
+    "es", "noun", "adjective", "verb", "time", "determiner", "past"
+)
 FUTURE = ("é", "ás", "á", "emos", "án")
 _MOTION = {"come_back": "de", "go": "a", **dict.fromkeys(("walk", "drive", "run"), "hasta")}
 NUMBERS = ("", "", "dos", "tres", "cuatro", "cinco", "seis", "siete", "ocho", "nueve")

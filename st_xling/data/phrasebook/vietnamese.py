@@ -4,20 +4,14 @@ from st_xling.data.phrasebook.grammar import (
     Phrase,
     Word,
     complements,
-    first_forms,
     flatten,
-    load_lexicon,
+    lexicon,
     sentence,
     tag,
 )
 from st_xling.data.phrasebook.meanings import FRONTED, KIN, MANY, PLACES, Clause, Meaning, NounPhrase
 
-_LEXICON = load_lexicon("vi")
-NOUNS = _LEXICON["noun"]
-ADJECTIVES = _LEXICON["adjective"]
-VERBS = first_forms(_LEXICON["verb"])
-TIMES = first_forms(_LEXICON["time"])
-PARTICLES = _LEXICON["particle"]
+NOUNS, ADJECTIVES, VERBS, TIMES, PARTICLES = lexicon("vi", "noun", "adjective", "verb", "time", "particle")
 NUMBERS = ("", "một", "hai", "ba", "bốn", "năm", "sáu", "bảy", "tám", "chín")
 PRONOUNS = {"i": "tôi", "you": "bạn", "he": "anh ấy", "she": "cô ấy", "we": "chúng tôi", "they": "họ"}
 OWNERS = {"my": "tôi", "your": "bạn", "our": "chúng tôi"}

@@ -8,7 +8,7 @@ from st_xling.utils.signature import sha8, sign
 
 _DESCRIPTION = """\
 Bitext mining: scored pairs of sentence ids against gold pairs. Pairs that score at least a threshold are mined; the
-figures are the precision, recall and F1 of these, and the result says where the threshold came from. One row is one
+results are the precision, recall and F1 of these, and the result says where the threshold came from. One row is one
 whole corpus, such as a language pair; several rows are evaluated one by one and averaged.
 """
 
@@ -42,7 +42,7 @@ Returns:
     thresholds: one number a row, fit to be passed as threshold; None where every prediction counts.
     threshold_source: "given", "train", "tuned on this gold" or "none".
     rows: the same for each row, with language_pair and, if asked for, curve.
-    signature: what the figures depend on.
+    signature: what the results depend on.
 Examples:
     >>> bucc_mining = evaluate.load("bucc_mining")
     >>> mined = [{"source_id": "de-1", "target_id": "en-7", "score": 1.3},
@@ -87,13 +87,15 @@ class BuccMining(evaluate.Metric):
         curve=False,
     ):
         names = _row_names(language_pairs, len(predictions))
-        judged = _judge(predictions, references, names, duplicates)
+        compared = _compared(predictions, references, names, duplicates)
         train = None
         if train_predictions is not None or train_references is not None:
-            train = _judge(train_predictions or [], train_references or [], [f"train {n}" for n in names], duplicates)
-        thresholds, source = row_thresholds(judged, threshold=threshold, train=train)
+            train = _compared(
+                train_predictions or [], train_references or [], [f"train {n}" for n in names], duplicates
+            )
+        thresholds, source = row_thresholds(compared, threshold=threshold, train=train)
         rows = []
-        for name, pairs, limit in zip(names, judged, thresholds):
+        for name, pairs, limit in zip(names, compared, thresholds):
             row = {"language_pair": name, **vars(pairs.at(limit, source))}
             row["threshold"] = None if source == "none" else limit
             if curve:
@@ -119,20 +121,20 @@ def _row_names(language_pairs, count):
     return names
 
 
-def _judge(predictions, references, names, duplicates):
+def _compared(predictions, references, names, duplicates):
     if not len(predictions) == len(references) == len(names):
         raise ValueError(
             f"expected predictions and references for {len(names)} rows ({', '.join(names)}): got {len(predictions)} "
             f"and {len(references)}; pass one list of pairs a corpus."
         )
-    judged = []
+    compared = []
     for name, row, gold in zip(names, predictions, references):
         try:
             scored = ((*_ids(pair), pair["score"]) for pair in row)
-            judged.append(judge_pairs(scored, map(_ids, gold), duplicates=duplicates))
+            compared.append(judge_pairs(scored, map(_ids, gold), duplicates=duplicates))
         except ValueError as error:
             raise ValueError(f"row {name}: {error}") from error
-    return judged
+    return compared
 
 
 def _ids(pair):

@@ -35,7 +35,7 @@ Returns:
     source_to_target_f1, target_to_source_f1: mteb's weighted F1 each way; mteb's own figure is the first.
     xsim_error: share of source rows whose best target by margin is not their own, in [0, 1]. Lower is better.
     n_pairs: rows.
-    signature: what the figures depend on.
+    signature: what the results depend on.
 Examples:
     >>> tatoeba = evaluate.load("tatoeba")
     >>> results = tatoeba.compute(predictions=[[1.0, 0.1], [0.2, 1.0]], references=[[0.9, 0.0], [0.0, 0.5]], k=1)

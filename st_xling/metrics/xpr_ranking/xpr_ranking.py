@@ -34,8 +34,8 @@ Args:
 Returns:
     acc@1, acc@10 (as ks says), mrr, map: fractions in [0, 1].
     n_queries, n_without_relevant: counts.
-    matrix: query language -> passage language -> the same figures, with only that language's candidates ranked.
-    signature: what the figures depend on.
+    matrix: query language -> passage language -> the same measures, with only that language's candidates ranked.
+    signature: what the results depend on.
 Examples:
     >>> xpr_ranking = evaluate.load("xpr_ranking")
     >>> results = xpr_ranking.compute(predictions=[[0.9, 0.2, 0.4], [0.1, 0.8]], references=[[0, 0, 1], [0, 1]])

@@ -53,7 +53,8 @@ class LanguageGuard:
                 continue
             # A sentence is often in several candidates.
             rows = [row for row, verdict in enumerate(verdicts) if verdict is None]
-            odds = {text: expected_odds(text, language) for text in {texts[row]: None for row in rows}}
+            distinct = list(dict.fromkeys(texts[row] for row in rows))
+            odds = dict(zip(distinct, expected_odds(distinct, language)))
             for row in rows:
                 found, ratio = odds[texts[row]]
                 limit = self.limit * min(1.0, weighted_length(texts[row]) / SHORT_CHARS)

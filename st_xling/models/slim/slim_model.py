@@ -23,13 +23,14 @@ from st_xling._version import __version__
 from st_xling.data.language_texts import LanguageTexts, Row, language_texts
 from st_xling.models import load_encoder
 from st_xling.models.fingerprint import model_fingerprint
-from st_xling.models.load import name_of
-from st_xling.models.sidecar import card_metadata
+from st_xling.models.sidecar import card_terms
 from st_xling.models.slim.parity import Change, Parity, parity, sampled, set_apart
 from st_xling.models.slim.prune import SlimResult, slim_encoder
+from st_xling.models.view import model_options
 from st_xling.utils.io import is_disk_full, read_json_object, sync_folder, write_json
 from st_xling.utils.languages import canonical_language
 from st_xling.utils.lock import LockedFolder
+from st_xling.utils.signature import sign
 from st_xling.utils.tables import format_table
 
 RELATION = "quantized"
@@ -39,9 +40,6 @@ less space; it was not trained.
 
 KEY = "slim"
 """Of ``results.json``, under which the report stands, and by which an earlier slim model is known."""
-
-CARD_KEYS = ("license", "license_name", "license_link", "base_model")
-"""What a slim model's card takes from that of its source."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +150,7 @@ def _shown(change: Change, factor: float, decimals: int) -> list[str]:
 
 
 def slim_model(
-    model: str | SentenceTransformer,
+    model: str,
     texts: Sequence[str],
     out: str | Path | None = None,
     *,
@@ -166,15 +164,15 @@ def slim_model(
     skip_bad_lines: bool = False,
     overwrite: bool = False,
     batch_size: int = 64,
-    device: str | None = None,
     progress: bool = False,
     command: str | None = None,
     complete: Callable[[Path], object] | None = None,
+    **options: Any,
 ) -> SlimReport:
     """Cut a model's vocabulary to the tokens of some languages, compare, and save.
 
     Args:
-        model: Hub id or folder, or one that is loaded; it is not touched.
+        model: Hub id or folder; it is not touched.
         texts: Specs, as :func:`~st_xling.data.language_texts.language_texts` takes them. Each is read once.
         out: Folder of the slim model; ``None``: only a plan.
         languages: Those that must be covered; text of others is left out.
@@ -189,10 +187,11 @@ def slim_model(
         skip_bad_lines: Leave faulty lines out, with a warning.
         overwrite: Replace an earlier slim model in ``out``.
         batch_size: Texts encoded at a time.
-        device: Where to encode; ``None`` lets ST choose.
         progress: Show bars on stderr.
         command: To be recorded in the report.
         complete: Called with the folder of the slim model before it takes its place, such as to write the card.
+        options: Of :func:`~st_xling.models.load_encoder`: with a ``layer``, a ``dtype`` or a prompt, the slim model has
+            that for its own.
 
     Raises:
         ValueError: A language without text, a folder that may not be written to, and as
@@ -200,17 +199,14 @@ def slim_model(
     """
     if parity_rows < 1:
         raise ValueError(f"parity_rows must be 1 or more: got {parity_rows}; 500 is the default.")
-    name = name_of(model) or "a loaded model"
-    if getattr(model, "backend", "torch") != "torch":
-        raise ValueError(f"slim needs a model of the backend torch: got {model.backend}; leave --backend out.")  # type: ignore[union-attr]
-    with contextlib.nullcontext() if out is None else SlimFolder(Path(out), name, overwrite=overwrite) as folder:
+    with contextlib.nullcontext() if out is None else SlimFolder(Path(out), model, overwrite=overwrite) as folder:
         clock = _Clock()
         share = (0.0 if parity_texts else 0.05) if hold_out is None else hold_out
         text = _Text(texts, languages, share, parity_rows, seed, skip_bad_lines)
         compared = None
         if parity_texts:
             compared = _Text(parity_texts, languages, 0.0, parity_rows, seed, skip_bad_lines, every=False)
-        encoder = load_encoder(model, device=device) if isinstance(model, str) else model
+        encoder = load_encoder(model, **options)
         clock.step("loading")
         result = slim_encoder(
             encoder, text, min_count=min_count, keep=keep, plan=out is None, progress=progress, total=text.total
@@ -223,20 +219,29 @@ def slim_model(
         if result.model is not None:
             rows = text.held_out if compared is None else compared.samples
             rows = random.Random(seed).sample(rows, min(parity_rows, len(rows)))
-            options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": progress}
-            counted = _compare(encoder, result.model, text.samples, pairs=False, **options)
-            held_out = _compare(encoder, result.model, rows, pairs=True, **options)
+            encoding: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": progress}
+            counted = _compare(encoder, result.model, text.samples, pairs=False, **encoding)
+            held_out = _compare(encoder, result.model, rows, pairs=True, **encoding)
             clock.step("comparing")
-        is_folder = Path(name).is_dir()
-        card = card_metadata(name)
+        is_folder = Path(model).is_dir()
         report = SlimReport(
-            source=Path(name).resolve().name if is_folder else name,
+            source=Path(model).resolve().name if is_folder else model,
             fingerprint=model_fingerprint(encoder)[:8],
-            card={name: card[name] for name in CARD_KEYS if isinstance(card.get(name), str)},
+            card=card_terms(model),
             languages=text.languages,
             texts=dict(text.counts),
             result=result,
-            signature=_signature(text, compared, min_count=min_count, share=share, rows=parity_rows, seed=seed),
+            signature=sign(
+                "slim",
+                f"langs:{','.join(text.languages)}",
+                f"min-count:{min_count}",
+                f"hold-out:{share:g}",
+                f"parity-rows:{parity_rows}",
+                seed=seed,
+                parity=None if compared is None else compared.sha8,
+                model=model_options(encoder),
+                data=text.sha8,
+            ),
             counted=counted,
             held_out=held_out,
             seconds=clock.seconds,
@@ -244,7 +249,7 @@ def slim_model(
             command=command,
         )
         if folder is not None and result.model is not None:
-            result.model.model_card_data.base_model = None if is_folder else name
+            result.model.model_card_data.base_model = None if is_folder else model
             folder.write(result.model, report.as_dict(), complete)
         return report
 
@@ -353,22 +358,6 @@ class _Text:
                 f"every language must have text: got none of {', '.join(missing)} (there is text of: {others}); add "
                 f"--text {missing[0]}=FILE, or leave {missing[0]} out of --langs."
             )
-
-
-def _signature(text: _Text, compared: _Text | None, *, min_count: int, share: float, rows: int, seed: int) -> str:
-    """What the numbers depend on besides the source, once all text is read."""
-    parts = [
-        "slim",
-        f"langs:{','.join(text.languages)}",
-        f"min-count:{min_count}",
-        f"hold-out:{share:g}",
-        f"parity-rows:{rows}",
-        f"seed:{seed}",
-        f"data:{text.sha8}",
-        *([] if compared is None else [f"parity:{compared.sha8}"]),
-        f"st-xling:{__version__}",
-    ]
-    return "|".join(parts)
 
 
 def _compare(

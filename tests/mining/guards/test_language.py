@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from st_xling.mining.guards import GuardOptions, LanguageGuard, LanguageUnknown, PairGuards
-from st_xling.utils.identify import expected_labels
+from st_xling.utils.identify import _identifier, expected_labels, expected_odds
 from tests.mining.guards.batches import candidates, verdicts
 
 RIGHT = [
@@ -62,6 +62,23 @@ def test_idle_sides_are_named(caplog):
     assert guards.idle["language"] == "py3langid does not know 'tlh'; the language of the target side is not given"
     assert "py3langid does not know 'tlh'" in caplog.text
     assert guards.check(candidates(("nuqneH", "Where is the library of this town?")))[0].all()
+
+
+def test_many_texts_are_told_apart_as_py3langid_tells_each(pairs):
+    """The likeliest label, and the shares of every label: of texts of all lengths, in capitals, without any letter."""
+    texts = [text for pair in [*RIGHT, *pairs] for text in pair] + [
+        "ALL CAPITALS HERE",
+        "e\u0301t\u00e9",
+        "\ud800",
+        "б" * 99,
+    ]
+    for language in ("de", "zh", "sr", "ms"):
+        for text, (best, odds) in zip(texts, expected_odds(texts, language), strict=True):
+            ranking = _identifier().rank(text[:100])
+            shares, highest = dict(ranking), ranking[0][1]
+            expected = sum(shares[label] for label in expected_labels(language)) / highest
+            assert odds == pytest.approx(min(1.0, expected), rel=1e-3, abs=1e-6), text
+            assert shares[best] == pytest.approx(highest, rel=1e-4)
 
 
 @pytest.mark.parametrize("language", ["de", "zh"])

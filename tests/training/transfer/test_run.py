@@ -151,18 +151,6 @@ def test_stopped_among_the_languages(
     assert report.languages == transfer(encoder, sets[task], tmp_path / "whole", options=few).languages
 
 
-def test_killed_after_the_last_checkpoint(encoder: str, sets: dict[str, TransferData], tmp_path: Path) -> None:
-    out, few = tmp_path / "run", options("pos", max_steps=4)
-    transfer(encoder, sets["pos"], out, options=few)
-    saved = weights(out)
-    manifest = json.loads((out / "training" / "run.json").read_text(encoding="utf-8"))
-    del manifest["trained"]
-    (out / "training" / "run.json").write_text(json.dumps({**manifest, "finished": False}), encoding="utf-8")
-    (out / "model.safetensors").unlink()
-    assert transfer(encoder, sets["pos"], out, options=few, resume=True).training["steps"] == 4
-    assert all(torch.equal(tensor, weights(out)[name]) for name, tensor in saved.items())
-
-
 def test_another_run_is_not_resumed_nor_replaced(encoder: str, sets: dict[str, TransferData], tmp_path: Path) -> None:
     out, data, few = tmp_path / "run", sets["pawsx"], options("pawsx", max_steps=1)
     other = dataclasses.replace(few, seed=1)

@@ -74,9 +74,3 @@ def test_f1_of_entities_is_the_formula() -> None:
     assert span_f1(gold, guess) == pytest.approx(2 * both / (len(true) + len(found)), rel=1e-9)
     assert label_scores(gold, guess, f1="spans")["f1"] == span_f1(gold, guess) != run_f1(gold, guess)
     assert span_f1(gold, gold) == 1.0 and span_f1(gold, [["O"] * len(row) for row in gold]) == 0.0
-
-
-def test_a_stray_inside_tag_begins_an_entity() -> None:
-    """As conlleval reads it: ``I-LOC`` behind a person is a place of its own."""
-    pytest.importorskip("seqeval")
-    assert span_f1([["B-PER", "B-LOC"]], [["B-PER", "I-LOC"]]) == 1.0

@@ -1,0 +1,130 @@
+"""Batches read in groups of like length: the loss and gradients of one pass, for any kind of model."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss
+from st_xling.models.layers import cut_to_layer
+from st_xling.models.length_groups import grouped_by_length, length_groups
+from tests.models.tiny_cross_encoder import tiny_cross_encoder
+
+TEXTS = (
+    ["Hallo.", "Der Hund schläft unter dem großen Tisch, weil es draußen regnet und schneit.", "我", "Guten Abend!"],
+    ["Hello.", "The dog sleeps under the big table, for it rains and snows outside.", "Me", "Good evening to you all!"],
+)
+
+
+def cost(groups: Any, lengths: np.ndarray, group_tokens: int) -> int:
+    return sum(len(rows) * int(lengths[rows].max()) + group_tokens for rows in groups)
+
+
+@pytest.mark.parametrize("group_tokens", [1, 7, 1000])
+def test_no_division_is_cheaper(group_tokens: int) -> None:
+    """Against all divisions of seven rows."""
+    lengths = np.random.default_rng(group_tokens).integers(1, 30, 7)
+    found = length_groups(lengths, group_tokens)
+    assert sorted(np.concatenate(found).tolist()) == list(range(7))
+    divisions = (
+        [np.flatnonzero(np.array(label) == group) for group in set(label)]
+        for label in itertools.product(range(7), repeat=7)
+        if label[0] == 0 and all(label[i] <= max(label[:i]) + 1 for i in range(1, 7))
+    )
+    least = min(cost(division, lengths, group_tokens) for division in divisions)
+    assert cost(found, lengths, group_tokens) == least
+
+
+def losses(model: Any) -> dict[str, Any]:
+    ranking = TranslationRankingLoss(model, margin=0.3)
+    return {
+        "TR": ranking,
+        "DAP": TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=1),
+        "both ways": RepresentationTranslationLoss(model, layers=1, direction="both", tied=True),
+        "cached": CachedLoss(ranking, mini_batch_size=2),
+        "ST": MultipleNegativesRankingLoss(model),
+    }
+
+
+@pytest.mark.parametrize("architecture", ["bert", "xlm-roberta"])
+@pytest.mark.parametrize("name", ["TR", "DAP", "both ways", "cached", "ST"])
+def test_the_loss_and_gradient_of_one_pass(
+    name: str, architecture: str, make_model: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("st_xling.models.length_groups.GROUP_COST", 1)
+    model = make_model(dropout=0.0, architecture=architecture).double().train()
+    torch.manual_seed(0)
+    loss, shapes, found = losses(model)[name], [], []
+    model[0].auto_model.embeddings.register_forward_hook(lambda *given: shapes.append(tuple(given[2].shape)))
+
+    def step() -> None:
+        loss.zero_grad()
+        value = loss([model.preprocess(texts) for texts in TEXTS], None)
+        value = torch.stack(list(value.values())).sum() if isinstance(value, dict) else value
+        value.backward()
+        gradients = {key: part.grad.clone() for key, part in loss.named_parameters() if part.grad is not None}
+        found.append((value.detach(), gradients))
+
+    step()
+    passes = len(shapes)
+    with grouped_by_length(model):
+        step()
+    assert len(shapes) - passes > passes and len(set(shapes[passes:])) > len(set(shapes[:passes]))
+    assert "forward" not in vars(model[0]) and "forward" not in vars(model[0].auto_model.get_input_embeddings())
+    (value, gradients), (split, others) = found
+    assert split.item() == pytest.approx(value.item(), rel=1e-9) and gradients.keys() == others.keys()
+    for key, gradient in gradients.items():
+        torch.testing.assert_close(others[key], gradient, rtol=1e-7, atol=1e-10)
+
+
+def test_scores_of_a_cross_encoder_and_states_of_all_layers(
+    make_model: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("st_xling.models.length_groups.GROUP_COST", 1)
+    ranker = tiny_cross_encoder([text for side in TEXTS for text in side], max_length=120).train()
+    encoder = make_model(dropout=0.0, layers=2).train()
+    encoder[0].auto_model.config.output_hidden_states = True
+    for model, inputs in ((ranker, list(zip(*TEXTS))), (encoder, TEXTS[0])):
+        features = model.preprocess(inputs)
+        plain = model(dict(features))
+        with grouped_by_length(model):
+            split = model(dict(features))
+        assert split.keys() == plain.keys()
+        if model is ranker:
+            torch.testing.assert_close(split["scores"], plain["scores"])
+            continue
+        torch.testing.assert_close(split["sentence_embedding"], plain["sentence_embedding"])
+        mask = features["attention_mask"][..., None]
+        for left, right in zip(split["all_layer_embeddings"], plain["all_layer_embeddings"], strict=True):
+            torch.testing.assert_close(left * mask, right * mask)
+
+
+def test_a_copy_reads_with_its_own_layers(make_model: Callable[..., Any]) -> None:
+    """An evaluation may cut a copy of the model while it is trained."""
+    model = make_model(layers=2).eval()
+    expected = cut_to_layer(model, 1).encode(TEXTS[0])
+    with grouped_by_length(model):
+        cut = copy.deepcopy(model)
+        cut[0].auto_model.encoder.layer = cut[0].auto_model.encoder.layer[:1]
+        np.testing.assert_allclose(cut.encode(TEXTS[0]), expected, atol=1e-6)
+
+
+def test_what_is_read_in_one_pass(make_model: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it evaluates, padded on the left, and where groups would save nothing."""
+    monkeypatch.setattr("st_xling.models.length_groups.GROUP_COST", 1)
+    model = make_model().train()
+    passes: list[int] = []
+    model[0].auto_model.embeddings.register_forward_hook(lambda *_: passes.append(1))
+    with grouped_by_length(model):
+        model.eval()(model.preprocess(TEXTS[0]))
+        model.train()(model.preprocess(TEXTS[0][:1] * 4))
+        model.tokenizer.padding_side = "left"
+        model(model.preprocess(TEXTS[0]))
+    assert len(passes) == 3
