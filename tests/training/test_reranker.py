@@ -235,9 +235,11 @@ def test_leaks_of_each_stage_are_named_and_dropped(tmp_path: Path, capsys: pytes
     recipe = load_cross_encoder_recipe("xpr-merged", tiny=True, xpi=True, overrides={"training.max_steps": 1})
     options: dict[str, Any] = {"evaluator": pools(), "xpi": xpi_rows(), "evaluation": {"later": [ENGLISH[0]]}}
     with pytest.raises(LeakError):
-        train_cross_encoder(recipe, merged(aligned()), tmp_path / "run", tiny=TINY, on_leak="fail", **options)
+        train_cross_encoder(
+            recipe, merged(aligned()), tmp_path / "run", model="tiny", tiny=TINY, on_leak="fail", **options
+        )
     assert not (tmp_path / "run").exists()
-    train_cross_encoder(recipe, merged(aligned()), tmp_path / "run", tiny=TINY, on_leak="drop", **options)
+    train_cross_encoder(recipe, merged(aligned()), tmp_path / "run", model="tiny", tiny=TINY, on_leak="drop", **options)
     leak = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))["leak"]
     sides = {name: side["text"] for name, side in leak["sets"].items()}
     assert {name: (side["leaked"], side["rows"]) for name, side in sides.items()} == {
