@@ -106,7 +106,7 @@ def centred(
     columns: Sequence[Sequence[str]] | None,
     languages: Sequence[str | None],
     *,
-    batch_size: int,
+    batch_size: int | None,
 ) -> SentenceTransformer:
     """The model centred as ``--centre`` says; signatures name that.
 
@@ -115,7 +115,7 @@ def centred(
         arguments: With ``centre`` and ``centre_text``.
         columns: Of the evaluated text; ``None``: it is too long to be encoded for its means too.
         languages: Of each column; ``None``: not known, or several.
-        batch_size: Texts encoded at a time for the means.
+        batch_size: Most texts of a batch for the means.
     Raises:
         ValueError: A language without a mean, or no text of the means.
     """
