@@ -41,7 +41,6 @@ _CENTRING = """
 START = Options("""
 the model to start from:
 --revision REV         of the Hub: a branch, a tag or a commit
---layer N              end at this layer, counted from 1
 --trust-remote-code    run code that comes with the model; it can do whatever you can, so read it before
 """)
 #: Of commands that load a cross-encoder, or anything of an encoder but its use.

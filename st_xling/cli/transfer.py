@@ -41,6 +41,7 @@ def transfer(arguments: argparse.Namespace) -> None:
     --hold-out-seed N   which rows (default: 0)
     --like {dap,amber}  fine-tune as this paper does (default: the one that reports the task)
     --fused             of treebanks: tag surface tokens (aux) as XTREME does, not words (à, les)
+    --layer N           fine-tune the encoder up to this layer, counted from 1
     --resume            go on where the run in --out was stopped
     --overwrite         replace an earlier run in --out
     --epochs N          passes over the training rows
