@@ -37,6 +37,12 @@ _CENTRING = """
           with the model, or of --centre-text, or else of the evaluated text (default: as the model was saved)
 --centre-text SPEC                  parallel text of the means, such as xx-yy=PATH or phrasebook (repeatable)
 """
+#: Of commands that train: what they start from. Devices, types of numbers and prompts are the trainer's.
+START = Options("""
+the model to start from:
+--revision REV         of the Hub: a branch, a tag or a commit
+--trust-remote-code    run code that comes with the model; it can do whatever you can, so read it before
+""")
 #: Of commands that load a cross-encoder, or anything of an encoder but its use.
 MODEL = Options(_LOADED)
 #: Of commands that embed text.

@@ -115,9 +115,9 @@ def encode(
     if isinstance(model, str):  # with several processes, only to see which it is
         encoder = load_encoder(model, device=device if processes == 1 else "cpu")
     identity = model_identity(encoder, name_of(model))
-    way = model_options(encoder, prompt=prompt)
-    if "dtype" in way:  # the manifest has a dtype already: of the file
-        way["computed"] = way.pop("dtype")
+    # The manifest has dim and dtype already: of the vectors as they are stored.
+    names = {"dtype": "computed", "dim": "truncated"}
+    way = {names.get(name, name): value for name, value in model_options(encoder, prompt=prompt).items()}
     settings = {"batch_size": batch_size, "shard_rows": shard_rows, "prompt": None, **way}
     options: dict[str, Any] = {"batch_size": batch_size, "normalize_embeddings": normalise, "prompt": prompt}
     header = Header(dtype, file_format, normalise, identity, settings)

@@ -174,8 +174,9 @@ class GivenEmbeddings:
 
 def stored_options(settings: dict[str, Any]) -> dict[str, str]:
     """What a store's settings say of how its vectors were made."""
-    named = {"dtype" if name == "computed" else name: value for name, value in settings.items() if value}
-    return {name: value for name, value in named.items() if name not in ("batch_size", "shard_rows")}
+    names = {"computed": "dtype", "truncated": "dim"}
+    others = ("batch_size", "shard_rows")
+    return {names.get(name, name): value for name, value in settings.items() if value and name not in others}
 
 
 #: What provides each side's vectors, by side.
