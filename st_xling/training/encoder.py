@@ -98,7 +98,8 @@ class _EncoderRun(Run):
             for line in oriented.messages():
                 tqdm.write(line, file=sys.stderr)
         # Monolingual text stands in the columns that negatives would have.
-        negatives = not self.mono and any(OBJECTIVES[name].loss.reads_negatives for name in self.recipe.losses)
+        reads = (OBJECTIVES[name].loss.reads_negatives for name in self.recipe.losses if name in OBJECTIVES)
+        negatives = not self.mono and any(reads)
         mixture = prepare(oriented.data, training, processes=processes, negatives=negatives)
         if mixture.streamed and self.on_leak != "report":
             raise ValueError(

@@ -11,6 +11,7 @@ from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from st_xling.data import COLUMNS
 from st_xling.data.reranking.question_answering import deal
 from st_xling.data.reranking.strategies import even_counts, spread
 from st_xling.data.reranking.xpi import drop_words, parallel_pools, xpi_pairs, xpi_pairs_from_parallel
@@ -22,15 +23,7 @@ CODES = ("en", "zh", "ar", "th")
 def parallel(first: str, second: str, rows: int | None = None) -> Dataset:
     """The sentences by hand, or as many numbered ones as asked for."""
     sides = [PASSAGES[code] if rows is None else [f"s{row} {code}" for row in range(rows)] for code in (first, second)]
-    count = len(sides[0])
-    return Dataset.from_dict(
-        {
-            "source": sides[0],
-            "target": sides[1],
-            "source_language": [first] * count,
-            "target_language": [second] * count,
-        }
-    )
+    return Dataset.from_list([dict(zip(COLUMNS, (*row, first, second))) for row in zip(*sides)])
 
 
 @settings(max_examples=40, deadline=None)

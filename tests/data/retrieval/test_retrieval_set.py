@@ -42,17 +42,9 @@ def test_passages_in_memory_are_as_those_of_a_file(tmp_path) -> None:
     path = tmp_path / "corpus.jsonl"
     path.write_text("".join(json.dumps({"_id": name, "text": text}) + "\n" for name, text in rows), encoding="utf-8")
     generated, read = Passages.in_memory(rows), Passages(path)
-    assert (generated.ids, generated.sha256, len(generated), list(generated)) == (
-        read.ids,
-        read.sha256,
-        len(read),
-        list(read),
-    )
-    assert (
-        generated[1:3] == read[1:3]
-        and generated[0] == read[0]
-        and list(generated.records()) == list(read.records()) == rows
-    )
+    assert (generated.ids, generated.sha256, list(generated)) == (read.ids, read.sha256, list(read))
+    assert (generated[1:3], generated[0]) == (read[1:3], read[0])
+    assert len(generated) == len(read) == 3 and list(generated.records()) == list(read.records()) == rows
 
 
 def test_passages_change_under_the_reader(tmp_path: Path) -> None:
@@ -64,16 +56,8 @@ def test_passages_change_under_the_reader(tmp_path: Path) -> None:
 
 
 def test_faulty_passages_are_reported_together_or_left_out(tmp_path: Path) -> None:
-    path = lines(
-        tmp_path / "corpus.jsonl",
-        [
-            '{"_id": "a", "text": "one"}',
-            "no json",
-            '{"_id": "a", "text": "two"}',
-            '{"_id": "b"}',
-            '{"id": 7, "contents": "ok"}',
-        ],
-    )
+    faulty = ["no json", '{"_id": "a", "text": "two"}', '{"_id": "b"}']
+    path = lines(tmp_path / "corpus.jsonl", ['{"_id": "a", "text": "one"}', *faulty, '{"id": 7, "contents": "ok"}'])
     with pytest.raises(ParallelTextError, match=r"(?s)expected passages.*3 faults.*:2: bad JSON.*:4: no id or text.*"):
         Passages(path)
     kept = Passages(path, skip_bad_lines=True)
