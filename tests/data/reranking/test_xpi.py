@@ -104,12 +104,6 @@ def test_positives_in_one_language_are_the_sentence_or_a_thinner_one() -> None:
             assert all(row["query"] in PASSAGES[row["query_language"]] for row in made)
 
 
-def test_size_draws_rows_of_all_data_sets() -> None:
-    made = xpi_pairs_from_parallel({"zh-en": parallel("zh", "en", 300), "ar-en": parallel("ar", "en", 100)}, size=100)
-    arabic = sum("ar" in pair for pair in zip(made["query_language"], made["passage_language"]))
-    assert len(made) == 200 and 10 < arabic < 90
-
-
 @pytest.mark.parametrize(
     ("data", "options", "facts"),
     [

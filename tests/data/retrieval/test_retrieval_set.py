@@ -218,29 +218,3 @@ def test_specs_of_the_phrasebook() -> None:
     assert list(chosen.queries) == ["fr", "en"] and list(chosen.passages.ids) == ["dev-0-0", "dev-0-1"]
     (default,) = load_retrieval_specs(["vi=phrasebook"])
     assert len(default.passages) == 300
-
-
-def test_a_mixed_pool_has_an_equally_relevant_passage_in_each_language() -> None:
-    specs = [f"{code}=phrasebook?size=5&queries=de,en" for code in ("de", "en", "fr")]
-    pool = mixed_pool(load_retrieval_specs(specs))
-    assert len(pool.passages) == 15 and len(pool.queries) == 10
-    for query in pool.queries:
-        name = query.id.split(":", 1)[1]
-        assert query.relevant == {f"{code}:{name}": 1 for code in ("de", "en", "fr")}
-    one, two = load_retrieval_specs(["de=phrasebook?size=3", "en=phrasebook?size=3&seed=1&queries=de"])
-    assert len(mixed_pool([one, two]).queries) == 6, "seeds ask for different things"
-
-
-@pytest.mark.parametrize(
-    ("spec", "facts"),
-    [
-        ("de=phrasebook:fr", "one language a spec"),
-        ("de=phrasebook?corpus=x", "expected the options size, split, seed, queries"),
-        ("de=phrasebook?queries=ru", "expected queries=de,en"),
-        ("ru=phrasebook", "language must be one of"),
-        ("phrasebook:de", "xx=phrasebook"),
-    ],
-)
-def test_malformed_specs_of_the_phrasebook(spec: str, facts: str) -> None:
-    with pytest.raises(ValueError, match=facts):
-        load_retrieval_specs([spec])
