@@ -97,7 +97,10 @@ class _EncoderRun(Run):
         if {"representation_translation", "translation_ranking"} & self.recipe.losses.keys():  # others: no direction
             for line in oriented.messages():
                 tqdm.write(line, file=sys.stderr)
-        mixture = prepare(oriented.data, training, processes=processes)
+        # Monolingual text stands in the columns that negatives would have.
+        reads = (OBJECTIVES[name].loss.reads_negatives for name in self.recipe.losses if name in OBJECTIVES)
+        negatives = not self.mono and any(reads)
+        mixture = prepare(oriented.data, training, processes=processes, negatives=negatives)
         if mixture.streamed and self.on_leak != "report":
             raise ValueError(
                 f"a stream is not read before it is trained on: got on_leak={self.on_leak!r}; take st-xling leak."
@@ -106,7 +109,7 @@ class _EncoderRun(Run):
         parts = {name + seen: part for name, part in mixture.parts.items()}
         parts_left, self.leak = check_leaks(parts, self.evaluator, self.evaluation, on_leak=self.on_leak)
         if self.leak is not None and self.leak.dropped:
-            mixture = prepare(parts_left, training, processes=processes)
+            mixture = prepare(parts_left, training, processes=processes, negatives=negatives)
         self.mixture = add_mono(mixture, self.mono, seed=training.seed) if self.mono else mixture
 
     def describe_data(self) -> dict[str, Any]:
