@@ -19,7 +19,7 @@ from st_xling.losses import CachedLoss
 from st_xling.losses.base import CombinedLoss, Term
 from st_xling.models import VocabularyHead
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
-from st_xling.training.arguments import AUTO, training_arguments
+from st_xling.training.arguments import AUTO, total_steps, training_arguments
 from st_xling.training.auto_batch import choose_mini_batch
 from st_xling.training.callbacks import ScheduledWeights
 from st_xling.training.checkpoint import seal
@@ -81,6 +81,7 @@ def _reading_mono(recipe: Recipe) -> Recipe:
 
 
 class _EncoderRun(Run):
+    may_train_longer = True
     recipe: Recipe
     data: Mapping[str, Dataset | IterableDataset]
     mono: Mapping[str, Dataset]
@@ -138,7 +139,8 @@ class _EncoderRun(Run):
             encoder = self._load(start)
             check_start(encoder, lora, given=not isinstance(start, str))
         log_mixture(mixture, training)
-        self.texts = report_sides(encoder, mixture.looked_at)
+        prompts = self.set_prompts(encoder, {side: side for side in ("source", "target")})
+        self.texts = report_sides(encoder, mixture.looked_at, prompts=prompts)
         cut, total = (sum(getattr(side, what) for side in self.texts) for what in ("truncated", "texts"))
         longest = max(side.longest for side in self.texts)
         log_truncation(cut, total, longest, max_length=encoder.max_seq_length)
@@ -151,6 +153,8 @@ class _EncoderRun(Run):
         if lora is not None:  # after the losses, which copy plain layers
             add_lora(encoder, lora, base=folder.base, seed=training.seed)
             tqdm.write(f"LoRA trains {trained_share(encoder)} of the encoder", file=sys.stderr)
+        processes = distributed.process_count()
+        self.check_steps(total_steps(training, mixture.rows, processes), checkpoint)
         size = 0 if training.mini_batch_size == AUTO else int(training.mini_batch_size)
         self.trainer = CrossLingualTrainer(
             model=encoder,
@@ -158,13 +162,14 @@ class _EncoderRun(Run):
                 training,
                 folder.training,
                 rows=mixture.rows,
-                processes=distributed.process_count(),
+                processes=processes,
+                prompts=prompts,
                 best_metric=None if self.evaluator is None else f"eval_{self.evaluator.primary_metric}",
             ),
             train_dataset=mixture.pairs,
             loss=CachedLoss(loss, mini_batch_size=size) if size else loss,
             evaluator=self.evaluator,
-            callbacks=[] if weights is None else [weights],
+            callbacks=[*self.callbacks(training), *([] if weights is None else [weights])],
         )
         if training.mini_batch_size == AUTO:
             self._cache_what_fits()

@@ -254,13 +254,21 @@ def report_texts(tokenizer: Any, texts: Iterable[str], *, max_length: int | None
 
 
 def report_sides(
-    encoder: SentenceTransformer, pairs: Dataset, names: tuple[str, str] = ("source", "target")
+    encoder: SentenceTransformer,
+    pairs: Dataset,
+    names: tuple[str, str] = ("source", "target"),
+    *,
+    prompts: Mapping[str, str],
 ) -> tuple[TextReport, TextReport]:
-    """What an encoder's tokenizer makes of both columns of ``pairs``; ``names`` stand before the progress bars."""
+    """What an encoder's tokenizer makes of both columns of ``pairs``, behind their prompts, if any.
+
+    ``names`` stand before the progress bars.
+    """
 
     def report(side: str, name: str) -> TextReport:
-        texts = tqdm(column_texts(pairs, side), desc=name, total=len(pairs), leave=False)
-        return report_texts(encoder.tokenizer, texts, max_length=encoder.max_seq_length)
+        texts, prompt = tqdm(column_texts(pairs, side), desc=name, total=len(pairs), leave=False), prompts.get(side, "")
+        prompted = (prompt + text for text in texts)
+        return report_texts(encoder.tokenizer, prompted, max_length=encoder.max_seq_length)
 
     return report("source", names[0]), report("target", names[1])
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -96,8 +96,15 @@ def _loss_options(name: str, section: Any) -> dict[str, Any]:
     return options
 
 
+@dataclass(frozen=True, kw_only=True)
 class BaseRecipe:
-    """What all recipes share: how they are read and written. Subclasses are frozen dataclasses, ``name`` first."""
+    """What all recipes share: how they are read and written. Subclasses are frozen dataclasses, ``name`` first.
+
+    Attributes:
+        for_tiny: Dotted key → value that stands because of the recipe's section ``tiny``; no section itself.
+    """
+
+    for_tiny: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     kind: ClassVar[str]
     arguments: ClassVar[type[BaseTrainingArguments] | None] = SentenceTransformerTrainingArguments
@@ -108,24 +115,30 @@ class BaseRecipe:
     @classmethod
     def sections(cls) -> tuple[str, ...]:
         """Keys of a file, ``name`` and ``summary`` first."""
-        return tuple(entry.name for entry in dataclasses.fields(cls))  # type: ignore[arg-type]
+        return tuple(entry.name for entry in dataclasses.fields(cls) if entry.name != "for_tiny")
 
     @classmethod
     def from_dict(cls: type[R], raw: dict[str, Any], stem: str) -> R:
-        """A recipe from its keys, checked; ``stem`` names one that does not name itself."""
-        check_keys(raw, cls.sections(), "the recipe")
+        """A recipe from its keys, checked.
+
+        Args:
+            raw: As :func:`read_sections` gives them.
+            stem: Names a recipe that does not name itself.
+        """
+        for_tiny = raw.get("tiny", {})
+        check_keys(raw, (*cls.sections(), "tiny"), "the recipe")
         hints: dict[str, Any] = get_type_hints(cls)
         values: dict[str, Any] = {"name": str(raw.get("name", stem)), "summary": str(raw.get("summary", ""))}
         # A section is read by its own reader, or by the types of the dataclass that it becomes.
-        for entry in dataclasses.fields(cls)[2:]:  # type: ignore[arg-type]
+        for entry in dataclasses.fields(cls):
             section, kind = raw.get(entry.name), hints[entry.name]
             if entry.name == "training":
                 values["training"] = read_training(section, arguments=cls.arguments, without=cls.without)
-            elif "read" in entry.metadata:
+            elif "read" in entry.metadata and (entry.name in raw or entry.default is dataclasses.MISSING):
                 values[entry.name] = entry.metadata["read"](section)
             elif dataclasses.is_dataclass(kind):
                 values[entry.name] = kind(**read_options(kind, section, entry.name))  # type: ignore[operator, arg-type]
-        recipe = cls(**values)
+        recipe = cls(**values, for_tiny=for_tiny)
         recipe.check()
         return recipe
 
@@ -134,7 +147,8 @@ class BaseRecipe:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as a file has them."""
-        content = dataclasses.asdict(self)  # type: ignore[call-overload]
+        content = dataclasses.asdict(self)
+        del content["for_tiny"]
         nested = {name: part.as_dict() for name in content if hasattr(part := getattr(self, name), "as_dict")}
         return content | nested
 
@@ -156,6 +170,8 @@ class Recipe(BaseRecipe):
 
     Attributes:
         losses: Name of the objective → its options, ``weight`` and ``columns`` among them.
+        model: Holds for every model that is trained.
+        bare: Holds besides for a transformer that has no pooling and length of its own; a ready model keeps them.
     """
 
     kind: ClassVar[str] = "encoder"
@@ -164,6 +180,7 @@ class Recipe(BaseRecipe):
     summary: str
     losses: dict[str, dict[str, Any]] = field(metadata={"read": read_losses})
     model: ModelOptions = field(default_factory=ModelOptions)
+    bare: ModelOptions = field(default_factory=ModelOptions)
     training: TrainingOptions = field(default_factory=TrainingOptions)
 
 
@@ -190,20 +207,36 @@ def load_kind(kind: type[R], name_or_path: str, *, tiny: bool = False, overrides
 def read_sections(
     kind: type[BaseRecipe], name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The keys of a recipe, with its ``tiny`` section and the overrides applied; values are unchecked."""
+    """The keys of a recipe, with its ``tiny`` section and the overrides applied; values are unchecked.
+
+    ``tiny`` then holds, by dotted key, what that section has set and no override.
+    """
     raw, sections = read_recipe(name_or_path, recipe_names(kind.kind)), kind.sections()
     check_keys(raw, [*sections, "tiny"], "the recipe")
     changes = raw.pop("tiny", None) or {}
     check_keys(changes, sections[2:], "tiny")
+    overrides = dict(overrides or {})
+    if overrides.get("training.per_device_train_batch_size") == AUTO:  # the batch stays the recipe's
+        del overrides["training.per_device_train_batch_size"]
+        if "mini_batch_size" not in kind.without:  # else rows are not encoded in parts
+            overrides.setdefault("training.mini_batch_size", AUTO)
     if tiny:
         raw = merge(raw, changes)
-    for key, value in (overrides or {}).items():
-        automatic = key == "training.per_device_train_batch_size" and value == AUTO  # the batch stays the recipe's
-        if automatic and "mini_batch_size" in kind.without:
-            continue  # rows are not encoded in parts: the recipe's batch is what there is
-        set_key(raw, "training.mini_batch_size" if automatic else key, value)
-    check_keys(raw, sections, "the recipe")
+    for key, value in overrides.items():
+        set_key(raw, key, value)
+    if tiny:
+        over = tuple(f"{key}." for key in overrides)
+        raw["tiny"] = {key: value for key, value in _flat(changes) if not f"{key}.".startswith(over)}
     return raw
+
+
+def _flat(section: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted key → value."""
+    if not isinstance(section, dict):
+        yield name, section
+        return
+    for key, value in section.items():
+        yield from _flat(value, f"{name}.{key}".lstrip("."))
 
 
 def recipe_names(kind: str | None = "encoder") -> list[str]:

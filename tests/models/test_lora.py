@@ -51,7 +51,7 @@ def lora_recipe(name: str = "dap", **options: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def merged(phrases: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return train(lora_recipe(), phrases, tmp_path_factory.mktemp("lora") / "run", tiny=TINY)
+    return train(lora_recipe(), phrases, tmp_path_factory.mktemp("lora") / "run", model="tiny", tiny=TINY)
 
 
 def adapted(make_model: Make, folder: Path, **options: Any) -> SentenceTransformer:
@@ -71,7 +71,7 @@ def test_recipes_train_adapters_and_heads_alone(name: str, phrases: dict[str, An
     tied = {"losses.representation_translation.tied": True} if name == "dap" else {}
     steps = {"training.max_steps": 2, "training.per_device_train_batch_size": 8, "training.eval_steps": 1}
     options = {"training.lora.rank": 2, "training.mini_batch_size": 4, **steps, **tied}
-    train(load_recipe(name, tiny=True, overrides=options), phrases, tmp_path / "run", tiny=TINY)
+    train(load_recipe(name, tiny=True, overrides=options), phrases, tmp_path / "run", model="tiny", tiny=TINY)
     before = load_file(tmp_path / "run" / "training" / "base" / "model.safetensors")
     after = load_file(tmp_path / "run" / "model.safetensors")
     assert before.keys() == after.keys()
@@ -102,7 +102,7 @@ def test_the_merged_model_is_the_last_checkpoint(merged: Any) -> None:
 
 def test_adapters_that_are_kept(phrases: dict[str, Any], merged: Any, tmp_path: Path) -> None:
     out = tmp_path / "kept"
-    result = train(lora_recipe(**{"lora.merge": False}), phrases, out, tiny=TINY)
+    result = train(lora_recipe(**{"lora.merge": False}), phrases, out, model="tiny", tiny=TINY)
     assert (out / "adapter_model.safetensors").is_file() and not (out / "model.safetensors").exists()
     loaded = SentenceTransformer(str(out), device="cpu")
     assert has_adapters(loaded)

@@ -95,7 +95,7 @@ def test_any_argument_of_sentence_transformers_passes_through(tmp_path: Path) ->
     with pytest.raises(ValueError, match="training has no key 'adam_beta3'; did you mean 'adam_beta"):
         read_training({"adam_beta3": 0.9})
     with pytest.raises(ValueError, match="sentence-transformers refuses .*sometimes"):
-        training_arguments(read_training({"eval_strategy": "sometimes"}), tmp_path, rows=10)
+        training_arguments(read_training({"eval_strategy": "sometimes"}), tmp_path, rows=10, best_metric="x")
     for key in ("output_dir", "hub_token", "save_only_model", "metric_for_best_model"):
         with pytest.raises(ValueError, match=f"has no key '{key}'"):
             read_training({key: True})

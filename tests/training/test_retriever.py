@@ -190,7 +190,7 @@ TINY = {"vocabulary": 600, "hidden_size": 32, "layers": 2, "dropout": 0.0, "max_
 def run(name: str, out: Path, sources: Any, *, resume: bool = False, **changes: Any) -> TrainingResult:
     options = {key.replace("__", "."): value for key, value in changes.items()}
     recipe = load_retrieval_recipe(name, tiny=True, overrides={**STEPS, **options})
-    return train_retrieval(recipe, sources, out, tiny=TINY, resume=resume)
+    return train_retrieval(recipe, sources, out, model="tiny", tiny=TINY, resume=resume)
 
 
 def weights(model: Any) -> dict[str, torch.Tensor]:
@@ -370,12 +370,12 @@ def test_queries_that_evaluate_the_run_are_looked_for(evaluator: RetrievalEvalua
     )
     changes = {"training.per_device_train_batch_size": 4, "training.max_steps": 1}
     recipe = load_retrieval_recipe("ir-semacl-langcl", tiny=True, overrides=changes)
-    options: dict[str, Any] = {"tiny": TINY, "evaluator": SequentialEvaluator([evaluator])}
+    options: dict[str, Any] = {"model": "tiny", "tiny": TINY, "evaluator": SequentialEvaluator([evaluator])}
     with pytest.raises(LeakError):
         train_retrieval(recipe, leaking, tmp_path / "run", **options, on_leak="fail")
     assert not (tmp_path / "run").exists()
     specs = load_evaluation_specs([f"en={tmp_path / 'set'}"])
-    train_retrieval(recipe, leaking, tmp_path / "run", tiny=TINY, evaluation={**specs}, on_leak="drop")
+    train_retrieval(recipe, leaking, tmp_path / "run", model="tiny", tiny=TINY, evaluation={**specs}, on_leak="drop")
     leak = json.loads((tmp_path / "run" / "results.json").read_text("utf-8"))["leak"]
     assert leak["dropped"] and leak["sets"]["en, queries en"]["text"]["leaked"] == 2
     manifest = json.loads((tmp_path / "run" / "training" / "run.json").read_text("utf-8"))

@@ -98,7 +98,7 @@ def test_names_are_no_paths(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     for name in ("tr", "tiny"):
         Path(name).mkdir()
         (folder / name / "mine.txt").write_text("")
-        assert main(["train", "tr", "--data", "phrasebook:de?size=20", "--out", name]) == 2
+        assert main(["train", "tr", "--model", "tiny", "--data", "phrasebook:de?size=20", "--out", name]) == 2
         assert f"{name} holds something else" in capsys.readouterr().err
 
 
