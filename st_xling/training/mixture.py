@@ -252,15 +252,19 @@ def report_texts(tokenizer: Any, texts: Iterable[str], *, max_length: int | None
     """Tokenise every text once, ten thousand in memory at a time.
 
     Args:
-        tokenizer: A transformers tokenizer.
+        tokenizer: Of transformers, or of the library tokenizers.
         texts: Sentences.
         max_length: Tokens a text is cut to, special tokens included; ``None``: never cut.
     """
     report, iterator = TextReport(), iter(texts)
     while batch := list(itertools.islice(iterator, BATCH_TEXTS)):
-        rows = tokenizer(batch, truncation=False, padding=False, verbose=False, return_attention_mask=False)
+        if hasattr(tokenizer, "encode_batch_fast"):  # of the library tokenizers, as StaticEmbedding has it
+            rows = [row.ids for row in tokenizer.encode_batch_fast(batch)]
+        else:
+            options = {"truncation": False, "padding": False, "verbose": False, "return_attention_mask": False}
+            rows = tokenizer(batch, **options)["input_ids"]
         report.texts += len(batch)
-        for text, ids in zip(batch, rows["input_ids"]):
+        for text, ids in zip(batch, rows):
             if len(ids) > report.longest:
                 report.longest, report.longest_text = len(ids), text
             if max_length is not None and len(ids) > max_length:
