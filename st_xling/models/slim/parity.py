@@ -117,7 +117,7 @@ def parity(
     compared = []
     # Separate encoders are two, of which plain text goes through that of documents.
     for role in ("query", "text") if isinstance(before[0], Router) else ("text",):
-        encode_role = partial(encode, role=role, **options)  # type: ignore[arg-type]
+        encode_role: Encode = partial(encode, role=role, **options)
         compared.append(_both(encode_role, before, after, distinct, same_tokens))
     old, new, _ = compared[-1]
     cosines = np.stack([each[2] for each in compared])
