@@ -37,7 +37,7 @@ ENGLISH_PAIRS = Options("""
 --languages LIST  codes or a group: xnli14, full28, xtreme36, laser112
 --skip-bad-lines  drop unreadable lines of xx-en=PATH
 """)
-BATCH = Options("--batch-size N  texts embedded at a time (default: 128)", batch_size={"default": 128})
+BATCH = Options("--batch-size N  most texts of a batch (default: as suits the device)")
 
 
 def _report(arguments: argparse.Namespace, task: str, metrics: Any, signature: str, table: str) -> None:
@@ -274,7 +274,7 @@ def retrieval(arguments: argparse.Namespace) -> None:
     --query-languages XX...  default: all that a folder has (phrasebook: the passages')
     --pool {separate,mixed}  passages of each set alone (default), or of all languages mixed
     --measures NAME...       default: MRR@100 Recall@100
-    --batch-size N           texts embedded at a time (default: 64)
+    --batch-size N           most texts of a batch (default: as suits the device)
     --name NAME              of the data, for the signature
 
     examples:

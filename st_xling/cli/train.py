@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.cli.keep import renew_card
-from st_xling.cli.options import JSON, command, is_set, write_results
+from st_xling.cli.model_options import START
+from st_xling.cli.options import JSON, command, is_set, set_options, write_results
 from st_xling.cli.seeds import SEEDS, run_seeds
 from st_xling.utils.io import read_json_object
 
@@ -64,6 +65,7 @@ _MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "ac
 @command(
     "train",
     SEEDS,
+    START,
     JSON,
     out={"type": Path},
     epochs={"type": float},
@@ -201,15 +203,18 @@ def _push(folder: Path) -> None:
 
 def _run_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """What training by every kind of recipe takes; the folder and the options of ``--tiny`` are checked."""
+    from st_xling.models.load import st_model
     from st_xling.training.run import check_model, check_tiny
     from st_xling.training.run_folder import RunFolder
 
     RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
-    check_model(arguments.model)
+    load_options = set_options(arguments, st_model)
+    check_model(arguments.model, arguments.revision)
     on_leak: OnLeak = "fail" if arguments.fail_on_leak else "drop" if arguments.drop_leaks else "report"
     return {
         "out": arguments.out,
         "model": arguments.model,
+        "load_options": load_options,
         "tiny": check_tiny(_pairs(arguments.tiny, "--tiny")),
         "on_leak": on_leak,
         "resume": arguments.resume,

@@ -44,6 +44,9 @@ PARALLEL_NAMES = (("source", "target"), ("src", "tgt"), ("sentence1", "sentence2
 QUERY_NAMES = (*product(("query", "question", "anchor"), ("passage", "positive", "answer")), *PARALLEL_NAMES)
 """The same of queries and the passages that answer them."""
 
+TEXT_KEYS = ("text", "contents")
+"""Keys of JSON lines that hold a text or passage of one language."""
+
 _LANGUAGE_COLUMNS = ("source_language", "target_language")
 _NEGATIVE = re.compile(r"negative(?:_(\d+))?", re.IGNORECASE)
 _QUOTED_FIELD = re.compile(r'"([^"]*(?:""[^"]*)*)"(?=,|\Z)')
@@ -366,6 +369,12 @@ def json_objects(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Mapp
             yield number, value
         else:
             faults.add(path, number, "bad JSON", f"expected an object, got {type(value).__name__}")
+
+
+def titled_text(row: Mapping[str, Any]) -> str | None:
+    """The text of one object behind its title; ``None`` where it is missing or blank."""
+    text, title = next((row[key] for key in TEXT_KEYS if key in row), ""), row.get("title") or ""
+    return (f"{title.strip()} {text}".strip() or None) if isinstance(text, str) and isinstance(title, str) else None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import unicodedata
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from st_xling.mining.text import Files, MiningText, TextSummary, read_rows, vali
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import atomic_writer
 
-# Sentences that are in memory: one that is looked at once is so again soon.
-_REMEMBERED = 1 << 13
+# Characters of sentences that are in memory: one that is looked at is so again soon, in another candidate.
+_REMEMBERED_CHARS = 1 << 20
 
 
 def folding_key(text: str) -> str:
@@ -105,8 +105,8 @@ class DistinctText(Sequence[str]):
 
     def __init__(self, text: Sequence[str], name: str, blank_rows: Sequence[int] = ()) -> None:
         self.text = text
-        # A sentence is in several candidates, most of them near.
-        self._sentence = lru_cache(maxsize=_REMEMBERED)(text.__getitem__)
+        self._remembered: dict[int, str] = {}
+        self._remembered_chars = 0
         self._folding = fold_duplicates(text)
         blank = self._folding.fold_of[list(blank_rows[:1])]  # all blank sentences are the same
         self._folds = np.delete(np.arange(len(self._folding)), blank)
@@ -123,7 +123,15 @@ class DistinctText(Sequence[str]):
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
             return [self[one] for one in range(len(self))[place]]
-        return self._sentence(int(self.rows[place]))
+        sentence = self._remembered.get(place)
+        if sentence is None:
+            sentence = self.text[int(self.rows[place])]
+            self._remembered_chars += len(sentence)
+            if self._remembered_chars > _REMEMBERED_CHARS:
+                self._remembered.clear()
+                self._remembered_chars = len(sentence)
+            self._remembered[place] = sentence
+        return sentence
 
     def members(self, place: int) -> list[int]:
         """All rows of the text with this sentence, ascending."""

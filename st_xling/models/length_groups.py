@@ -84,7 +84,7 @@ def grouped_by_length(model: nn.Module) -> Iterator[None]:
 
 def _forward(transformer: Any, features: dict[str, Any], **options: Any) -> dict[str, Any]:
     plain, mask = partial(type(transformer).forward, transformer, **options), features.get("attention_mask")
-    if not transformer.training or mask is None or not _is_padded_right(features, mask):
+    if not transformer.training or mask is None or mask.device.type != "cpu" or not _is_padded_right(features, mask):
         return plain(features)
     lengths = mask.sum(dim=1)
     groups = row_groups(lengths, transformer.get_embedding_dimension())

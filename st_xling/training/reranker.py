@@ -35,7 +35,7 @@ from st_xling.data.reranking.pairs import PAIR_COLUMNS
 from st_xling.data.reranking.strategies import STRATEGIES
 from st_xling.data.text_columns import column_texts
 from st_xling.models.cross_encoder import Head, cross_encoder, replace_head, tiny_cross_encoder
-from st_xling.models.load import st_model
+from st_xling.models.load import as_own, st_model
 from st_xling.models.lora import add_lora, end_lora, trained_share
 from st_xling.models.pair_scorer import text_ids
 from st_xling.training.arguments import TrainingOptions, training_arguments
@@ -461,7 +461,8 @@ class _RerankerRun(Run):
         recipe = self.plan[-1].recipe
         seed, max_length = recipe.training.seed, recipe.model.max_length
         if self.model != "tiny":
-            model = cross_encoder(self.model, head=recipe.head, max_length=max_length, seed=seed)
+            options: dict[str, Any] = {"max_length": max_length, "seed": seed, **self.load_options}
+            model = as_own(cross_encoder(self.model, head=recipe.head, **options))
             self.announce(model, {"head": recipe.head} | ({"max_length": max_length} if max_length else {}))
             return model
         if recipe.head == "keep":

@@ -303,15 +303,12 @@ class RetrievalTrainer(CrossLingualTrainer):
     Gradients add up in the parameters until the optimiser's step, so the step is that of one backward pass through the
     sum, in the memory of the largest term.
 
-    Args:
+    Attributes:
         one_by_one: Whether to; otherwise there is one backward pass.
     """
 
     data_collator_class = RetrievalCollator
-
-    def __init__(self, *args: Any, one_by_one: bool = True, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.one_by_one = one_by_one
+    one_by_one = True
 
     def training_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Tensor:
         loss = self.loss
@@ -410,8 +407,8 @@ class _RetrieverRun(Run):
             loss=loss,
             evaluator=self.evaluator,
             callbacks=[*self.callbacks(recipe.training), *([] if weights is None else [weights])],
-            one_by_one=recipe.retrieval.gradients == "one_by_one",
         )
+        self.trainer.one_by_one = recipe.retrieval.gradients == "one_by_one"
 
     def _texts(self) -> Iterator[str]:
         """Of all sources, for the vocabulary of a tiny encoder."""

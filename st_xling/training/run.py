@@ -99,6 +99,8 @@ class RunOptions(TypedDict, total=False):
         command: The command line, recorded with the run.
         provenance: Where the text came from, recorded with the run: ``option``, ``spec`` and ``names`` of each source.
         callbacks: transformers' callbacks, called while training; adapters, which no trainer trains, take none.
+        load_options: Of :func:`~st_xling.models.load.st_model`, for a model that is loaded: ``revision``,
+            ``trust_remote_code``.
     """
 
     model: Required[Any]
@@ -111,6 +113,7 @@ class RunOptions(TypedDict, total=False):
     command: str | None
     provenance: Sequence[Mapping[str, Any]]
     callbacks: Sequence[TrainerCallback]
+    load_options: Mapping[str, Any]
 
 
 class Run:
@@ -148,7 +151,9 @@ class Run:
         command: str | None = None,
         provenance: Sequence[Mapping[str, Any]] = (),
         callbacks: Sequence[TrainerCallback] = (),
+        load_options: Mapping[str, Any] | None = None,
     ) -> None:
+        self.load_options = dict(load_options or {})
         self.recipe, self.model, self.tiny = recipe, model, check_tiny(tiny, model)
         self.evaluator, self.evaluation, self.on_leak = evaluator, evaluation, on_leak
         self.command, self.provenance = command, [dict(entry) for entry in provenance]
@@ -169,6 +174,7 @@ class Run:
                 "command": self.command,
                 "recipe": self.recipe.as_dict(),
                 "model": model_name(self.model),
+                **({"load_options": self.load_options} if self.load_options else {}),
                 "tiny": self.tiny,
                 "dev": dev_data(self.evaluator),
                 "processes": distributed.process_count(),
@@ -235,9 +241,10 @@ class Run:
             return encoder
         encoder, ready = model, True
         if isinstance(model, str):
+            options = self.load_options if model is self.model else {}
             with loading(model):
-                ready = is_sentence_transformer_model(model)
-            encoder = as_own(load_encoder(model))
+                ready = is_sentence_transformer_model(model, revision=options.get("revision"))
+            encoder = as_own(load_encoder(model, **options))
         taken = shape if ready else {**bare, **shape}
         before = set_shape(encoder, **taken)
         if model is self.model:  # else what one process has built for all, and announced
@@ -326,7 +333,8 @@ class Run:
 
     def load_checkpoint(self, folder: Path) -> SentenceTransformer:
         """The encoder of a checkpoint, with pooling and length as they were chosen at the start."""
-        encoder = load_encoder(str(folder))
+        trust = bool(self.load_options.get("trust_remote_code"))
+        encoder = as_own(load_encoder(str(folder), trust_remote_code=trust))
         encoder.model_card_data.base_model = self.base_model
         return encoder
 
@@ -404,15 +412,17 @@ def run_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, nam
         logger.warning("a checkpoint was not pushed: %s", error)
 
 
-def check_model(name: str) -> None:
+def check_model(name: str, revision: str | None = None) -> None:
     """Raise ``ValueError`` where no model is, before data are read for it.
 
     Args:
         name: Hub id, folder or ``"tiny"``.
+        revision: Of the Hub.
     """
     if name != "tiny":
         with loading(name):
-            if not any(load_file_path(name, file) for file in ("modules.json", "config.json", "adapter_config.json")):
+            files = ("modules.json", "config.json", "adapter_config.json")
+            if not any(load_file_path(name, file, revision=revision) for file in files):
                 raise FileNotFoundError("neither modules.json nor config.json is there.")
 
 

@@ -381,14 +381,11 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        parts = (part for loss in self._losses() for part in loss.modules())
+        parts = self._all_losses().modules()
         languages = next((names for part in parts if (names := getattr(part, "languages", None))), None)
         if languages and isinstance(self.data_collator, CrossLingualDataCollator):
             self.data_collator.languages = {name: number for number, name in enumerate(languages)}
         self._check_data()
-
-    def _losses(self) -> list[nn.Module]:
-        return list(self.loss.values()) if isinstance(self.loss, dict) else [self.loss]
 
     def _all_losses(self) -> nn.Module:
         return nn.ModuleDict(self.loss) if isinstance(self.loss, dict) else self.loss

@@ -170,13 +170,6 @@ def test_batches_of_one_pair(kind: Any, alpha: float | None, data: Dataset) -> N
         assert {len(batch) for batch in batches} == {16}
 
 
-def test_one_pair_without_dropping_has_every_row(data: Dataset) -> None:
-    sampler = LengthGroupedBatchSampler(data, batch_size=16, one_pair=True)
-    batches = epoch(sampler)
-    assert sorted(row for batch in batches for row in batch) == list(range(384))
-    assert len(batches) == len(sampler) == 19 + 4 + 2
-
-
 def test_a_pair_smaller_than_a_batch_has_a_short_one(data: Dataset) -> None:
     sampler = ShuffledBatchSampler(data, batch_size=32, drop_last=True, one_pair=True)
     batches = epoch(sampler)
@@ -253,14 +246,6 @@ def test_properties(
     assert duplicates(data, together) == 0
     if one_pair:
         assert one_language(data, together)
-
-
-@settings(max_examples=15, deadline=None)
-@given(sizes=st.lists(st.integers(1, 60), min_size=1, max_size=4), batch=st.integers(1, 20), one_pair=st.booleans())
-def test_every_row_once(sizes: list[int], batch: int, one_pair: bool) -> None:
-    data = corpus({(f"l{place}", "en"): size for place, size in enumerate(sizes)}, shared=False)
-    batches = epoch(LengthGroupedBatchSampler(data, batch, alpha=1.0, one_pair=one_pair), 2)
-    assert sorted(row for rows in batches for row in rows) == list(range(sum(sizes)))
 
 
 def test_a_frequent_text_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:

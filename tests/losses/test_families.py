@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,7 @@ from st_xling.losses import (
     TranslationLanguageModelingLoss,
     TranslationRankingLoss,
     WordAlignmentLoss,
+    make,
 )
 from st_xling.losses import translation_language_modeling as module
 from st_xling.losses.token_inputs import join_pairs
@@ -64,12 +66,15 @@ OFF = {name: 0.0 for name in ("hidden_dropout_prob", "attention_probs_dropout_pr
 @pytest.fixture(scope="module")
 def families(make_model: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Any, Any]]:
     """Name → the encoder as it is loaded from a folder, in double, and the masked language model that was saved."""
-    tokenizer = make_model().tokenizer
     built: dict[str, tuple[Any, Any]] = {}
 
     def build(name: str) -> tuple[Any, Any]:
         if name not in built:
             family, changes = FAMILIES[name]
+            tokenizer = make_model().tokenizer
+            if name == "eurobert":
+                tokenizer.bos_token, tokenizer.eos_token = "[CLS]", "[SEP]"
+                tokenizer.cls_token = tokenizer.sep_token = None
             options = {**SHAPE, **OFF, "vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, **changes}
             config = getattr(transformers, f"{family}Config")(**options)
             whole = AutoModelForMaskedLM.from_config(config).eval()
@@ -203,6 +208,20 @@ def others(make_model: Any) -> dict[str, SentenceTransformer]:
     decoder = SentenceTransformer(modules=[transformer, Pooling(16, "lasttoken")], device="cpu")
     bag = SentenceTransformer(modules=[StaticEmbedding(make_model().tokenizer, embedding_dim=16)], device="cpu")
     return {"static": bag, "decoder": decoder}
+
+
+def test_a_real_encoder(features: Any) -> None:
+    """What it knows already shows in the ranking of translations."""
+    path = os.environ.get("ST_XLING_E5")
+    if not path:
+        pytest.skip("no multilingual-e5-small: set ST_XLING_E5 to its folder")
+    model = load_encoder(path, device="cpu").eval()
+    ids = sorted({int(token) for column in features(model) for token in column["input_ids"].flatten()})
+    loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, target_vocabulary=ids)
+    loss += TranslationLanguageModelingLoss(model) + 0.1 * make("MultipleNegativesRankingLoss", model)
+    value = (loss + WordAlignmentLoss(model))(features(model))
+    assert value["translation_ranking"].item() < 0.5 and value["multiple_negatives_ranking"].item() < 0.05
+    assert torch.stack(list(value.values())).isfinite().all() and 0 < value["word_alignment"] < 1
 
 
 SENTENCES = (

@@ -83,7 +83,7 @@ def parity(
     texts: Sequence[str] = (),
     *,
     pairs: Pairs | None = None,
-    batch_size: int = 64,
+    batch_size: int | None = None,
     show_progress_bar: bool = False,
 ) -> Parity:
     """Compare an encoder with the one that it was made from.
@@ -97,7 +97,7 @@ def parity(
         after: What was made of it.
         texts: Text of any language.
         pairs: Name → translations, row by row; compared as well, and evaluated by translation retrieval.
-        batch_size: Texts encoded at a time.
+        batch_size: Most texts of a batch; by default as many as suit the device.
         show_progress_bar: Whether to show one while encoding.
 
     Raises:
@@ -119,7 +119,7 @@ def parity(
     old, new, cosines = _both(documents, before, after, distinct, same_tokens)
     difference = max(float(np.abs(old[text] - new[text]).max()) for text in new)
     if isinstance(before[0], Router):  # what was compared is one route; this is the other
-        queries: Encode = lambda model, rows: model.encode_query(rows, **options)  # noqa: E731
+        queries: Encode = lambda model, rows: encode_once(model, [rows], role="query", **options)[0]  # noqa: E731
         old_queries, new_queries, more = _both(queries, before, after, distinct, same_tokens)
         cosines = np.concatenate([cosines, more])
         difference = max(difference, *(float(np.abs(old_queries[t] - new_queries[t]).max()) for t in new_queries))

@@ -163,7 +163,7 @@ def slim_model(
     seed: int = 0,
     skip_bad_lines: bool = False,
     overwrite: bool = False,
-    batch_size: int = 64,
+    batch_size: int | None = None,
     progress: bool = False,
     command: str | None = None,
     complete: Callable[[Path], object] | None = None,
@@ -186,7 +186,7 @@ def slim_model(
         seed: Of what is held out and of the samples that are compared.
         skip_bad_lines: Leave faulty lines out, with a warning.
         overwrite: Replace an earlier slim model in ``out``.
-        batch_size: Texts encoded at a time.
+        batch_size: Most texts of a batch; by default as many as suit the device.
         progress: Show bars on stderr.
         command: To be recorded in the report.
         complete: Called with the folder of the slim model before it takes its place, such as to write the card.

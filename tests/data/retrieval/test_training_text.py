@@ -191,7 +191,7 @@ def test_other_text_is_not_that_of_parallel_text() -> None:
     parallel = parallel_phrases("fr", "en", size=4000)["source"][:]
     assert len(set(others["source"]) & set(parallel)) < 10
     assert read_others("phrasebook?size=200&seed=0", language="fr")["source"][:] == parallel[:200]
-    with pytest.raises(ValueError, match="expected fr=phrasebook, one language a spec"):
+    with pytest.raises(ValueError, match="one language a spec"):
         read_others("phrasebook:de", language="fr")
 
 

@@ -47,7 +47,7 @@ def test_it_holds_for_the_same_use(folder: Path, tmp_path: Path) -> None:
     assert "|dim:8|layer:1|prompt:query: |dtype:bfloat16|margin:" in report.signature
     for name in ("de", "en"):
         store = encode(model, folder / name, tmp_path / f"{name}.store")
-        assert "|layer:1|prompt:query: |computed:bfloat16|" in store.signature
+        assert "|prompt:query: |truncated:8|layer:1|computed:bfloat16|" in store.signature
     stores = {f"{side}_embeddings": tmp_path / f"{name}.store" for side, name in (("source", "de"), ("target", "en"))}
     assert mined(folder, tmp_path / "again", model=model, **stores).published is not None
 
