@@ -387,7 +387,7 @@ def as_loss(loss: Any) -> CrossLingualLoss:
     raise ValueError(f"expected a loss of st_xling or sentence-transformers that is built on a model: got {loss!r}.")
 
 
-def make(loss: str | nn.Module, model: nn.Module | None = None, **options: Any) -> CrossLingualLoss:
+def make(loss: str | nn.Module, model: nn.Module | None = None, /, **options: Any) -> CrossLingualLoss:
     """One of sentence-transformers' losses, as a term that can be weighted, summed and cached.
 
     Terms that compute from embeddings share the sum's encoder pass, and can be cached. ``MatryoshkaLoss`` asks its loss

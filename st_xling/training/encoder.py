@@ -265,7 +265,7 @@ def build_loss(
             raise ValueError(f"losses.{name} has an option of the wrong type: {error}") from error
         except ValueError as error:
             raise ValueError(f"losses.{name}: {error}") from error
-        return Term(loss, start, None if columns is None else tuple(columns), name=name.removeprefix("st:"))
+        return Term(loss, start, None if columns is None else tuple(columns), name=name)
 
     def total(losses: Mapping[str, Mapping[str, Any]]) -> CombinedLoss:
         return CombinedLoss(model, [term(name, section) for name, section in losses.items()])

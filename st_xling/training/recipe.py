@@ -86,8 +86,8 @@ _ST_OBJECTIVES = {name: Objective(getattr(st_losses, name)) for name in st_losse
 
 
 def objective(name: str) -> Objective:
-    """By its name in recipes: one of :data:`OBJECTIVES`, or the class of a loss of ST, with or without ``st:``."""
-    return OBJECTIVES.get(name) or _ST_OBJECTIVES[name.removeprefix("st:")]
+    """By its name in recipes: one of :data:`OBJECTIVES`, or the class of a loss of ST."""
+    return OBJECTIVES.get(name) or _ST_OBJECTIVES[name]
 
 
 def reads_negatives(losses: Mapping[str, Mapping[str, Any]]) -> set[str]:
@@ -108,8 +108,8 @@ def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]
     section = section or {}
     if not isinstance(section, dict) or not section:
         raise ValueError(f"a recipe needs at least one loss under {where!r}: got {section!r}.")
-    plain = [str(name).removeprefix("st:") if name not in OBJECTIVES else name for name in section]
-    check_keys(dict.fromkeys(plain), [*OBJECTIVES, *_ST_OBJECTIVES], where)
+    section = {str(name).removeprefix("st:"): options for name, options in section.items()}
+    check_keys(section, [*OBJECTIVES, *_ST_OBJECTIVES], where)
     terms = {
         name: _loss_options(name, {} if options is None else options, f"{where}.{name}")
         for name, options in section.items()
