@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tokenizers import Tokenizer
 from tqdm.auto import tqdm
 
 from st_xling.data.balance import apportion, language_shares, pair_rows
@@ -240,15 +241,18 @@ def report_texts(tokenizer: Any, texts: Iterable[str], *, max_length: int | None
     """Tokenise every text once, ten thousand in memory at a time.
 
     Args:
-        tokenizer: A transformers tokenizer.
+        tokenizer: Of transformers, or of the library tokenizers.
         texts: Sentences.
         max_length: Tokens a text is cut to, special tokens included; ``None``: never cut.
     """
     report, iterator = TextReport(), iter(texts)
     while batch := list(itertools.islice(iterator, BATCH_TEXTS)):
-        rows = tokenizer(batch, truncation=False, padding=False, verbose=False, return_attention_mask=False)
+        if isinstance(tokenizer, Tokenizer):  # of static embeddings
+            rows = [encoded.ids for encoded in tokenizer.encode_batch(batch, add_special_tokens=False)]
+        else:
+            rows = tokenizer(batch, truncation=False, verbose=False, return_attention_mask=False)["input_ids"]
         report.texts += len(batch)
-        for text, ids in zip(batch, rows["input_ids"]):
+        for text, ids in zip(batch, rows):
             if len(ids) > report.longest:
                 report.longest, report.longest_text = len(ids), text
             if max_length is not None and len(ids) > max_length:
