@@ -336,7 +336,6 @@ class SentenceTransformersLoss(CrossLingualLoss):
     """
 
     min_columns = 1
-    reads_negatives = True
 
     def __init__(self, loss: nn.Module) -> None:
         super().__init__(loss.model)  # type: ignore[arg-type]
@@ -390,7 +389,7 @@ def as_loss(loss: Any) -> CrossLingualLoss:
     raise ValueError(f"expected a loss of st_xling or sentence-transformers that is built on a model: got {loss!r}.")
 
 
-def make(loss: str | nn.Module, model: nn.Module | None = None, **options: Any) -> CrossLingualLoss:
+def make(loss: str | nn.Module, model: nn.Module | None = None, /, **options: Any) -> CrossLingualLoss:
     """One of sentence-transformers' losses, as a term that can be weighted, summed and cached.
 
     Terms that compute from embeddings share the sum's encoder pass, and can be cached. ``MatryoshkaLoss`` asks its loss
