@@ -51,12 +51,6 @@ def tsv(tmp_path: Path) -> Path:
     return path
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        main(["--version"])
-    assert capsys.readouterr().out == f"st-xling {__version__}\n"
-
-
 TRAIN = ["train", "tr", "--model", "tiny", "--data", "phrasebook:vi?size=8"]
 ERRORS = {
     "recipe": (
@@ -133,11 +127,6 @@ def test_rows_are_a_number_or_auto(flag: str, capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit, match="2"):
         main([*TRAIN, "--out", "run", flag, "many"])
     assert f"argument {flag}: expected a number of rows, or 'auto': got 'many'" in capsys.readouterr().err
-
-
-def test_debug_shows_the_traceback() -> None:
-    with pytest.raises(ValueError, match="did you mean 'dap'"):
-        main(["--debug", "train", "dpa", "--model", "tiny", "--data", "phrasebook:vi", "--out", "run"])
 
 
 def test_train_prints_figures_and_nothing_else(tsv: Path, tmp_path: Path) -> None:

@@ -103,15 +103,6 @@ def test_case_and_accents() -> None:
     assert folded.tokenize("gặp") != folded.tokenize("gap")
 
 
-def test_pooling_and_dropout_are_as_asked() -> None:
-    model = tiny_encoder(TEXTS, pooling="cls", dropout=0.0, **SHAPE)
-    assert model[1].pooling_mode == "cls" or "cls" in str(model[1].get_config_dict())
-    assert backbone(model).model.config.hidden_dropout_prob == 0.0
-    with torch.no_grad():
-        output = model(model.preprocess(TEXTS[:3]))
-    torch.testing.assert_close(output["sentence_embedding"], output["token_embeddings"][:, 0])
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
