@@ -18,11 +18,8 @@ from tests.retrieval_files import beir
 
 def articles(path: Path, texts: list[str]) -> Path:
     """An article a text, whose paragraph answers one question that repeats its first words."""
-    rows = [
-        (f"article {row}", [(text, [question(f"q{row}", f"{text[:8]}?", text[:4])])]) for row, text in enumerate(texts)
-    ]
-    squad(path, rows)
-    return path
+    asked = [[question(f"q{row}", f"{text[:8]}?", text[:4])] for row, text in enumerate(texts)]
+    return squad(path, [(f"article {row}", [(text, asked[row])]) for row, text in enumerate(texts)])
 
 
 def test_question_answering_files(
