@@ -73,6 +73,7 @@ def tatoeba(arguments: argparse.Namespace) -> None:
       st-xling evaluate tatoeba my-encoder --data 'phrasebook:de,fr?split=test&size=500'
       st-xling evaluate tatoeba my-encoder --data tatoeba/v1 --languages xtreme36
       st-xling evaluate tatoeba my-encoder --data de-en=test.tsv --data fr-en=test.fr,test.en
+      st-xling evaluate tatoeba intfloat/multilingual-e5-small --data tatoeba/v1 --prompt 'query: ' --dtype bfloat16
 
     The phrasebook needs no files; its test split is read unless ?split= says otherwise.
     """

@@ -138,7 +138,7 @@ COMMANDS = [
     "encode model a.de --out st --json a.de",
     "score gold.tsv --model model --out o.tsv --json gold.tsv",
     "rerank model --queries a.de --passages a.en --out r.jsonl --json a.de",
-    "train dap --data de-en=gold.tsv --out run --json gold.tsv",
+    "train dap --model tiny --data de-en=gold.tsv --out run --json gold.tsv",
     "slim model --langs de,en --text de-en=gold.tsv --out slim --json gold.tsv",
     "evaluate precision model --data de-en=gold.tsv --json gold.tsv",
     "leak --train de-en=gold.tsv --eval a.de --json gold.tsv",
