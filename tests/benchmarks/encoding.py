@@ -21,6 +21,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from st_xling.mining import encode
+from st_xling.models import load_encoder
 from st_xling.utils.nearest import retrieval_accuracy
 
 LANGUAGES = ("de", "fr", "ru", "zh")
@@ -57,8 +58,8 @@ def main() -> None:
     torch.set_num_threads(1)
     pairs = read_pairs(Path(os.environ.get("ST_XLING_DATA", "../shared/data")), arguments.sentences // 2)
     texts = [text for pair in pairs for text in pair]
-    plain = SentenceTransformer(arguments.model, device="cpu")
-    half = SentenceTransformer(arguments.model, device="cpu", model_kwargs={"dtype": torch.bfloat16})
+    plain = load_encoder(arguments.model, device="cpu", dtype="float32")
+    half = load_encoder(arguments.model, device="cpu", dtype="bfloat16")
     with tempfile.TemporaryDirectory() as folder:
 
         def to_store(model: SentenceTransformer) -> Callable[[list[str]], np.ndarray]:

@@ -19,7 +19,7 @@ from tests.models.tiny_cross_encoder import tiny_cross_encoder
 from tests.retrieval_files import json_lines, lines
 from tests.training.transfer.sets import write_encoder, write_set
 
-TINY = "--tiny hidden_size=16 --tiny layers=2 --tiny vocabulary=300 --tiny heads=2 --tiny max_length=24"
+TINY = "--model tiny --tiny hidden_size=16 --tiny layers=2 --tiny vocabulary=300 --tiny heads=2 --tiny max_length=24"
 DAP = f"train dap --data de-en=pairs.tsv --dev none --max-steps 2 --eval-steps 1 --batch-size 8 {TINY}"
 
 OWN = {"seconds", "train_runtime", "train_samples_per_second", "train_steps_per_second"}
@@ -123,7 +123,7 @@ JOBS: dict[str, Job] = {
     ),
     "train ir": Job(
         "train ir-semacl-langcl --data queries=nq.jsonl --parallel de-en=pairs.tsv --others de=a.de --max-steps 2 "
-        f"--batch-size 4 --max-length 24 --set training.eval_steps=1 {TINY} --model tiny --out o",
+        f"--batch-size 4 --max-length 24 --set training.eval_steps=1 {TINY} --out o",
         ("nq.jsonl", "pairs.tsv", "a.de"),
         again="--resume",
         training=True,
