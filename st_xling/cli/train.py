@@ -245,8 +245,6 @@ def _encoder_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], Tra
 
     options = _run_options(arguments)
     recipe = load_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))
-    if arguments.stream and recipe.training.max_steps <= 0:
-        raise ValueError("--stream needs --max-steps: the end of a stream is not known before it is reached.")
     data, dev = _read_data(arguments)
     options |= {
         "recipe": recipe,

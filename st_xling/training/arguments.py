@@ -132,6 +132,7 @@ _OF_THE_RUN = (
     *("output_dir", "do_train", "do_eval", "do_predict", "resume_from_checkpoint", "local_rank", "data_seed"),
     *("metric_for_best_model", "greater_is_better", "warmup_ratio"),
     "save_only_model",  # a run could not be resumed
+    "neftune_noise_alpha",  # not for the models of sentence-transformers
     *("hub_token", "push_to_hub_token"),  # a secret must not stand in run.json; HF_TOKEN holds it
 )
 

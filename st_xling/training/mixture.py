@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tokenizers import Tokenizer
 from tqdm.auto import tqdm
 
 from st_xling.data.balance import apportion, language_shares, pair_rows
@@ -56,24 +57,32 @@ class Mixture:
         return self.rows is None
 
 
-def prepare(data: Mapping[str, Dataset | IterableDataset], options: TrainingOptions, *, processes: int = 1) -> Mixture:
+def prepare(
+    data: Mapping[str, Dataset | IterableDataset],
+    options: TrainingOptions,
+    *,
+    processes: int = 1,
+    negatives: Sequence[str] = (),
+) -> Mixture:
     """One data set of all, or one stream if any of them is a stream.
 
     Args:
         data: Name → data set with the four columns.
         options: Batches, balance, seed.
         processes: Processes that share a step.
+        negatives: Columns of hard negatives, which every data set has.
     Raises:
         ValueError: As :func:`mix`; a stream, and no ``max_steps``.
     """
     # One stream makes all of them streams: their batches are mixed by the same sampler.
     if not any(is_stream(part) for part in data.values()):
         whole: dict[str, Any] = dict(data)
-        pairs = mix(whole)
+        pairs = mix(whole, negatives)
         counts = {"-".join(pair): len(rows) for pair, rows in pair_rows(pairs).items()}
         balance = {"alpha": options.language_alpha, "temperature": options.language_temperature}
         shares = dict(zip(counts, language_shares([*counts.values()], **balance)))
-        manifest = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in whole.items()}
+        read = ("source", "target", *negatives)
+        manifest = {name: {"rows": len(part), "sha8": fingerprint(part, read)} for name, part in whole.items()}
         rows = _rows_in_batches(counts, shares, options, options.per_device_train_batch_size * processes)
         return Mixture(pairs, whole, pairs, rows, shares, manifest)
     total_steps(options, rows=None)
@@ -86,20 +95,21 @@ def prepare(data: Mapping[str, Dataset | IterableDataset], options: TrainingOpti
         seed=options.seed,
         group_by_length=options.group_by_length,
         buffer_rows=options.shuffle_buffer,
+        more=list(negatives),
         **sampler_options(options),
     )
     return Mixture(
         pairs=mixed,
         parts=parts,
-        looked_at=mix(parts),
+        looked_at=mix(parts, negatives),
         rows=None,
         shares=stream_shares(streams, alpha=options.language_alpha, temperature=options.language_temperature),
         manifest={name: {"rows": stream_rows(streams[name]), "sha8": fingerprint(parts[name])} for name in streams},
     )
 
 
-def mix(data: Mapping[str, Dataset]) -> Dataset:
-    """All data sets in one, with the columns that training reads.
+def mix(data: Mapping[str, Dataset], negatives: Sequence[str] = ()) -> Dataset:
+    """All data sets in one, with the columns that training reads, hard negatives among them.
 
     Raises:
         ValueError: No data set, an empty one, or one that lacks a column; fewer than 2 rows in all.
@@ -113,7 +123,7 @@ def mix(data: Mapping[str, Dataset]) -> Dataset:
         _check_filled(name, part)
     if (rows := sum(map(len, data.values()))) < 2:
         raise ValueError(f"training needs at least 2 pairs, each other's negatives: got {rows}; add data.")
-    return concatenate_datasets([part.select_columns(COLUMNS) for part in data.values()])
+    return concatenate_datasets([part.select_columns([*COLUMNS, *negatives]) for part in data.values()])
 
 
 def add_mono(mixture: Mixture, mono: Mapping[str, Dataset], *, seed: int = 0) -> Mixture:
@@ -237,11 +247,10 @@ def report_texts(tokenizer: Any, texts: Iterable[str], *, max_length: int | None
     """
     report, iterator = TextReport(), iter(texts)
     while batch := list(itertools.islice(iterator, BATCH_TEXTS)):
-        if hasattr(tokenizer, "encode_batch_fast"):  # of the library tokenizers, as StaticEmbedding has it
-            rows = [row.ids for row in tokenizer.encode_batch_fast(batch)]
+        if isinstance(tokenizer, Tokenizer):  # of static embeddings
+            rows = [encoded.ids for encoded in tokenizer.encode_batch(batch, add_special_tokens=False)]
         else:
-            options = {"truncation": False, "padding": False, "verbose": False, "return_attention_mask": False}
-            rows = tokenizer(batch, **options)["input_ids"]
+            rows = tokenizer(batch, truncation=False, verbose=False, return_attention_mask=False)["input_ids"]
         report.texts += len(batch)
         for text, ids in zip(batch, rows):
             if len(ids) > report.longest:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -19,6 +20,8 @@ from typing import Any, ClassVar, TypeVar, get_type_hints
 import yaml
 from sentence_transformers import SentenceTransformerTrainingArguments
 from sentence_transformers.base.training_args import BaseTrainingArguments
+from sentence_transformers.sentence_transformer import losses as st_losses
+from torch import nn
 
 from st_xling import losses
 from st_xling.losses.base import CrossLingualLoss
@@ -37,17 +40,33 @@ _PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
 _NO_OBJECTIVES = ("CrossLingualLoss", "TokenLevelLoss", "CombinedLoss", "CachedLoss", _PRESETS["mlm"][0])
 
 
+_ST_READ_NEGATIVES = (
+    *("MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss"),
+    *("TripletLoss", "GISTEmbedLoss", "CachedGISTEmbedLoss"),
+)
+
+
 @dataclass(frozen=True)
 class Objective:
-    """A loss class, and the options that its name in recipes stands for.
+    """A loss class, ours or sentence-transformers', and the options that its name in recipes stands for.
 
     Attributes:
         loss: The class.
         preset: Options that the name fixes.
     """
 
-    loss: type[CrossLingualLoss]
+    loss: type[nn.Module]
     preset: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_ours(self) -> bool:
+        return issubclass(self.loss, CrossLingualLoss)
+
+    def option_types(self) -> dict[str, tuple[type, ...]]:
+        """Options that a recipe may set → types that are checked here; of ST's losses the names alone are."""
+        own = inspect.signature(self.loss).parameters.keys() - {"model", "show_progress_bar"}
+        types = option_types(self.loss) if self.is_ours else dict.fromkeys(own, ())
+        return {name: kinds for name, kinds in types.items() if name not in self.preset}
 
 
 def _objectives() -> dict[str, Objective]:
@@ -63,34 +82,58 @@ def _objectives() -> dict[str, Objective]:
 OBJECTIVES = _objectives()
 """Name in recipes → objective: every loss of ``st_xling.losses``, and the presets."""
 
+_ST_OBJECTIVES = {name: Objective(getattr(st_losses, name)) for name in st_losses.__all__ if name.endswith("Loss")}
 
-def read_losses(section: Any) -> dict[str, dict[str, Any]]:
+
+def objective(name: str) -> Objective:
+    """By its name in recipes: one of :data:`OBJECTIVES`, or the class of a loss of ST."""
+    return OBJECTIVES.get(name) or _ST_OBJECTIVES[name]
+
+
+def reads_negatives(losses: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """Names of the terms that read all columns, hard negatives among them."""
+    found = set()
+    for name, options in losses.items():
+        loss = objective(name).loss
+        reads = getattr(loss, "reads_negatives", loss.__name__ in _ST_READ_NEGATIVES)
+        if reads or reads_negatives(options.get("loss", {})):
+            found.add(name)
+    return found
+
+
+def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]]:
     """What a recipe says under ``losses``: name of the objective → its options, ``weight`` and ``columns`` among them.
 
-    A weight of 0 switches a term off, its cost included.
+    A weight of 0 switches a term off, its cost included. A loss of ST that wraps another, such as ``MatryoshkaLoss``,
+    has it under ``loss``, in the same form.
     """
     section = section or {}
     if not isinstance(section, dict) or not section:
-        raise ValueError(f"a recipe needs at least one loss under 'losses': got {section!r}.")
-    check_keys(section, OBJECTIVES, "losses")
-    terms = {name: _loss_options(name, {} if options is None else options) for name, options in section.items()}
+        raise ValueError(f"a recipe needs at least one loss under {where!r}: got {section!r}.")
+    section = {str(name).removeprefix("st:"): options for name, options in section.items()}
+    check_keys(section, [*OBJECTIVES, *_ST_OBJECTIVES], where)
+    terms = {
+        name: _loss_options(name, {} if options is None else options, f"{where}.{name}")
+        for name, options in section.items()
+    }
     used = {name: options for name, options in terms.items() if options["weight"] != 0}
     if not used:
         raise ValueError(f"every loss of the recipe has weight 0: {', '.join(terms)}; give one of them a weight.")
     return used
 
 
-def _loss_options(name: str, section: Any) -> dict[str, Any]:
-    where, objective = f"losses.{name}", OBJECTIVES[name]
-    known: dict[str, tuple[type, ...]] = {"weight": (), "columns": (), **option_types(objective.loss)}
-    known = {key: kinds for key, kinds in known.items() if key not in objective.preset}
+def _loss_options(name: str, section: Any, where: str) -> dict[str, Any]:
+    loss = objective(name).loss
+    known: dict[str, tuple[type, ...]] = {"weight": (), "columns": (), **objective(name).option_types()}
     check_keys(section, known, where)
     options = {key: read_value(value, known[key], f"{where}.{key}") for key, value in section.items()}
     options["weight"] = read_weight(section.get("weight", 1.0), f"{where}.weight")
     columns = options.get("columns")
     if columns is not None and not (isinstance(columns, list) and all(type(column) is int for column in columns)):
         raise ValueError(f"{where}.columns must be a list of positions such as [0, 1]: got {columns!r}.")
-    for key in objective.loss.auto_options:
+    if "loss" in known:
+        options["loss"] = read_losses(section.get("loss"), f"{where}.loss")
+    for key in loss.auto_options if issubclass(loss, CrossLingualLoss) else ():
         if options.get(key) not in (None, "auto") and not isinstance(options[key], list):
             raise ValueError(f"{where}.{key} must be 'auto' or a list: got {options[key]!r}.")
     return options

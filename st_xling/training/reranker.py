@@ -111,7 +111,7 @@ class CrossEncoderRecipe(BaseRecipe):
     # Balance is the strategy's, mini-batches are the loss's.
     without: ClassVar[tuple[str, ...]] = (
         *("mini_batch_size", "memory_budget", "language_alpha", "language_temperature", "batches"),
-        *("keep_duplicates_apart", "shuffle_buffer"),
+        *("keep_duplicates_apart", "shuffle_buffer", "prompt_name"),
     )
 
     name: str
@@ -119,7 +119,7 @@ class CrossEncoderRecipe(BaseRecipe):
     strategy: str = field(metadata={"read": lambda value: value})
     negatives: NegativeOptions = field(default_factory=NegativeOptions)
     sentences: SentenceOptions = field(default_factory=SentenceOptions)
-    head: Head = field(default="cls", metadata={"read": lambda value: value or "cls"})
+    head: Head = field(default="cls", metadata={"read": lambda value: value})
     loss: RankingLoss = field(default_factory=RankingLoss, metadata={"read": read_ranking_loss})
     model: PairOptions = field(default_factory=PairOptions)
     training: TrainingOptions = field(default_factory=TrainingOptions)

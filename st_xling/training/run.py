@@ -248,7 +248,9 @@ class Run:
         taken = shape if ready else {**bare, **shape}
         before = set_shape(encoder, **taken)
         if model is self.model:  # else what one process has built for all, and announced
-            left = {name: value for name, value in bare.items() if ready and taken.get(name, before[name]) != value}
+            left = {
+                name: value for name, value in bare.items() if ready and name not in taken and before[name] != value
+            }
             self.announce(encoder, taken, before=before if ready else {}, left=left)
         return encoder
 
@@ -273,11 +275,11 @@ class Run:
         name, random = self.recipe.name, self.model == "tiny"
         kind = type(getattr(model[0], "auto_model", model[0])).__name__
         weights = "random weights" if random else "pretrained"
-        parts = [f"{kind}, {sum(part.numel() for part in model.parameters()) / 1e6:.1f} M parameters, {weights}"]
+        parts = [f"{kind}, {sum(part.numel() for part in model.parameters()):,} parameters, {weights}"]
         if isinstance(model, SentenceTransformer):
             own = shape_of(model)
             not_taken = f" (its own; {name} has {_shown(left)} for bare transformers)" if left else ""
-            parts.append(f"{own['pooling'] or 'no'} pooling, {own['max_length']} tokens{not_taken}")
+            parts.append(f"{own['pooling'] or 'no'} pooling, at most {own['max_length']} tokens{not_taken}")
         if random and taken:
             parts.append(f"{name} for random weights: {_shown(taken)}")
         elif changed := {key: value for key, value in taken.items() if (before or {}).get(key) != value}:

@@ -378,18 +378,6 @@ def test_no_room_for_the_model(tmp_path: Path) -> None:
     assert snapshot(out) == before
 
 
-def test_the_first_checkpoint_ends_the_earlier_run(data: Any, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    train(short(), data, out, model="tiny", tiny=TINY)
-    old = snapshot(out)["model.safetensors"]
-
-    def begin(model: Any, training: Path) -> None:
-        assert (out / ".replaced" / "run.json").is_file() and snapshot(out)["model.safetensors"] == old
-
-    train(short(training__seed=1), data, out, model="tiny", tiny=TINY, overwrite=True, begin=begin)
-    assert not (out / ".replaced").exists()
-
-
 def test_no_memory_is_explained() -> None:
     for error in (MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried")):
         assert "lower the batch size" in str(explain(error))

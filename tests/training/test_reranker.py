@@ -156,7 +156,7 @@ def test_lora_trains_and_keeps_the_head(head: str, merge: bool, tmp_path: Path) 
 def test_what_is_refused(tmp_path: Path) -> None:
     recipe = load_cross_encoder_recipe("xpr-mixed")
     with pytest.raises(ValueError, match="XPI needs a recipe and data: got its data and no recipe"):
-        train_cross_encoder(recipe, [xpi_rows()], tmp_path / "run", xpi=xpi_rows())
+        train_cross_encoder(recipe, [xpi_rows()], tmp_path / "run", model="tiny", xpi=xpi_rows())
     with pytest.raises(ValueError, match="the model 'tiny' has no head to keep"):
         run(tmp_path / "run", head="keep")
     with pytest.raises(ValueError, match="a query is never cut, and none of 32 leaves room for a passage in 4 tokens"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ from datasets import Dataset
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.training import load_recipe, train
 from st_xling.training.run_folder import RunFolder
-from st_xling.utils.io import write_json
 
 RUN = {
     "recipe": {"name": "tr", "training": {"num_train_epochs": 1.0, "seed": 0}},
@@ -106,20 +103,8 @@ def test_resuming_the_same_run_by_another_command_and_version(tmp_path: Path) ->
     out = tmp_path / "run"
     begin(out, {**RUN, "command": "st-xling train tr", "version": "0.0"})
     assert begin(out, {**RUN, "command": "st-xling train tr --resume", "version": "9"}, resume=True) is None
-
-
-def test_resuming_nothing_starts(tmp_path: Path) -> None:
-    assert begin(tmp_path / "run", resume=True) is None
-    assert RunFolder(tmp_path / "run").read_manifest() == {**RUN, "files": [], "finished": False}
-
-
-def test_json_is_written_beside_then_renamed(tmp_path: Path) -> None:
-    path = tmp_path / "results.json"
-    write_json(path, {"language": "ไทย"})
-    with pytest.raises(TypeError):
-        write_json(path, {"language": object()})
-    assert path.read_text(encoding="utf-8") == '{\n  "language": "ไทย"\n}\n'
-    assert [entry.name for entry in tmp_path.iterdir()] == ["results.json"]
+    assert begin(tmp_path / "new", resume=True) is None  # nothing to resume: it starts
+    assert RunFolder(tmp_path / "new").read_manifest() == {**RUN, "files": [], "finished": False}
 
 
 BAD = [
@@ -177,15 +162,3 @@ def test_a_whole_run_then_overwriting_it(data: Any, tmp_path: Path) -> None:
     after = snapshot(out)
     assert after["model.safetensors"] != before["model.safetensors"]
     assert RunFolder(out).read_manifest()["recipe"]["training"]["seed"] == 1
-
-
-def test_json_is_written_into_a_pipe_not_over_it(tmp_path: Path) -> None:
-    pipe = tmp_path / "figures"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        write_json(pipe, {"f1": 0.5})
-        assert json.loads(os.read(reader, 1000)) == {"f1": 0.5}
-    finally:
-        os.close(reader)
-    assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]

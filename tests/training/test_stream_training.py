@@ -82,23 +82,6 @@ def test_a_killed_run_goes_on_at_its_row(batches: str, folder: Path, tmp_path: P
     torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-6)
 
 
-def test_the_command_says_what_is_missing(folder: Path, tmp_path: Path) -> None:
-    words = [
-        "train",
-        "tr",
-        "--model",
-        "tiny",
-        "--data",
-        str(folder / "de-en.tsv"),
-        "--stream",
-        "--out",
-        str(tmp_path / "run"),
-    ]
-    outcome = st_xling(words, tmp_path)
-    assert outcome.status == 2 and "--stream needs --max-steps" in outcome.stderr
-    assert not (tmp_path / "run").exists()
-
-
 def test_words_that_come_later_are_no_error(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, make_model: Any
 ) -> None:
