@@ -35,7 +35,7 @@ def gradients(loss: Any, batch: Any, labels: Any = None) -> tuple[float, dict[st
     value = sum(value.values()) if isinstance(value, dict) else value
     value.backward()
     return value.item(), {
-        name: part.grad.clone() for name, part in loss.model.named_parameters() if part.grad is not None
+        name: part.grad.clone() for name, part in make(loss).model.named_parameters() if part.grad is not None
     }
 
 
