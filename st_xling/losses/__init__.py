@@ -8,7 +8,8 @@
 ``language_contrastive``           langCL: no other sentence should tell a pair's languages apart
 ``in_batch_ranking``               IR: which of the batch's passages answers the query?
 ``siamese_contrastive``            SF: translations near, chosen negatives a margin away
-``base``                           what they have in common, and sums of them over one encoder pass
+``base``                           what they have in common; sums of them, and of sentence-transformers' losses, over
+                                   one encoder pass
 ``cached``                         any of them with large batches in small memory
 ``gather``                         the batch of all processes
 

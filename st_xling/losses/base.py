@@ -47,6 +47,7 @@ class CrossLingualLoss(nn.Module):
         options: Names of its options that :meth:`get_config_dict` reports, each an attribute of the same name.
         citation: BibTeX of the paper that the objective comes from.
         shared_head: Terms of a sum that name the same one train one ``head``; ``None``: a head of their own, or none.
+        makes_own_pass: Whether it encodes the columns itself; ``compute_loss`` then finds them under ``features``.
         auto_options: Options that a recipe may leave to its data, as ``auto``.
 
     Example:
@@ -120,10 +121,11 @@ class CrossLingualLoss(nn.Module):
         """
         columns = list(sentence_features)
         self.check_columns(len(columns))
+        features = [{key: part for key, part in column.items() if key != "language"} for column in columns]
         batch = encode_columns(self.model, columns, needed=self.reads_encoding)
         if self.makes_own_pass:
-            for column, encoded in zip(columns, batch):
-                encoded["features"] = {key: part for key, part in column.items() if key != "language"}  # type: ignore[assignment]
+            for column, encoded in zip(features, batch):
+                encoded["features"] = column  # type: ignore[assignment]
         value = self.compute_loss(batch, labels)
         if isinstance(value, Tensor):
             return end_of_pass([value], batch, self, self.model)[0]
@@ -144,7 +146,7 @@ class CrossLingualLoss(nn.Module):
         """Raise ``ValueError`` if the data set has too few text columns for this objective."""
         if count < self.min_columns:
             raise ValueError(
-                f"{type(self).__name__} needs {self.min_columns} text columns: the data set gives {count}; "
+                f"{self.title} needs {self.min_columns} text columns: the data set gives {count}; "
                 "add the missing column, or choose columns with .on(...)."
             )
 
@@ -240,18 +242,26 @@ class Term(nn.Module):
 
 
 class Components(dict[str, Tensor]):
-    """A sum's weighted components; they add up and multiply by name, as wrappers such as ``MatryoshkaLoss`` need it."""
+    """A sum's weighted components, which add up and multiply by name.
+
+    So ``MatryoshkaLoss`` and ``AdaptiveLayerLoss`` can wrap a sum; what the latter adds of its own is the component
+    ``wrapper``.
+    """
 
     def __mul__(self, weight: float) -> Components:
-        return Components({name: weight * value for name, value in self.items()})
+        return Components({name: value * weight for name, value in self.items()})
 
     __rmul__ = __mul__
 
-    def __add__(self, other: Components) -> Components:
-        return Components({name: value + other[name] for name, value in self.items()})
+    def __truediv__(self, divisor: float) -> Components:
+        return self * (1 / divisor)
 
-    def __radd__(self, other: float) -> Components:  # 0.0, from which a wrapper starts
-        return self if other == 0 else NotImplemented
+    def __add__(self, other: Mapping[str, Tensor] | Tensor | float) -> Components:
+        own = {"wrapper": other} if isinstance(other, Tensor) else {}  # no float but the 0.0 that a wrapper starts from
+        more = other if isinstance(other, Mapping) else own
+        return Components({n: self.get(n, 0.0) + more.get(n, 0.0) for n in {**self, **more}})  # type: ignore[misc]
+
+    __radd__ = __add__
 
 
 class CombinedLoss(CrossLingualLoss):
@@ -329,16 +339,12 @@ class CombinedLoss(CrossLingualLoss):
 
 
 class SentenceTransformersLoss(CrossLingualLoss):
-    """One of sentence-transformers' losses as an objective of ours, see :func:`make`.
-
-    Attributes:
-        makes_own_pass: It does not compute from the embeddings that a sum's terms share.
-    """
+    """One of sentence-transformers' losses as an objective of ours, see :func:`make`."""
 
     min_columns = 1
 
     def __init__(self, loss: nn.Module) -> None:
-        super().__init__(loss.model)  # type: ignore[arg-type]
+        super().__init__(_model_of(loss))
         self.loss = loss
         # In a list, so that its parameters have one name.
         self._inner = [as_loss(loss.loss)] if isinstance(loss, st_losses.MatryoshkaLoss) else []
@@ -384,7 +390,7 @@ def as_loss(loss: Any) -> CrossLingualLoss:
     """``loss`` itself, or one of sentence-transformers' as an objective of ours; ``ValueError`` for anything else."""
     if isinstance(loss, CrossLingualLoss):
         return loss
-    if isinstance(loss, nn.Module) and isinstance(getattr(loss, "model", None), nn.Module):
+    if isinstance(loss, nn.Module) and isinstance(_model_of(loss), nn.Module):
         return SentenceTransformersLoss(loss)
     raise ValueError(f"expected a loss of st_xling or sentence-transformers that is built on a model: got {loss!r}.")
 
@@ -422,6 +428,11 @@ def make(loss: str | nn.Module, model: nn.Module | None = None, /, **options: An
         raise ValueError(f"{name}: {error}") from error
 
 
+def _model_of(loss: nn.Module) -> Any:
+    names = ("model", "sentence_embedder", "encoder")  # as ST's losses call it
+    return next((getattr(loss, name) for name in names if hasattr(loss, name)), None)
+
+
 def _total(value: LossValue) -> Tensor:
     return torch.stack(list(value.values())).sum() if isinstance(value, dict) else value
 
@@ -448,18 +459,18 @@ def encode_columns(model: nn.Module, columns: list[dict[str, Any]], *, needed: b
     unwrapped = isinstance(getattr(model, "_orig_mod", model), SentenceTransformer)
     if not needed and unwrapped and all(_is_padded(column) for column in columns):
         return [dict(column) for column in columns]
-    texts = [{key: value for key, value in column.items() if key != "language"} for column in columns]
-    merged = merge_feature_batches(texts) if len(texts) > 1 else None
-    if merged is None:
-        batch = [dict(model(features)) for features in texts]
+    languages = [column.pop("language", None) for column in columns]
+    merged = merge_feature_batches(columns) if len(columns) > 1 else None
+    if merged is None:  # the columns themselves: AdaptiveLayerLoss leaves layers' states in them for its next pass
+        batch = [dict(model(features)) for features in columns]
     else:
         output = model(merged)
         shared = [key for key in _SHARED_OUTPUTS if isinstance(output.get(key), Tensor)]
-        rows = [output[key].unflatten(0, (len(texts), -1)).unbind(0) for key in shared]
+        rows = [output[key].unflatten(0, (len(columns), -1)).unbind(0) for key in shared]
         batch = [dict(zip(shared, values)) for values in zip(*rows)]
-    for column, encoded in zip(columns, batch):
-        if "language" in column:
-            encoded["language"] = column["language"]
+    for column, encoded, language in zip(columns, batch, languages):
+        if language is not None:
+            encoded["language"] = column["language"] = language
     return batch
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from sentence_transformers.base.losses.gradcache import RandContext, _create_minibatch, _minibatch_ranges
-from sentence_transformers.sentence_transformer.losses.matryoshka import ForwardDecorator
+from sentence_transformers.sentence_transformer.losses import adaptive_layer, matryoshka
 from sentence_transformers.util.distributed import get_world_size
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
@@ -88,8 +88,12 @@ class CachedLoss(CrossLingualLoss):
                 "CachedLoss runs its own backward passes, which DeepSpeed's engine does not see: train it with plain "
                 "or distributed PyTorch, or drop the cache."
             )
-        if isinstance(self.model.forward, ForwardDecorator):  # which is gone when the second pass comes
-            raise ValueError("put the cache outside: CachedLoss(MatryoshkaLoss(model, loss, matryoshka_dims)).")
+        if isinstance(self.model.forward, (matryoshka.ForwardDecorator, adaptive_layer.ForwardDecorator)):
+            # What they do to the model's forward pass is undone when the second pass comes.
+            raise ValueError(
+                "a cached loss cannot be wrapped: put the cache outside, as in CachedLoss(MatryoshkaLoss(model, loss, "
+                "matryoshka_dims)), or drop it, as for AdaptiveLayerLoss."
+            )
         columns = list(sentence_features)
         if any("offsets" in column for column in columns):
             return self.loss(columns, labels)

@@ -125,7 +125,7 @@ def main() -> None:
     print(f"DAP step / TR step, time:            {time_against(('dap', 'tr'), arguments.rounds):.3f}   (at most 1.35)")
     memory = [apart(HERE, ["--apart", "peak_of_step", name]) for name in ("dap", "tr")]
     print(f"DAP step / TR step, peak memory:     {memory[0] / memory[1]:.3f}   (at most 1.40)")
-    print(f"our ranking / ST', time:      {time_against(('tr', 'host'), arguments.rounds):.3f}   (at most 1.05)")
+    print(f"our ranking / ST's, time:            {time_against(('tr', 'host'), arguments.rounds):.3f}   (at most 1.05)")
     chunked, plain = (apart(HERE, ["--apart", "softmax", kind]) for kind in ("chunked", "plain"))
     print(f"chunked / plain softmax, extra MiB:  {chunked['extra'] / plain['extra']:.3f}   (at most 0.10)")
     loss, gradient = softmax_difference()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from torch.nn import functional as F
 
 from st_xling.losses import (
     CachedLoss,
+    InBatchRankingLoss,
     LanguageContrastiveLoss,
     RepresentationTranslationLoss,
     TranslationRankingLoss,
@@ -33,7 +35,7 @@ def gradients(loss: Any, batch: Any, labels: Any = None) -> tuple[float, dict[st
     value = sum(value.values()) if isinstance(value, dict) else value
     value.backward()
     return value.item(), {
-        name: part.grad.clone() for name, part in loss.model.named_parameters() if part.grad is not None
+        name: part.grad.clone() for name, part in make(loss).model.named_parameters() if part.grad is not None
     }
 
 
@@ -50,6 +52,7 @@ def assert_equal(one: Any, other: Any) -> None:
         (theirs.ContrastiveLoss, LABELS, (0, 1)),
         (theirs.TripletLoss, None, (0, 1, 0)),
         (theirs.GlobalOrthogonalRegularizationLoss, None, (0, 1)),
+        (theirs.BatchHardTripletLoss, LABELS.long(), (1,)),
     ],
     ids=lambda part: getattr(part, "__name__", ""),
 )
@@ -65,11 +68,13 @@ def test_they_share_the_pass_and_can_be_cached(
     assert_equal(gradients(CachedLoss(loss, mini_batch_size=4), batch(), labels), expected)
     calls: list[int] = []
     hook = model[0].register_forward_hook(lambda *_: calls.append(1))
-    total = (TranslationRankingLoss(model) + 0.1 * make(loss))(batch(), labels)
+    value = (0.1 * make(loss) + build(model))(batch(), labels)
     hook.remove()
     assert len(calls) == 1
-    name, other = list(total.items())[1]
-    assert other.item() == pytest.approx(0.1 * expected[0]) and name == make(loss).as_sum().names[0]
+    name = make(loss).as_sum().names[0]
+    assert {key: part.item() for key, part in value.items()} == pytest.approx(
+        {name: 0.1 * expected[0], f"{name}_2": expected[0]}
+    )
 
 
 def test_a_loss_that_encodes_by_itself_is_a_term_but_not_cached(model: Any, features: Any) -> None:
@@ -106,6 +111,20 @@ def test_matryoshka_over_a_sum(model: Any, features: Any) -> None:
     expected = gradients(make(drawn), features(model))
     torch.manual_seed(0)
     assert_equal(gradients(CachedLoss(drawn, mini_batch_size=4), features(model)), expected)
+
+
+def test_adaptive_layers_over_ours(make_model: Any, features: Any) -> None:
+    """Of a loss of ours that equals one of theirs; and of a sum, whose parts are named."""
+    model = make_model(layers=3).double()
+    ours, same = InBatchRankingLoss(model), theirs.MultipleNegativesRankingLoss(model)
+    random.seed(0)
+    expected = gradients(theirs.AdaptiveLayerLoss(model, same), features(model))
+    random.seed(0)
+    assert_equal(gradients(theirs.AdaptiveLayerLoss(model, ours), features(model)), expected)
+    random.seed(0)
+    parts = theirs.AdaptiveLayerLoss(model, 0.4 * ours + 0.6 * ours)(features(model), None)
+    assert list(parts) == ["in_batch_ranking", "in_batch_ranking_2", "wrapper"]
+    assert sum(parts.values()).item() == pytest.approx(expected[0])
 
 
 def test_they_train_together(make_model: Any, pairs: Any, tmp_path: Any) -> None:
@@ -145,6 +164,7 @@ def test_faults_are_named(model: Any, build: Any, message: str) -> None:
 
 
 def test_the_cache_stands_outside_of_matryoshka(model: Any, features: Any) -> None:
-    loss = theirs.MatryoshkaLoss(model, CachedLoss(TranslationRankingLoss(model)), [16, 8])
-    with pytest.raises(ValueError, match=r"CachedLoss\(MatryoshkaLoss"):
-        loss(features(model), None)
+    cached = CachedLoss(TranslationRankingLoss(model))
+    for loss in (theirs.MatryoshkaLoss(model, cached, [16, 8]), theirs.AdaptiveLayerLoss(model, cached)):
+        with pytest.raises(ValueError, match=r"CachedLoss\(MatryoshkaLoss"):
+            loss(features(model), None)
