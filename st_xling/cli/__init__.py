@@ -21,11 +21,12 @@ everything once, in a few minutes:
   st-xling demo
 
 the same, step by step; news.* (a sentence a line), q.jsonl and p.jsonl are yours, the phrasebook is built in:
-  st-xling train dap --data phrasebook:de,fr --out my-encoder
+  st-xling train dap --model tiny --data phrasebook:de,fr --out my-encoder
   st-xling evaluate tatoeba my-encoder --data phrasebook:de,fr --keep
   st-xling evaluate bucc my-encoder --data phrasebook --pairs de-en --keep
   st-xling mine news.de news.en --model my-encoder --source-language de --target-language en --out mined.tsv
-  st-xling train xpr-mixed --data 'en=phrasebook?size=300' --data 'de=phrasebook?size=300' --out my-reranker
+  st-xling train xpr-mixed --model my-encoder --data 'en=phrasebook?size=300' --data 'de=phrasebook?size=300' \\
+      --out my-reranker
   st-xling rerank my-reranker --queries q.jsonl --passages p.jsonl --out ranked.jsonl
   st-xling card my-encoder --license apache-2.0
   st-xling push my-encoder user/my-encoder --dry-run

@@ -34,7 +34,7 @@ embeddings:
 --target-embeddings STORE           the same
 --dim N                             of LASER files (default: 1024)
 --laser-dtype {float32,float16}     of LASER files (default: float32)
---batch-size N                      sentences embedded at a time (default: 128)
+--batch-size N                      most sentences of a batch (default: as suits the device)
 --store-dtype {float32,float16,bfloat16}  of embeddings that are made (default: float32)
 search:
 --k N                               neighbours that make up a sentence's neighbourhood (default: 4)
@@ -76,7 +76,7 @@ def encode(arguments: argparse.Namespace) -> None:
     --store-dtype {float32,float16,bfloat16}  of the vectors (default: float32)
     --file-format {safetensors,npy}     of the shards (default: safetensors)
     --no-normalise                      keep the vectors' lengths (default: length 1)
-    --batch-size N                      sentences of a batch (default: 128)
+    --batch-size N                      most sentences of a batch (default: as suits the device)
     --shard-rows N                      sentences of a shard (default: 16384)
     --processes N                       that embed, each a shard at a time (default: 1)
     --engine {local,ray}                ray: the workers of a cluster (default: local)
@@ -150,6 +150,7 @@ def mine(arguments: argparse.Namespace) -> None:
       st-xling mine news.de news.en --model my-encoder --source-language de --target-language en --out pairs.tsv
       st-xling mine news.de news.en --model my-encoder --out pairs.jsonl --format jsonl --calibrate gold.tsv
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv --rescore my-reranker --rescore-threshold 0.5
+      st-xling mine news.de news.en --model intfloat/multilingual-e5-small --prompt 'query: ' --out pairs.tsv
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv --plan
 
     A line of TSV: score, source ids, target ids, source, target; with --rescore the cross-encoder's score is the

@@ -21,7 +21,7 @@ the model (what is not as it was saved is named in signatures):
 --revision REV                      of the Hub: a branch, a tag or a commit
 --device DEVICE                     cpu, cuda, cuda:1, … (default: a GPU if there is one)
 --dtype {float32,float16,bfloat16}  of weights and computing (default: as saved)
---backend {torch,onnx,openvino}     that runs it (default: torch; others: pip install "sentence-transformers[onnx]")
+--backend {torch,onnx,openvino}     that runs it (default: torch; others by sentence-transformers[onnx], [openvino])
 --trust-remote-code                 run code that comes with the model; it can do whatever you can, so read it before
 """
 _USED = """
@@ -37,6 +37,12 @@ _CENTRING = """
           with the model, or of --centre-text, or else of the evaluated text (default: as the model was saved)
 --centre-text SPEC                  parallel text of the means, such as xx-yy=PATH or phrasebook (repeatable)
 """
+#: Of commands that train: what they start from. Devices, types of numbers and prompts are the trainer's.
+START = Options("""
+the model to start from:
+--revision REV         of the Hub: a branch, a tag or a commit
+--trust-remote-code    run code that comes with the model; it can do whatever you can, so read it before
+""")
 #: Of commands that load a cross-encoder, or anything of an encoder but its use.
 MODEL = Options(_LOADED)
 #: Of commands that embed text.
@@ -99,7 +105,7 @@ def centred(
     columns: Sequence[Sequence[str]] | None,
     languages: Sequence[str | None],
     *,
-    batch_size: int,
+    batch_size: int | None,
 ) -> SentenceTransformer:
     """The model centred as ``--centre`` says; signatures name that.
 
@@ -108,7 +114,7 @@ def centred(
         arguments: With ``centre`` and ``centre_text``.
         columns: Of the evaluated text; ``None``: it is too long to be encoded for its means too.
         languages: Of each column; ``None``: not known, or several.
-        batch_size: Texts encoded at a time for the means.
+        batch_size: Most texts of a batch for the means.
     Raises:
         ValueError: A language without a mean, or no text of the means.
     """

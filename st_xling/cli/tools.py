@@ -82,7 +82,7 @@ def slim(arguments: argparse.Namespace) -> None:
                          most as many as are compared)
     --seed N             of the rows held out, and of the sample compared (default: 0)
     --skip-bad-lines     leave faulty lines out, with a warning
-    --batch-size N       texts encoded at a time (default: 64)
+    --batch-size N       most texts of a batch (default: as suits the device)
     --overwrite          replace an earlier slim model in --out
 
     examples:

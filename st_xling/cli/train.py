@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.cli.keep import renew_card
-from st_xling.cli.options import JSON, command, is_set, write_results
+from st_xling.cli.model_options import START
+from st_xling.cli.options import JSON, command, is_set, set_options, write_results
 from st_xling.cli.seeds import SEEDS, run_seeds
 from st_xling.utils.io import read_json_object
 
@@ -33,6 +34,7 @@ _TAKEN_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("mini_batch_size", "memory_budget"), ("encoder", "adapter")),
     **dict.fromkeys(("lora", "lora_keep"), ("encoder", "adapter", "cross-encoder")),
     "pooling": ("encoder", "adapter", "retriever"),
+    **dict.fromkeys(("prompt", "prompt_name"), ("encoder", "retriever")),
     **dict.fromkeys(("layer", "sweep", "cache"), ("adapter",)),
     **dict.fromkeys(("parallel", "others", "encoders"), ("retriever",)),
     **dict.fromkeys(("xpi_data", "xpi_dev", "xpi_steps", "xpi_epochs", "dev_share", "test_share"), ("cross-encoder",)),
@@ -42,7 +44,19 @@ _TRAINING_KEYS = {
     "epochs": "num_train_epochs",
     "batch_size": "per_device_train_batch_size",
     "warmup": "warmup_steps",
-    **{name: name for name in ("max_steps", "mini_batch_size", "memory_budget", "learning_rate", "eval_steps", "seed")},
+    "prompt": "prompts",
+    **{
+        name: name
+        for name in (
+            "max_steps",
+            "mini_batch_size",
+            "memory_budget",
+            "learning_rate",
+            "eval_steps",
+            "seed",
+            "prompt_name",
+        )
+    },
 }
 # What a checkpoint is chosen by.
 _MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "acc@1"}
@@ -51,8 +65,8 @@ _MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "ac
 @command(
     "train",
     SEEDS,
+    START,
     JSON,
-    model={"default": "tiny"},
     out={"type": Path},
     epochs={"type": float},
     batch_size={"type": _rows},
@@ -66,7 +80,8 @@ def train(arguments: argparse.Namespace) -> None:
     of your own is a YAML file.
 
     RECIPE                        name of a recipe, or path of a YAML file
-    --model MODEL                 Hub id, folder, or tiny (default): built from the data
+    --model MODEL                 Hub id or folder of the model to start from; or tiny: a small one of random weights,
+                                  built from the data (required)
     --data SPEC                   xx-yy=PATH (TSV, CSV, JSON lines, Parquet), xx-yy=SOURCE,TARGET, Hub id or
                                   phrasebook:… (required, repeatable)
     --mono XX=PATH                of encoders: running text of one language, for the loss mlm; every two lines are read
@@ -84,7 +99,8 @@ def train(arguments: argparse.Namespace) -> None:
     --stream                      read --data as needed: for more than memory holds; with --max-steps
     --tiny KEY=VALUE              of the model tiny: layers, hidden_size, vocabulary, … (repeatable)
     in place of what the recipe says:
-    --set KEY=VALUE               any key of the recipe, such as losses.tlm.weight=0.5 (repeatable)
+    --set KEY=VALUE               any key of the recipe, such as losses.tlm.weight=0.5, and any training argument of
+                                  sentence-transformers, such as training.report_to=wandb (repeatable)
     --epochs N                    passes over --data
     --max-steps N                 steps, instead of epochs
     --learning-rate X             the highest
@@ -96,9 +112,12 @@ def train(arguments: argparse.Namespace) -> None:
     --memory-budget MIB           what 'auto' may fill (default: what is free)
     --lora                        train adapters, merged at the end (--set training.lora.rank=8 …)
     | --lora-keep                 train adapters, and save them as adapters
+    --prompt TEXT                 before each text, such as 'query: '; saved with the model (one for each column: --set
+                                  'training.prompts={source: "query: ", target: "passage: "}')
+    | --prompt-name NAME          one of the model's own prompts
     --precision {fp32,bf16,fp16}  of numbers
-    --max-length N                tokens a text is cut to
-    --pooling {mean,cls,max}      of token states
+    --max-length N                tokens a text is cut to (default: the model's own; of a bare one the recipe's)
+    --pooling {mean,cls,max}      of token states (default: as --max-length)
     recipes of cross-encoders (xpi, xpr-merged, xpr-cascade, xpr-mixed):
     --xpi-data SPEC               parallel text: XPI first, then the recipe with a new head (repeatable)
     --xpi-dev SPEC                development pairs of XPI, or none (repeatable)
@@ -127,16 +146,19 @@ def train(arguments: argparse.Namespace) -> None:
       cross-encoders  xpi; xpr-merged, xpr-cascade, xpr-mixed                 parallel text; questions with passages
 
     examples, on the phrasebook, which is built in:
-      st-xling train dap --data phrasebook:de,fr --out my-encoder --epochs 2
-      st-xling train sf --data 'zh-vi=phrasebook?size=2000' --out my-adapter
-      st-xling train ir-semacl --data queries=phrasebook --parallel phrasebook:de --out my-retriever
-      st-xling train xpr-mixed --data 'en=phrasebook?size=300' --data 'zh=phrasebook?size=300' --out my-reranker
+      st-xling train dap --model tiny --data phrasebook:de,fr --out my-encoder --epochs 2
+      st-xling train sf --model tiny --data 'zh-vi=phrasebook?size=2000' --out my-adapter
+      st-xling train ir-semacl --model tiny --data queries=phrasebook --parallel phrasebook:de --out my-retriever
+      st-xling train xpr-mixed --model tiny --data 'en=phrasebook?size=300' --data 'zh=phrasebook?size=300' \\
+          --out my-reranker
 
     on files, from models of the Hub:
       st-xling train dap --model xlm-roberta-base --data de-en=pairs.tsv --check-leak tatoeba/v1 --out my-encoder
+      st-xling train tr --model intfloat/multilingual-e5-small --prompt 'query: ' \\
+          --set training.early_stopping_patience=3 --data de-en=pairs.tsv --out my-encoder
       st-xling train xpr-mixed --model bert-base-multilingual-cased --data en=xquad.en.json --data zh=xquad.zh.json \\
           --out my-reranker
-      st-xling train my-recipe.yaml --data de-en=pairs.tsv --out my-encoder
+      st-xling train my-recipe.yaml --model xlm-roberta-base --data de-en=pairs.tsv --out my-encoder
 
     phrasebook:de,fr?size=8000&split=train&seed=0 pairs each language with English. Of --dev its development split is
     read, of --check-leak its test split, unless ?split= says otherwise. Quote what holds ? or &.
@@ -164,19 +186,35 @@ def train(arguments: argparse.Namespace) -> None:
     if distributed.is_main():
         renew_card(arguments.out)
         print(summary)
+        _push(arguments.out)
         write_results(arguments.json, read_json_object(arguments.out / "results.json"))
+
+
+def _push(folder: Path) -> None:
+    """What was pushed while training has the card of sentence-transformers: at the end all is, with ours."""
+    training = read_json_object(folder / "training" / "run.json")["recipe"]["training"]
+    if training.get("push_to_hub"):
+        from st_xling.hub.push import push_model
+
+        options = {name: training.get(f"hub_{key}") for name, key in (("private", "private_repo"), ("revision",) * 2)}
+        push_model(folder, training["hub_model_id"], **options)
+        print(f"pushed to {training['hub_model_id']}")
 
 
 def _run_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """What training by every kind of recipe takes; the folder and the options of ``--tiny`` are checked."""
-    from st_xling.training.run import check_tiny
+    from st_xling.models.load import st_model
+    from st_xling.training.run import check_model, check_tiny
     from st_xling.training.run_folder import RunFolder
 
     RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
+    load_options = set_options(arguments, st_model)
+    check_model(arguments.model, arguments.revision)
     on_leak: OnLeak = "fail" if arguments.fail_on_leak else "drop" if arguments.drop_leaks else "report"
     return {
         "out": arguments.out,
         "model": arguments.model,
+        "load_options": load_options,
         "tiny": check_tiny(_pairs(arguments.tiny, "--tiny")),
         "on_leak": on_leak,
         "resume": arguments.resume,
@@ -207,8 +245,6 @@ def _encoder_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], Tra
 
     options = _run_options(arguments)
     recipe = load_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))
-    if arguments.stream and recipe.training.max_steps <= 0:
-        raise ValueError("--stream needs --max-steps: the end of a stream is not known before it is reached.")
     data, dev = _read_data(arguments)
     options |= {
         "recipe": recipe,

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from st_xling.cli.keep import check_keep, keep
+from st_xling.cli.model_options import START
 from st_xling.cli.options import JSON, KEEP, command, set_options, write_results
 from st_xling.cli.seeds import SEEDS, run_seeds
 
@@ -17,6 +18,7 @@ from st_xling.cli.seeds import SEEDS, run_seeds
     JSON,
     KEEP,
     SEEDS,
+    START,
     task={"choices": ("xnli", "pawsx", "pos", "panx")},
     out={"type": Path},
     hold_out_seed={"default": 0},
@@ -39,6 +41,7 @@ def transfer(arguments: argparse.Namespace) -> None:
     --hold-out-seed N   which rows (default: 0)
     --like {dap,amber}  fine-tune as this paper does (default: the one that reports the task)
     --fused             of treebanks: tag surface tokens (aux) as XTREME does, not words (à, les)
+    --layer N           fine-tune the encoder up to this layer, counted from 1
     --resume            go on where the run in --out was stopped
     --overwrite         replace an earlier run in --out
     --epochs N          passes over the training rows
@@ -67,12 +70,14 @@ def transfer(arguments: argparse.Namespace) -> None:
         if arguments.keep:
             raise ValueError("--keep saves the results of one run: got --seeds as well; leave one of them out.")
         return run_seeds(arguments, transfer.run)
+    from st_xling.models import load_encoder
     from st_xling.training.run_folder import RunFolder
     from st_xling.training.transfer import fine_tuning, load_transfer_data
     from st_xling.training.transfer import transfer as fine_tune
 
     check_keep(arguments)
     RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.encoder).check()
+    encoder = load_encoder(arguments.encoder, device="cpu", **set_options(arguments, load_encoder))
     options = fine_tuning(arguments.task, arguments.like)
     options = dataclasses.replace(options, **set_options(arguments, type(options)))
     data = load_transfer_data(
@@ -94,7 +99,7 @@ def transfer(arguments: argparse.Namespace) -> None:
     for language, tags in data.unseen.items():
         print(f"{language}: tags never trained, by words: {tags}", file=sys.stderr)
     report = fine_tune(
-        arguments.encoder,
+        encoder,
         data,
         arguments.out,
         options=options,

@@ -1,12 +1,13 @@
 """Parallel text, from wherever it is kept, as ``datasets.Dataset``.
 
-Every dataset has the string columns ``source``, ``target``, ``source_language`` and ``target_language``.
+Every dataset has the string columns ``source``, ``target``, ``source_language`` and ``target_language``; where the text
+brings hard negatives, also ``negative_1``, ``negative_2``, …
 
 ======================  ================================================================================================
 `parallel`              ``read_parallel``, ``stream_parallel``: all that follows, by file ending or Hub id
-`delimited`             ``source TAB target`` lines; comma-separated lines, with or without a header
-`records`               JSON lines, Parquet, datasets of the Hugging Face Hub; which columns hold the sentences
-`moses`                 two line-aligned files, ``corpus.de`` and ``corpus.en``
+`tables`                tab- and comma-separated lines, JSON lines, Parquet, data sets of the Hub; their columns
+`moses`                 two line-aligned files, ``corpus.de`` and ``corpus.en``; the same in a zip archive of OPUS
+`sides`                 are source and target in the languages that they are said to be in?
 `tatoeba`, `bucc`       the test sets for similarity search and bitext mining, in their published layouts
 `classified_pairs`      XNLI and PAWS-X, sentence pairs with a class, for transfer
 `conllu`, `panx`        tagged words of treebanks; words with entities

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from st_xling.data.faults import FaultLog
-from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, read_options, split_options
+from st_xling.data.spec_options import Sample
 from st_xling.data.tables import fixed_columns
 from st_xling.utils.text import describe_missing, plain_or_packed
 
@@ -90,8 +90,7 @@ def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "t
 
 def read_bucc_spec(spec: str, pair: str, split: str) -> BuccCorpus:
     """:func:`read_bucc` of a folder, behind which ``?size=5000&seed=0`` may stand: see :func:`sample_bucc`."""
-    folder, query = split_options(spec)
-    sample = Sample.pop(read_options(query, SAMPLE_OPTIONS, spec=spec), spec)
+    folder, sample = Sample.split(spec)
     corpus = read_bucc(folder, pair, split)
     return corpus if sample.size is None else sample_bucc(corpus, sample.size, seed=sample.seed)
 

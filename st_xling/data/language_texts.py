@@ -21,9 +21,9 @@ from typing import Any
 from st_xling.data.faults import FaultLog, numbered_lines
 from st_xling.data.pairs import SURROGATE, stream_rows
 from st_xling.data.phrasebook_spec import is_phrasebook
-from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, read_options, split_options
+from st_xling.data.spec_options import Sample
 from st_xling.data.specs import load_data_specs
-from st_xling.data.tables import json_objects
+from st_xling.data.tables import json_objects, titled_text
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.text import describe_missing, estimate_lines, file_ending, unpacked_name
 
@@ -91,9 +91,8 @@ def _one_language(language: str, location: str, skip_bad_lines: bool) -> Languag
 
         book = read_others(location, language=language)
         return LanguageTexts(language, (language,), len(book), book)
-    place, query = split_options(location)
     spec = f"{language}={location}"
-    sample = Sample.pop(read_options(query, SAMPLE_OPTIONS, spec=spec), spec)
+    place, sample = Sample.split(location, spec)
     path = Path(place).expanduser()
     if not path.is_file():
         raise FileNotFoundError(describe_missing(path))
@@ -123,14 +122,15 @@ def _parallel(spec: str, skip_bad_lines: bool) -> list[LanguageTexts]:
 
 
 def read_texts(path: Path, skip_bad_lines: bool = False) -> Iterator[str]:
-    """The texts of a file of one language: its lines that are not blank, or ``text`` of its JSON lines."""
+    """The texts of a file of one language: its lines that are not blank, or ``text`` (``contents``) of its JSON lines
+    behind their ``title``, if they have one."""
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="text")
     if file_ending(unpacked_name(path)) != ".jsonl":
         yield from (line for _, line in numbered_lines(path, faults) if line.strip())
     else:
         for number, row in json_objects(path, faults):
-            text = row.get("text")
-            if not isinstance(text, str) or not text.strip():
+            text = titled_text(row)
+            if text is None:
                 faults.add(path, number, "no text", "expected a key text with words in it")
             elif SURROGATE.search(text):
                 faults.add(path, number, "bad JSON", "text holds half a surrogate pair")

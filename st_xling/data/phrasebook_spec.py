@@ -85,7 +85,11 @@ def is_phrasebook(location: str) -> bool:
 
 
 def parse_phrasebook(
-    location: str, *, options: Iterable[str] = ("size", "split", "seed"), spec: str | None = None
+    location: str,
+    *,
+    options: Iterable[str] = ("size", "split", "seed"),
+    spec: str | None = None,
+    several: bool = True,
 ) -> PhrasebookSpec:
     """Parses what :func:`is_phrasebook` says yes to.
 
@@ -93,6 +97,7 @@ def parse_phrasebook(
         location: ``phrasebook``, perhaps with ``:de,fr`` and ``?size=8000&split=test&seed=0``.
         options: Those that are allowed here, out of ``size``, ``split``, ``seed``, ``gold`` and ``queries``.
         spec: The whole spec, for messages.
+        several: Whether languages may be listed, which a spec like ``de=phrasebook`` has named already.
     Raises:
         ValueError: Unknown languages, splits and options, a language or an option twice, sizes below 1.
     Example:
@@ -106,6 +111,10 @@ def parse_phrasebook(
     if match[1] is not None and not all(named):
         raise ValueError(f"expected phrasebook:de,fr or de-en=phrasebook, got {spec!r}; list languages by code")
     known = {name: _OPTIONS[name] for name in options}
+    if named and not several:
+        raise ValueError(
+            f"expected xx=phrasebook or xx-yy=phrasebook, one language a spec, got {spec!r}; list no other"
+        )
     try:
         languages = _languages(named)
     except ValueError as error:

@@ -101,6 +101,12 @@ class Sample(NamedTuple):
             raise ValueError(f"expected size=N beside seed={seed}, which chooses so many rows: got {spec!r}")
         return cls(size, seed or 0)
 
+    @classmethod
+    def split(cls, place: str, spec: str | None = None) -> tuple[str, Sample]:
+        """What is before ``?``, and the sample behind it; ``spec`` is the whole for messages."""
+        path, query = split_options(place)
+        return path, cls.pop(read_options(query, SAMPLE_OPTIONS, spec=spec or place), spec or place)
+
     def places(self, total: int, where: str) -> list[int]:
         """Numbers of the rows that stay, in order; where there are fewer than ``size``, all of them, and a warning.
 

@@ -77,9 +77,7 @@ def parse_data_spec(spec: str) -> DataSpec:
         source_language, target_language, rest = match.groups()
         check_languages([(source_language, target_language)], spec)
     if is_phrasebook(rest):
-        book = parse_phrasebook(rest, spec=spec)
-        if book.languages and source_language:
-            raise ValueError(f"expected phrasebook:de,fr or de-en=phrasebook, got {spec!r}; list languages by code")
+        book = parse_phrasebook(rest, spec=spec, several=not source_language)
         return DataSpec(spec, "phrasebook", source_language, target_language, book.languages, book.options)
     rest, query = split_options(rest)
     if not rest.strip():

@@ -73,10 +73,7 @@ def read_squad(path: str | Path, *, sentences: bool = False) -> SquadFile:
         ValueError: It is not JSON, or not of this form; blank paragraphs and questions. All faults come together, each
             with its place, such as ``data[3].paragraphs[0].qas[2]``.
     """
-    try:
-        content = json.loads(read_bytes(path).decode("utf-8-sig"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path}: expected JSON in SQuAD's form, got: {error}; check that it is the file.") from error
+    content = read_json(path)
     faults: list[str] = []
     read = SquadFile(str(path))
     for place, article in _items(content, "data", "", faults):
@@ -98,6 +95,14 @@ def read_squad(path: str | Path, *, sentences: bool = False) -> SquadFile:
         more = f"\n  ... and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
         raise ValueError(f"{path}: expected questions in SQuAD's form, got {len(faults)} faults:{shown}{more}")
     return read
+
+
+def read_json(path: str | Path) -> Any:
+    """The content of a JSON file, plain or packed; a ``ValueError`` where it is none."""
+    try:
+        return json.loads(read_bytes(path).decode("utf-8-sig"))
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{path}: expected JSON, got: {error}; check that it is the file.") from error
 
 
 def _question(entry: dict[str, Any], place: str, paragraph: int, context: str, faults: list[str]) -> Question:

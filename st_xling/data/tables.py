@@ -44,6 +44,9 @@ PARALLEL_NAMES = (("source", "target"), ("src", "tgt"), ("sentence1", "sentence2
 QUERY_NAMES = (*product(("query", "question", "anchor"), ("passage", "positive", "answer")), *PARALLEL_NAMES)
 """The same of queries and the passages that answer them."""
 
+TEXT_KEYS = ("text", "contents")
+"""Keys of JSON lines that hold a text or passage of one language."""
+
 _LANGUAGE_COLUMNS = ("source_language", "target_language")
 _NEGATIVE = re.compile(r"negative(?:_(\d+))?", re.IGNORECASE)
 _QUOTED_FIELD = re.compile(r'"([^"]*(?:""[^"]*)*)"(?=,|\Z)')
@@ -277,10 +280,11 @@ def file_rows(faults: FaultLog, path: str, kind: str, layout: Layout) -> Iterato
 def pair_rows(faults: FaultLog, where: str, rows: Iterable[Row], layout: Layout) -> Iterator[PairRow]:
     """Source, target, their languages and the negatives of every row that has them all."""
     names = ["source", "target", *(f"negative_{number + 1}" for number in range(layout.negatives))]
+    says, least = any(key is not None for key in layout.language_keys), 0
     for number, row in rows:
         cells: Any = row
         if isinstance(row, list):
-            least = max(layout.keys) + 1
+            least = least or max(layout.keys) + 1
             if len(row) != layout.width if layout.width else len(row) < least:
                 wanted = str(layout.width or f"at least {least}")
                 faults.add(where, number, "wrong column count", f"expected {wanted}, got {len(row)}")
@@ -292,13 +296,14 @@ def pair_rows(faults: FaultLog, where: str, rows: Iterable[Row], layout: Layout)
                 faults.add(where, number, "missing key", f"expected {wanted}, got {', '.join(row) or 'none'}")
                 continue
         texts = [cells[key] for key in layout.keys]
-        if is_pair(faults, where, number, names, texts):
-            own = [
-                None if key is None else row[key] if isinstance(row, list) else row.get(key)
-                for key in layout.language_keys
-            ]
-            codes = (said if isinstance(said, str) and said else code for said, code in zip(own, layout.languages))
-            yield (*texts[:2], *codes, *texts[2:])
+        if not is_pair(faults, where, number, names, texts):
+            continue
+        codes = layout.languages
+        if says:
+            keyed = row if isinstance(row, Mapping) else dict(enumerate(row))
+            own = (keyed.get(key) for key in layout.language_keys)
+            codes = tuple(said if isinstance(said, str) and said else code for said, code in zip(own, codes))
+        yield (*texts[:2], *codes, *texts[2:])
 
 
 def delimited_rows(path: str | Path, kind: str, faults: FaultLog) -> Iterator[tuple[int, list[str]]]:
@@ -366,6 +371,12 @@ def json_objects(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Mapp
             yield number, value
         else:
             faults.add(path, number, "bad JSON", f"expected an object, got {type(value).__name__}")
+
+
+def titled_text(row: Mapping[str, Any]) -> str | None:
+    """The text of one object behind its title; ``None`` where it is missing or blank."""
+    text, title = next((row[key] for key in TEXT_KEYS if key in row), ""), row.get("title") or ""
+    return (f"{title.strip()} {text}".strip() or None) if isinstance(text, str) and isinstance(title, str) else None
 
 
 @contextmanager

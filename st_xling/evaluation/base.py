@@ -41,7 +41,7 @@ class SignedEvaluator(BaseEvaluator):
         primary: The metric to choose checkpoints by, without the prefix; subclasses know it.
         name: Prefix of the metrics; by default :attr:`task`.
         data_name: Of the data in the signature; by default ``name``.
-        batch_size: Texts encoded at a time.
+        batch_size: Most texts of a batch; by default as many as suit the device.
         show_progress_bar: Whether to show one while encoding or scoring.
         truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
         write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
@@ -56,7 +56,7 @@ class SignedEvaluator(BaseEvaluator):
         *,
         name: str | None = None,
         data_name: str | None = None,
-        batch_size: int = 64,
+        batch_size: int | None = None,
         show_progress_bar: bool = False,
         truncate_dim: int | None = None,
         write_csv: bool = True,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from st_xling.data.phrasebook_spec import phrasebook_name
-from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, read_options, sample_rows, split_options
+from st_xling.data.spec_options import Sample, sample_rows, split_options
 from st_xling.utils.languages import ALIASES, UNKNOWN, canonical_language
 
 if TYPE_CHECKING:
@@ -214,8 +214,7 @@ def _read_tatoeba(spec: str, languages: Sequence[str] | None) -> dict[str, tuple
     """A folder's test sets; ``?size=500&seed=0`` behind it: a seeded sample of each language's pairs."""
     from st_xling.data import read_tatoeba
 
-    folder, query = split_options(spec)
-    sample = Sample.pop(read_options(query, SAMPLE_OPTIONS, spec=spec), spec)
+    folder, sample = Sample.split(spec)
     read = read_tatoeba(Path(folder).expanduser(), languages)
     return {
         code: _texts(sample_rows(rows, sample.size, seed=sample.seed, where=f"{folder} ({code})"))

@@ -54,7 +54,7 @@ def xsim_by_language(
     margin: str = "ratio",
     k: int = 4,
     name: str = "pairs",
-    batch_size: int = 64,
+    batch_size: int | None = None,
     show_progress_bar: bool = False,
 ) -> XsimReport:
     """Encode aligned texts and count, both ways, whose best match by margin is not their translation.
@@ -65,7 +65,7 @@ def xsim_by_language(
         margin: ``"ratio"``, ``"distance"`` or ``"absolute"``.
         k: Neighbours that make up a sentence's neighbourhood.
         name: Of the data, for the signature.
-        batch_size: Texts encoded at a time.
+        batch_size: Most texts of a batch; by default as many as suit the device.
         show_progress_bar: Whether to show one while encoding.
     Raises:
         ValueError: Without pairs, or as :func:`~st_xling.mining.xsim`, naming the language.

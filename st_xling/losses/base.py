@@ -42,6 +42,7 @@ class CrossLingualLoss(nn.Module):
     Attributes:
         min_columns: Text columns that the objective needs.
         language_columns: Text columns, counted from 0, whose language it needs to know.
+        reads_negatives: Whether hard negatives in further columns serve it; else training leaves them out.
         reads_encoding: Whether it reads the columns' embeddings; if no term of a sum does, that pass is skipped.
         options: Names of its options that :meth:`get_config_dict` reports, each an attribute of the same name.
         citation: BibTeX of the paper that the objective comes from.
@@ -68,6 +69,7 @@ class CrossLingualLoss(nn.Module):
 
     min_columns = 2
     language_columns: tuple[int, ...] = ()
+    reads_negatives = False
     reads_encoding = True
     options: ClassVar[tuple[str, ...]] = ()
     citation: str = ""
@@ -387,7 +389,7 @@ def as_loss(loss: Any) -> CrossLingualLoss:
     raise ValueError(f"expected a loss of st_xling or sentence-transformers that is built on a model: got {loss!r}.")
 
 
-def make(loss: str | nn.Module, model: nn.Module | None = None, **options: Any) -> CrossLingualLoss:
+def make(loss: str | nn.Module, model: nn.Module | None = None, /, **options: Any) -> CrossLingualLoss:
     """One of sentence-transformers' losses, as a term that can be weighted, summed and cached.
 
     Terms that compute from embeddings share the sum's encoder pass, and can be cached. ``MatryoshkaLoss`` asks its loss

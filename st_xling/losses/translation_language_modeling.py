@@ -11,7 +11,7 @@ from st_xling.losses.base import Batch, Part, TokenLevelLoss
 from st_xling.losses.citations import AMBER
 from st_xling.losses.token_inputs import Positions, join_pairs, mask_tokens, usable_positions, word_continuations
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
-from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
+from st_xling.models.backbone import Backbone, backbone, cls_mask, sep_mask, special_token_id
 from st_xling.models.heads import HeadStart, VocabularyHead
 
 Objective = Literal["tlm", "mlm"]
@@ -144,6 +144,5 @@ def _alone(parts: Backbone, column: dict[str, Tensor]) -> tuple[Tensor, Tensor, 
     """A column's ids, mask, positions and maskable tokens, cut to its own longest row."""
     used = column["attention_mask"].bool().any(dim=0)
     ids, mask = column["input_ids"][:, used], column["attention_mask"][:, used].bool()
-    separator = parts.tokenizer.sep_token_id
-    ended = torch.zeros_like(mask) if separator is None else ids == separator
-    return ids, mask, parts.position_ids(mask), mask & ~cls_mask(ids, parts.tokenizer) & ~ended
+    ends = cls_mask(ids, parts.tokenizer) | sep_mask(ids, parts.tokenizer)
+    return ids, mask, parts.position_ids(mask), mask & ~ends

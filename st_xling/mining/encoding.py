@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import islice
+from itertools import count, islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,13 @@ from st_xling.mining.text import (
 )
 from st_xling.mining.vectors import model_identity
 from st_xling.models import load_encoder
+from st_xling.models.encode import encode as embed
 from st_xling.models.load import name_of
 from st_xling.models.view import model_options
 from st_xling.utils.paths import check_outputs
 
-#: Makes an encoder on a device.
-Load = Callable[[str | None], Any]
+#: Makes an encoder; its argument is called ``device``.
+Load = Callable[..., Any]
 
 _PATIENCE_S = 5
 
@@ -56,7 +57,7 @@ def encode(
     file_format: str = "safetensors",
     normalise: bool = True,
     prompt: str | None = None,
-    batch_size: int = 128,
+    batch_size: int | None = None,
     shard_rows: int = 16384,
     processes: int = 1,
     engine: str = "local",
@@ -69,10 +70,11 @@ def encode(
     """Embed every sentence of some text files and write the vectors to a store.
 
     The text is read twice: once to find all its faults before anything is computed, once to embed it, ``shard_rows``
-    sentences at a time; within these, sentences of similar length share a batch. Each shard is on the disk before the
-    next is begun. Called again after it was killed, it goes on with the first shard that is not whole, and ends with
-    the bytes of a run that was never killed, on the same kind of machine with the same number of threads: another
-    number of threads, or a GPU in place of a CPU, may change last bits.
+    sentences at a time; within these, sentences of similar length share a batch, see :mod:`st_xling.models.encode`. The
+    model computes in the type of its weights. Each shard is on the disk before the next is begun. Called again after it
+    was killed, it goes on with the first shard that is not whole, and ends with the bytes of a run that was never
+    killed, on the same kind of machine with the same number of threads: another number of threads, or a GPU in place of
+    a CPU, may change last bits.
 
     Args:
         model: A :class:`~sentence_transformers.SentenceTransformer`, or the Hub id or folder of one.
@@ -85,7 +87,7 @@ def encode(
         file_format: ``"safetensors"`` or ``"npy"``.
         normalise: Scale each vector to length 1 before it is rounded to ``dtype``.
         prompt: Put before every sentence, such as ``"query: "``; else the model's default prompt, if it has one.
-        batch_size: Sentences of a batch.
+        batch_size: Most sentences of a batch; by default as many as suit the device.
         shard_rows: Sentences of a shard.
         processes: Processes that embed, each a shard at a time; on the GPUs in turn, else on the CPU, where they
             share this process's threads.
@@ -103,7 +105,7 @@ def encode(
         OSError: For a full disk; what is whole stays.
     """
     for name, value in (("batch_size", batch_size), ("shard_rows", shard_rows), ("processes", processes)):
-        if value < 1:
+        if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1: got {value}.")
     check_engine(engine)
     check_format(dtype, file_format)
@@ -113,20 +115,24 @@ def encode(
     if isinstance(model, str):  # with several processes, only to see which it is
         encoder = load_encoder(model, device=device if processes == 1 else "cpu")
     identity = model_identity(encoder, name_of(model))
-    way = model_options(encoder, prompt=prompt)
-    if "dtype" in way:  # the manifest has a dtype already: of the file
-        way["computed"] = way.pop("dtype")
+    # The manifest has dim and dtype already: of the vectors as they are stored.
+    names = {"dtype": "computed", "dim": "truncated"}
+    way = {names.get(name, name): value for name, value in model_options(encoder, prompt=prompt).items()}
     settings = {"batch_size": batch_size, "shard_rows": shard_rows, "prompt": None, **way}
-    options = {"batch_size": batch_size, "normalize_embeddings": normalise, "prompt": prompt}
+    options: dict[str, Any] = {"batch_size": batch_size, "normalize_embeddings": normalise, "prompt": prompt}
     header = Header(dtype, file_format, normalise, identity, settings)
     with StoreWriter(out, header, summary, append=append, overwrite=overwrite) as writer:
         if writer.finished is not None:
             return EmbeddingStore.open(out)
-        todo = _unwritten(_windows(read_rows(text_files, format=format, errors=errors), shard_rows, summary), writer)
+        todo = _unwritten(read_rows(text_files, format=format, errors=errors), shard_rows, summary, writer)
         if engine == "local" and processes == 1:
-            pairs = ((window, embed(encoder, window.sentences, options, device)) for window in todo)
+            pairs = ((window, embed(encoder, window.sentences, device=device, **options)) for window in todo)
         else:
-            load = partial(_load, model) if isinstance(model, str) else _share(encoder)
+            if isinstance(model, str):
+                load: Load = partial(load_encoder, model)
+            else:
+                encoder.to("cpu").share_memory()  # one copy of the weights for all processes
+                load = partial(_move, encoder)
             if engine == "ray":
                 from st_xling.mining.ray import embed_on_ray
 
@@ -147,14 +153,8 @@ def encode(
 
 @dataclass(frozen=True)
 class Window:
-    """Sentences that are embedded together: what is in a batch depends on them and on nothing else.
+    """Lines whose sentences are embedded together: what is in a batch depends on them and on nothing else."""
 
-    Attributes:
-        number: Of the shard, counted from 0 in this text.
-        rows: Lines with their sentences.
-    """
-
-    number: int
     rows: Sequence[Row]
 
     @cached_property
@@ -170,18 +170,24 @@ class Window:
         return f"{self.rows[row].path}:{self.rows[row].line}"
 
 
-def _windows(rows: Iterator[Row], size: int, summary: TextSummary) -> Iterator[Window]:
-    """Windows of ``size`` rows; the last may be smaller.
+def _unwritten(rows: Iterator[Row], size: int, summary: TextSummary, writer: StoreWriter) -> Iterator[Window]:
+    """Windows of ``size`` rows, from the first that the store does not hold whole, from this very text.
 
     Raises:
         ValueError: After the last one, when the text is not the one that was validated.
     """
-    digest, number = hashlib.sha256(), 0
-    while part := list(islice(rows, size)):
-        for row in part:
-            hash_sentence(digest, row.sentence)
-        yield Window(number, part)
-        number += 1
+    digest, done = hashlib.sha256(), [shard.text_sha256 for shard in writer.shards]
+    for number in count():
+        window = Window(list(islice(rows, size)))
+        if not window.rows:
+            break
+        for sentence in window.sentences:
+            hash_sentence(digest, sentence)
+        if number < len(done) and done[number] != window.sha256:
+            del done[number:]
+            writer.truncate(number)  # the text was edited under an earlier writer, and back
+        if number >= len(done):
+            yield window
     if digest.hexdigest() != summary.sha256:
         raise ValueError(
             f"{', '.join(summary.files)}: the text was edited while it was embedded; once it stands still, run the "
@@ -189,28 +195,10 @@ def _windows(rows: Iterator[Row], size: int, summary: TextSummary) -> Iterator[W
         )
 
 
-def _unwritten(windows: Iterable[Window], writer: StoreWriter) -> Iterator[Window]:
-    """The windows from the first that the store does not hold whole, from this very text."""
-    done = list(writer.shards)
-    for window in windows:
-        if window.number < len(done):
-            if done[window.number].text_sha256 == window.sha256:
-                continue
-            del done[window.number :]
-            writer.truncate(window.number)  # the text was edited under an earlier writer, and back
-        yield window
-
-
-def embed(encoder: Any, sentences: list[str], options: dict[str, Any], device: str | None = None) -> np.ndarray:
-    """Vectors of some sentences, float32. *Shape:* ``(sentences, dim)``"""
-    vectors = encoder.encode(sentences, convert_to_tensor=True, show_progress_bar=False, device=device, **options)
-    return vectors.float().cpu().numpy()
-
-
 def embed_in_processes(
     load: Load, windows: Iterable[Window], options: dict[str, Any], *, processes: int, device: str | None = None
 ) -> Generator[tuple[Window, np.ndarray]]:
-    """As :func:`embed`, each window in one of several processes, in the order of the windows.
+    """Vectors of each window, made by one of several processes, in the order of the windows.
 
     Not by sentence-transformers' own pool, which waits for ever where one of its processes was killed. These hold
     nothing but the encoder: they receive sentences and send vectors, so that one that is killed leaves nothing behind,
@@ -294,8 +282,8 @@ def _work(connection: Connection, load: Load, device: str, threads: int, options
         while True:
             sentences = connection.recv()
             try:
-                encoder = encoder or load(device)
-                answer: Any = embed(encoder, sentences, options, device)
+                encoder = encoder or load(device=device)
+                answer: Any = embed(encoder, sentences, device=device, **options)
             except Exception as error:
                 kind = ValueError if isinstance(error, (ValueError, OSError)) else RuntimeError
                 answer = kind(f"{type(error).__name__} in a process that embeds: {error}")
@@ -304,16 +292,5 @@ def _work(connection: Connection, load: Load, device: str, threads: int, options
         return
 
 
-def _load(name: str, device: str | None) -> Any:
-    return load_encoder(name, device=device)
-
-
-def _share(encoder: Any) -> Load:
-    """An encoder that is loaded already, its weights shared between the processes."""
-    encoder.to("cpu")
-    encoder.share_memory()
-    return partial(_move, encoder)
-
-
-def _move(encoder: Any, device: str | None) -> Any:
+def _move(encoder: Any, device: str) -> Any:
     return encoder.to(device)

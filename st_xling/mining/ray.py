@@ -74,7 +74,6 @@ def ray_neighbours(
     target_embeddings: Embeddings,
     *,
     k: int = 4,
-    task_rows: int | None = None,
     memory_mib: int = 256,
     progress: bool = False,
 ) -> tuple[Neighbours, Neighbours]:
@@ -89,7 +88,6 @@ def ray_neighbours(
         source_embeddings: As for ``neighbours``. *Shape:* ``(sources, dim)``
         target_embeddings: *Shape:* ``(targets, dim)``
         k: Neighbours of each sentence.
-        task_rows: Sources that a task compares with all targets, at least ``k``; by default four tasks a processor.
         memory_mib: Bound on the memory of one block, in MiB, in each worker.
         progress: Show a bar on stderr.
     Returns:
@@ -101,12 +99,10 @@ def ray_neighbours(
     source_embeddings, target_embeddings = check_shapes(source_embeddings, target_embeddings, *names)
     sources, targets = int(source_embeddings.shape[0]), int(target_embeddings.shape[0])
     check_k(k, sources, targets)
-    if task_rows is not None and task_rows < k:
-        raise ValueError(f"task_rows must be at least k, which is {k}: got {task_rows}; leave it out for the default.")
     forward = torch.full((sources, k), NO_CANDIDATE, dtype=torch.int64)
     backward = torch.full((targets, k), NO_CANDIDATE, dtype=torch.int64)
     with ray_cluster() as (ray, cpus), tqdm(total=sources, unit="row", desc="search", disable=not progress) as bar:
-        rows = task_rows or max(k, min(_MOST_SOURCES, -(-sources // (_TASKS_PER_CPU * cpus))))
+        rows = max(k, min(_MOST_SOURCES, -(-sources // (_TASKS_PER_CPU * cpus))))
         packed = ray.put(pack(source_embeddings)), ray.put(pack(target_embeddings))
         task = ray.remote(num_cpus=1)(_search)
         spans = iter(_spans(sources, rows, k))
@@ -150,26 +146,23 @@ def _merge(result: tuple[np.ndarray, ...], start: int, stop: int, forward: Tenso
     backward.copy_(keys.topk(backward.shape[1], dim=1).values)
 
 
-def embed_on_ray(
-    load: Any, windows: Iterable[Window], options: dict[str, Any], *, threads: int | None = None
-) -> Generator[tuple[Window, np.ndarray]]:
-    """As :func:`~st_xling.mining.encoding.embed`, each window by one worker of the cluster.
+def embed_on_ray(load: Any, windows: Iterable[Window], options: dict[str, Any]) -> Generator[tuple[Window, np.ndarray]]:
+    """As :func:`~st_xling.models.encode.encode`, each window by one worker of the cluster.
 
-    A worker has ``threads`` processors, or a GPU where the cluster has any. With as many threads as this process has,
-    which is the default, and on the same kind of processor, vectors are those of this process to the last bit.
+    A worker has as many processors as this process has threads, or a GPU where the cluster has any. On the same kind
+    of processor, vectors are those of this process to the last bit.
 
     Args:
         load: A :data:`~st_xling.mining.encoding.Load`, called in each worker with its device.
         windows: Read ahead by at most two a worker.
         options: For the encoder.
-        threads: Of each worker.
     Yields:
         Windows in their order, each with its vectors.
     Raises:
         ValueError: When ray is not installed, or a worker cannot load or run the encoder for a reason that the user can
             mend.
     """
-    threads = threads or torch.get_num_threads()
+    threads = torch.get_num_threads()
     with ray_cluster() as (ray, cpus):
         gpus = int(ray.cluster_resources().get("GPU", 0))
         # More threads than the cluster has processors run slower, and would else wait for ever.
@@ -194,11 +187,11 @@ class _EmbeddingWorker:
         self._encoder: Any = None
 
     def embed(self, sentences: list[str]) -> np.ndarray:
-        from st_xling.mining.encoding import embed
+        from st_xling.models.encode import encode
 
         if self._encoder is None:  # not before: an error here is the caller's to hear
-            self._encoder = self._load(self._device)
-        return embed(self._encoder, sentences, self._options, self._device)
+            self._encoder = self._load(device=self._device)
+        return encode(self._encoder, sentences, device=self._device, **self._options)
 
 
 def _embedded(ray: Any, window: Window, reference: Any) -> tuple[Window, np.ndarray]:
@@ -230,21 +223,12 @@ class _ByName(pickle.Pickler):
     """Pickles memory maps, wherever they are inside, by file, place and shape: numpy would write all their rows."""
 
     def reducer_override(self, value: Any) -> Any:
-        if not isinstance(value, np.ndarray) or not _is_file(value):
+        if not _is_file(value):
             return NotImplemented
-        assert isinstance(value, np.memmap)
-        mapped = value.offset - value.offset % mmap.ALLOCATIONGRANULARITY
-        inside = value.ctypes.data - np.frombuffer(value._mmap, dtype=np.uint8).ctypes.data  # type: ignore[attr-defined]
         path = str(Path(str(value.filename)).resolve())
-        return np.memmap, (path, value.dtype.str, "r", mapped + inside, value.shape)
+        return np.memmap, (path, value.dtype.str, "r", value.offset, value.shape, "C")
 
 
-def _is_file(array: np.ndarray) -> bool:
-    """Whether these are rows of a file that lie there in order and as it has them."""
-    return (
-        isinstance(array, np.memmap)
-        and getattr(array, "_mmap", None) is not None
-        and array.filename is not None
-        and array.mode in ("r", "r+")
-        and array.flags.c_contiguous
-    )
+def _is_file(value: Any) -> bool:
+    """Whether it is a map of a file in the file's order, and no slice of one, which would not know its place."""
+    return isinstance(value, np.memmap) and isinstance(value.base, mmap.mmap) and value.flags.c_contiguous

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, is_dataclass
 from itertools import accumulate, islice
@@ -41,8 +40,6 @@ TENSOR = "embeddings"
 
 # Shards of a store that are mapped into memory at a time: each map of a .npy file keeps the file open.
 _MAPPED = 256
-
-_SHA256 = re.compile("[0-9a-f]{64}")
 
 _WRITE_AGAIN = "write the store again, or fetch this file again."
 
@@ -166,39 +163,13 @@ def read_manifest(folder: Path) -> Manifest:
         of_texts = sum(text.rows for text in texts)
         if not 0 < manifest.rows == of_texts == content["rows"]:
             raise ValueError(f"{content['rows']} rows, its shards have {manifest.rows} and its texts {of_texts}")
-        if manifest.dim < 1:
-            raise ValueError(f"dim must be at least 1: got {manifest.dim}")
         for shard in shards:
-            _check_shard(shard)
-        _check_texts(manifest)
+            # A store may come from elsewhere: nothing outside its folder is opened.
+            if Path(shard.file).name != shard.file or not shard.file.startswith("shard-"):
+                raise ValueError(f"a shard may not lie at {shard.file!r}")
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: the manifest is damaged: {error!r}; write the store again.") from error
     return manifest
-
-
-def _check_shard(shard: Shard) -> None:
-    if Path(shard.file).name != shard.file or not shard.file.startswith("shard-"):
-        raise ValueError(f"a shard may not lie at {shard.file!r}")
-    if shard.rows < 1 or shard.bytes < 1:
-        raise ValueError(f"{shard.file} has {shard.rows} rows in {shard.bytes} bytes")
-    for name, value in (("sha256", shard.sha256), ("text_sha256", shard.text_sha256)):
-        if not (_SHA256.fullmatch(value) or (name == "text_sha256" and not value)):
-            raise ValueError(f"{name} of {shard.file} must be 64 hexadecimal digits: got {value!r}")
-
-
-def _check_texts(manifest: Manifest) -> None:
-    """Raise unless every text ends with a shard and, where it was hashed, has a hash in each of its shards."""
-    shards = iter(manifest.shards)
-    for text in manifest.texts:
-        left = text.rows
-        while left > 0:
-            shard = next(shards, None)
-            if shard is None or shard.rows > left:
-                raise ValueError("a text ends inside a shard")
-            left -= shard.rows
-            # Without it, check_text would accept any other text.
-            if text.sha256 and not shard.text_sha256:
-                raise ValueError(f"{shard.file} has no hash of its text, which was hashed")
 
 
 def parse(kind: Any, content: Any, name: str = "") -> Any:
@@ -403,19 +374,6 @@ class EmbeddingStore:
             f"encode|model:{header.model}|rows:{self.rows}|dim:{self.dim}|dtype:{header.dtype}|"
             f"normalised:{'yes' if header.normalised else 'no'}|{settings}data:{data}|st-xling:{__version__}"
         )
-
-    def check_same_model(self, other: EmbeddingStore) -> None:
-        """Raise unless both stores were encoded by the same model: cosines between models mean nothing.
-
-        Raises:
-            ValueError: If dims or models differ.
-        """
-        own, theirs = self.manifest.header.model, other.manifest.header.model
-        if self.dim != other.dim or own.fingerprint != theirs.fingerprint:
-            raise ValueError(
-                f"both sides must be encoded by the same model: got {own} of dim {self.dim} in {self.path} and "
-                f"{theirs} of dim {other.dim} in {other.path}; encode one of them again."
-            )
 
     def check_text(self, sentences: Iterable[str]) -> None:
         """Raise unless row ``i`` was encoded from sentence ``i``, for all rows.

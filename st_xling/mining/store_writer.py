@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -49,15 +49,6 @@ _SHOWN = 5
 _REMEDY = "replace the store with overwrite (--overwrite), or delete its folder"
 
 
-@dataclass(frozen=True)
-class _Task:
-    """What ``writing.json`` says; ``refused``: the vectors of the text were, NaN for example."""
-
-    header: Header
-    text: TextSummary
-    refused: bool = False
-
-
 class StoreWriter(LockedFolder):
     """The one writer of a store; use it as a context manager, which keeps other writers out.
 
@@ -97,17 +88,14 @@ class StoreWriter(LockedFolder):
         self._base: Manifest | None = None  # the store that is appended to
         self._shards: list[Shard] = []
         self._dim: int | None = None
-        self._refused = self._is_new = False
-
-    def __enter__(self) -> StoreWriter:
-        self._is_new = not self.path.exists()
-        return super().__enter__()
 
     def __exit__(self, *exception: object) -> None:
-        failed = self._lock is not None and bool(exception) and isinstance(exception[1], Exception)
-        if failed and self.finished is None:
+        failed = exception and isinstance(exception[1], Exception) and self.finished is None
+        if failed and not (self._shards and self.resume):
+            # Nothing stays that would be in the way of a corrected call, but what can be resumed.
             with contextlib.suppress(OSError):
-                self._clean_up()
+                self._remove_unfinished(self._read_base())
+                self.path.rmdir()  # unless something else is in it
         super().__exit__()
 
     @property
@@ -137,7 +125,9 @@ class StoreWriter(LockedFolder):
         try:
             tensor = _rounded(rows, self.header.dtype, place or (lambda row: f"row {row} of {file}"))
         except ValueError:
-            self._refused = True
+            # Nothing can become of this text; of a corrected one, those shards stay whose sentences it has as well.
+            if self._shards and self.resume:
+                self._write_task(None)
             raise
         dim = tensor.shape[1]
         if self._dim not in (None, dim):
@@ -176,15 +166,15 @@ class StoreWriter(LockedFolder):
         for path in temporary:
             path.unlink()
         task = self._read_task()
-        if task is not None and task.refused:
-            # Nothing can become of a text whose vectors were refused. For the same model and settings, those of its
-            # shards stay whose sentences are also in the corrected text: each shard says of which it is.
-            if self.resume and not _differences(task.header, self.header):
-                task = self._write_task()
-            else:
+        unlike = []
+        if task is not None:
+            header, text = task
+            unlike = _differences(header, self.header) + _differences(text or self.text, self.text)
+            if text is None and self.resume and not unlike:
+                self._write_task(self.text)
+            elif text is None:
                 self._remove_unfinished(self._read_base())
                 task = None
-        unlike = [] if task is None else _differences(task.header, self.header) + _differences(task.text, self.text)
         can_resume = task is not None and self.resume and not unlike
         if not self.overwrite and (manifest := self._read_base()) is not None:
             if self._is_the_same(manifest):
@@ -197,7 +187,7 @@ class StoreWriter(LockedFolder):
             self._read_journal()
         elif task is None or self.overwrite:
             (self.path / JOURNAL).unlink(missing_ok=True)
-            self._write_task()
+            self._write_task(self.text)
             if self.overwrite:
                 for path in (self.path / MANIFEST, *self.path.glob("shard-*")):
                     path.unlink(missing_ok=True)
@@ -230,14 +220,14 @@ class StoreWriter(LockedFolder):
     def _read_base(self) -> Manifest | None:
         return read_manifest(self.path) if (self.path / MANIFEST).is_file() else None
 
-    def _read_task(self) -> _Task | None:
-        """What an earlier writer was to write, if it did not finish."""
+    def _read_task(self) -> tuple[Header, TextSummary | None] | None:
+        """What an earlier writer was to write, if it did not finish; no text, where the vectors of its were refused."""
         path = self.path / WRITING
         if not path.is_file():
             return None
         try:
             content = read_json_object(path, remedy=_REMEDY)
-            return _Task(parse(Header, content), parse(TextSummary, content, "text"), bool(content.get("refused")))
+            return parse(Header, content), parse(TextSummary, content, "text") if content["text"] else None
         except (KeyError, TypeError, ValueError) as error:
             if self.overwrite:
                 return None
@@ -245,10 +235,8 @@ class StoreWriter(LockedFolder):
                 raise
             raise ValueError(f"{path}: expected what a writer was to write, got {error!r}; {_REMEDY}.") from error
 
-    def _write_task(self, *, refused: bool = False) -> _Task:
-        content = {**asdict(self.header), "text": asdict(self.text)} | ({"refused": True} if refused else {})
-        write_json(self.path / WRITING, content, indent=1)
-        return _Task(self.header, self.text, refused)
+    def _write_task(self, text: TextSummary | None) -> None:
+        write_json(self.path / WRITING, {**asdict(self.header), "text": text and asdict(text)}, indent=1)
 
     def _read_journal(self) -> None:
         """Go on after the last shard that is in the journal and, as it was written, in the folder."""
@@ -268,16 +256,6 @@ class StoreWriter(LockedFolder):
 
     def _file_name(self, number: int) -> str:
         return f"shard-{number + (len(self._base.shards) if self._base else 0):06d}.{self.header.file_format}"
-
-    def _clean_up(self) -> None:
-        """After an error: leave nothing that would be in the way of a corrected call, unless it can be resumed."""
-        if self._shards and self.resume:
-            if self._refused:
-                self._write_task(refused=True)
-            return
-        self._remove_unfinished(self._read_base())
-        if self._is_new:
-            self.path.rmdir()
 
     def _remove_unfinished(self, manifest: Manifest | None) -> None:
         """Leave the store and nothing else; ``writing.json`` goes last, since it says whose the rest is."""
@@ -372,8 +350,9 @@ def _rounded(rows: Embeddings, dtype: str, place: Callable[[int], str]) -> Tenso
 def _differences(stored: Header | TextSummary, requested: Header | TextSummary) -> list[str]:
     """In what two headers or two texts do not agree; names are left out, contents count."""
     differences = []
-    for name, new in vars(requested).items():
-        old = getattr(stored, name)
+    old_values, new_values = ({**vars(of), **getattr(of, "settings", {})} for of in (stored, requested))
+    for name in (name for name in {**new_values, **old_values} if name != "settings"):
+        old, new = old_values.get(name), new_values.get(name)
         # A model may be moved or renamed: its fingerprint counts.
         if name != "files" and getattr(old, "fingerprint", old) != getattr(new, "fingerprint", new):
             differences.append(f"{name.replace('_', ' ')} was {_short(old)}, is now {_short(new)}")

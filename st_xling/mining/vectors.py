@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path, PurePath
 from typing import Any
+
+import numpy as np
 
 from st_xling.mining.deduplication import DistinctText
 from st_xling.mining.store import MANIFEST, EmbeddingStore, ModelIdentity, open_laser
@@ -30,31 +33,16 @@ def model_identity(model: Any, name: str | None = None) -> ModelIdentity:
     return ModelIdentity(str(known), str(getattr(config, "_commit_hash", None) or ""), model_fingerprint(model))
 
 
-@dataclass(frozen=True, kw_only=True)
-class EncodeOptions:
-    """How sentences are embedded.
-
-    Attributes:
-        batch_size: Sentences of a batch.
-        dtype: Type that is stored: ``"float32"``, ``"float16"`` or ``"bfloat16"``.
-        prompt: Put before every sentence.
-        device: Where to embed; by default a GPU where there is one.
-        engine: What embeds, ``"local"`` or ``"ray"``: the same vectors.
-    """
-
-    batch_size: int = 128
-    dtype: str = "float32"
-    prompt: str | None = None
-    device: str | None = None
-    engine: str = "local"
-
-
 class Encoder:
     """An encoder that makes stores in a work folder, both sides' with the same settings.
 
     Args:
         model: Hub id or folder, or a :class:`~sentence_transformers.SentenceTransformer`.
-        options: How it embeds.
+        batch_size: As these four, of :func:`~st_xling.mining.encode`.
+        dtype: Type that is stored.
+        prompt: Put before every sentence.
+        device: Where to embed.
+        engine: What embeds, ``"local"`` or ``"ray"``: the same vectors.
     Raises:
         ValueError: If nothing can be loaded at that name.
 
@@ -63,28 +51,40 @@ class Encoder:
         way: How it embeds, as :func:`~st_xling.models.view.model_options` says.
     """
 
-    def __init__(self, model: Any, options: EncodeOptions) -> None:
+    def __init__(
+        self,
+        model: Any,
+        *,
+        batch_size: int | None = None,
+        dtype: str = "float32",
+        prompt: str | None = None,
+        device: str | None = None,
+        engine: str = "local",
+    ) -> None:
         from st_xling.models import load_encoder
         from st_xling.models.load import name_of
         from st_xling.models.view import model_options
 
         name = name_of(model)
-        self.model = load_encoder(model, device=options.device) if isinstance(model, str) else model
+        self.model = load_encoder(model, device=device) if isinstance(model, str) else model
         self.name = name or type(model).__name__
-        self.options = options
+        self.prompt = prompt
+        self.options = {"dtype": dtype, "prompt": prompt, "batch_size": batch_size, "device": device, "engine": engine}
         self.identity: ModelIdentity = model_identity(self.model, name)
-        self.way = model_options(self.model, prompt=options.prompt)
+        self.way = model_options(self.model, prompt=prompt)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What the vectors depend on."""
-        options = self.options
-        return {
-            "model": self.identity.fingerprint,
-            "dtype": options.dtype,
-            "prompt": options.prompt,
-            "batch size": options.batch_size,
-        }
+        names = "dtype", "prompt", "batch_size"
+        return {"model": self.identity.fingerprint, **{n.replace("_", " "): self.options[n] for n in names}}
+
+    def vectors(self, sentences: Sequence[str]) -> np.ndarray:
+        """Of some sentences, in memory. *Shape:* ``(sentences, dim)``"""
+        from st_xling.models.encode import encode
+
+        options: dict[str, Any] = {name: self.options[name] for name in ("batch_size", "prompt", "device")}
+        return encode(self.model, sentences, **options)
 
     def encode(
         self, sentences: Path, out: Path, *, place: Callable[[int], str], progress: bool = False
@@ -99,7 +99,7 @@ class Encoder:
         """
         from st_xling.mining.encoding import encode
 
-        options: dict[str, Any] = {"format": "jsonl", "place": place, "progress": progress, **vars(self.options)}
+        options: dict[str, Any] = {"format": "jsonl", "place": place, "progress": progress, **self.options}
         write = partial(encode, self.model, sentences, out, **options)
         store = write()
         try:
@@ -174,8 +174,9 @@ class GivenEmbeddings:
 
 def stored_options(settings: dict[str, Any]) -> dict[str, str]:
     """What a store's settings say of how its vectors were made."""
-    named = {"dtype" if name == "computed" else name: value for name, value in settings.items() if value}
-    return {name: value for name, value in named.items() if name not in ("batch_size", "shard_rows")}
+    names = {"computed": "dtype", "truncated": "dim"}
+    others = ("batch_size", "shard_rows")
+    return {names.get(name, name): value for name, value in settings.items() if value and name not in others}
 
 
 #: What provides each side's vectors, by side.
@@ -189,7 +190,8 @@ def vectors_from(
     *,
     dim: int = 1024,
     laser_dtype: str = "float32",
-    options: EncodeOptions | None = None,
+    embeds: bool = False,
+    **options: Any,
 ) -> tuple[VectorMakers, Encoder | None]:
     """What provides each side's vectors: embeddings from elsewhere, else the model.
 
@@ -199,11 +201,13 @@ def vectors_from(
         rows: Sentences of each side's text, by side.
         dim: Of LASER files.
         laser_dtype: Of LASER files.
-        options: For the model.
+        embeds: The model embeds more than the sides without embeddings, such as known translations.
+        options: As for :class:`Encoder`.
     Returns:
         By side; and the encoder, if there is a model.
     Raises:
-        ValueError: If a side has neither, both have another model, or as :meth:`GivenEmbeddings.open`.
+        ValueError: If a side has neither; for vectors of several models, prompts or types of computation; as
+            :meth:`GivenEmbeddings.open`.
     """
     missing = [side for side, path in embeddings.items() if path is None]
     if model is None and missing:
@@ -216,21 +220,40 @@ def vectors_from(
         for side, path in embeddings.items()
         if path is not None
     }
-    known = {str(embeddings[side]): maker.identity for side, maker in makers.items()}
+    made: dict[str, tuple[ModelIdentity, dict[str, str] | None]] = {}
+    for maker in makers.values():
+        if isinstance(maker, GivenEmbeddings) and maker.store is not None:
+            header = maker.store.manifest.header
+            made[str(maker.path)] = header.model, maker.way if "prompt" in header.settings else None
     encoder = None
     if model is not None:
-        encoder = Encoder(model, options or EncodeOptions())
-        known["the model"] = encoder.identity
+        encoder = Encoder(model, **options)
+        made["the model"] = encoder.identity, encoder.way if missing or embeds else None
         makers |= dict.fromkeys(missing, encoder)
-    # Cosines between the vectors of two models mean nothing.
-    models = [(identity, name) for name, identity in known.items() if identity is not None]
-    for identity, name in models[1:]:
-        if identity.fingerprint != models[0][0].fingerprint:
-            raise ValueError(
-                f"both sides must be encoded by the same model: got {models[0][0]} for {models[0][1]} and {identity} "
-                f"for {name}; encode one of them again."
-            )
+    _check_alike(made)
     return {side: makers[side] for side in embeddings}, encoder
+
+
+def _check_alike(made: dict[str, tuple[ModelIdentity, dict[str, str] | None]]) -> None:
+    """Raise unless all vectors were made by the same model in the same way: cosines between others mean nothing.
+
+    Args:
+        made: Name → the model, and how it was used if that is known.
+    """
+    for (first, (one, way)), (second, (other, another)) in combinations(made.items(), 2):
+        unlike = [] if one.fingerprint == other.fingerprint else [f"{one} and {other}"]
+        if way is not None and another is not None:
+            # Where the model is the same, its revision and the like do not matter.
+            names = [name for name in {**way, **another} if unlike or name in ("prompt", "dtype", "backend")]
+            usual = {"dtype": "float32", "backend": "torch"}
+            for name in names:
+                own, theirs = (of.get(name, usual.get(name, "none")) for of in (way, another))
+                unlike += [f"{name} {own!r} and {theirs!r}"] if own != theirs else []
+        if unlike:
+            raise ValueError(
+                f"both sides must be encoded by the same model in the same way: got {', '.join(unlike)} for {first} "
+                f"and {second}; encode one of them again."
+            )
 
 
 def ways(makers: VectorMakers) -> dict[str, str]:

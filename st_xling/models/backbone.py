@@ -223,9 +223,19 @@ def special_token_id(tokenizer: Any, kind: str, purpose: str) -> int:
 
 
 def cls_mask(input_ids: Tensor, tokenizer: Any) -> Tensor:
-    """True where a row's CLS token stands. *Shape:* ``(batch, tokens)`` → the same, bool."""
-    cls_id = getattr(tokenizer, "cls_token_id", None)
-    return torch.zeros_like(input_ids, dtype=torch.bool) if cls_id is None else input_ids == cls_id
+    """True where a row's CLS token stands, or the one that begins its text. *Shape:* ``(batch, tokens)`` → the same."""
+    return _marks(input_ids, tokenizer.cls_token_id, tokenizer.bos_token_id)
+
+
+def sep_mask(input_ids: Tensor, tokenizer: Any) -> Tensor:
+    """True where a row's SEP token stands, or the one that ends its text. *Shape:* ``(batch, tokens)`` → the same."""
+    return _marks(input_ids, tokenizer.sep_token_id, tokenizer.eos_token_id)
+
+
+def _marks(input_ids: Tensor, *ids: int | None) -> Tensor:
+    """Where the first of the ids stands that the tokenizer has."""
+    mark = next((id_ for id_ in ids if id_ is not None), None)
+    return torch.zeros_like(input_ids, dtype=torch.bool) if mark is None else input_ids == mark
 
 
 def flush_right(mask: Tensor, *values: Tensor) -> list[Tensor]:

@@ -59,7 +59,7 @@ def cross_encoder(
         max_length: Tokens a pair is cut to, special tokens included; ``None`` keeps the encoder's own.
         seed: Of the new head.
         device: Where to put it; ``None`` lets ST choose.
-        **options: Of :func:`~st_xling.models.load.st_model`, for a head that is kept: ``revision``, ``dtype``, ….
+        **options: Of :func:`~st_xling.models.load.st_model`: ``revision``, ``dtype``, ….
 
     Raises:
         ValueError: An unknown head, no encoder or no head to keep at ``start``, or a length that its positions do not
@@ -72,7 +72,7 @@ def cross_encoder(
         if head == "keep":
             model = _with_its_head(start, device=device, **options)
         else:
-            model = _with_new_head(_transformer(start), head, seed, device)
+            model = _with_new_head(_transformer(start, **options), head, seed, device)
     if max_length is not None:
         limit_length(model, max_length)
     if isinstance(start, str):
@@ -127,10 +127,10 @@ def head_modules(model: CrossEncoder) -> list[nn.Module]:
     )
 
 
-def _transformer(start: str | SentenceTransformer | CrossEncoder) -> Transformer:
+def _transformer(start: str | SentenceTransformer | CrossEncoder, **options: Any) -> Transformer:
     """The first module of ``start``, its own alone."""
     with _without_notices():
-        model = load_encoder(start) if isinstance(start, str) else start
+        model = load_encoder(start, **options) if isinstance(start, str) else start
     token_encoder(model)  # or an error that says what is missing
     check_start(model, None, given=not isinstance(start, str))
     return model[0] if isinstance(start, str) else copy.deepcopy(model[0])  # type: ignore[return-value]

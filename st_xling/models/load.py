@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -148,6 +149,8 @@ def loading(name_or_path: str | Path) -> Iterator[None]:
                 "run with all your rights on this machine; read it, and if you trust it pass trust_remote_code=True "
                 "(--trust-remote-code)."
             ) from error
+        if "pip install" in str(error):  # it says what is missing, and how to get it
+            raise _NotLoadable(f"{str(name_or_path)!r}: {str(error).strip().splitlines()[0]}") from error
         kind = "folder" if Path(name_or_path).is_dir() else "Hub id or folder"
         raise _NotLoadable(
             f"no encoder could be loaded from the {kind} {str(name_or_path)!r}: {_cause(error)} "
@@ -189,7 +192,8 @@ def limit_length(model: BaseModel, max_length: int) -> None:
     reach = longest_input(model)
     if reach is not None and max_length > reach:
         raise ValueError(f"max_length must be at most {reach}, this encoder's positions: got {max_length}.")
-    model.max_seq_length = max_length
+    if model.max_seq_length != math.inf:  # a bag of static embeddings has no positions to save
+        model.max_seq_length = max_length
 
 
 def longest_input(model: BaseModel) -> int | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -21,6 +20,7 @@ from sentence_transformers.base.modules import Dense, Normalize, Router
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
 from torch import Tensor, nn
 
+from st_xling.models.encode import Role, encode, own_prompt, prompt_text
 from st_xling.models.layers import check_layer, cut_to_layer, layer_count
 from st_xling.models.load import Backend, Dtype, Pooling, limit_length, loaded, set_pooling, st_model
 from st_xling.utils.languages import UNKNOWN, canonical_language
@@ -28,7 +28,6 @@ from st_xling.utils.languages import UNKNOWN, canonical_language
 logger = logging.getLogger(__name__)
 
 Centre = Literal["per_language", "joint", "none"]
-Role = Literal["text", "query", "document"]
 
 JOINT = "joint"
 """Route of text whose language is not named; ``encode`` without a task takes it."""
@@ -79,7 +78,7 @@ def load_encoder(
         ValueError: Nothing loadable at that name, code of its own without ``trust_remote_code``, a length that the
             encoder's positions do not reach, and as :func:`view`.
     """
-    if pooling is not None and pooling not in get_args(Pooling):
+    if pooling is not None and pooling not in get_args(Pooling):  # not only after the model is loaded
         raise ValueError(f"pooling must be one of {', '.join(get_args(Pooling))}: got {pooling!r}.")
     if layer is not None and backend != "torch":
         raise ValueError(f"layer (--layer) is for the backend torch: got {layer} for {backend}; leave it out.")
@@ -168,29 +167,6 @@ def view(
         result.truncate_dim = truncate_dim
         options["dim"] = str(truncate_dim)
     return with_options(result, **options)
-
-
-def prompt_text(model: Any, prompt: str | None = None, prompt_name: str | None = None) -> str | None:
-    """A prompt that is given by its text or by its name; ``None``: by neither, so that the model's own holds.
-
-    Raises:
-        ValueError: Given by both, or a name that the model lacks.
-    """
-    if prompt_name is None:
-        return prompt
-    if prompt is not None:
-        raise ValueError(f"a prompt is given by its text or by its name: got {prompt!r} and {prompt_name!r}.")
-    if prompt_name not in model.prompts:
-        raise ValueError(f"this model has no prompt {prompt_name!r}: it has {', '.join(map(repr, model.prompts))}.")
-    return model.prompts[prompt_name]
-
-
-def own_prompt(model: Any, role: Role = "text") -> str:
-    """What stands before a text by the model's own choice, in ``encode``, ``encode_query`` or ``encode_document``."""
-    prompts, default = getattr(model, "prompts", {}), getattr(model, "default_prompt_name", None)
-    names = {"text": (), "query": ("query",), "document": ("document", "passage", "corpus")}[role]
-    name = next((name for name in names if name in prompts), default)
-    return prompts.get(name) or ""
 
 
 def model_options(model: Any, *, prompt: str | None = None, retrieval: bool = False) -> dict[str, str]:
@@ -392,7 +368,7 @@ def encode_once(
         columns: Lists of texts.
         tasks: Of each column: the route of the model that encodes it, see :func:`language_tasks`.
         role: ``"query"`` or ``"document"``: as ``encode_query`` or ``encode_document`` embed.
-        options: Of ``encode``.
+        options: Of :func:`~st_xling.models.encode.encode`.
     Returns:
         One array a column. *Shape:* ``(texts, dim)``
     """
@@ -401,10 +377,10 @@ def encode_once(
     for task in dict.fromkeys(tasks):
         places = [place for place, own in enumerate(tasks) if own == task]
         texts = sorted({text for place in places for text in columns[place]})
-        encode: Any = model.encode if role == "text" else getattr(model, f"encode_{role}")
-        if task is not None:  # encode_query and encode_document have tasks of their own
-            encode = partial(model.encode, task=task, prompt=own_prompt(model, role))
-        embeddings = encode(texts, convert_to_numpy=True, **options)
+        if task is None:
+            embeddings = encode(model, texts, role=role, **options)
+        else:  # encode_query and encode_document have tasks of their own
+            embeddings = encode(model, texts, task=task, prompt=own_prompt(model, role), **options)
         row = {text: index for index, text in enumerate(texts)}
         for place in places:
             encoded[place] = np.asarray(embeddings[[row[text] for text in columns[place]]])

@@ -310,6 +310,8 @@ class _AdapterRun(Run):
     cache_folder: str | Path | None
 
     def check(self) -> None:
+        if self.callbacks(self.recipe.training):
+            raise ValueError("adapters are fitted without a trainer, which would call callbacks: leave callbacks out.")
         if self.sweep and self.evaluator is None:
             raise ValueError("a sweep compares layers on development pairs: got none; pass some.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import os
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -41,7 +42,7 @@ _RENAMED = {
     "warmup_ratio": "warmup_steps (a share below 1)",
 }
 _HINTS = {
-    "logging_steps": " (it must divide eval_steps)",
+    "logging_steps": " (it must divide eval_steps and save_steps)",
     "max_steps": " (at least 1; or -1: as the epochs say)",
     "warmup_steps": " (a share of the steps, below 1, or a whole number of them)",
     "mini_batch_size": " (it must be even, or 'auto')",
@@ -68,6 +69,8 @@ class TrainingOptions:
         eval_steps: Steps between evaluations and checkpoints; 0: ten of them over the run.
         logging_steps: Steps between logged losses; 0 chooses. Must divide ``eval_steps``.
         save_total_limit: Checkpoints kept, the best included; ``None``: all.
+        early_stopping_patience: Evaluations without a better score after which training ends; 0: never.
+        prompt_name: A prompt of the model that stands before every text, as ``prompts`` does, which holds any text.
         group_by_length: Batch sentences of like length.
         split_by_length: On a CPU, encode a batch in parts of like length: the same loss and gradient but for rounding
             (dropout draws other numbers), and little time spent on padding.
@@ -101,6 +104,8 @@ class TrainingOptions:
     save_total_limit: int | None = 2
     seed: int = 0
 
+    early_stopping_patience: int = 0
+    prompt_name: str | None = None
     group_by_length: bool = True
     split_by_length: bool = True
     mini_batch_size: int | str = 0
@@ -127,6 +132,7 @@ _OF_THE_RUN = (
     *("output_dir", "do_train", "do_eval", "do_predict", "resume_from_checkpoint", "local_rank", "data_seed"),
     *("metric_for_best_model", "greater_is_better", "warmup_ratio"),
     "save_only_model",  # a run could not be resumed
+    "neftune_noise_alpha",  # not for the models of sentence-transformers
     *("hub_token", "push_to_hub_token"),  # a secret must not stand in run.json; HF_TOKEN holds it
 )
 
@@ -162,6 +168,8 @@ def read_training(
         section = dict(section)
         if section.get("pivot") == "none":
             section["pivot"] = None
+        # YAML reads a plain no as false.
+        section |= {key: "no" for key in section if str(key).endswith("_strategy") and section[key] is False}
         if section.get("per_device_train_batch_size") == AUTO and "mini_batch_size" in own:
             section["mini_batch_size"] = section.get("mini_batch_size") or AUTO  # a number that was set stands
             del section["per_device_train_batch_size"]
@@ -175,6 +183,7 @@ def read_training(
 
 def _check(options: TrainingOptions, where: str) -> TrainingOptions:
     limit, size = options.save_total_limit, options.mini_batch_size
+    saved_at = options.eval_steps, options.arguments.get("save_steps", 0)
     wrong = {
         "per_device_train_batch_size": options.per_device_train_batch_size < 1,
         "learning_rate": not 0 < options.learning_rate < math.inf,
@@ -188,6 +197,7 @@ def _check(options: TrainingOptions, where: str) -> TrainingOptions:
         "fp16": options.fp16 and options.bf16,
         "lr_scheduler_type": options.lr_scheduler_type not in set(SchedulerType),
         "eval_steps": options.eval_steps < 0,
+        "early_stopping_patience": options.early_stopping_patience < 0,
         "mini_batch_size": size != AUTO if isinstance(size, str) else size < 0 or size % 2 == 1,
         "memory_budget": options.memory_budget < 0,
         "save_total_limit": limit is not None and limit < 1,
@@ -196,7 +206,7 @@ def _check(options: TrainingOptions, where: str) -> TrainingOptions:
         "shuffle_buffer": options.shuffle_buffer < 1,
         "seed": not 0 <= options.seed < 2**32,
         "logging_steps": options.logging_steps < 0
-        or (options.eval_steps > 0 and options.logging_steps > 0 and options.eval_steps % options.logging_steps != 0),
+        or any(every > 0 and options.logging_steps > 0 and every % options.logging_steps for every in saved_at),
     }
     for key, bad in wrong.items():
         if bad:
@@ -215,6 +225,7 @@ def training_arguments(
     *,
     rows: int | None,
     processes: int = 1,
+    prompts: dict[str, str] | None = None,
     best_metric: str | None = None,
     kind: type[Arguments] = SentenceTransformerTrainingArguments,  # type: ignore[assignment]
 ) -> Arguments:
@@ -225,27 +236,35 @@ def training_arguments(
         folder: Where checkpoints go.
         rows: Pairs of an epoch; ``None``: a stream without an end.
         processes: Processes that share a step.
+        prompts: Column → what stands before its texts, in place of the options'.
         best_metric: Metric of the evaluator to choose the best checkpoint by; ``None``: no evaluation, keep the last.
         kind: ST's class of them.
 
     Raises:
         ValueError: A stream, and no ``max_steps`` to end it; a value that ST refuses.
     """
-    steps = total_steps(options, rows, processes)
-    # Checkpoints fall on logged steps: a resumed run would log a shorter first line otherwise.
+    chosen, steps = options.arguments, total_steps(options, rows, processes)
     logs = options.logging_steps or LOGS_AN_EVALUATION
-    eval_steps = min(steps, options.eval_steps or max(1, steps // EVALUATIONS_A_RUN // logs) * logs)
-    about = max(1, eval_steps // LOGS_AN_EVALUATION)
-    logging_steps = options.logging_steps or next(n for n in range(about, 0, -1) if eval_steps % n == 0)
-    values = {key: value for key, value in options.as_dict().items() if key not in OURS}
-    values |= {
+    save_steps = chosen.get("save_steps", 0)
+    save_steps = math.ceil(save_steps * steps) if 0 < save_steps < 1 else int(save_steps)
+    eval_steps = options.eval_steps or save_steps or max(1, steps // EVALUATIONS_A_RUN // logs) * logs
+    eval_steps = min(steps, eval_steps)
+    # Checkpoints fall on logged steps: a resumed run would log a shorter first line otherwise.
+    saved_at = math.gcd(eval_steps, save_steps)
+    about = max(1, saved_at // LOGS_AN_EVALUATION)
+    logging_steps = options.logging_steps or next(n for n in range(about, 0, -1) if saved_at % n == 0)
+    # The best checkpoint is among those that are evaluated: one strategy that is chosen is both.
+    strategies = {name: chosen.get(name) for name in ("eval_strategy", "save_strategy")}
+    evaluates = strategies["eval_strategy"] or ("epoch" if strategies["save_strategy"] == "epoch" else "steps")
+    evaluates = "no" if best_metric is None else evaluates
+    saves = strategies["save_strategy"] or (evaluates if evaluates != "no" else "steps")
+    values = {key: value for key, value in options.as_dict().items() if key not in OURS} | {
         "output_dir": str(folder),
         "logging_steps": logging_steps,
-        "eval_strategy": "no" if best_metric is None else "steps",
         "eval_steps": eval_steps,
-        "save_strategy": "steps",
-        "save_steps": eval_steps,
-        "load_best_model_at_end": best_metric is not None,
+        "save_steps": save_steps or eval_steps,
+        "load_best_model_at_end": "no" not in (evaluates, saves),
+        "restore_callback_states_from_checkpoint": options.early_stopping_patience > 0,
         # A CPU has bfloat16 too, but transformers takes it only where use_cpu says that one is meant.
         "use_cpu": options.bf16 and not torch.accelerator.is_available(),
         "data_seed": options.seed,
@@ -262,7 +281,12 @@ def training_arguments(
         sampler = LengthGroupedBatchSampler if options.group_by_length else ShuffledBatchSampler
         values["batch_sampler"] = partial(sampler, **sampler_options(options))
     try:
-        values |= options.arguments
+        values |= {**chosen, "save_steps": values["save_steps"], "eval_strategy": evaluates, "save_strategy": saves}
+        values |= {"prompts": prompts} if prompts else {}
+        if chosen.get("dataloader_num_workers"):  # forked, where threads of the tokenizers would not survive
+            os.environ["TOKENIZERS_PARALLELISM"] = "false"
+        if chosen.get("push_to_hub") and not chosen.get("hub_model_id"):
+            raise ValueError("push_to_hub needs hub_model_id, such as user/name.")
         if rows is None:
             # Rows come in the order of their batches. Were batches dealt out by the first process, it would have to
             # pad them all to one length; instead every process reads the stream and takes its part.

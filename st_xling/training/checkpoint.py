@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 FILES = "files.json"
 BASE = "base"
 LOSS_STATE_NAME = "loss.safetensors"
-_CHECKPOINT = re.compile(r"checkpoint-(\d+)")
+_CHECKPOINT = re.compile(r"checkpoint-\d+")
 
 
 def seal(folder: Path, *, seconds: float = 0.0) -> None:
@@ -102,6 +102,11 @@ def newest_checkpoint(folder: Path, *, compare: bool = True) -> Path | None:
     return None
 
 
+def step_of(checkpoint: Path) -> int:
+    """The optimiser steps made up to it."""
+    return int(checkpoint.name.rpartition("-")[2])
+
+
 def remove_earlier(checkpoint: Path, *, keep: int | None, best: str | Path | None = None) -> None:
     """Remove whole checkpoints of fewer steps beyond those to be kept, and all damaged ones of fewer steps.
 
@@ -116,8 +121,9 @@ def remove_earlier(checkpoint: Path, *, keep: int | None, best: str | Path | Non
         return
     # The newest is what a run resumes from, the best what it ends with: neither counts for removal.
     protected = {checkpoint.name} if best is None else {checkpoint.name, Path(best).name}
-    step = int(checkpoint.name.rsplit("-", 1)[1])
-    earlier = [path for number, path in _by_step(checkpoint.parent) if number < step and path.name not in protected]
+    earlier = [
+        path for step, path in _by_step(checkpoint.parent) if step < step_of(checkpoint) and path.name not in protected
+    ]
     room = max(0, keep - len(protected))
     whole = [path for path in earlier if is_sealed(path)]
     spared = whole[-room:] if room else []
@@ -228,7 +234,7 @@ def _fault(checkpoint: Path) -> str | None:
 
 
 def _by_step(folder: Path) -> list[tuple[int, Path]]:
-    return sorted((int(match[1]), path) for path in folder.glob("*") if (match := _CHECKPOINT.fullmatch(path.name)))
+    return sorted((step_of(path), path) for path in folder.glob("*") if _CHECKPOINT.fullmatch(path.name))
 
 
 def _names(folder: Path) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,18 +15,18 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from st_xling.data.orient import orient
+from st_xling.data.tables import negative_columns
 from st_xling.data.text_columns import column_texts
-from st_xling.losses import CachedLoss
-from st_xling.losses.base import CombinedLoss, Term
+from st_xling.losses import CachedLoss, CombinedLoss, CrossLingualLoss, Term, make
 from st_xling.models import VocabularyHead
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
-from st_xling.training.arguments import AUTO, training_arguments
+from st_xling.training.arguments import AUTO, total_steps, training_arguments
 from st_xling.training.auto_batch import choose_mini_batch
 from st_xling.training.callbacks import ScheduledWeights
 from st_xling.training.checkpoint import seal
 from st_xling.training.leak_check import check_leaks
-from st_xling.training.mixture import COLUMNS, add_mono, fingerprint, log_mixture, log_truncation, prepare, report_sides
-from st_xling.training.recipe import OBJECTIVES, Recipe
+from st_xling.training.mixture import add_mono, fingerprint, log_mixture, log_truncation, prepare, report_sides
+from st_xling.training.recipe import Recipe, objective, reads_negatives
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
 from st_xling.training.run_folder import save_model
 from st_xling.training.trainer import CrossLingualTrainer
@@ -34,6 +35,8 @@ from st_xling.utils import distributed
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
     from typing_extensions import Unpack
+
+logger = logging.getLogger(__name__)
 
 
 def train(
@@ -81,6 +84,7 @@ def _reading_mono(recipe: Recipe) -> Recipe:
 
 
 class _EncoderRun(Run):
+    may_train_longer = True
     recipe: Recipe
     data: Mapping[str, Dataset | IterableDataset]
     mono: Mapping[str, Dataset]
@@ -96,7 +100,8 @@ class _EncoderRun(Run):
         if {"representation_translation", "translation_ranking"} & self.recipe.losses.keys():  # others: no direction
             for line in oriented.messages():
                 tqdm.write(line, file=sys.stderr)
-        mixture = prepare(oriented.data, training, processes=processes)
+        negatives = self._negatives(oriented.data)
+        mixture = prepare(oriented.data, training, processes=processes, negatives=negatives)
         if mixture.streamed and self.on_leak != "report":
             raise ValueError(
                 f"a stream is not read before it is trained on: got on_leak={self.on_leak!r}; take st-xling leak."
@@ -105,8 +110,30 @@ class _EncoderRun(Run):
         parts = {name + seen: part for name, part in mixture.parts.items()}
         parts_left, self.leak = check_leaks(parts, self.evaluator, self.evaluation, on_leak=self.on_leak)
         if self.leak is not None and self.leak.dropped:
-            mixture = prepare(parts_left, training, processes=processes)
+            mixture = prepare(parts_left, training, processes=processes, negatives=negatives)
         self.mixture = add_mono(mixture, self.mono, seed=training.seed) if self.mono else mixture
+
+    def _negatives(self, data: Mapping[str, Any]) -> list[str]:
+        """Columns of hard negatives that the recipe's objectives read; a warning names those that none does."""
+        columns = {name: negative_columns(part.column_names or []) for name, part in data.items()}
+        if not any(columns.values()):
+            return []
+        readers, least = reads_negatives(self.recipe.losses), min(columns.values(), key=len)
+        used = least if readers and not self.mono else []
+        if unused := sorted({name for names in columns.values() for name in names} - {*used}):
+            why = "not all data have them" if used or (readers and not least) else f"{self.recipe.name} reads none"
+            logger.warning(
+                "hard negatives are left out: %s (%s; in_batch_ranking and MultipleNegativesRankingLoss do)",
+                ", ".join(unused),
+                why,
+            )
+        if used:  # the other terms read the pair alone
+            losses = {
+                name: options if name in readers else {"columns": [0, 1], **options}
+                for name, options in self.recipe.losses.items()
+            }
+            self.recipe = dataclasses.replace(self.recipe, losses=losses)
+        return used
 
     def describe_data(self) -> dict[str, Any]:
         described: dict[str, Any] = {"data": self.mixture.manifest}
@@ -138,7 +165,8 @@ class _EncoderRun(Run):
             encoder = self._load(start)
             check_start(encoder, lora, given=not isinstance(start, str))
         log_mixture(mixture, training)
-        self.texts = report_sides(encoder, mixture.looked_at)
+        prompts = self.set_prompts(encoder, {side: side for side in ("source", "target")})
+        self.texts = report_sides(encoder, mixture.looked_at, prompts=prompts)
         cut, total = (sum(getattr(side, what) for side in self.texts) for what in ("truncated", "texts"))
         longest = max(side.longest for side in self.texts)
         log_truncation(cut, total, longest, max_length=encoder.max_seq_length)
@@ -151,6 +179,8 @@ class _EncoderRun(Run):
         if lora is not None:  # after the losses, which copy plain layers
             add_lora(encoder, lora, base=folder.base, seed=training.seed)
             tqdm.write(f"LoRA trains {trained_share(encoder)} of the encoder", file=sys.stderr)
+        processes = distributed.process_count()
+        self.check_steps(total_steps(training, mixture.rows, processes), checkpoint)
         size = 0 if training.mini_batch_size == AUTO else int(training.mini_batch_size)
         self.trainer = CrossLingualTrainer(
             model=encoder,
@@ -158,13 +188,14 @@ class _EncoderRun(Run):
                 training,
                 folder.training,
                 rows=mixture.rows,
-                processes=distributed.process_count(),
+                processes=processes,
+                prompts=prompts,
                 best_metric=None if self.evaluator is None else f"eval_{self.evaluator.primary_metric}",
             ),
             train_dataset=mixture.pairs,
             loss=CachedLoss(loss, mini_batch_size=size) if size else loss,
             evaluator=self.evaluator,
-            callbacks=[] if weights is None else [weights],
+            callbacks=[*self.callbacks(training), *([] if weights is None else [weights])],
         )
         if training.mini_batch_size == AUTO:
             self._cache_what_fits()
@@ -176,7 +207,7 @@ class _EncoderRun(Run):
         size = saved.get("mini_batch_size")
         if size is None:
             longest = {"source": self.texts[0].longest_text, "target": self.texts[1].longest_text}
-            row = {name: text for name, text in self.mixture.looked_at[0].items() if name in COLUMNS} | longest
+            row = {**self.mixture.looked_at[0], **longest}
             rows, budget = options.per_device_train_batch_size, options.memory_budget
             size = choose_mini_batch(trainer, row, batch_size=rows, budget_mib=budget)
         if size:
@@ -216,23 +247,30 @@ def build_loss(
     Raises:
         ValueError: Options that the loss refuses.
     """
-    terms = []
-    for name, section in recipe.losses.items():
-        objective = OBJECTIVES[name]
-        options: dict[str, Any] = {**objective.preset, **section}
+
+    def term(name: str, section: Mapping[str, Any]) -> Term:
+        known = objective(name)
+        options: dict[str, Any] = {**known.preset, **section}
         weight, columns = options.pop("weight", 1.0), options.pop("columns", None)
-        options = objective.loss.resolve_options(options, token_ids=token_ids, languages=languages)
+        start = weight["start"] if isinstance(weight, dict) else weight
         try:
+            if issubclass(known.loss, CrossLingualLoss):
+                options = known.loss.resolve_options(options, token_ids=token_ids, languages=languages)
+            elif "loss" in options:
+                options["loss"] = total(options["loss"])
             with torch.random.fork_rng():  # new heads are drawn
                 torch.manual_seed(recipe.training.seed)
-                loss = objective.loss(model, **options)
+                loss = make(known.loss(model, **options)) if known.is_ours else make(name, model, **options)
         except TypeError as error:
             raise ValueError(f"losses.{name} has an option of the wrong type: {error}") from error
         except ValueError as error:
             raise ValueError(f"losses.{name}: {error}") from error
-        start = weight["start"] if isinstance(weight, dict) else weight
-        terms.append(Term(loss, start, None if columns is None else tuple(columns), name=name))
-    return CombinedLoss(model, terms)
+        return Term(loss, start, None if columns is None else tuple(columns), name=name)
+
+    def total(losses: Mapping[str, Mapping[str, Any]]) -> CombinedLoss:
+        return CombinedLoss(model, [term(name, section) for name, section in losses.items()])
+
+    return total(recipe.losses)
 
 
 def scheduled_weights(recipe: Recipe, loss: CombinedLoss) -> ScheduledWeights | None:

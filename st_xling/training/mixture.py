@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tokenizers import Tokenizer
 from tqdm.auto import tqdm
 
 from st_xling.data.balance import apportion, language_shares, pair_rows
@@ -56,24 +57,32 @@ class Mixture:
         return self.rows is None
 
 
-def prepare(data: Mapping[str, Dataset | IterableDataset], options: TrainingOptions, *, processes: int = 1) -> Mixture:
+def prepare(
+    data: Mapping[str, Dataset | IterableDataset],
+    options: TrainingOptions,
+    *,
+    processes: int = 1,
+    negatives: Sequence[str] = (),
+) -> Mixture:
     """One data set of all, or one stream if any of them is a stream.
 
     Args:
         data: Name → data set with the four columns.
         options: Batches, balance, seed.
         processes: Processes that share a step.
+        negatives: Columns of hard negatives, which every data set has.
     Raises:
         ValueError: As :func:`mix`; a stream, and no ``max_steps``.
     """
     # One stream makes all of them streams: their batches are mixed by the same sampler.
     if not any(is_stream(part) for part in data.values()):
         whole: dict[str, Any] = dict(data)
-        pairs = mix(whole)
+        pairs = mix(whole, negatives)
         counts = {"-".join(pair): len(rows) for pair, rows in pair_rows(pairs).items()}
         balance = {"alpha": options.language_alpha, "temperature": options.language_temperature}
         shares = dict(zip(counts, language_shares([*counts.values()], **balance)))
-        manifest = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in whole.items()}
+        read = ("source", "target", *negatives)
+        manifest = {name: {"rows": len(part), "sha8": fingerprint(part, read)} for name, part in whole.items()}
         rows = _rows_in_batches(counts, shares, options, options.per_device_train_batch_size * processes)
         return Mixture(pairs, whole, pairs, rows, shares, manifest)
     total_steps(options, rows=None)
@@ -86,20 +95,21 @@ def prepare(data: Mapping[str, Dataset | IterableDataset], options: TrainingOpti
         seed=options.seed,
         group_by_length=options.group_by_length,
         buffer_rows=options.shuffle_buffer,
+        more=list(negatives),
         **sampler_options(options),
     )
     return Mixture(
         pairs=mixed,
         parts=parts,
-        looked_at=mix(parts),
+        looked_at=mix(parts, negatives),
         rows=None,
         shares=stream_shares(streams, alpha=options.language_alpha, temperature=options.language_temperature),
         manifest={name: {"rows": stream_rows(streams[name]), "sha8": fingerprint(parts[name])} for name in streams},
     )
 
 
-def mix(data: Mapping[str, Dataset]) -> Dataset:
-    """All data sets in one, with the columns that training reads.
+def mix(data: Mapping[str, Dataset], negatives: Sequence[str] = ()) -> Dataset:
+    """All data sets in one, with the columns that training reads, hard negatives among them.
 
     Raises:
         ValueError: No data set, an empty one, or one that lacks a column; fewer than 2 rows in all.
@@ -113,7 +123,7 @@ def mix(data: Mapping[str, Dataset]) -> Dataset:
         _check_filled(name, part)
     if (rows := sum(map(len, data.values()))) < 2:
         raise ValueError(f"training needs at least 2 pairs, each other's negatives: got {rows}; add data.")
-    return concatenate_datasets([part.select_columns(COLUMNS) for part in data.values()])
+    return concatenate_datasets([part.select_columns([*COLUMNS, *negatives]) for part in data.values()])
 
 
 def add_mono(mixture: Mixture, mono: Mapping[str, Dataset], *, seed: int = 0) -> Mixture:
@@ -231,15 +241,18 @@ def report_texts(tokenizer: Any, texts: Iterable[str], *, max_length: int | None
     """Tokenise every text once, ten thousand in memory at a time.
 
     Args:
-        tokenizer: A transformers tokenizer.
+        tokenizer: Of transformers, or of the library tokenizers.
         texts: Sentences.
         max_length: Tokens a text is cut to, special tokens included; ``None``: never cut.
     """
     report, iterator = TextReport(), iter(texts)
     while batch := list(itertools.islice(iterator, BATCH_TEXTS)):
-        rows = tokenizer(batch, truncation=False, padding=False, verbose=False, return_attention_mask=False)
+        if isinstance(tokenizer, Tokenizer):  # of static embeddings
+            rows = [encoded.ids for encoded in tokenizer.encode_batch(batch, add_special_tokens=False)]
+        else:
+            rows = tokenizer(batch, truncation=False, verbose=False, return_attention_mask=False)["input_ids"]
         report.texts += len(batch)
-        for text, ids in zip(batch, rows["input_ids"]):
+        for text, ids in zip(batch, rows):
             if len(ids) > report.longest:
                 report.longest, report.longest_text = len(ids), text
             if max_length is not None and len(ids) > max_length:
@@ -250,13 +263,21 @@ def report_texts(tokenizer: Any, texts: Iterable[str], *, max_length: int | None
 
 
 def report_sides(
-    encoder: SentenceTransformer, pairs: Dataset, names: tuple[str, str] = ("source", "target")
+    encoder: SentenceTransformer,
+    pairs: Dataset,
+    names: tuple[str, str] = ("source", "target"),
+    *,
+    prompts: Mapping[str, str],
 ) -> tuple[TextReport, TextReport]:
-    """What an encoder's tokenizer makes of both columns of ``pairs``; ``names`` stand before the progress bars."""
+    """What an encoder's tokenizer makes of both columns of ``pairs``, behind their prompts, if any.
+
+    ``names`` stand before the progress bars.
+    """
 
     def report(side: str, name: str) -> TextReport:
-        texts = tqdm(column_texts(pairs, side), desc=name, total=len(pairs), leave=False)
-        return report_texts(encoder.tokenizer, texts, max_length=encoder.max_seq_length)
+        texts, prompt = tqdm(column_texts(pairs, side), desc=name, total=len(pairs), leave=False), prompts.get(side, "")
+        prompted = (prompt + text for text in texts)
+        return report_texts(encoder.tokenizer, prompted, max_length=encoder.max_seq_length)
 
     return report("source", names[0]), report("target", names[1])
 

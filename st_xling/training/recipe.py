@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -19,6 +20,8 @@ from typing import Any, ClassVar, TypeVar, get_type_hints
 import yaml
 from sentence_transformers import SentenceTransformerTrainingArguments
 from sentence_transformers.base.training_args import BaseTrainingArguments
+from sentence_transformers.sentence_transformer import losses as st_losses
+from torch import nn
 
 from st_xling import losses
 from st_xling.losses.base import CrossLingualLoss
@@ -37,17 +40,33 @@ _PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
 _NO_OBJECTIVES = ("CrossLingualLoss", "TokenLevelLoss", "CombinedLoss", "CachedLoss", _PRESETS["mlm"][0])
 
 
+_ST_READ_NEGATIVES = (
+    *("MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss"),
+    *("TripletLoss", "GISTEmbedLoss", "CachedGISTEmbedLoss"),
+)
+
+
 @dataclass(frozen=True)
 class Objective:
-    """A loss class, and the options that its name in recipes stands for.
+    """A loss class, ours or sentence-transformers', and the options that its name in recipes stands for.
 
     Attributes:
         loss: The class.
         preset: Options that the name fixes.
     """
 
-    loss: type[CrossLingualLoss]
+    loss: type[nn.Module]
     preset: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_ours(self) -> bool:
+        return issubclass(self.loss, CrossLingualLoss)
+
+    def option_types(self) -> dict[str, tuple[type, ...]]:
+        """Options that a recipe may set → types that are checked here; of ST's losses the names alone are."""
+        own = inspect.signature(self.loss).parameters.keys() - {"model", "show_progress_bar"}
+        types = option_types(self.loss) if self.is_ours else dict.fromkeys(own, ())
+        return {name: kinds for name, kinds in types.items() if name not in self.preset}
 
 
 def _objectives() -> dict[str, Objective]:
@@ -63,41 +82,72 @@ def _objectives() -> dict[str, Objective]:
 OBJECTIVES = _objectives()
 """Name in recipes → objective: every loss of ``st_xling.losses``, and the presets."""
 
+_ST_OBJECTIVES = {name: Objective(getattr(st_losses, name)) for name in st_losses.__all__ if name.endswith("Loss")}
 
-def read_losses(section: Any) -> dict[str, dict[str, Any]]:
+
+def objective(name: str) -> Objective:
+    """By its name in recipes: one of :data:`OBJECTIVES`, or the class of a loss of ST."""
+    return OBJECTIVES.get(name) or _ST_OBJECTIVES[name]
+
+
+def reads_negatives(losses: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """Names of the terms that read all columns, hard negatives among them."""
+    found = set()
+    for name, options in losses.items():
+        loss = objective(name).loss
+        reads = getattr(loss, "reads_negatives", loss.__name__ in _ST_READ_NEGATIVES)
+        if reads or reads_negatives(options.get("loss", {})):
+            found.add(name)
+    return found
+
+
+def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]]:
     """What a recipe says under ``losses``: name of the objective → its options, ``weight`` and ``columns`` among them.
 
-    A weight of 0 switches a term off, its cost included.
+    A weight of 0 switches a term off, its cost included. A loss of ST that wraps another, such as ``MatryoshkaLoss``,
+    has it under ``loss``, in the same form.
     """
     section = section or {}
     if not isinstance(section, dict) or not section:
-        raise ValueError(f"a recipe needs at least one loss under 'losses': got {section!r}.")
-    check_keys(section, OBJECTIVES, "losses")
-    terms = {name: _loss_options(name, {} if options is None else options) for name, options in section.items()}
+        raise ValueError(f"a recipe needs at least one loss under {where!r}: got {section!r}.")
+    section = {str(name).removeprefix("st:"): options for name, options in section.items()}
+    check_keys(section, [*OBJECTIVES, *_ST_OBJECTIVES], where)
+    terms = {
+        name: _loss_options(name, {} if options is None else options, f"{where}.{name}")
+        for name, options in section.items()
+    }
     used = {name: options for name, options in terms.items() if options["weight"] != 0}
     if not used:
         raise ValueError(f"every loss of the recipe has weight 0: {', '.join(terms)}; give one of them a weight.")
     return used
 
 
-def _loss_options(name: str, section: Any) -> dict[str, Any]:
-    where, objective = f"losses.{name}", OBJECTIVES[name]
-    known: dict[str, tuple[type, ...]] = {"weight": (), "columns": (), **option_types(objective.loss)}
-    known = {key: kinds for key, kinds in known.items() if key not in objective.preset}
+def _loss_options(name: str, section: Any, where: str) -> dict[str, Any]:
+    loss = objective(name).loss
+    known: dict[str, tuple[type, ...]] = {"weight": (), "columns": (), **objective(name).option_types()}
     check_keys(section, known, where)
     options = {key: read_value(value, known[key], f"{where}.{key}") for key, value in section.items()}
     options["weight"] = read_weight(section.get("weight", 1.0), f"{where}.weight")
     columns = options.get("columns")
     if columns is not None and not (isinstance(columns, list) and all(type(column) is int for column in columns)):
         raise ValueError(f"{where}.columns must be a list of positions such as [0, 1]: got {columns!r}.")
-    for key in objective.loss.auto_options:
+    if "loss" in known:
+        options["loss"] = read_losses(section.get("loss"), f"{where}.loss")
+    for key in loss.auto_options if issubclass(loss, CrossLingualLoss) else ():
         if options.get(key) not in (None, "auto") and not isinstance(options[key], list):
             raise ValueError(f"{where}.{key} must be 'auto' or a list: got {options[key]!r}.")
     return options
 
 
+@dataclass(frozen=True, kw_only=True)
 class BaseRecipe:
-    """What all recipes share: how they are read and written. Subclasses are frozen dataclasses, ``name`` first."""
+    """What all recipes share: how they are read and written. Subclasses are frozen dataclasses, ``name`` first.
+
+    Attributes:
+        for_tiny: Dotted key → value that stands because of the recipe's section ``tiny``; no section itself.
+    """
+
+    for_tiny: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     kind: ClassVar[str]
     arguments: ClassVar[type[BaseTrainingArguments] | None] = SentenceTransformerTrainingArguments
@@ -108,24 +158,30 @@ class BaseRecipe:
     @classmethod
     def sections(cls) -> tuple[str, ...]:
         """Keys of a file, ``name`` and ``summary`` first."""
-        return tuple(entry.name for entry in dataclasses.fields(cls))  # type: ignore[arg-type]
+        return tuple(entry.name for entry in dataclasses.fields(cls) if entry.name != "for_tiny")
 
     @classmethod
     def from_dict(cls: type[R], raw: dict[str, Any], stem: str) -> R:
-        """A recipe from its keys, checked; ``stem`` names one that does not name itself."""
-        check_keys(raw, cls.sections(), "the recipe")
+        """A recipe from its keys, checked.
+
+        Args:
+            raw: As :func:`read_sections` gives them.
+            stem: Names a recipe that does not name itself.
+        """
+        for_tiny = raw.get("tiny", {})
+        check_keys(raw, (*cls.sections(), "tiny"), "the recipe")
         hints: dict[str, Any] = get_type_hints(cls)
         values: dict[str, Any] = {"name": str(raw.get("name", stem)), "summary": str(raw.get("summary", ""))}
         # A section is read by its own reader, or by the types of the dataclass that it becomes.
-        for entry in dataclasses.fields(cls)[2:]:  # type: ignore[arg-type]
+        for entry in dataclasses.fields(cls):
             section, kind = raw.get(entry.name), hints[entry.name]
             if entry.name == "training":
                 values["training"] = read_training(section, arguments=cls.arguments, without=cls.without)
-            elif "read" in entry.metadata:
+            elif "read" in entry.metadata and (entry.name in raw or entry.default is dataclasses.MISSING):
                 values[entry.name] = entry.metadata["read"](section)
             elif dataclasses.is_dataclass(kind):
                 values[entry.name] = kind(**read_options(kind, section, entry.name))  # type: ignore[operator, arg-type]
-        recipe = cls(**values)
+        recipe = cls(**values, for_tiny=for_tiny)
         recipe.check()
         return recipe
 
@@ -134,7 +190,8 @@ class BaseRecipe:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as a file has them."""
-        content = dataclasses.asdict(self)  # type: ignore[call-overload]
+        content = dataclasses.asdict(self)
+        del content["for_tiny"]
         nested = {name: part.as_dict() for name in content if hasattr(part := getattr(self, name), "as_dict")}
         return content | nested
 
@@ -156,6 +213,8 @@ class Recipe(BaseRecipe):
 
     Attributes:
         losses: Name of the objective → its options, ``weight`` and ``columns`` among them.
+        model: Holds for every model that is trained.
+        bare: Holds besides for a transformer that has no pooling and length of its own; a ready model keeps them.
     """
 
     kind: ClassVar[str] = "encoder"
@@ -164,6 +223,7 @@ class Recipe(BaseRecipe):
     summary: str
     losses: dict[str, dict[str, Any]] = field(metadata={"read": read_losses})
     model: ModelOptions = field(default_factory=ModelOptions)
+    bare: ModelOptions = field(default_factory=ModelOptions)
     training: TrainingOptions = field(default_factory=TrainingOptions)
 
 
@@ -190,20 +250,36 @@ def load_kind(kind: type[R], name_or_path: str, *, tiny: bool = False, overrides
 def read_sections(
     kind: type[BaseRecipe], name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The keys of a recipe, with its ``tiny`` section and the overrides applied; values are unchecked."""
+    """The keys of a recipe, with its ``tiny`` section and the overrides applied; values are unchecked.
+
+    ``tiny`` then holds, by dotted key, what that section has set and no override.
+    """
     raw, sections = read_recipe(name_or_path, recipe_names(kind.kind)), kind.sections()
     check_keys(raw, [*sections, "tiny"], "the recipe")
     changes = raw.pop("tiny", None) or {}
     check_keys(changes, sections[2:], "tiny")
+    overrides = dict(overrides or {})
+    if overrides.get("training.per_device_train_batch_size") == AUTO:  # the batch stays the recipe's
+        del overrides["training.per_device_train_batch_size"]
+        if "mini_batch_size" not in kind.without:  # else rows are not encoded in parts
+            overrides.setdefault("training.mini_batch_size", AUTO)
     if tiny:
         raw = merge(raw, changes)
-    for key, value in (overrides or {}).items():
-        automatic = key == "training.per_device_train_batch_size" and value == AUTO  # the batch stays the recipe's
-        if automatic and "mini_batch_size" in kind.without:
-            continue  # rows are not encoded in parts: the recipe's batch is what there is
-        set_key(raw, "training.mini_batch_size" if automatic else key, value)
-    check_keys(raw, sections, "the recipe")
+    for key, value in overrides.items():
+        set_key(raw, key, value)
+    if tiny:
+        over = tuple(f"{key}." for key in overrides)
+        raw["tiny"] = {key: value for key, value in _flat(changes) if not f"{key}.".startswith(over)}
     return raw
+
+
+def _flat(section: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted key → value."""
+    if not isinstance(section, dict):
+        yield name, section
+        return
+    for key, value in section.items():
+        yield from _flat(value, f"{name}.{key}".lstrip("."))
 
 
 def recipe_names(kind: str | None = "encoder") -> list[str]:

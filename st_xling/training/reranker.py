@@ -35,7 +35,7 @@ from st_xling.data.reranking.pairs import PAIR_COLUMNS
 from st_xling.data.reranking.strategies import STRATEGIES
 from st_xling.data.text_columns import column_texts
 from st_xling.models.cross_encoder import Head, cross_encoder, replace_head, tiny_cross_encoder
-from st_xling.models.load import st_model
+from st_xling.models.load import as_own, st_model
 from st_xling.models.lora import add_lora, end_lora, trained_share
 from st_xling.models.pair_scorer import text_ids
 from st_xling.training.arguments import TrainingOptions, training_arguments
@@ -111,7 +111,7 @@ class CrossEncoderRecipe(BaseRecipe):
     # Balance is the strategy's, mini-batches are the loss's.
     without: ClassVar[tuple[str, ...]] = (
         *("mini_batch_size", "memory_budget", "language_alpha", "language_temperature", "batches"),
-        *("keep_duplicates_apart", "shuffle_buffer"),
+        *("keep_duplicates_apart", "shuffle_buffer", "prompt_name"),
     )
 
     name: str
@@ -119,7 +119,7 @@ class CrossEncoderRecipe(BaseRecipe):
     strategy: str = field(metadata={"read": lambda value: value})
     negatives: NegativeOptions = field(default_factory=NegativeOptions)
     sentences: SentenceOptions = field(default_factory=SentenceOptions)
-    head: Head = field(default="cls", metadata={"read": lambda value: value or "cls"})
+    head: Head = field(default="cls", metadata={"read": lambda value: value})
     loss: RankingLoss = field(default_factory=RankingLoss, metadata={"read": read_ranking_loss})
     model: PairOptions = field(default_factory=PairOptions)
     training: TrainingOptions = field(default_factory=TrainingOptions)
@@ -461,12 +461,17 @@ class _RerankerRun(Run):
         recipe = self.plan[-1].recipe
         seed, max_length = recipe.training.seed, recipe.model.max_length
         if self.model != "tiny":
-            return cross_encoder(self.model, head=recipe.head, max_length=max_length, seed=seed)
+            options: dict[str, Any] = {"max_length": max_length, "seed": seed, **self.load_options}
+            model = as_own(cross_encoder(self.model, head=recipe.head, **options))
+            self.announce(model, {"head": recipe.head} | ({"max_length": max_length} if max_length else {}))
+            return model
         if recipe.head == "keep":
             raise ValueError("the model 'tiny' has no head to keep: got head 'keep'; take 'cls' or 'pooler'.")
         texts = (text for stage in self.plan for text in column_texts(stage.pairs, "query", "passage"))
         shape: dict[str, Any] = {"seed": seed, "max_length": max_length or 128, **self.tiny}
-        return tiny_cross_encoder(texts, head=recipe.head, **shape)
+        model = tiny_cross_encoder(texts, head=recipe.head, **shape)
+        self.announce(model, recipe.for_tiny)
+        return model
 
     def fit(self, checkpoint: Path | None) -> CrossEncoderResult:
         """Train the stages that are not finished yet.
@@ -552,6 +557,7 @@ class _RerankerRun(Run):
             loss=loss.build(model),
             keys=meaning_keys(stage.pairs, rows) if loss.compares_within_batch else None,
             evaluator=stage.evaluator,
+            callbacks=self.callbacks(options),
         )
         run_trainer(trainer, self.folder, checkpoint, name=stage.name)
         trained: CrossEncoder = trainer.model

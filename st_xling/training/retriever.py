@@ -303,15 +303,12 @@ class RetrievalTrainer(CrossLingualTrainer):
     Gradients add up in the parameters until the optimiser's step, so the step is that of one backward pass through the
     sum, in the memory of the largest term.
 
-    Args:
+    Attributes:
         one_by_one: Whether to; otherwise there is one backward pass.
     """
 
     data_collator_class = RetrievalCollator
-
-    def __init__(self, *args: Any, one_by_one: bool = True, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.one_by_one = one_by_one
+    one_by_one = True
 
     def training_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Tensor:
         loss = self.loss
@@ -361,6 +358,7 @@ def train_retrieval(
 
 class _RetrieverRun(Run):
     single_process = "retrievers"
+    may_train_longer = True
     recipe: RetrievalRecipe
     text: RetrievalSources
 
@@ -383,7 +381,10 @@ class _RetrieverRun(Run):
     def build(self, checkpoint: Path | None) -> None:
         recipe, text = self.recipe, self.text
         encoder = self.load_start(self._texts) if checkpoint is None else self.load_checkpoint(checkpoint)
-        self.reports = report_sides(encoder, mix(text.queries), ("queries", "passages"))
+        names = [name for loss in recipe.losses for name in text.columns(loss)]
+        self.prompts = self.set_prompts(encoder, {name: ROUTES.get(name, "document") for name in names})
+        sides = {"source": self.prompts.get("query", ""), "target": self.prompts.get("passage", "")}
+        self.reports = report_sides(encoder, mix(text.queries), ("queries", "passages"), prompts=sides)
         for report, name in zip(self.reports, ("queries", "passages")):
             limit = encoder.max_seq_length
             log_truncation(report.truncated, report.texts, report.longest, max_length=limit, what=name)
@@ -391,12 +392,12 @@ class _RetrieverRun(Run):
             encoder = separate_encoders(encoder)
         elif _has_routes(encoder):
             raise ValueError("this model has separate encoders: got retrieval.encoders 'shared'; take 'separate'.")
-        names = [name for loss in recipe.losses for name in text.columns(loss)]
         losses = {
             loss: {**options, "columns": [names.index(name) for name in text.columns(loss)]}
             for loss, options in recipe.losses.items()
         }
         total = build_loss(dataclasses.replace(recipe, losses=losses), encoder, token_ids=[set(), set()])
+        self.check_steps(total_steps(recipe.training, text.rows), checkpoint)
         loss = TermByTermLoss(encoder, total.term_list())
         weights = scheduled_weights(recipe, loss)
         self.trainer = RetrievalTrainer(
@@ -405,9 +406,9 @@ class _RetrieverRun(Run):
             train_dataset=join_sources(text, recipe),
             loss=loss,
             evaluator=self.evaluator,
-            callbacks=[] if weights is None else [weights],
-            one_by_one=recipe.retrieval.gradients == "one_by_one",
+            callbacks=[*self.callbacks(recipe.training), *([] if weights is None else [weights])],
         )
+        self.trainer.one_by_one = recipe.retrieval.gradients == "one_by_one"
 
     def _texts(self) -> Iterator[str]:
         """Of all sources, for the vocabulary of a tiny encoder."""
@@ -420,7 +421,7 @@ class _RetrieverRun(Run):
         options = dataclasses.replace(self.recipe.training, max_steps=total_steps(self.recipe.training, self.text.rows))
         metric = None if self.evaluator is None else f"eval_{self.evaluator.primary_metric}"
         arguments: SentenceTransformerTrainingArguments = training_arguments(
-            options, self.folder.training, rows=None, best_metric=metric
+            options, self.folder.training, rows=None, prompts=self.prompts, best_metric=metric
         )
         arguments.per_device_train_batch_size = self.recipe.batch_rows
         if _has_routes(encoder):

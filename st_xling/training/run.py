@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import logging
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
-from transformers.trainer_callback import PrinterCallback, ProgressCallback
+from sentence_transformers.sentence_transformer.modules import Pooling
+from sentence_transformers.util.file_io import is_sentence_transformer_model, load_file_path
+from tqdm.auto import tqdm
+from transformers.trainer_callback import (
+    EarlyStoppingCallback,
+    PrinterCallback,
+    ProgressCallback,
+    TrainerCallback,
+)
 
 from st_xling._version import __version__
 from st_xling.models import load_encoder, tiny_encoder
-from st_xling.models.load import as_own
+from st_xling.models.load import Pooling as PoolingName
+from st_xling.models.load import as_own, limit_length, loading, set_pooling
 from st_xling.training.callbacks import StderrProgress
+from st_xling.training.checkpoint import step_of
 from st_xling.training.leak_check import OnLeak
 from st_xling.training.mixture import TextReport
-from st_xling.training.options import read_options
+from st_xling.training.options import check_keys, read_options, read_value
+from st_xling.training.recipe import ModelOptions
 from st_xling.training.run_folder import EndReplaced, RunFolder
 from st_xling.training.saving import save_run
 from st_xling.utils import distributed
 
 if TYPE_CHECKING:
+    from typing_extensions import Required
+
     from st_xling.data.leak import LeakReport, Texts
+    from st_xling.training.arguments import TrainingOptions
+
+logger = logging.getLogger(__name__)
 
 # XLM-R has 250,002 pieces, 24 layers, 1,024 dimensions and 512 positions.
 _LARGEST_TINY = {"vocabulary": 1_000_000, "layers": 200, "hidden_size": 16_384, "heads": 16_384, "max_length": 65_536}
@@ -68,7 +88,7 @@ class RunOptions(TypedDict, total=False):
     """Options that training by every kind of recipe takes, by keyword.
 
     Attributes:
-        model: Hub id, folder, a loaded model, or ``"tiny"`` (the default): a small model built from the data.
+        model: Hub id, folder, a loaded model, or ``"tiny"``: a small model built from the data. Has to be named.
         tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
         evaluator: Evaluates the model during training by its ``primary_metric``; the best checkpoint is kept.
         evaluation: Name → texts that the model will be evaluated on later; like the evaluator's, they are looked for
@@ -78,9 +98,12 @@ class RunOptions(TypedDict, total=False):
         overwrite: Replace an earlier run in ``out``.
         command: The command line, recorded with the run.
         provenance: Where the text came from, recorded with the run: ``option``, ``spec`` and ``names`` of each source.
+        callbacks: transformers' callbacks, called while training; adapters, which no trainer trains, take none.
+        load_options: Of :func:`~st_xling.models.load.st_model`, for a model that is loaded: ``revision``,
+            ``trust_remote_code``.
     """
 
-    model: Any
+    model: Required[Any]
     tiny: Mapping[str, Any] | None
     evaluator: Any
     evaluation: Mapping[str, Texts] | None
@@ -89,6 +112,8 @@ class RunOptions(TypedDict, total=False):
     overwrite: bool
     command: str | None
     provenance: Sequence[Mapping[str, Any]]
+    callbacks: Sequence[TrainerCallback]
+    load_options: Mapping[str, Any]
 
 
 class Run:
@@ -108,12 +133,15 @@ class Run:
     single_process = ""
     """What is trained, for the message of a kind that trains in one process; empty: in several too."""
 
+    may_train_longer = False
+    """Whether a run that is resumed may have other steps or epochs than it was started with."""
+
     def __init__(
         self,
         recipe: Any,
         out: str | Path,
         *,
-        model: Any = "tiny",
+        model: Any,
         tiny: Mapping[str, Any] | None = None,
         evaluator: Any = None,
         evaluation: Mapping[str, Texts] | None = None,
@@ -122,11 +150,14 @@ class Run:
         overwrite: bool = False,
         command: str | None = None,
         provenance: Sequence[Mapping[str, Any]] = (),
+        callbacks: Sequence[TrainerCallback] = (),
+        load_options: Mapping[str, Any] | None = None,
     ) -> None:
+        self.load_options = dict(load_options or {})
         self.recipe, self.model, self.tiny = recipe, model, check_tiny(tiny, model)
         self.evaluator, self.evaluation, self.on_leak = evaluator, evaluation, on_leak
         self.command, self.provenance = command, [dict(entry) for entry in provenance]
-        self.resumes, self.overwrites = resume, overwrite
+        self.resumes, self.overwrites, self._callbacks = resume, overwrite, callbacks
         self.folder = RunFolder(out, resume=resume, overwrite=overwrite, start=model)
         self.manifest: dict[str, Any] = {}
         self.leak: LeakReport | None = None
@@ -143,6 +174,7 @@ class Run:
                 "command": self.command,
                 "recipe": self.recipe.as_dict(),
                 "model": model_name(self.model),
+                **({"load_options": self.load_options} if self.load_options else {}),
                 "tiny": self.tiny,
                 "dev": dev_data(self.evaluator),
                 "processes": distributed.process_count(),
@@ -150,7 +182,7 @@ class Run:
                 **self.describe_data(),
             }
             # Only now is it known whether a resumed run is the same: recipe and data are part of it.
-            checkpoint = distributed.run_on_main(lambda: folder.claim(self.manifest))
+            checkpoint = distributed.run_on_main(lambda: folder.claim(self.manifest, longer=self.may_train_longer))
             self.build(checkpoint)
             # From here on the folder is this run's: whatever could be wrong has been looked at.
             distributed.run_on_main(lambda: folder.begin(self.manifest))
@@ -188,25 +220,123 @@ class Run:
     ) -> SentenceTransformer:
         """The encoder to start from: as it is, loaded, or a tiny one with the vocabulary of ``texts``.
 
+        A model of sentence-transformers keeps its pooling and length, unless the recipe's section ``model`` says
+        otherwise; a bare transformer has those of the recipe's section ``bare``.
+
         Args:
             texts: Of the training data.
             model: In place of the run's.
             pooling: Whether it pools as the recipe says; otherwise as it comes.
         """
-        model, options = self.model if model is None else model, self.recipe.model
-        if not isinstance(model, str):
-            return model
-        shape = {"pooling": options.pooling if pooling else None, "max_length": options.max_length}
-        if model != "tiny":
-            return as_own(load_encoder(model, **shape))
-        shape = {name: value for name, value in shape.items() if value is not None}
-        encoder = tiny_encoder(texts(), **{"seed": self.recipe.training.seed, **shape, **self.tiny})
-        encoder.model_card_data.base_model = None
+        recipe, model = self.recipe, self.model if model is None else model
+        shape = {name: value for name, value in dataclasses.asdict(recipe.model).items() if value is not None}
+        bare = {name: value for name, value in vars(getattr(recipe, "bare", None) or ModelOptions()).items() if value}
+        if not pooling:
+            del shape["pooling"]
+        if model == "tiny":
+            shape = {**bare, **shape}
+            encoder = tiny_encoder(texts(), **{"seed": recipe.training.seed, **shape, **self.tiny})
+            encoder.model_card_data.base_model = None
+            self.announce(encoder, recipe.for_tiny)
+            return encoder
+        encoder, ready = model, True
+        if isinstance(model, str):
+            options = self.load_options if model is self.model else {}
+            with loading(model):
+                ready = is_sentence_transformer_model(model, revision=options.get("revision"))
+            encoder = as_own(load_encoder(model, **options))
+        taken = shape if ready else {**bare, **shape}
+        before = set_shape(encoder, **taken)
+        if model is self.model:  # else what one process has built for all, and announced
+            left = {
+                name: value for name, value in bare.items() if ready and name not in taken and before[name] != value
+            }
+            self.announce(encoder, taken, before=before if ready else {}, left=left)
         return encoder
+
+    def announce(
+        self,
+        model: BaseModel,
+        taken: Mapping[str, Any],
+        *,
+        before: Mapping[str, Any] | None = None,
+        left: Mapping[str, Any] | None = None,
+    ) -> None:
+        """The first line of a training: which model, how large, from what weights, and what the recipe takes for it.
+
+        Args:
+            model: As it will be trained.
+            taken: Values that the recipe has because of this model.
+            before: What the model had in place of them.
+            left: Values of the recipe that a ready model does not take.
+        """
+        if not distributed.is_main():
+            return
+        name, random = self.recipe.name, self.model == "tiny"
+        kind = type(getattr(model[0], "auto_model", model[0])).__name__
+        weights = "random weights" if random else "pretrained"
+        parts = [f"{kind}, {sum(part.numel() for part in model.parameters()):,} parameters, {weights}"]
+        if isinstance(model, SentenceTransformer):
+            own = shape_of(model)
+            not_taken = f" (its own; {name} has {_shown(left)} for bare transformers)" if left else ""
+            parts.append(f"{own['pooling'] or 'no'} pooling, at most {own['max_length']} tokens{not_taken}")
+        if random and taken:
+            parts.append(f"{name} for random weights: {_shown(taken)}")
+        elif changed := {key: value for key, value in taken.items() if (before or {}).get(key) != value}:
+            was = {key: before[key] for key in changed if before}
+            parts.append(f"set: {_shown(changed)}, was {_shown(was)}" if was else f"{name} for it: {_shown(changed)}")
+        tqdm.write(f"model {model_name(self.model)}: {'; '.join(parts)}", file=sys.stderr)
+
+    def check_steps(self, steps: int, checkpoint: Path | None) -> None:
+        """Raise ``ValueError`` where a resumed run is to end before its checkpoint, after ``steps``."""
+        if checkpoint is not None and steps < (made := step_of(checkpoint)):
+            raise ValueError(f"--resume goes on from step {made} of {checkpoint}: got {steps} steps; give more.")
+
+    def callbacks(self, options: TrainingOptions) -> list[TrainerCallback]:
+        """The user's, and early stopping where the recipe has it."""
+        if not options.early_stopping_patience:
+            return [*self._callbacks]
+        if self.evaluator is None:
+            raise ValueError("training.early_stopping_patience needs development text to stop by: got none; add --dev.")
+        return [*self._callbacks, EarlyStoppingCallback(options.early_stopping_patience)]
+
+    def set_prompts(self, encoder: SentenceTransformer, columns: Mapping[str, str]) -> dict[str, str]:
+        """Give ``encoder`` the prompts that the recipe trains with, so that it is saved and evaluated with them.
+
+        Where the recipe has none, training uses those that the model has for its texts.
+
+        Args:
+            encoder: To be trained; a prompt for all columns becomes its default.
+            columns: Text columns → the name that their prompt has in the model: ``query``, ``document``, or the column.
+
+        Returns:
+            Column → prompt, as sentence-transformers' trainer takes them.
+        """
+        training = self.recipe.training
+        prompts = training.arguments.get(
+            "prompts", training.prompt_name and named_prompt(encoder, training.prompt_name)
+        )
+        if prompts is None:
+            default = encoder.prompts.get(encoder.default_prompt_name or "", "")
+            own = {column: encoder.prompts.get(name) or default for column, name in columns.items()}
+            return {column: prompt for column, prompt in own.items() if prompt}
+        if isinstance(prompts, str):
+            prompts = dict.fromkeys(columns, prompts)
+        check_keys(prompts, columns, "training.prompts")
+        texts = {column: read_value(text, (str,), f"training.prompts.{column}") for column, text in prompts.items()}
+        if len({texts.get(column) for column in columns}) > 1:
+            encoder.prompts |= {columns[column]: text for column, text in texts.items()}
+        else:
+            prompt = next(iter(texts.values()), "")
+            name = next((name for name, text in encoder.prompts.items() if text == prompt), "default")
+            encoder.prompts |= {name: prompt}
+            encoder.default_prompt_name = name if prompt else None
+        return texts
 
     def load_checkpoint(self, folder: Path) -> SentenceTransformer:
         """The encoder of a checkpoint, with pooling and length as they were chosen at the start."""
-        encoder = load_encoder(str(folder))
+        trust = bool(self.load_options.get("trust_remote_code"))
+        encoder = as_own(load_encoder(str(folder), trust_remote_code=trust))
         encoder.model_card_data.base_model = self.base_model
         return encoder
 
@@ -214,6 +344,40 @@ class Run:
     def base_model(self) -> str | None:
         """What the card calls the model that was started from."""
         return None if self.model == "tiny" else model_name(self.model)
+
+
+def named_prompt(encoder: SentenceTransformer, name: str) -> str:
+    """One of the prompts of ``encoder``, or ``ValueError`` with the names that it has."""
+    if name not in encoder.prompts:
+        known = ", ".join(encoder.prompts) or "none"
+        raise ValueError(f"training.prompt_name must be one of the model's prompts ({known}): got {name!r}.")
+    return str(encoder.prompts[name])
+
+
+def shape_of(encoder: SentenceTransformer) -> dict[str, Any]:
+    """Its ``pooling`` (``None`` without a pooling module) and ``max_length``."""
+    pooling = next((module.pooling_mode for module in encoder.modules() if isinstance(module, Pooling)), None)
+    return {"pooling": pooling, "max_length": encoder.max_seq_length}
+
+
+def set_shape(encoder: SentenceTransformer, **shape: Any) -> dict[str, Any]:
+    """Set ``pooling`` and ``max_length`` in place; what it had before is returned.
+
+    Raises:
+        ValueError: A pooling that does not exist, or no module for it; a length that the positions do not reach.
+    """
+    before = shape_of(encoder)
+    if (pooling := shape.get("pooling", before["pooling"])) != before["pooling"]:
+        if pooling not in get_args(PoolingName):
+            raise ValueError(f"model.pooling must be one of {get_args(PoolingName)}: got {pooling!r}.")
+        set_pooling(encoder, pooling)
+    if "max_length" in shape:
+        limit_length(encoder, shape["max_length"])
+    return before
+
+
+def _shown(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key.removeprefix('bare.')}={json.dumps(value)}" for key, value in values.items())
 
 
 def fit_trainer(
@@ -239,10 +403,29 @@ def run_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, nam
         trainer.add_callback(callback)
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
+    if checkpoint is not None and folder.is_finished:  # early stopping may have ended it
+        trainer.args.max_steps = step_of(checkpoint)
     try:
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     finally:
         progress.close()
+    jobs = getattr(getattr(trainer, "push_in_progress", None), "jobs", ())
+    for error in filter(None, (job.exception() for job in jobs if job.done())):
+        logger.warning("a checkpoint was not pushed: %s", error)
+
+
+def check_model(name: str, revision: str | None = None) -> None:
+    """Raise ``ValueError`` where no model is, before data are read for it.
+
+    Args:
+        name: Hub id, folder or ``"tiny"``.
+        revision: Of the Hub.
+    """
+    if name != "tiny":
+        with loading(name):
+            files = ("modules.json", "config.json", "adapter_config.json")
+            if not any(load_file_path(name, file, revision=revision) for file in files):
+                raise FileNotFoundError("neither modules.json nor config.json is there.")
 
 
 def check_tiny(options: Mapping[str, Any] | None, model: Any = "tiny") -> dict[str, Any]:

@@ -26,11 +26,13 @@ import logging
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from sentence_transformers.base.model import BaseModel
+from tqdm.auto import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from st_xling.training.checkpoint import BASE, damage, enough_room, forget_last_call, newest_checkpoint
@@ -45,10 +47,16 @@ Folder = TypeVar("Folder", bound="RunFolder")
 #: What commands add to a model: true of its weights alone. ``card.json`` is the user's, and stays.
 _PICTURES = ("accuracy_by_language", "score_histogram", "token_states")
 _OF_THE_MODEL = ("README.md", "results.json", "mining.json", *(f"pictures/{name}.png" for name in _PICTURES))
-# ``eval`` is of sentence-transformers' evaluators, ``runs`` of TensorBoard.
+# ``eval`` is of sentence-transformers' evaluators, ``runs`` of TensorBoard, ``hub`` what is pushed while training.
 _OURS = re.compile(
-    r"run\.json|log\.jsonl|base|start|eval|runs|token_states\.safetensors|(checkpoint|stage)-\d+|\..*|.*\.tmp"
+    r"run\.json|log\.jsonl|base|start|eval|runs|hub|token_states\.safetensors|(checkpoint|stage)-\d+|\..*|.*\.tmp"
 )
+# Training arguments that a run may be resumed with other values of: how long, and what is said and kept meanwhile.
+_MAY_CHANGE = {
+    *("max_steps", "num_train_epochs", "early_stopping_patience", "save_total_limit", "dataloader_num_workers"),
+    *("report_to", "run_name", "project", "trackio_space_id", "log_level", "logging_first_step"),
+    *("push_to_hub", "hub_model_id", "hub_strategy", "hub_private_repo", "hub_always_push", "hub_revision"),
+}
 _NOT_THE_START = {"results.json", "card.json", "mining.json"}
 
 
@@ -84,7 +92,7 @@ class RunFolder:
         named = isinstance(start, str) and start != "tiny" and Path(start).is_dir()
         self._start_model = str(start) if named else None
         self._lock: int | None = None
-        self._created = self._resumes = self._replaces = False
+        self._created = self._resumes = self._replaces = self._changed = False
 
     def check(self) -> None:
         """Raise ``ValueError`` where entering would: before data are read."""
@@ -108,27 +116,33 @@ class RunFolder:
             os.close(self._lock)
             self._lock = None
 
-    def claim(self, manifest: dict[str, Any]) -> Path | None:
+    def claim(self, manifest: dict[str, Any], *, longer: bool = False) -> Path | None:
         """The checkpoint to go on from, or ``None`` to start.
 
         Args:
             manifest: What identifies the run; a resumed run must agree with it.
+            longer: It may differ in how long it trains, and in what is reported, saved and published meanwhile.
 
         Raises:
             ValueError: Another run to resume.
         """
         if not self._resumes:
             return None
-        self._check_same_run(self._with_start(manifest))
+        self._check_same_run(self._with_start(manifest), _MAY_CHANGE if longer else set())
         return self.last_checkpoint()
 
     def begin(self, manifest: dict[str, Any]) -> None:
         """Write ``run.json``, once all that could be wrong has been looked at; an earlier run is set aside in one step.
 
-        A resumed run keeps its own.
+        A resumed run keeps its own, with the recipe's changes.
         """
         shutil.rmtree(self.start, ignore_errors=True)
         if self._resumes:
+            written = self.read_manifest()
+            if self._changed:
+                commands = [*written.get("resumed_with", ()), manifest.get("command")]
+                changes = {"recipe": manifest["recipe"], "resumed_with": commands, "finished": False}
+                self.write_manifest({**written, **changes})
             return
         files: list[str] = []
         if self._replaces:
@@ -173,6 +187,10 @@ class RunFolder:
         manifest = {**self.read_manifest(), **facts, "finished": True}
         manifest.pop("saving", None)
         self.write_manifest(manifest)
+
+    @property
+    def is_finished(self) -> bool:
+        return bool(self.read_manifest().get("finished"))
 
     def read_manifest(self) -> dict[str, Any]:
         """What ``run.json`` says, or ``ValueError`` if it is damaged."""
@@ -294,19 +312,23 @@ class RunFolder:
             return manifest
         return {**manifest, "model_sha8": _model_files(Path(self._start_model))}
 
-    def _check_same_run(self, manifest: dict[str, Any]) -> None:
+    def _check_same_run(self, manifest: dict[str, Any], may_change: set[str]) -> None:
         written = {"processes": 1, **self.read_manifest()}
         plain = json.loads(json.dumps(manifest))
         # Facts of a start, which another start may tell differently.
         ignored = {"finished", "command", "version", "mini_batch_size", "sources"}
-        unlike = [
-            name for key in plain if key not in ignored for name in _differences(written.get(key), plain[key], key)
+        values = [
+            entry for key in plain if key not in ignored for entry in _differences(written.get(key), plain[key], key)
         ]
-        if unlike:
+        if unlike := [name for name, *_ in values if name.removeprefix("recipe.training.") not in may_change]:
             raise ValueError(
                 f"--resume must repeat the run that {self.path} holds: {', '.join(unlike)} differ; it was started with "
                 f"{written.get('command') or 'other options'}."
             )
+        if values:
+            self._changed = True
+            shown = ", ".join(f"{name.rpartition('.')[2]} {old} → {new}" for name, old, new in values)
+            tqdm.write(f"--resume goes on otherwise than the run began: {shown}", file=sys.stderr)
 
 
 class EndReplaced(TrainerCallback):
@@ -369,8 +391,8 @@ def _model_files(folder: Path) -> str:
     return digest.hexdigest()[:8]
 
 
-def _differences(left: Any, right: Any, name: str) -> list[str]:
-    """Dotted names of what two manifests do not agree on."""
+def _differences(left: Any, right: Any, name: str) -> list[tuple[str, Any, Any]]:
+    """Dotted name and both values of what two manifests do not agree on."""
     if not (isinstance(left, dict) and isinstance(right, dict)):
-        return [] if left == right else [name]
+        return [] if left == right else [(name, left, right)]
     return [part for key in {**left, **right} for part in _differences(left.get(key), right.get(key), f"{name}.{key}")]

@@ -35,8 +35,7 @@ def save_run(
     Where ``model`` is saved or pushed from then on, it takes along its card and what the card names.
     """
     # A run that had ended before has the same model, so its evaluations stand.
-    ended = folder.read_manifest().get("finished")
-    evaluations = read_json_object(folder.path / "results.json").get("evaluations") if ended else None
+    evaluations = read_json_object(folder.path / "results.json").get("evaluations") if folder.is_finished else None
     write_log(folder, history)
     folder.save_model(model)
     results: dict[str, Any] = {"training": {**figures, "machine": machine_facts()}}

@@ -25,9 +25,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
-from sentence_transformers.util import batch_to_device
 from tqdm.auto import tqdm
 
+from st_xling.models.encode import token_batches
 from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.layers import check_layer, cut_to_layer, layer_states
 from st_xling.models.load import Pooling
@@ -54,7 +54,7 @@ def layer_vectors(
     texts: Sequence[str],
     columns: Sequence[Column],
     *,
-    batch_size: int = 32,
+    batch_size: int | None = None,
     progress: tqdm | None = None,
 ) -> dict[Column, np.ndarray]:
     """Vectors of every text in every column.
@@ -65,7 +65,7 @@ def layer_vectors(
         model: Its first module is a transformer; pooling and whatever else follows it are passed over.
         texts: Sentences.
         columns: Layers and how they are pooled.
-        batch_size: Texts encoded at a time; they are sorted by length, so that little is padded.
+        batch_size: Most texts of a batch, see :func:`~st_xling.models.encode.token_batches`.
         progress: A bar to be moved on, one a text.
 
     Returns:
@@ -81,12 +81,8 @@ def layer_vectors(
     assert hidden is not None
     poolings = {kind: PoolingModule(hidden, pooling_mode=kind) for kind in {column.pooling for column in columns}}
     matrices = {column: np.empty((len(texts), hidden), np.float32) for column in columns}
-    # Longest first: a batch that does not fit in memory fails at once.
-    order = np.argsort([-len(text) for text in texts], kind="stable")
     with torch.inference_mode():
-        for start in range(0, len(texts), batch_size):
-            rows = order[start : start + batch_size]
-            features = batch_to_device(cut.preprocess([texts[row] for row in rows]), cut.device)
+        for rows, features in token_batches(cut, texts, batch_size=batch_size):
             states = layer_states(cut, features)
             pooled = [
                 poolings[column.pooling]({**features, "token_embeddings": states[column.layer]})["sentence_embedding"]
@@ -124,7 +120,7 @@ class VectorCache:
         self.encoded = 0
         self._open(name)
 
-    def fill(self, texts: Sequence[str], columns: Sequence[Column], *, batch_size: int = 32) -> int:
+    def fill(self, texts: Sequence[str], columns: Sequence[Column], *, batch_size: int | None = None) -> int:
         """Encode, in one pass, those of the texts that lack any of the columns.
 
         Returns:

@@ -35,6 +35,7 @@ from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
 from st_xling.training.checkpoint import (
     FILES,
+    LOSS_STATE_NAME,
     damage,
     enough_room,
     forget_last_call,
@@ -258,6 +259,19 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
         if self.model.training:
             self.finite.see_losses(loss)
 
+    def _push_from_checkpoint(self, checkpoint_folder: str) -> None:
+        # transformers copies the checkpoint's model into the folder of the run and uploads all of that: run.json, with
+        # its command line, and the log are not for the Hub, and no file may lie there that --overwrite does not know.
+        folder = Path(str(self.args.output_dir))
+        self.args.output_dir = str(folder / "hub")
+        try:
+            super()._push_from_checkpoint(checkpoint_folder)
+        finally:
+            self.args.output_dir = str(folder)
+
+    def _checkpoint_push_skip_names(self, checkpoint_folder: str) -> set[str]:
+        return {*super()._checkpoint_push_skip_names(checkpoint_folder), FILES, LOSS_STATE_NAME}
+
     def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
         """transformers keeps the first of equal checkpoints; of two with equal scores, the later has learned more."""
         name = str(self.args.metric_for_best_model)
@@ -367,14 +381,11 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        parts = (part for loss in self._losses() for part in loss.modules())
+        parts = self._all_losses().modules()
         languages = next((names for part in parts if (names := getattr(part, "languages", None))), None)
         if languages and isinstance(self.data_collator, CrossLingualDataCollator):
             self.data_collator.languages = {name: number for number, name in enumerate(languages)}
         self._check_data()
-
-    def _losses(self) -> list[nn.Module]:
-        return list(self.loss.values()) if isinstance(self.loss, dict) else [self.loss]
 
     def _all_losses(self) -> nn.Module:
         return nn.ModuleDict(self.loss) if isinstance(self.loss, dict) else self.loss

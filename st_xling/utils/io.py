@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import math
 import os
 import reprlib
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ _WAIT_S = 30.0
 
 
 @contextmanager
-def atomic_path(path: Path, *, size: int | None = None) -> Iterator[Path]:
+def atomic_path(path: Path) -> Iterator[Path]:
     """A temporary file beside ``path``, for what opens its files itself; flushed and renamed when the block ends well.
 
     Writers of one path wait for each other: each holds a lock on the temporary file, so that the last one to finish
@@ -36,12 +36,11 @@ def atomic_path(path: Path, *, size: int | None = None) -> Iterator[Path]:
 
     Args:
         path: The file; its folder must exist.
-        size: Bytes that will be written, if that is known.
     Raises:
         OSError: When it cannot be written; nothing is then left of it. For a full disk the message says what to do.
     """
     temporary = path.with_name(path.name + TEMPORARY)
-    with naming_full_disk(path, size=size):
+    with naming_full_disk(path):
         lock = _lock_temporary(temporary)
         try:
             yield temporary
@@ -58,12 +57,9 @@ def atomic_path(path: Path, *, size: int | None = None) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_writer(path: Path, *, size: int | None = None) -> Iterator[IO[bytes]]:
+def atomic_writer(path: Path) -> Iterator[IO[bytes]]:
     """A stream to such a file. A device or a pipe, such as ``/dev/null``, is written into.
 
-    Args:
-        path: As for :func:`atomic_path`.
-        size: As for :func:`atomic_path`.
     Raises:
         OSError: As :func:`atomic_path`.
     """
@@ -71,7 +67,7 @@ def atomic_writer(path: Path, *, size: int | None = None) -> Iterator[IO[bytes]]
         with path.open("wb") as stream:
             yield stream
         return
-    with atomic_path(path, size=size) as temporary, temporary.open("wb") as stream:
+    with atomic_path(path) as temporary, temporary.open("wb") as stream:
         yield stream
 
 
@@ -81,7 +77,7 @@ def write_atomic(path: Path, data: bytes) -> None:
     Raises:
         OSError: As :func:`atomic_writer`.
     """
-    with atomic_writer(path, size=len(data)) as stream:
+    with atomic_writer(path) as stream:
         stream.write(data)
 
 
@@ -94,31 +90,17 @@ def write_json(path: Path, content: Any, *, indent: int = 2) -> None:
     write_atomic(path, (json.dumps(content, ensure_ascii=False, indent=indent) + "\n").encode("utf-8"))
 
 
-def move_into_place(source: Path, path: Path) -> None:
-    """Give a finished file its name, also on another file system."""
-    try:
-        source.replace(path)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        with source.open("rb") as stream, atomic_writer(path) as copy:
-            shutil.copyfileobj(stream, copy)
-        source.unlink()
-    sync_folder(path.parent)
-
-
 def append_line(path: Path, line: str) -> None:
     """Add a line to a journal. A line that is cut off by a crash lacks its line end; see :func:`read_journal`.
 
     Raises:
         OSError: As :func:`atomic_writer`; the journal is then as it was.
     """
-    data = (line + "\n").encode("utf-8")
     before = path.stat().st_size if path.exists() else 0
-    with naming_full_disk(path, size=len(data)):
+    with naming_full_disk(path):
         try:
             with path.open("ab") as file:
-                file.write(data)
+                file.write((line + "\n").encode("utf-8"))
                 file.flush()
                 os.fsync(file.fileno())
         except OSError:
@@ -242,8 +224,8 @@ def file_sha256(path: Path) -> str:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder last; where folders cannot be opened, the system does so itself."""
-    with contextlib.suppress(OSError):
+    """Make renames in a folder last, also after a crash of the machine."""
+    with contextlib.suppress(OSError):  # some file systems do not take it
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -252,13 +234,8 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def naming_full_disk(path: Path, *, size: int | None = None) -> Iterator[None]:
-    """A block that writes ``path``: for a full disk, its error names the file and says what to do.
-
-    Args:
-        path: The file.
-        size: As for :func:`atomic_path`.
-    """
+def naming_full_disk(path: Path) -> Iterator[None]:
+    """A block that writes ``path``: for a full disk, its error names the file and says what to do."""
     try:
         yield
     except Exception as error:
@@ -267,12 +244,10 @@ def naming_full_disk(path: Path, *, size: int | None = None) -> Iterator[None]:
         number = getattr(error, "errno", None) or next(
             (number for number in DISK_FULL if os.strerror(number) in str(error)), errno.ENOSPC
         )
-        need = "could not be written" if size is None else f"needs {size:,} bytes"
-        done = "computed" if size is None else "written"
         raise OSError(
             number,
-            f"{os.strerror(number)}: {path} {need}; what was {done} before stands. Make room and run the same command "
-            "again",
+            f"{os.strerror(number)}: {path} could not be written; what was written before stands. Make room and run "
+            "the same command again",
         ) from error
 
 
@@ -288,18 +263,12 @@ def is_disk_full(error: BaseException) -> bool:
 def _lock_temporary(path: Path) -> int:
     """An empty file that no other process writes; what a killed one left of it is reused."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
-        try:
-            import fcntl
-
-            with contextlib.suppress(OSError):  # a file system without locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # Whoever held the lock has renamed or removed the file: what is open here may be another one by now.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        # Whoever held the lock has renamed or removed the file: what is open here may be another one by now.
+        with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), path.stat()):
                 os.ftruncate(descriptor, 0)
                 return descriptor
-        except ImportError:  # Windows
-            return descriptor
-        except FileNotFoundError:
-            pass
         os.close(descriptor)

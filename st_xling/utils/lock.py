@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from pathlib import Path
@@ -21,10 +22,6 @@ def lock_folder(folder: Path, *, wait_s: float = 0.0) -> int:
     Raises:
         ValueError: If another process has it.
     """
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return os.open(os.devnull, os.O_RDONLY)
     descriptor = os.open(folder, os.O_RDONLY)
     until = time.monotonic() + wait_s
     while True:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeGuard
 
-from st_xling.utils.io import TEMPORARY, atomic_writer, move_into_place, read_json_object, write_atomic, write_json
+from st_xling.utils.io import TEMPORARY, atomic_writer, read_json_object, sync_folder, write_atomic, write_json
 from st_xling.utils.lock import LockedFolder
 
 #: A file, which is replaced in one step, or a stream.
@@ -140,19 +140,23 @@ def deliver(result: Path, out: Output, *, keep: bool = False) -> None:
         out: Where it is wanted.
         keep: Copy it to a file as well: what a journal speaks of must not go before the journal does.
     """
-    path = Path(out).resolve() if _is_file_name(out) else None  # a link stays a link
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not keep:
-            move_into_place(result, path)
-            return
-    with result.open("rb") as stream, contextlib.ExitStack() as stack:
-        if path is not None:
-            copy = stack.enter_context(atomic_writer(path, size=result.stat().st_size))
-        else:
+    if not _is_file_name(out):
+        with result.open("rb") as stream, contextlib.ExitStack() as stack:
             copy = stack.enter_context(Path(out).open("wb")) if isinstance(out, (str, Path)) else out
+            shutil.copyfileobj(stream, copy)
+            copy.flush()
+        return
+    path = Path(out).resolve()  # a link stays a link
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not keep:
+        with contextlib.suppress(OSError):  # of another file system, for one
+            result.replace(path)
+            sync_folder(path.parent)
+            return
+    with result.open("rb") as stream, atomic_writer(path) as copy:
         shutil.copyfileobj(stream, copy)
-        copy.flush()
+    if not keep:
+        result.unlink()
 
 
 def _is_file_name(out: Output) -> TypeGuard[str | Path]:

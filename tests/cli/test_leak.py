@@ -51,31 +51,45 @@ def test_train_says_that_it_saw_the_head_of_a_stream(
     tsv: Path, test_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "run"
-    words = ["train", "tr", "--data", str(tsv), "--stream", "--dev", "none", "--out", str(out), *SMALL]
+    words = [
+        "train",
+        "tr",
+        "--model",
+        "tiny",
+        "--data",
+        str(tsv),
+        "--stream",
+        "--dev",
+        "none",
+        "--out",
+        str(out),
+        *SMALL,
+    ]
     assert main([*words, "--max-steps", "1", "--check-leak", str(test_set)]) == 0
     assert "pairs (first rows): 2 of 12 training rows in question" in capsys.readouterr().err
     leak = json.loads((out / "results.json").read_text(encoding="utf-8"))["leak"]
     assert "|train:pairs (first rows)@" in leak["signature"]
 
 
-def test_leak_of_nothing(tsv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "clean.txt").write_text("Nothing of the kind.\n", encoding="utf-8")
-    words = ["leak", "--train", str(tsv), "--eval", str(tmp_path / "clean.txt"), "--fail-on-leak"]
-    assert main(words) == 0
-    assert capsys.readouterr().out.startswith("text in both training and evaluation data: 0 of 1 evaluation sets\n")
-
-
-def test_leak_names_a_file_that_is_not_there(tsv: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["leak", "--train", str(tsv), "--eval", "absent/test.tsv"]) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and "absent" in err and err.count("\n") == 1
-
-
 def test_train_looks_for_later_tests(
     tsv: Path, test_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "run"
-    words = ["train", "tr", "--data", str(tsv), "--dev", "none", "--out", str(out), *SMALL, "--max-steps", "1"]
+    words = [
+        "train",
+        "tr",
+        "--model",
+        "tiny",
+        "--data",
+        str(tsv),
+        "--dev",
+        "none",
+        "--out",
+        str(out),
+        *SMALL,
+        "--max-steps",
+        "1",
+    ]
     words += ["--check-leak", str(test_set)]
     assert main([*words, "--fail-on-leak"]) == 2
     stdout, stderr = capsys.readouterr()
@@ -92,7 +106,18 @@ def test_train_looks_for_later_tests(
 
 def test_train_looks_for_development_pairs(tsv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "dev.tsv").write_text("Ich lese!\tI'm reading.\nGuten Tag.\tGood day.\n", encoding="utf-8")
-    words = ["train", "tr", "--data", str(tsv), "--dev", str(tmp_path / "dev.tsv"), "--out", str(tmp_path / "run")]
+    words = [
+        "train",
+        "tr",
+        "--model",
+        "tiny",
+        "--data",
+        str(tsv),
+        "--dev",
+        str(tmp_path / "dev.tsv"),
+        "--out",
+        str(tmp_path / "run"),
+    ]
     assert main([*words, *SMALL, "--max-steps", "1"]) == 0
     err = capsys.readouterr().err
     assert "text in both training and evaluation data: 1 of 1 evaluation sets" in err

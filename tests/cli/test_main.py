@@ -51,15 +51,12 @@ def tsv(tmp_path: Path) -> Path:
     return path
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        main(["--version"])
-    assert capsys.readouterr().out == f"st-xling {__version__}\n"
-
-
-TRAIN = ["train", "tr", "--data", "phrasebook:vi?size=8"]
+TRAIN = ["train", "tr", "--model", "tiny", "--data", "phrasebook:vi?size=8"]
 ERRORS = {
-    "recipe": (["train", "dpa", "--data", "phrasebook:vi"], "no recipe is called 'dpa'; did you mean 'dap'"),
+    "recipe": (
+        ["train", "dpa", "--model", "tiny", "--data", "phrasebook:vi"],
+        "no recipe is called 'dpa'; did you mean 'dap'",
+    ),
     "set": ([*TRAIN, "--set", "training.epoch=2"], "training has no key 'epoch'"),
     "set a loss": ([*TRAIN, "--set", "losses.translation_ranking.margn=1"], "did you mean 'margin'"),
     "set no value": (
@@ -68,9 +65,9 @@ ERRORS = {
     ),
     "set no YAML": ([*TRAIN, "--set", "name=[a"], "--set name= takes a YAML value: got '[a'"),
     "set a type": ([*TRAIN, "--set", "losses.translation_ranking.margin=big"], "margin must be a number: got 'big'"),
-    "file": (["train", "tr", "--data", "de-en=absent.tsv"], "absent.tsv"),
-    "empty": (["train", "tr", "--data", "de-en=empty.tsv"], "empty.tsv"),
-    "spec": (["train", "tr", "--data", "phrasebook:x1"], "phrasebook:x1"),
+    "file": (["train", "tr", "--model", "tiny", "--data", "de-en=absent.tsv"], "absent.tsv"),
+    "empty": (["train", "tr", "--model", "tiny", "--data", "de-en=empty.tsv"], "empty.tsv"),
+    "spec": (["train", "tr", "--model", "tiny", "--data", "phrasebook:x1"], "phrasebook:x1"),
     "batch": ([*TRAIN, "--batch-size", "0"], "training.per_device_train_batch_size is out of range: got 0"),
     "no dev and one": (
         [*TRAIN, "--dev", "none", "--dev", "phrasebook:de"],
@@ -119,7 +116,7 @@ def test_an_occupied_folder_is_told_before_the_data_are_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    assert main(["train", "tr", "--data", "de-en=absent.tsv", "--out", str(tmp_path)]) == 2
+    assert main(["train", "tr", "--model", "tiny", "--data", "de-en=absent.tsv", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith("st-xling: error: --out must be empty or a run of ours")
     assert main([*TRAIN, *SMALL, "--out", str(tmp_path), "--overwrite"]) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
@@ -132,15 +129,24 @@ def test_rows_are_a_number_or_auto(flag: str, capsys: pytest.CaptureFixture[str]
     assert f"argument {flag}: expected a number of rows, or 'auto': got 'many'" in capsys.readouterr().err
 
 
-def test_debug_shows_the_traceback() -> None:
-    with pytest.raises(ValueError, match="did you mean 'dap'"):
-        main(["--debug", "train", "dpa", "--data", "phrasebook:vi", "--out", "run"])
-
-
 def test_train_prints_figures_and_nothing_else(tsv: Path, tmp_path: Path) -> None:
     """In a process of its own, whose two streams are files."""
     out, figures = tmp_path / "run", tmp_path / "deep" / "figures.json"
-    words = ["train", "dap", "--data", str(tsv), "--dev", str(tsv), "--out", str(out), "--json", str(figures), *SMALL]
+    words = [
+        "train",
+        "dap",
+        "--model",
+        "tiny",
+        "--data",
+        str(tsv),
+        "--dev",
+        str(tsv),
+        "--out",
+        str(out),
+        "--json",
+        str(figures),
+        *SMALL,
+    ]
     words += ["--max-steps", "2", "--batch-size", "4", "--max-length", "16"]
     ran = st_xling([*words, "--set", "losses.representation_translation.layers=1"], tmp_path)
     assert ran.status == 0, ran.stderr
@@ -155,12 +161,12 @@ def test_train_prints_figures_and_nothing_else(tsv: Path, tmp_path: Path) -> Non
 
 def test_flags_win_over_the_recipe_and_set_over_flags(tsv: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    words = ["train", "tr", "--data", str(tsv), "--dev", "none", "--out", str(out), *SMALL, "--max-steps", "1"]
+    words = ["train", "tr", "--model", "tiny", "--data", str(tsv), "--dev", "none", "--out", str(out), *SMALL]
+    words += ["--max-steps", "1"]
     assert main([*words, "--learning-rate", "0.5", "--warmup", "0.5", "--set", "training.learning_rate=5e-5"]) == 0
     recipe = json.loads((out / "training" / "run.json").read_text())["recipe"]
     assert recipe["training"]["learning_rate"] == 5e-5
     assert recipe["training"]["warmup_steps"] == 0.5
-    assert recipe["model"]["pooling"] == "mean"  # from the recipe's tiny section
 
 
 def test_training_goes_on_from_a_saved_encoder(tsv: Path, saved_encoder: Path, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ CALLED: dict[str, list[Callable[..., Any]]] = {
     "evaluate reranking": [load_pool_specs],
     "evaluate retrieval": [load_retrieval_specs, RetrievalEvaluator],
 }
-BY_THEMSELVES = {"evaluate xsim": {"name", "batch_size"}, "evaluate bucc": {"train_split"}}
+BY_THEMSELVES = {"evaluate xsim": {"name"}, "evaluate bucc": {"train_split"}}
 
 
 @pytest.mark.parametrize("name", CALLED)

@@ -15,7 +15,21 @@ DATA = ["--data", "zh-vi=phrasebook?size=80", "--dev", "zh-vi=phrasebook?size=30
 
 def test_a_sweep_and_the_model_it_saves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, cache = tmp_path / "run", tmp_path / "cache"
-    words = ["train", "sf", *DATA, *TINY, "--sweep", "--max-steps", "4", "--cache", str(cache), "--out", str(out)]
+    words = [
+        "train",
+        "sf",
+        "--model",
+        "tiny",
+        *DATA,
+        *TINY,
+        "--sweep",
+        "--max-steps",
+        "4",
+        "--cache",
+        str(cache),
+        "--out",
+        str(out),
+    ]
     assert main([*words, "--json", str(tmp_path / "figures.json")]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in shown[:5]] == ["layer", "1", "2", "all", "cls"]
@@ -53,7 +67,7 @@ def test_what_does_not_go_together(
     words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--cache", str(tmp_path / "cache")] if words[0] == "sf" else []
-    assert main(["train", *words, *DATA, *TINY, *options, "--out", str(tmp_path / "run")]) == 2
+    assert main(["train", *words, "--model", "tiny", *DATA, *TINY, *options, "--out", str(tmp_path / "run")]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 

@@ -50,7 +50,7 @@ def test_xpi_before_mixed_in_one_command(files: list[str], tmp_path: Path, capsy
 
 
 def test_xpi_alone_is_stopped_and_goes_on(tmp_path: Path) -> None:
-    words = ["train", "xpi", "--data", "phrasebook:de?size=60", *TINY, *STEPS]
+    words = ["train", "xpi", "--model", "tiny", "--data", "phrasebook:de?size=60", *TINY, *STEPS]
     whole, torn = tmp_path / "whole", tmp_path / "torn"
     outcome = st_xling([*words, "--out", str(whole)], tmp_path / "first")
     assert outcome.status == 0, outcome.stderr
@@ -106,6 +106,6 @@ def test_text_of_later_tests(files: list[str], tmp_path: Path, capsys: pytest.Ca
 def test_what_does_not_go_together(
     words: list[str], message: str, files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["train", *words, *files, "--out", str(tmp_path / "run")]) == 2
+    assert main(["train", *words, "--model", "tiny", *files, "--out", str(tmp_path / "run")]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

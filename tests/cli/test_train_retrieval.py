@@ -94,7 +94,7 @@ def test_bm25_alone(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_bad_words(
     words: list[str], message: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = ["--data", f"queries={root / 'queries.jsonl'}", "--out", str(tmp_path / "out")]
+    given = ["--model", "tiny", "--data", f"queries={root / 'queries.jsonl'}", "--out", str(tmp_path / "out")]
     assert main([*words, *given]) == 2
     assert message in capsys.readouterr().err and not (tmp_path / "out").exists()
 

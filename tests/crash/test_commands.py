@@ -6,18 +6,11 @@ import shlex
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.crash.jobs import JOBS, Job, contents, half_written, lay_out
 from tests.crash.points import Point, Zygote, faults, sample, unlike
-
-KNOWN: dict[str, str] = {}
-CASES: list[Any] = [
-    pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=KNOWN[name])) if name in KNOWN else name
-    for name in JOBS
-]
 
 
 def some(job: Job, points: list[Point]) -> Iterable[Point]:
@@ -30,13 +23,13 @@ def most(job: Job, points: list[Point]) -> Iterable[Point]:
     return sample(points, first=20, middle=max(0, len(points) - 40) // 3, last=20) if job.training else points
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", JOBS)
 def test_killed_at_some_points(name: str, zygote: Zygote, inputs: Path, tmp_path: Path) -> None:
     check(name, zygote, inputs, tmp_path, every=False)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", JOBS)
 def test_killed_at_most_points(name: str, zygote: Zygote, inputs: Path, tmp_path: Path) -> None:
     check(name, zygote, inputs, tmp_path, every=True)
 

@@ -1,5 +1,6 @@
 """The embedded corpus: grammar by golden sentences, alignment, splits by meaning, true gold pairs and answers."""
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -64,50 +65,6 @@ GOLDEN = {
             "zh": "她说他正在给那个男人打电话。",
         },
     ),
-    # Dative before accusative; feminine and plural agreement; le … a; adjectives after nouns in fr, es and vi.
-    "ditransitive": (
-        Meaning(
-            Clause(
-                NounPhrase("girl", "this", 3),
-                "give",
-                "future",
-                NounPhrase("flower", "a", 5, "white"),
-                NounPhrase("boy"),
-            )
-        ),
-        {
-            "en": "These three girls will give five white flowers to the boy.",
-            "de": "Diese drei Mädchen werden dem Jungen fünf weiße Blumen geben.",
-            "fr": "Ces trois filles donneront cinq fleurs blanches au garçon.",
-            "es": "Estas tres chicas le darán cinco flores blancas al chico.",
-            "vi": "Ba cô bé này sẽ đưa năm bông hoa màu trắng cho cậu bé.",
-            "zh": "这三个女孩会送给那个男孩五朵白色的花。",
-        },
-    ),
-    # zum, au, al; être with agreement; place before the verb in a subordinate zh clause; nicht before the goal.
-    "motion": (
-        Meaning(Clause(SHE, "go", "past", place=NounPhrase("market"), time="last_night", negated=True)),
-        {
-            "en": "She didn't go to the market last night.",
-            "de": "Sie ist gestern Abend nicht zum Markt gegangen.",
-            "fr": "Elle n'est pas allée au marché hier soir.",
-            "es": "Ella no fue al mercado anoche.",
-            "vi": "Cô ấy đã không đi đến chợ tối qua.",
-            "zh": "她昨晚没有去市场。",
-        },
-    ),
-    # vom, du, del; 从 … 回来 around the place.
-    "source": (
-        Meaning(Clause(HE, "come_back", "future", place=NounPhrase("airport"), time="tomorrow"), question=True),
-        {
-            "en": "Will he come back from the airport tomorrow?",
-            "de": "Wird er morgen vom Flughafen zurückkommen?",
-            "fr": "Est-ce qu'il reviendra de l'aéroport demain ?",
-            "es": "¿Él volverá del aeropuerto mañana?",
-            "vi": "Có phải ngày mai anh ấy sẽ trở về từ sân bay không?",
-            "zh": "他明天会从机场回来吗？",
-        },
-    ),
     # ser and estar; Chinese 很, and reasons first; dropped Spanish pronouns; separable verb split in the main clause.
     "because": (
         Meaning(
@@ -140,30 +97,6 @@ GOLDEN = {
             "zh": "他打开这个沉重的箱子的时候，那些孩子笑了。",
         },
     ),
-    # What there is: 里 and 有; es gibt with the accusative; plural by numeral.
-    "exist": (
-        Meaning(Clause(NounPhrase("cat", "a", 3, "black"), "exist", "present", place=NounPhrase("park"))),
-        {
-            "en": "There are three black cats in the park.",
-            "de": "Im Park gibt es drei schwarze Katzen.",
-            "fr": "Il y a trois chats noirs dans le parc.",
-            "es": "Hay tres gatos negros en el parque.",
-            "vi": "Có ba con mèo màu đen ở công viên.",
-            "zh": "公园里有三只黑色的猫。",
-        },
-    ),
-    # nouvel and vieil before a vowel; modal brackets; n-declension; indefinite subjects after 有 elsewhere.
-    "modal": (
-        Meaning(Clause(NounPhrase("student", "our"), "visit_place", "want", NounPhrase("library", "this", 1, "new"))),
-        {
-            "en": "Our student wants to visit this new library.",
-            "de": "Unser Schüler will diese neue Bibliothek besichtigen.",
-            "fr": "Notre élève veut visiter cette nouvelle bibliothèque.",
-            "es": "Nuestro alumno quiere visitar esta biblioteca nueva.",
-            "vi": "Học sinh của chúng tôi muốn tham quan thư viện mới này.",
-            "zh": "我们的学生想参观这座新图书馆。",
-        },
-    ),
     "new_subject": (
         Meaning(Clause(NounPhrase("dog", "a"), "sleep", "progressive", place=NounPhrase("garden"), time="now")),
         {
@@ -175,17 +108,6 @@ GOLDEN = {
             "zh": "现在有一只狗正在花园里睡觉。",
         },
     ),
-    "colour": (
-        Meaning(Clause(NounPhrase("shirt", "this", MANY), "be", "present", quality="white")),
-        {
-            "en": "These shirts are white.",
-            "de": "Diese Hemden sind weiß.",
-            "fr": "Ces chemises sont blanches.",
-            "es": "Estas camisas son blancas.",
-            "vi": "Những chiếc áo sơ mi này có màu trắng.",
-            "zh": "这些衬衫是白色的。",
-        },
-    ),
 }
 
 
@@ -195,22 +117,13 @@ def test_golden(name: str) -> None:
     assert texts(meaning) == expected
 
 
-def test_french_forms_before_a_vowel() -> None:
-    for phrase, expected in [
-        (NounPhrase("hotel", "this", 1, "old"), "Elle nettoie ce vieil hôtel."),
-        (NounPhrase("hotel", "the", 1, "beautiful"), "Elle nettoie le bel hôtel."),
-        (NounPhrase("hotel", "this"), "Elle nettoie cet hôtel."),
-        (NounPhrase("school", "my"), "Elle nettoie mon école."),
-        (NounPhrase("hotel"), "Elle nettoie l'hôtel."),
-    ]:
-        assert render(Meaning(Clause(SHE, "clean", "progressive", phrase)), "fr").text == expected
-
-
-def test_german_weak_nouns_and_dative_verbs() -> None:
-    see = Meaning(Clause(ME, "see", "can", NounPhrase("bear", "the", 1, "brown")))
-    help_ = Meaning(Clause(ME, "help", "future", NounPhrase("child", "the", MANY, "polite")))
-    assert render(see, "de").text == "Ich kann den braunen Bären sehen."
-    assert render(help_, "de").text == "Ich werde den höflichen Kindern helfen."
+def test_every_sentence_is_as_it_was() -> None:
+    """A thousand meanings in all languages, words and slots; a change of any is a change of the corpus' version."""
+    digest = hashlib.sha256()
+    for meaning in draw_meanings("train", 1000, 0):
+        for language in LANGUAGES:
+            digest.update(repr(render(meaning, language)).encode())
+    assert digest.hexdigest()[:16] == "31113d85d0436289"
 
 
 def test_alignment_follows_the_grammar() -> None:
@@ -243,18 +156,6 @@ def test_rendering_is_injective_in_every_language() -> None:
             text = render(meaning, language).text
             assert text not in seen, f"{meaning} and {seen[text]} are both {text!r}"
             seen[text] = meaning
-
-
-def test_texts_and_tokens_agree() -> None:
-    for meaning in meanings()[:3000]:
-        for language in LANGUAGES:
-            phrase = render(meaning, language)
-            assert len(phrase.tokens) == len(phrase.slots)
-            assert ("" if language == "zh" else " ").join(phrase.tokens) == phrase.text
-            if language == "zh":
-                assert " " not in phrase.text and phrase.text[-1] in "。？"
-            else:
-                assert list(phrase.tokens) == phrase.text.split() and phrase.text[-1] in ".?"
 
 
 def test_every_word_occurs_in_training() -> None:
@@ -351,16 +252,6 @@ def test_seeds_repeats_and_edges_of_mining() -> None:
     assert len(mining_phrases(size=5, gold=5).gold) == 5
 
 
-def test_a_passage_reads_like_one() -> None:
-    generated = phrase_passages(["en", "zh"], split="test", size=2)
-    assert generated.ids == ["test-0-0", "test-0-1"]
-    assert generated.questions["en"][1] == "Did the driver write this letter?"
-    assert generated.passages["en"][1] == (
-        "You say that these doctors are clever. The driver wrote this letter. There is a goat in the quiet hotel."
-    )
-    assert generated.passages["zh"][1] == "你说这些医生很聪明。那位司机写了这封信。那家安静的酒店里有一只山羊。"
-
-
 @pytest.mark.parametrize(("split", "size"), [("train", 300), ("dev", 60), ("test", 60)])
 def test_each_question_is_answered_by_its_own_passage_alone(split: str, size: int) -> None:
     drawn = draw_passages(split, size, 0)
@@ -374,16 +265,6 @@ def test_each_question_is_answered_by_its_own_passage_alone(split: str, size: in
             stated.setdefault(clause.key, []).append(number)
     assert all(stated[question.main.key] == [number] for number, (question, _) in enumerate(drawn))
     assert positions >= {0, 1, 2}, "the answer must not always stand in one place"
-
-
-@pytest.mark.parametrize("language", ["de", "zh"])
-def test_no_text_of_a_split_is_in_another_nor_twice(language: str) -> None:
-    train = phrase_passages([language], size=300)
-    seen = {*parallel_phrases(language, "en", size=2000)["source"], *train.questions[language]}
-    for split in ("dev", "test"):
-        held_out = phrase_passages([language], split=split, size=60)
-        texts = [*held_out.questions[language], *held_out.passages[language]]
-        assert len(set(texts)) == len(texts) and not seen & set(texts)
 
 
 def test_passages_of_a_prefix_a_seed_and_a_choice_of_languages() -> None:

@@ -124,7 +124,7 @@ def test_what_training_returns(tmp_path: Path) -> None:
         "tr", tiny=True, overrides={"training.max_steps": 1, "training.per_device_train_batch_size": 8}
     )
     tiny = {"hidden_size": 16, "layers": 1, "vocabulary": 200}
-    result = train(recipe, {"de": parallel_phrases("de", "en", size=24)}, tmp_path / "run", tiny=tiny)
+    result = train(recipe, {"de": parallel_phrases("de", "en", size=24)}, tmp_path / "run", model="tiny", tiny=tiny)
     result.model.save_pretrained(str(tmp_path / "before"))
     assert "results.json" not in paths(tmp_path / "before")
     write_card(result.folder)

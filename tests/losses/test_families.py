@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
 from transformers import AutoModelForMaskedLM, Qwen3Config, Qwen3Model
 
+from st_xling.data.phrasebook import parallel_phrases
 from st_xling.losses import (
     CachedLoss,
     InBatchRankingLoss,
@@ -24,12 +26,14 @@ from st_xling.losses import (
     TranslationLanguageModelingLoss,
     TranslationRankingLoss,
     WordAlignmentLoss,
+    make,
 )
 from st_xling.losses import translation_language_modeling as module
 from st_xling.losses.token_inputs import join_pairs
 from st_xling.losses.translation_ranking import text_ids
 from st_xling.losses.word_alignment import top_attention
 from st_xling.models import Backbone, backbone, load_encoder
+from st_xling.training import load_recipe, train
 
 SHAPE: dict[str, Any] = {
     "hidden_size": 16,
@@ -64,12 +68,15 @@ OFF = {name: 0.0 for name in ("hidden_dropout_prob", "attention_probs_dropout_pr
 @pytest.fixture(scope="module")
 def families(make_model: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Any, Any]]:
     """Name → the encoder as it is loaded from a folder, in double, and the masked language model that was saved."""
-    tokenizer = make_model().tokenizer
     built: dict[str, tuple[Any, Any]] = {}
 
     def build(name: str) -> tuple[Any, Any]:
         if name not in built:
             family, changes = FAMILIES[name]
+            tokenizer = make_model().tokenizer
+            if name == "eurobert":
+                tokenizer.bos_token, tokenizer.eos_token = "[CLS]", "[SEP]"
+                tokenizer.cls_token = tokenizer.sep_token = None
             options = {**SHAPE, **OFF, "vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, **changes}
             config = getattr(transformers, f"{family}Config")(**options)
             whole = AutoModelForMaskedLM.from_config(config).eval()
@@ -205,6 +212,17 @@ def others(make_model: Any) -> dict[str, SentenceTransformer]:
     return {"static": bag, "decoder": decoder}
 
 
+def test_a_real_encoder(features: Any, real_encoder: str) -> None:
+    """What it knows already shows in the ranking of translations."""
+    model = load_encoder(real_encoder, device="cpu").eval()
+    ids = sorted({int(token) for column in features(model) for token in column["input_ids"].flatten()})
+    loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, target_vocabulary=ids)
+    loss += TranslationLanguageModelingLoss(model) + 0.1 * make("MultipleNegativesRankingLoss", model)
+    value = (loss + WordAlignmentLoss(model))(features(model))
+    assert value["translation_ranking"].item() < 0.5 and value["multiple_negatives_ranking"].item() < 0.05
+    assert torch.stack(list(value.values())).isfinite().all() and 0 < value["word_alignment"] < 1
+
+
 SENTENCES = (
     TranslationRankingLoss,
     SemanticContrastiveLoss,
@@ -242,3 +260,28 @@ def test_token_level_objectives_say_what_they_need(others: Any, make_model: Any,
         model[0].model.config._attn_implementation = "flash_attention_2"
         with pytest.raises(ValueError, match="'flash_attention_2' does not take.*'attn_implementation': 'sdpa'"):
             WordAlignmentLoss(model)
+
+
+@pytest.mark.parametrize(
+    ("name", "recipe"),
+    [
+        ("static", "tr"),
+        ("decoder", "semacl-langcl"),
+        ("mmbert", "dap"),
+        ("mdeberta-v3", "amber"),
+        ("eurobert", "tr-tlm"),
+    ],
+)
+def test_recipes_train_them(families: Any, others: Any, name: str, recipe: str, tmp_path: Path) -> None:
+    model = others[name] if name in others else families(name)[0]
+    model.save_pretrained(str(tmp_path / "start"))
+    data = {"de-en": parallel_phrases("de", "en", size=24)}
+    options = {"max_steps": 2, "per_device_train_batch_size": 8, "mini_batch_size": 4, "logging_steps": 1}
+    changes = {
+        "model.pooling": None,
+        "model.max_length": 32,
+        **{f"training.{key}": value for key, value in options.items()},
+    }
+    train(load_recipe(recipe, overrides=changes), data, tmp_path / "run", model=str(tmp_path / "start"))
+    trained = SentenceTransformer(str(tmp_path / "run"), device="cpu")
+    assert abs(trained.encode(["Ja."]) - model.float().eval().encode(["Ja."])).max() > 0

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from st_xling.mining import EmbeddingStore, encode, encoding
-from st_xling.mining.encoding import Window, embed, embed_in_processes
+from st_xling.mining.encoding import Window, embed_in_processes
 from st_xling.mining.text import Row
+from st_xling.mining.vectors import vectors_from
+from st_xling.models.encode import encode as embed
 from tests.conftest import PAIRS
 from tests.mining.nursery import Attempt, Nursery
 from tests.training.children import CONTEXT
@@ -62,7 +63,7 @@ def test_rows_are_the_model_s_vectors(dtype: str, normalise: bool, model: Any, t
     assert [shard.rows for shard in store.manifest.shards] == [100, 100, 100, 100, 80]
     expected = model.encode(SENTENCES, normalize_embeddings=normalise)
     np.testing.assert_allclose(store[:], expected, atol=1e-5 if dtype == "float32" else 1e-3)
-    exact = model.encode(SENTENCES[100:200], normalize_embeddings=normalise, batch_size=16).astype(dtype)
+    exact = embed(model, SENTENCES[100:200], normalize_embeddings=normalise, batch_size=16).astype(dtype)
     np.testing.assert_array_equal(store[100:200], exact)
     store.check_text(SENTENCES)
     header = store.manifest.header
@@ -84,9 +85,10 @@ def test_several_files_and_forms_of_one_text(model: Any, text: Path, tmp_path: P
 
 def test_a_prompt_is_put_before(model: Any, text: Path, tmp_path: Path) -> None:
     store = encode(model, text, tmp_path / "s", prompt="query: ", batch_size=32, shard_rows=480)
-    expected = model.encode(SENTENCES, prompt="query: ", batch_size=32, normalize_embeddings=True)
-    np.testing.assert_array_equal(store[:], expected)
-    with pytest.raises(ValueError, match="settings was"):
+    expected = model.encode(SENTENCES, prompt="query: ", normalize_embeddings=True)
+    np.testing.assert_allclose(store[:], expected, atol=1e-6)
+    assert "|prompt:query: |" in store.signature
+    with pytest.raises(ValueError, match="prompt was query: , is now None"):
         encode(model, text, tmp_path / "s", batch_size=32, shard_rows=480)
 
 
@@ -142,12 +144,12 @@ def after_shards(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def install(number: int, act: Callable[[], Any] | None = None) -> None:
         calls = count()
 
-        def acting(*arguments: Any) -> np.ndarray:
+        def acting(*arguments: Any, **options: Any) -> np.ndarray:
             if next(calls) == number:
                 if act is None:
                     raise Stop
                 act()
-            return embed(*arguments)
+            return embed(*arguments, **options)
 
         monkeypatch.setattr(encoding, "embed", acting)
 
@@ -175,7 +177,7 @@ def test_another_command_is_refused(
         (model, as_it_was + "Noch einer.\n", {}, "rows was 480, is now 481"),
         (model, as_it_was, {"dtype": "float16"}, "dtype was float32, is now float16"),
         (model, as_it_was, {"normalise": False}, "normalised was True, is now False"),
-        (model, as_it_was, {"batch_size": 8}, "settings was"),
+        (model, as_it_was, {"batch_size": 8}, "batch size was None, is now 8"),
         (model, as_it_was, {"file_format": "npy"}, "file format was safetensors, is now npy"),
         (changed, as_it_was, {}, "model was .*@.*, is now .*@"),
         (shorter, as_it_was, {}, "model was .*@.*, is now .*@"),
@@ -229,8 +231,8 @@ def test_refused_vectors(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
     """In the first shard, or in the third, named by their line; then the text or the dtype is another."""
     path, lines, made = tmp_path / "text.txt", SENTENCES[:50], []
 
-    def broken(encoder: Any, sentences: list[str], *options: Any) -> np.ndarray:
-        vectors = embed(encoder, sentences, *options)
+    def broken(encoder: Any, sentences: list[str], **options: Any) -> np.ndarray:
+        vectors = embed(encoder, sentences, **options)
         made.append(len(sentences))
         vectors[[text == "bad" for text in sentences]] = np.nan
         return vectors
@@ -251,10 +253,27 @@ def test_refused_vectors(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert contents(out) == contents(tmp_path / f"whole{row}")
 
 
-@pytest.mark.parametrize("name", ["batch_size", "shard_rows", "processes"])
-def test_numbers_below_one(name: str, model: Any, text: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be at least 1: got 0"):
-        encode(model, text, tmp_path / "s", **{name: 0})
+def test_numbers_below_one(model: Any, text: Path, tmp_path: Path) -> None:
+    for name in ("batch_size", "shard_rows", "processes"):
+        with pytest.raises(ValueError, match=f"{name} must be at least 1: got 0"):
+            encode(model, text, tmp_path / "s", **{name: 0})
+
+
+def test_vectors_of_other_types_and_prompts_are_not_mixed(
+    model: Any, make_model: Callable[..., Any], text: Path, tmp_path: Path
+) -> None:
+    """Though stored in the same type; of a store without a model nothing is known."""
+    made = {
+        "plain": encode(model, text, tmp_path / "plain"),
+        "half": encode(make_model().bfloat16(), text, tmp_path / "half"),
+        "prompted": encode(model, text, tmp_path / "prompted", prompt="x "),
+    }
+    assert "|computed:bfloat16|" in made["half"].signature and "computed" not in made["plain"].signature
+    np.testing.assert_allclose(made["half"][:], made["plain"][:], atol=0.02)
+    for other, facts in (("half", "dtype 'float32' and 'bfloat16'"), ("prompted", "prompt 'none' and 'x ' for ")):
+        sides: dict[str, Any] = {"source": made["plain"].path, "target": made[other].path}
+        with pytest.raises(ValueError, match=f"{facts}.*plain and .*{other}"):
+            vectors_from(None, sides, {"source": 480, "target": 480})
 
 
 class Echo:
@@ -262,7 +281,7 @@ class Echo:
 
     def encode(self, sentences: list[str], **options: Any) -> Any:
         time.sleep(float(sentences[0]))
-        return torch.tensor([[float(sentence)] for sentence in sentences])
+        return [[float(sentence)] for sentence in sentences]
 
 
 def load_echo(device: str | None) -> Any:
@@ -278,13 +297,13 @@ def fail(message: str, device: str | None) -> Any:
 
 
 def windows(*naps: float) -> Iterator[Window]:
-    return (Window(number, [Row("a", 1, None, str(nap))]) for number, nap in enumerate(naps))
+    return (Window([Row("a", 1, None, str(nap))]) for nap in naps)
 
 
 def test_results_come_in_order_however_long_they_take() -> None:
     naps = [0.3, 0.0, 0.01, 0.0, 0.2, 0.0, 0.0]
     found = list(embed_in_processes(load_echo, windows(*naps), {}, processes=3))
-    assert [window.number for window, _ in found] == list(range(7))
+    assert [float(window.sentences[0]) for window, _ in found] == naps
     assert [float(vectors[0, 0]) for _, vectors in found] == pytest.approx(naps)
 
 

@@ -55,14 +55,13 @@ def test_files_travel_by_name(tmp_path):
     store = write_store(tmp_path / "store", rows)
     for sent, expected in (
         (mapped, rows),
-        (mapped[7:90], rows[7:90]),
         (store, rows),
     ):
         packed = pack(sent)
         assert isinstance(packed, bytes) and len(packed) < 3000
         assert np.array_equal(unpack(packed)[0 : len(expected)], expected)
     assert pack(rows) is rows
-    for strange in (mapped[::2], mapped.T):  # not the file's own order: as they are
+    for strange in (mapped[7:90], mapped[::2], mapped.T):  # not the file as it is
         assert np.array_equal(pickle.loads(pickle.dumps(unpack(pack(strange)))), strange)
 
 
@@ -88,11 +87,12 @@ import numpy as np, ray
 ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
 from st_xling.mining import EmbeddingStore, encode
 from st_xling.mining.search.find import find_neighbours
-from st_xling.mining.ray import ray_neighbours
+from st_xling.mining import ray as on_ray
 folder = Path(sys.argv[1])
+on_ray._MOST_SOURCES = 61
 store, mapped = EmbeddingStore.open(folder / "source"), np.load(folder / "target.npy", mmap_mode="r")
 for name, found in (
-    ("files", ray_neighbours(store, mapped, task_rows=61)),
+    ("files", on_ray.ray_neighbours(store, mapped)),
     ("arrays", find_neighbours(store[:], np.array(mapped), engine="ray")),
 ):
     values = {f"{n}{side}": getattr(r, n) for side, r in enumerate(found) for n in ("similarities", "indices")}
@@ -100,7 +100,7 @@ for name, found in (
 bad = np.array(mapped)
 bad[70] = 0
 try:
-    ray_neighbours(bad, store, task_rows=20)
+    on_ray.ray_neighbours(bad, store)
 except ValueError as error:
     print(error)
 encode(str(folder / "encoder"), folder / "text", folder / "on ray", batch_size=16, shard_rows=20, engine="ray")

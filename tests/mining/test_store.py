@@ -71,9 +71,6 @@ def test_shards_are_plain_files(store: EmbeddingStore) -> None:
         *("texts", "shards"),
     ]
     assert list(content["shards"][0]) == ["file", "rows", "bytes", "sha256", "text_sha256"]
-    assert list(content["texts"][0]) == [
-        *("files", "format", "errors", "rows", "sha256", "blank_rows", "replaced_lines"),
-    ]
 
 
 KEYS = st.one_of(
@@ -143,27 +140,14 @@ def put(*keys: Any, value: Any) -> Callable[[Any], Any]:
     return change
 
 
-def split_text(content: Any) -> None:
-    first, second = ({**content["texts"][0], "rows": rows} for rows in (5, 5))
-    content["texts"] = [first, second]
-
-
 #: Change of the manifest → what the error says.
 MANIFEST_FAULTS: dict[str, tuple[Any, str]] = {
     "rows": (put("rows", value=11), "11 rows, its shards have 10 and its texts 10"),
     "shard rows": (put("shards", 0, "rows", value=5), "its shards have 11"),
     "text rows": (put("texts", 0, "rows", value=9), "its texts 9"),
     "hash": (put("shards", 1, "sha256", value=7), "sha256 must be of type str: got 7"),
-    "blank rows": (put("texts", 0, "blank_rows", value=None), "blank_rows must be of type list: got None"),
     "a blank row": (put("texts", 0, "blank_rows", value=["x"]), "of type int: got 'x'"),
-    "fingerprint": (put("model", "fingerprint", value=None), "fingerprint must be of type str: got None"),
     "settings": (put("settings", value=[]), r"settings must be of type dict: got \[\]"),
-    "no shard's hash": (put("shards", 1, "sha256", value="zz"), "sha256 of shard-000001.safetensors must be 64 .*'zz'"),
-    "text's hash": (put("shards", 1, "text_sha256", value="zz"), "text_sha256 of shard-000001.* must be 64 .*'zz'"),
-    "no text's hash": (put("shards", 1, "text_sha256", value=""), "shard-000001.* has no hash of its text, which was"),
-    "text inside a shard": (split_text, "a text ends inside a shard"),
-    "no bytes": (put("shards", 1, "bytes", value=0), "shard-000001.safetensors has 4 rows in 0 bytes"),
-    "dim": (put("dim", value=0), "dim must be at least 1: got 0"),
     "no dtype": (put("dtype", value="float64"), "dtype must be one of float32, .*: got 'float64'"),
     "dtype": (put("dtype", value="float16"), r"expected float16 of shape \(4, 6\), got float32"),
     "outside": (put("shards", 1, "file", value="../shard-000001.safetensors"), r"may not lie at '\.\./shard-000001"),
@@ -238,8 +222,8 @@ def write_half(folder: Path, *, finish: bool = False, **options: Any) -> dict[st
 
 
 HALF = {
-    "journal.jsonl": ["[1]", '{"dim": 6, "unknown": 1}', "{}", '{"dim": 6, "file": 3}', "[" * 100_000],
-    "writing.json": ["[1]", "{", '{"dtype": "float32"}', "[" * 100_000],
+    "journal.jsonl": ["[1]", '{"dim": 6, "unknown": 1}', '{"dim": 6, "file": 3}', "[" * 100_000],
+    "writing.json": ["[1]", '{"dtype": "float32"}', "[" * 100_000],
 }
 
 
@@ -278,9 +262,7 @@ def test_a_writer_resumes_only_what_is_whole(tmp_path: Path) -> None:
 
 OTHER_TEXTS = {
     "one less": (SENTENCES[:-1], "a sentence for each of 10 rows: got 9 sentences"),
-    "one more": ([*SENTENCES, "mehr"], "a sentence for each of 10 rows: got 11 sentences"),
     "edited": ([*SENTENCES[:5], "Satz  5", *SENTENCES[6:]], r"it differs in rows 4 to 7 \(shard-000001"),
-    "moved": ([SENTENCES[1], SENTENCES[0], *SENTENCES[2:]], "it differs in rows 0 to 3"),
     "joined": (["Satz 0S", "atz 1", *SENTENCES[2:]], "it differs in rows 0 to 3"),
     "none": ([], "got 0 sentences"),
 }
@@ -298,24 +280,14 @@ def test_another_text(store: EmbeddingStore, stores: Callable[..., EmbeddingStor
         without.check_text(["x"] * 9)
 
 
-def test_another_model(store: EmbeddingStore, tmp_path: Path) -> None:
-    other = write_store(tmp_path / "other", vectors(), model=ModelIdentity("else", "", "b" * 64))
-    with pytest.raises(ValueError, match=r"encoder@aaaaaaaa of dim 6 in .* and else@bbbbbbbb of dim 6"):
-        store.check_same_model(other)
-    moved = write_store(tmp_path / "moved", vectors(3), model=ModelIdentity("its/new-name", "main", "a" * 64))
-    store.check_same_model(moved)
-
-
 @pytest.mark.parametrize(("dtype", "file_format"), KINDS)
-@pytest.mark.parametrize(
-    ("value", "name"), [(np.nan, "NaN or infinite"), (np.inf, "NaN or infinite"), (0.0, "only zeros")]
-)
-def test_bad_vectors_are_refused_by_row(dtype: str, file_format: str, value: float, name: str, tmp_path: Path) -> None:
-    rows = vectors()
-    rows[5] = rows[9] = value
-    with pytest.raises(ValueError, match=rf"got {name} in row 5; mend or drop"):
-        write_store(tmp_path / "s", rows, dtype=dtype, file_format=file_format, shard_rows=4)
-    assert not (tmp_path / "s").exists()
+def test_bad_vectors_are_refused_by_row(dtype: str, file_format: str, tmp_path: Path) -> None:
+    for value, name in ((np.nan, "NaN or infinite"), (np.inf, "NaN or infinite"), (0.0, "only zeros")):
+        rows = vectors()
+        rows[5] = rows[9] = value
+        with pytest.raises(ValueError, match=rf"got {name} in row 5; mend or drop"):
+            write_store(tmp_path / "s", rows, dtype=dtype, file_format=file_format, shard_rows=4)
+        assert not (tmp_path / "s").exists()
 
 
 @pytest.mark.parametrize(("value", "name"), [(1e5, "NaN or infinite"), (1e-9, "only zeros")])
@@ -410,7 +382,6 @@ LASER_FAULTS: dict[str, tuple[dict[str, Any], Any, str]] = {
     "noise": ({"dtype": "float16"}, lambda data: b"\xff\x7f" * 120, "row 0 is not finite or only zeros when read as 6"),
     "zeros at the end": ({}, lambda data: data[:-24] + bytes(24), "row 9 is not finite or only zeros"),
     "dtype": ({"dtype": "float64"}, bytes, "dtype must be one of float32, float16: got 'float64'"),
-    "dim": ({"dim": 0}, bytes, "dim must be at least 1: got 0; LASER's is 1024"),
 }
 
 

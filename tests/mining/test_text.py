@@ -115,15 +115,6 @@ def test_bucc_and_jsonl_hold_the_same_sentences(tmp_path: Path) -> None:
     assert [(text.id(row), text[row]) for row in range(2)] == [("1", "one\ntwo"), ("17", "three")]
 
 
-def test_real_text(real_data: Path) -> None:
-    path = real_data / "bucc2018" / "zh-en.sample.zh"
-    plain = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    text = MiningText(path, format="bucc")
-    assert len(text) == len(plain) == 8624
-    for row in range(0, len(text), 331):
-        assert f"{text.id(row)}\t{text[row]}" == plain[row]
-
-
 FAULTS: dict[str, tuple[bytes, dict[str, Any], list[str]]] = {
     "not UTF-8": (b"gut\n\xff\xfe\nja\nca\xe9\n", {}, [":2: invalid UTF-8 (byte 0xff at byte 1)", ":4: invalid UTF-8"]),
     "blank": (

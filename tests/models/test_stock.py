@@ -42,7 +42,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Any]:
     data, shape = {"zh-en": parallel_phrases("zh", "en", size=40)}, {"hidden_size": 32, "vocabulary": 300}
     for name, more in (("whole", {}), ("merged", {"training.lora.rank": 2})):
         recipe = load_recipe("dap", tiny=True, overrides={"training.max_steps": 2, **more})
-        made[folder / name] = train(recipe, data, folder / name, tiny=shape).model
+        made[folder / name] = train(recipe, data, folder / name, model="tiny", tiny=shape).model
     for head, architecture in (("cls", "bert"), ("pooler", "xlm-roberta")):
         options: dict[str, Any] = {"layers": 1, "max_length": 48, "architecture": architecture, **shape}
         model = tiny_cross_encoder([text for pair in PAIRS for text in pair], head=head, **options)  # type: ignore[arg-type]

@@ -65,11 +65,13 @@ def run(out: Path, name: str = "xpr-mixed", *, xpi: bool = False, judged: bool =
     }
     recipe = load_cross_encoder_recipe(name, tiny=True, xpi=xpi, overrides={**steps, **fast, **before, **dotted})
     stages = options.pop("stages", None) or STRATEGIES[recipe.strategy](aligned(), seed=0)
+    start = options.pop("model", "tiny")
     return train_cross_encoder(
         recipe,
         stages,
         out,
-        tiny=TINY if options.get("model", "tiny") == "tiny" else None,
+        model=start,
+        tiny=TINY if start == "tiny" else None,
         evaluator=judge() if judged else None,
         xpi=xpi_rows() if xpi else None,
         **options,

@@ -89,4 +89,4 @@ if __name__ == "__main__":
     state = train(folder, me, start, data)
     save_file({name: part.clone().contiguous() for name, part in state.items()}, folder / f"rank{me}.safetensors")
     distributed.run_on_main(lambda: None)  # both have written
-    main(["train", "tr", "--data", "phrasebook:de?size=8", "--out", str(folder)])
+    main(["train", "tr", "--model", "tiny", "--data", "phrasebook:de?size=8", "--out", str(folder)])

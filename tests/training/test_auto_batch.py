@@ -62,7 +62,7 @@ def test_a_resumed_run_keeps_the_size(tmp_path: Path, monkeypatch: pytest.Monkey
     recipe = load_recipe("dap", tiny=True, overrides={**steps, "training.mini_batch_size": "auto"})
     tiny = {"vocabulary": 400, "hidden_size": 32, "layers": 2}
     out = tmp_path / "run"
-    train(recipe, data, out, tiny=tiny)
+    train(recipe, data, out, model="tiny", tiny=tiny)
     manifest = json.loads((out / "training" / "run.json").read_text(encoding="utf-8"))
     assert manifest["mini_batch_size"] == 0 and manifest["recipe"]["training"]["mini_batch_size"] == "auto"
     # As if the machine had been smaller when the run began, and then had been killed before its first checkpoint.
@@ -70,7 +70,7 @@ def test_a_resumed_run_keeps_the_size(tmp_path: Path, monkeypatch: pytest.Monkey
         shutil.rmtree(checkpoint)
     (out / "training" / "run.json").write_text(json.dumps({**manifest, "mini_batch_size": 4}), encoding="utf-8")
     for _ in range(2):  # from the start, and from the last checkpoint
-        train(recipe, data, out, tiny=tiny, resume=True)
+        train(recipe, data, out, model="tiny", tiny=tiny, resume=True)
         assert json.loads((out / "training" / "run.json").read_text(encoding="utf-8"))["mini_batch_size"] == 4
         saved = load_file(out / "training" / "checkpoint-2" / "loss.safetensors")
         assert all(name.startswith("loss.terms.") for name in saved)  # a cached loss's own

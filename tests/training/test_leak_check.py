@@ -63,7 +63,7 @@ def test_nothing_to_compare_with(data: Any, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_run_keeps_the_figures(data: Any, evaluator: TatoebaEvaluator, tmp_path: Path) -> None:
-    train(short(), data, tmp_path / "run", tiny=TINY, evaluator=evaluator)
+    train(short(), data, tmp_path / "run", model="tiny", tiny=TINY, evaluator=evaluator)
     results = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
     assert results["training"]["steps"] == 1
     assert results["leak"]["sets"]["dev vie"]["source"]["leaked"] == 2
@@ -73,17 +73,17 @@ def test_a_run_keeps_the_figures(data: Any, evaluator: TatoebaEvaluator, tmp_pat
 def test_a_run_without_the_leaked_rows(data: Any, evaluator: TatoebaEvaluator, tmp_path: Path) -> None:
     """What is trained on, and what a resumed run must repeat, are the rows that are left."""
     out = tmp_path / "run"
-    result = train(short(), data, out, tiny=TINY, evaluator=evaluator, on_leak="drop")
+    result = train(short(), data, out, model="tiny", tiny=TINY, evaluator=evaluator, on_leak="drop")
     leak = json.loads((out / "results.json").read_text(encoding="utf-8"))["leak"]
     dropped = leak["train"]["vi-en"]["leaked"]
     assert leak["dropped"] is True and leak["train"]["vi-en"]["rows"] == 24 and dropped >= 2
     assert result.texts[0].texts == 24 - dropped
     assert RunFolder(out).read_manifest()["data"]["vi-en"]["rows"] == 24 - dropped
     with pytest.raises(ValueError, match=r"data\.vi-en\.rows"):
-        train(short(), data, out, tiny=TINY, evaluator=evaluator, resume=True)
+        train(short(), data, out, model="tiny", tiny=TINY, evaluator=evaluator, resume=True)
 
 
 def test_a_run_that_stops_leaves_nothing(data: Any, evaluator: TatoebaEvaluator, tmp_path: Path) -> None:
     with pytest.raises(LeakError, match=r"1 of 1 evaluation sets share some \(dev vie\)"):
-        train(short(), data, tmp_path / "run", tiny=TINY, evaluator=evaluator, on_leak="fail")
+        train(short(), data, tmp_path / "run", model="tiny", tiny=TINY, evaluator=evaluator, on_leak="fail")
     assert not (tmp_path / "run").exists()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,6 @@ from st_xling.training import mixture as texts_module
 from st_xling.training.arguments import sampler_options
 from st_xling.training.mixture import (
     COLUMNS,
-    TextReport,
     add_mono,
     fingerprint,
     log_mixture,
@@ -70,13 +71,10 @@ def test_sizes_of_data_sets_among_streams_are_known(data: dict[str, Dataset]) ->
     mixed = {"de-en": data["de-en"], "vi-en": data["vi-en"], "x": data["vi-en"].to_iterable_dataset()}
     made = prepare(mixed, TrainingOptions(max_steps=3, language_alpha=0.0))
     assert made.manifest["de-en"]["rows"] == 200 and made.manifest["x"]["rows"] is None
+    with pytest.raises(ValueError, match="got no max_steps"):
+        prepare(mixed, TrainingOptions())
     with pytest.raises(ValueError, match="balancing streams needs their sizes: x says none"):
         prepare(mixed, TrainingOptions(max_steps=3, language_alpha=0.5))
-
-
-def test_a_stream_needs_an_end(data: dict[str, Dataset]) -> None:
-    with pytest.raises(ValueError, match="a stream has no end that is known: got no max_steps"):
-        prepare({"x": data["de-en"].to_iterable_dataset()}, TrainingOptions())
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -98,7 +96,7 @@ def test_unusable_data(stream: bool, data: dict[str, Dataset]) -> None:
         mix({})
 
 
-def test_fingerprint_is_that_of_all_text_in_order(data: dict[str, Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fingerprint_is_that_of_all_text_in_order(data: dict[str, Dataset]) -> None:
     part = data["vi-en"]
     lines = "".join(f"{text}\n" for side in ("source", "target") for text in part[side])
     assert fingerprint(part) == hashlib.sha256(lines.encode()).hexdigest()[:8]
@@ -232,7 +230,8 @@ def model(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.parametrize("max_length", [3, 8, 12])
-def test_counts_are_those_of_the_tokenizer(model: Any, max_length: int) -> None:
+def test_counts_are_those_of_the_tokenizer(model: Any, max_length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts_module, "BATCH_TEXTS", 3)
     tokenizer = model.tokenizer
     whole = [tokenizer(text, verbose=False)["input_ids"] for text in TEXTS]
     cut = [tokenizer(text, truncation=True, max_length=max_length)["input_ids"] for text in TEXTS]
@@ -243,19 +242,20 @@ def test_counts_are_those_of_the_tokenizer(model: Any, max_length: int) -> None:
     assert report.token_ids == {token for ids in cut for token in ids}
 
 
-def test_a_text_of_just_the_limit_is_not_cut(model: Any) -> None:
-    length = len(model.tokenizer("Der Hund")["input_ids"])
-    assert report_texts(model.tokenizer, ["Der Hund"], max_length=length).truncated == 0
-    assert report_texts(model.tokenizer, ["Der Hund"], max_length=length - 1).truncated == 1
-
-
 def test_token_ids_are_those_the_encoder_sees(model: Any) -> None:
     seen = {int(token) for text in TEXTS for token in model.preprocess([text])["input_ids"].flatten()}
     assert report_texts(model.tokenizer, TEXTS, max_length=model.max_seq_length).token_ids == seen
 
 
-def test_batches_add_up(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = report_texts(model.tokenizer, TEXTS, max_length=8)
-    monkeypatch.setattr(texts_module, "BATCH_TEXTS", 3)
-    assert report_texts(model.tokenizer, TEXTS, max_length=8) == whole
-    assert report_texts(model.tokenizer, [], max_length=8) == TextReport()
+def test_training_reads_hard_negatives(data: dict[str, Dataset], tmp_path: Path) -> None:
+    """A negative that is the translation once more doubles the candidates: the first loss grows by ln 2."""
+    part = data["de-en"].select(range(64))
+    path = tmp_path / "ranking.yaml"
+    training = {"max_steps": 1, "per_device_train_batch_size": 8, "logging_steps": 1}
+    path.write_text(json.dumps({"name": "ranking", "losses": {"in_batch_ranking": None}, "training": training}))
+    losses = []
+    for name, dataset in {"without": part, "with": part.add_column("negative_1", part["target"][:])}.items():
+        train(load_recipe(str(path), tiny=True), {"de-en": dataset}, out=tmp_path / name, model="tiny")
+        log = (tmp_path / name / "training" / "log.jsonl").read_text(encoding="utf-8")
+        losses.append(json.loads(log.splitlines()[0])["loss"])
+    assert losses[1] - losses[0] == pytest.approx(math.log(2), abs=0.2)

@@ -179,17 +179,30 @@ def data() -> dict[str, Dataset]:
 
 def test_data_in_the_folder_and_a_run_that_fails(data: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    train(short(), data, out, tiny=TINY)
+    train(short(), data, out, model="tiny", tiny=TINY)
     (out / "pairs.tsv").write_text("read while it is trained")
     before = snapshot(out)
     with pytest.raises(NotFiniteError, match="there is no checkpoint yet"):
-        train(short(training__learning_rate=1e38, training__max_steps=5), data, out, tiny=TINY, overwrite=True)
+        train(
+            short(training__learning_rate=1e38, training__max_steps=5),
+            data,
+            out,
+            model="tiny",
+            tiny=TINY,
+            overwrite=True,
+        )
     assert snapshot(out) == before
-    train(short(training__seed=1), data, out, tiny=TINY, overwrite=True)
+    train(short(training__seed=1), data, out, model="tiny", tiny=TINY, overwrite=True)
     assert (out / "pairs.tsv").exists() and not (out / ".replaced").exists()
     assert snapshot(out)["model.safetensors"] != before["model.safetensors"]
     with pytest.raises(NotFiniteError):
-        train(short(training__learning_rate=1e38, training__max_steps=5), data, tmp_path / "other", tiny=TINY)
+        train(
+            short(training__learning_rate=1e38, training__max_steps=5),
+            data,
+            tmp_path / "other",
+            model="tiny",
+            tiny=TINY,
+        )
     assert not (tmp_path / "other").exists()
 
 
@@ -216,7 +229,7 @@ def test_a_run_that_was_evaluated_is_replaced(recipe: str, data: list[str], tmp_
 
 def test_the_start_model_lies_elsewhere(data: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    train(short(), data, out, tiny=TINY)
+    train(short(), data, out, model="tiny", tiny=TINY)
     before = snapshot(out)
     (tmp_path / "link").symlink_to(out)
     for start in (out, tmp_path / "link", out / "training" / "checkpoint-1"):
@@ -227,11 +240,11 @@ def test_the_start_model_lies_elsewhere(data: Any, tmp_path: Path) -> None:
 
 def test_a_start_model_of_the_same_name_is_known_again(data: Any, tmp_path: Path) -> None:
     start, out = tmp_path / "start", tmp_path / "run"
-    train(short(), data, start, tiny=TINY)
+    train(short(), data, start, model="tiny", tiny=TINY)
     train(short(), data, out, model=str(start))
     (start / "README.md").write_text("a card may change")
     train(short(), data, out, model=str(start), resume=True)
-    train(short(training__seed=1), data, start, tiny=TINY, overwrite=True)
+    train(short(training__seed=1), data, start, model="tiny", tiny=TINY, overwrite=True)
     with pytest.raises(ValueError, match="model_sha8 differ"):
         train(short(), data, out, model=str(start), resume=True)
 
@@ -330,7 +343,7 @@ def test_a_full_disk_names_the_checkpoint(data: Any, tmp_path: Path, monkeypatch
     import torch
 
     out, recipe = tmp_path / "run", short(training__max_steps=4, training__eval_steps=2, training__logging_steps=2)
-    whole = train(recipe, data, tmp_path / "whole", tiny=TINY)
+    whole = train(recipe, data, tmp_path / "whole", model="tiny", tiny=TINY)
     save, seen = torch.save, 0
 
     def full(*args: Any, **options: Any) -> None:
@@ -343,10 +356,10 @@ def test_a_full_disk_names_the_checkpoint(data: Any, tmp_path: Path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(torch, "save", full)
         with pytest.raises(OSError, match=r"checkpoint-4; .*checkpoint-2 stands\. Make room") as error:
-            train(recipe, data, out, tiny=TINY)
+            train(recipe, data, out, model="tiny", tiny=TINY)
     assert error.value.errno is not None and damage(out / "training" / "checkpoint-2") is None
     assert not (out / "training" / "checkpoint-4").exists()
-    train(recipe, data, out, tiny=TINY, resume=True)
+    train(recipe, data, out, model="tiny", tiny=TINY, resume=True)
     assert snapshot(out)["model.safetensors"] == snapshot(whole.folder)["model.safetensors"]
 
 
@@ -363,18 +376,6 @@ def test_no_room_for_the_model(tmp_path: Path) -> None:
         folder.begin({"recipe": "new"})
         folder.save_model(Full("new", dense=False))
     assert snapshot(out) == before
-
-
-def test_the_first_checkpoint_ends_the_earlier_run(data: Any, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    train(short(), data, out, tiny=TINY)
-    old = snapshot(out)["model.safetensors"]
-
-    def begin(model: Any, training: Path) -> None:
-        assert (out / ".replaced" / "run.json").is_file() and snapshot(out)["model.safetensors"] == old
-
-    train(short(training__seed=1), data, out, tiny=TINY, overwrite=True, begin=begin)
-    assert not (out / ".replaced").exists()
 
 
 def test_no_memory_is_explained() -> None:

@@ -94,7 +94,10 @@ def test_what_wins(write: Any) -> None:
     assert (options.num_train_epochs, options.seed) == (5.0, 9)
     assert load_recipe(path).training.num_train_epochs == 2.0 and load_recipe(path).name == "mine"
     plain, tiny = load_recipe("dap"), load_recipe("dap", tiny=True)
-    assert (plain.model.pooling, tiny.model.pooling, tiny.model.max_length) == ("cls", "mean", 32)
+    assert (plain.bare.pooling, tiny.bare.pooling, tiny.bare.max_length) == ("cls", "mean", 32)
+    assert plain.model == tiny.model == ModelOptions() and plain.for_tiny == {}
+    tiny = load_recipe("dap", tiny=True, overrides={"training.learning_rate": 1e-4})
+    assert tiny.for_tiny["training.num_train_epochs"] == 4 and "training.learning_rate" not in tiny.for_tiny
     assert tiny.losses["representation_translation"] == {**plain.losses["representation_translation"], "tied": True}
 
 
@@ -153,7 +156,7 @@ FAULTS: list[tuple[str, Any, str]] = [
     (
         "training",
         {"logging_steps": 4, "eval_steps": 10},
-        r"logging_steps is out of range \(it must divide eval_steps\)",
+        r"logging_steps is out of range \(it must divide eval_steps and save_steps\)",
     ),
     ("training", {"bf16": True, "fp16": True}, r"fp16 is out of range \(bf16 is chosen as well"),
 ]

@@ -67,7 +67,7 @@ def test_a_ramp_moves_the_weight_step_by_step(phrases: dict[str, Any], tmp_path:
     steps = {"training.max_steps": 12, "training.logging_steps": 1, "training.per_device_train_batch_size": 32}
     recipe = load_recipe("dap", tiny=True, overrides={**ramp, **steps, "training.eval_steps": 12})
     tiny = {"vocabulary": 600, "hidden_size": 32, "layers": 2}
-    result = train(recipe, phrases["train"], tmp_path / "run", tiny=tiny)
+    result = train(recipe, phrases["train"], tmp_path / "run", model="tiny", tiny=tiny)
     values = [e["representation_translation"] for e in result.history if "representation_translation" in e]
     assert values[0] == 0.0
     assert values[1] == pytest.approx(values[10] * 0.1, rel=0.15)

@@ -184,7 +184,7 @@ def test_time_and_settings_are_those_of_the_whole_run(undisturbed: Path, tmp_pat
 
 
 def short_command(out: Path) -> list[str]:
-    words = ["train", "tr", "--data", "phrasebook:vi?size=40", "--dev", "none", "--out", str(out)]
+    words = ["train", "tr", "--model", "tiny", "--data", "phrasebook:vi?size=40", "--dev", "none", "--out", str(out)]
     words += ["--tiny", "hidden_size=32", "--tiny", "layers=1", "--tiny", "vocabulary=300", "--batch-size", "8"]
     return [*words, "--eval-steps", "3", "--max-steps", "8", "--set", "losses.translation_ranking={margin: 1e-1}"]
 

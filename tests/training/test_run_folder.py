@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ from datasets import Dataset
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.training import load_recipe, train
 from st_xling.training.run_folder import RunFolder
-from st_xling.utils.io import write_json
 
 RUN = {
     "recipe": {"name": "tr", "training": {"num_train_epochs": 1.0, "seed": 0}},
@@ -46,7 +43,7 @@ def test_an_occupied_folder_is_refused_and_untouched(tmp_path: Path, data: Any) 
     before = snapshot(tmp_path)
     for options in ({}, {"resume": True}, {"overwrite": True}):
         with pytest.raises(ValueError, match=r"--out must be empty or a run of ours: .* holds something else"):
-            train(short(), data, tmp_path, tiny=TINY, **options)
+            train(short(), data, tmp_path, model="tiny", tiny=TINY, **options)
     assert snapshot(tmp_path) == before
 
 
@@ -106,20 +103,8 @@ def test_resuming_the_same_run_by_another_command_and_version(tmp_path: Path) ->
     out = tmp_path / "run"
     begin(out, {**RUN, "command": "st-xling train tr", "version": "0.0"})
     assert begin(out, {**RUN, "command": "st-xling train tr --resume", "version": "9"}, resume=True) is None
-
-
-def test_resuming_nothing_starts(tmp_path: Path) -> None:
-    assert begin(tmp_path / "run", resume=True) is None
-    assert RunFolder(tmp_path / "run").read_manifest() == {**RUN, "files": [], "finished": False}
-
-
-def test_json_is_written_beside_then_renamed(tmp_path: Path) -> None:
-    path = tmp_path / "results.json"
-    write_json(path, {"language": "ไทย"})
-    with pytest.raises(TypeError):
-        write_json(path, {"language": object()})
-    assert path.read_text(encoding="utf-8") == '{\n  "language": "ไทย"\n}\n'
-    assert [entry.name for entry in tmp_path.iterdir()] == ["results.json"]
+    assert begin(tmp_path / "new", resume=True) is None  # nothing to resume: it starts
+    assert RunFolder(tmp_path / "new").read_manifest() == {**RUN, "files": [], "finished": False}
 
 
 BAD = [
@@ -134,23 +119,23 @@ def test_an_error_while_preparing_leaves_nothing(
     recipe: Any, tiny: Any, message: str, data: Any, tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        train(recipe, data, tmp_path / "run", tiny=tiny)
+        train(recipe, data, tmp_path / "run", model="tiny", tiny=tiny)
     assert not (tmp_path / "run").exists()
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(ValueError, match=message):
-        train(recipe, data, empty, tiny=tiny)
+        train(recipe, data, empty, model="tiny", tiny=tiny)
     assert list(empty.iterdir()) == []
 
 
 def test_data_that_cannot_be_trained_on(data: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
     with pytest.raises(ValueError, match="at least one data set: got none"):
-        train(short(), {}, out)
+        train(short(), {}, out, model="tiny")
     with pytest.raises(ValueError, match="data set 'vi-en' is empty"):
-        train(short(), {"vi-en": data["vi-en"].select([])}, out)
+        train(short(), {"vi-en": data["vi-en"].select([])}, out, model="tiny")
     with pytest.raises(ValueError, match="data set 'x' lacks target_language: it has source, target, source_language"):
-        train(short(), {"x": data["vi-en"].select_columns(["source", "target", "source_language"])}, out)
+        train(short(), {"x": data["vi-en"].select_columns(["source", "target", "source_language"])}, out, model="tiny")
     with pytest.raises(ValueError, match="tiny options shape the model 'tiny' only: got layers for another model"):
         train(short(), data, out, model="some/encoder", tiny={"layers": 2})
     assert not out.exists()
@@ -158,7 +143,7 @@ def test_data_that_cannot_be_trained_on(data: Any, tmp_path: Path) -> None:
 
 def test_a_whole_run_then_overwriting_it(data: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    first = train(short(), data, out, tiny=TINY)
+    first = train(short(), data, out, model="tiny", tiny=TINY)
     assert first.steps == 1 and first.folder == out
     names = {path.name for path in out.iterdir()}
     assert {"model.safetensors", "modules.json", "results.json", "training"} <= names and ".saving" not in names
@@ -166,26 +151,14 @@ def test_a_whole_run_then_overwriting_it(data: Any, tmp_path: Path) -> None:
 
     before = snapshot(out)
     with pytest.raises(ValueError, match="earlier run"):
-        train(short(), data, out, tiny=TINY)
+        train(short(), data, out, model="tiny", tiny=TINY)
     with pytest.raises(ValueError, match="scale must be above 0"):  # the replacement fails: the earlier run stands
-        train(BAD[0][0], data, out, tiny=TINY, overwrite=True)
+        train(BAD[0][0], data, out, model="tiny", tiny=TINY, overwrite=True)
     with pytest.raises(ValueError, match=r"data\.vi-en\.rows, data\.vi-en\.sha8 differ"):
-        train(short(), {"vi-en": data["vi-en"].select(range(20))}, out, tiny=TINY, resume=True)
+        train(short(), {"vi-en": data["vi-en"].select(range(20))}, out, model="tiny", tiny=TINY, resume=True)
     assert snapshot(out) == before
 
-    train(short(training__seed=1), data, out, tiny=TINY, overwrite=True)
+    train(short(training__seed=1), data, out, model="tiny", tiny=TINY, overwrite=True)
     after = snapshot(out)
     assert after["model.safetensors"] != before["model.safetensors"]
     assert RunFolder(out).read_manifest()["recipe"]["training"]["seed"] == 1
-
-
-def test_json_is_written_into_a_pipe_not_over_it(tmp_path: Path) -> None:
-    pipe = tmp_path / "figures"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        write_json(pipe, {"f1": 0.5})
-        assert json.loads(os.read(reader, 1000)) == {"f1": 0.5}
-    finally:
-        os.close(reader)
-    assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]

@@ -25,7 +25,7 @@ STEPS = 40
 
 def command(out: Path, batch: int) -> list[str]:
     """All 32 pairs are one step's: whatever the order, two processes of 16 see what one of 32 sees."""
-    words = ["train", "dap", "--data", "phrasebook:de?size=32", "--dev", "none", "--out", str(out)]
+    words = ["train", "dap", "--model", "tiny", "--data", "phrasebook:de?size=32", "--dev", "none", "--out", str(out)]
     for shape in ("hidden_size=32", "layers=1", "vocabulary=400", "dropout=0.0"):
         words += ["--tiny", shape]
     words += ["--set", "losses.representation_translation.layers=1"]

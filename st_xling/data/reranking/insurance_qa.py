@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,8 +12,9 @@ import numpy as np
 from st_xling.data.faults import FaultLog
 from st_xling.data.reranking.pairs import AlignedPairs, pick
 from st_xling.data.reranking.pools import CandidatePools, candidate_pools
+from st_xling.data.squad_form import read_json
 from st_xling.data.tables import fixed_columns
-from st_xling.utils.text import plain_or_packed, read_bytes
+from st_xling.utils.text import plain_or_packed
 
 PARTS = {"train": "train", "dev": "valid", "test": "test"}
 """Our name of a split → that of its file."""
@@ -211,39 +211,35 @@ def _cells(folder: Path, name: str, width: int, faults: FaultLog) -> Any:
 
 
 def _read_translated(folder: Path, part: str, language: str) -> _Folder:
-    read: dict[str, dict[str, Any]] = {}
-    for name in (part, "answers"):
-        path = _translated(folder, name)
-        if path is None:
-            raise FileNotFoundError(
-                f"expected {name}.json (perhaps packed) in {folder} or {folder}/pool: there is none."
-            )
-        try:
-            read[name] = json.loads(read_bytes(path).decode("utf-8-sig"))
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-            raise ValueError(f"{path}: expected JSON, got: {error}; check that it is the file.") from error
-        bad = [
-            key
-            for key, row in (read[name].items() if isinstance(read[name], dict) else [("the whole", None)])
-            if not isinstance(row, dict) or not isinstance(row.get(language), str) or not row[language].strip()
-        ]
-        if bad:
-            raise ValueError(
-                f"{path}: expected an object with the text of each number in {language!r}, got {len(bad):,} without, "
-                f"such as {', '.join(bad[:5])}; its languages are zh and en."
-            )
-    questions = sorted(read[part].items(), key=lambda item: int(item[0]) if item[0].isdecimal() else -1)
-    lists = [[row.get(key) for _, row in questions] for key in ("answers", "negatives")]
-    bad = [questions[place][0] for place, pair in enumerate(zip(*lists)) if not all(isinstance(x, list) for x in pair)]
+    asked, answers = (_translated_rows(folder, name, language) for name in (part, "answers"))
+    data = _Folder([], {label: row[language] for label, row in answers.items()}, [], [])
+    for number, row in sorted(asked.items(), key=lambda item: int(item[0]) if item[0].isdecimal() else -1):
+        right, wrong = row.get("answers"), row.get("negatives")
+        if not isinstance(right, list) or not isinstance(wrong, list):
+            raise ValueError(f"{folder}: expected the lists answers and negatives: got none of {number}.")
+        data.texts.append(row[language])
+        data.relevant.append(list(map(str, right)))
+        data.candidates.append(list(dict.fromkeys(map(str, [*right, *wrong]))))
+    return data
+
+
+def _translated_rows(folder: Path, name: str, language: str) -> dict[str, Any]:
+    path = _translated(folder, name)
+    if path is None:
+        raise FileNotFoundError(f"expected {name}.json (perhaps packed) in {folder} or {folder}/pool: there is none.")
+    rows = read_json(path)
+    rows = rows if isinstance(rows, dict) else {"the whole": rows}
+    bad = [
+        key
+        for key, row in rows.items()
+        if not isinstance(row, dict) or not isinstance(row.get(language), str) or not row[language].strip()
+    ]
     if bad:
-        raise ValueError(f"{folder}: expected the lists answers and negatives: got none of {', '.join(bad[:5])}.")
-    right, wrong = ([list(map(str, labels)) for labels in column] for column in lists)
-    return _Folder(
-        [row[language] for _, row in questions],
-        {label: row[language] for label, row in read["answers"].items()},
-        right,
-        [list(dict.fromkeys([*one, *two])) for one, two in zip(right, wrong)],
-    )
+        raise ValueError(
+            f"{path}: expected an object with the text of each number in {language!r}, got {len(bad):,} without, "
+            f"such as {', '.join(bad[:5])}; its languages are zh and en."
+        )
+    return rows
 
 
 def _find(folder: Path, name: str) -> Path | None:

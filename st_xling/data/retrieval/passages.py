@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.data.faults import FaultLog
-from st_xling.data.tables import json_objects
+from st_xling.data.tables import TEXT_KEYS, json_objects, titled_text
 
 _IDS = ("_id", "docid", "id")
-_TEXTS = ("text", "contents")
 
 
 class Passages(Sequence[str]):
@@ -113,7 +112,7 @@ class Passages(Sequence[str]):
             for number, row in json_objects(path, faults):
                 parsed = parse_passage(row)
                 if parsed is None:
-                    faults.add(path, number, "no id or text", f"expected {', '.join(_IDS)}; {' or '.join(_TEXTS)}")
+                    faults.add(path, number, "no id or text", f"expected {', '.join(_IDS)}; {' or '.join(TEXT_KEYS)}")
                 else:
                     yield path, number, *parsed
 
@@ -121,11 +120,7 @@ class Passages(Sequence[str]):
 def parse_passage(row: Mapping[str, Any]) -> tuple[str, str] | None:
     """Id and text, title included, of one object; ``None`` where either is missing or blank."""
     identity = next((row[key] for key in _IDS if row.get(key) not in (None, "")), None)
-    text = next((row[key] for key in _TEXTS if key in row), "")
-    title = row.get("title") or ""
-    if isinstance(identity, bool) or not isinstance(identity, (str, int)):
+    text = titled_text(row)
+    if text is None or isinstance(identity, bool) or not isinstance(identity, (str, int)):
         return None
-    if not isinstance(text, str) or not isinstance(title, str):
-        return None
-    whole = f"{title.strip()} {text}".strip()
-    return (str(identity), whole) if whole else None
+    return str(identity), text

@@ -314,10 +314,8 @@ def parse_retrieval_spec(
         raise ValueError(f"expected {form}; got {spec!r}.")
     language, folder, query = match.groups()
     if is_phrasebook(folder):
-        book = parse_phrasebook(spec.partition("=")[2], options=_OF_PHRASEBOOK, spec=spec)
-        if book.languages:
-            raise ValueError(f"expected {FORM}, one language of passages a spec; got {spec!r}.")
-        return language, book, {}
+        place = spec.partition("=")[2]
+        return language, parse_phrasebook(place, options=_OF_PHRASEBOOK, spec=spec, several=False), {}
     known = {name: SpecOption((lambda text: text.split(",")) if name in _LISTS else str, "") for name in options}
     try:
         own = read_options(query or "", known | SAMPLE_OPTIONS, spec=spec)

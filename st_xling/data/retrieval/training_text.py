@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.data.faults import FaultLog, numbered_lines
+from st_xling.data.faults import FaultLog
+from st_xling.data.language_texts import read_texts
 from st_xling.data.pairs import is_pair, pair_dataset, read_pairs, require_rows
 from st_xling.data.parallel import HUB_ID, TABLES, find_source
 from st_xling.data.phrasebook_spec import PhrasebookSpec, is_phrasebook, parse_phrasebook
 from st_xling.data.retrieval.files import read_queries_with_passages
-from st_xling.data.retrieval.passages import Passages
 from st_xling.data.retrieval.retrieval_set import (
     OF_SETS,
     RetrievalSet,
@@ -20,7 +20,7 @@ from st_xling.data.retrieval.retrieval_set import (
     phrase_set,
     read_retrieval_set,
 )
-from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, free_name, read_options, sample_rows, split_options
+from st_xling.data.spec_options import Sample, free_name, sample_rows
 from st_xling.data.squad_form import NO_ANSWER, read_squad
 from st_xling.data.tables import QUERY_NAMES
 from st_xling.utils.text import file_ending, plain_or_packed, unpacked_name
@@ -193,29 +193,21 @@ def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False
     """Texts as a data set with the columns of parallel text, whose source and target are alike.
 
     Args:
-        path: Passages in JSON lines (``.jsonl``, perhaps packed), or any other file with a text a line; blank lines are
-            left out; either with ``?size=…&seed=…`` for a sample of its texts. Or ``phrasebook?size=…&split=…&seed=…``,
-            whose seed is 1 where it names none: other meanings than parallel text, whose seed is 0.
+        path: JSON lines (``.jsonl``, perhaps packed) with ``text``, or any other file with a text a line; blank lines
+            are left out; either with ``?size=…&seed=…`` for a sample of its texts. Or the phrasebook, with
+            ``?size=…&split=…&seed=…``, whose seed is 1 where it names none: other meanings than parallel text.
         language: Of the text.
         skip_bad_lines: Leave faulty lines out, with a warning.
     Raises:
-        FileNotFoundError, ParallelTextError: As :class:`Passages`; lines that are not UTF-8.
+        FileNotFoundError, ParallelTextError: No such file; faulty lines.
         ValueError: A file without text; an unknown language or option of the phrasebook.
     """
     if is_phrasebook(str(path)):
-        book = parse_phrasebook(str(path))
-        if book.languages:
-            raise ValueError(f"expected {language}=phrasebook, one language a spec; got {language}={path}.")
+        book = parse_phrasebook(str(path), spec=f"{language}={path}", several=False)
         texts = book.sentences(language, split="train", seed=1)
         return pair_dataset((text, text, language, language) for text in texts)
-    place, query = split_options(str(path))
-    sample = Sample.pop(read_options(query, SAMPLE_OPTIONS, spec=f"{language}={path}"), str(path))
-    if file_ending(unpacked_name(place)) == ".jsonl":
-        texts = list(Passages(place, skip_bad_lines=skip_bad_lines))
-    else:
-        faults = FaultLog(skip_bad_lines=skip_bad_lines, what="text")
-        texts = [line for _, line in numbered_lines(place, faults) if line.strip()]
-        faults.finalize()
+    place, sample = Sample.split(str(path), f"{language}={path}")
+    texts = list(read_texts(Path(place), skip_bad_lines))
     chosen = (texts[row] for row in sample.places(len(texts), str(path)))
     return require_rows(pair_dataset((text, text, language, language) for text in chosen), str(path))
 

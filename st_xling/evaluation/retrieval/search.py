@@ -52,7 +52,7 @@ class DenseSearch(InformationRetrievalEvaluator):
     Args:
         pool: Queries and passages.
         k: Hits kept for each query.
-        batch_size: Texts embedded at a time.
+        batch_size: Most texts of a batch; by default as many as suit the device.
         show_progress_bar: Whether to show one.
         truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
     """
@@ -62,7 +62,7 @@ class DenseSearch(InformationRetrievalEvaluator):
         pool: RetrievalPool,
         *,
         k: int = 100,
-        batch_size: int = 64,
+        batch_size: int | None = None,
         show_progress_bar: bool = False,
         truncate_dim: int | None = None,
     ) -> None:
@@ -77,7 +77,7 @@ class DenseSearch(InformationRetrievalEvaluator):
             precision_recall_at_k=[k],
             map_at_k=[k],
             show_progress_bar=show_progress_bar,
-            batch_size=batch_size,
+            batch_size=batch_size,  # type: ignore[arg-type]
             name=pool.name,
             write_csv=False,
             truncate_dim=truncate_dim,

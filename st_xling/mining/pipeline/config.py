@@ -21,7 +21,6 @@ from st_xling.mining.search.exact import Neighbours, check_k
 from st_xling.mining.search.find import check_search, choose_method, find_neighbours
 from st_xling.mining.store import check_format
 from st_xling.mining.vectors import (
-    EncodeOptions,
     Encoder,
     GivenEmbeddings,
     VectorMakers,
@@ -60,7 +59,7 @@ class MiningConfig:
         laser_dtype: Of LASER files: ``"float32"`` or ``"float16"``.
         text_format: ``"lines"``, ``"bucc"`` or ``"jsonl"``; see :class:`~st_xling.mining.MiningText`.
         errors: ``"strict"`` or ``"replace"``, for bytes that are not UTF-8.
-        batch_size: Sentences that ``model`` embeds at a time.
+        batch_size: Most sentences of a batch; by default as many as suit the device.
         dtype: Type in which embeddings are stored: ``"float32"``, ``"float16"`` or ``"bfloat16"``.
         prompt: Put before every sentence, such as ``"query: "``.
         k: Neighbours that make up a sentence's neighbourhood.
@@ -95,7 +94,7 @@ class MiningConfig:
     laser_dtype: str = "float32"
     text_format: str = "lines"
     errors: str = "strict"
-    batch_size: int = 128
+    batch_size: int | None = None
     dtype: str = "float32"
     prompt: str | None = None
     k: int = 4
@@ -155,7 +154,7 @@ class MiningConfig:
         check_search(self.method, self.engine)
         check_format(self.dtype, "safetensors")
         for name in ("batch_size", "memory_mib"):
-            if getattr(self, name) < 1:
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1: got {name}={getattr(self, name)}.")
         if self.device is not None:
             check_device(self.device)
@@ -208,9 +207,9 @@ class MiningConfig:
             rows,
             dim=self.dim,
             laser_dtype=self.laser_dtype,
-            options=EncodeOptions(
-                batch_size=self.batch_size, dtype=self.dtype, prompt=self.prompt, device=self.place, engine=self.engine
-            ),
+            embeds=self.calibrate_with is not None,
+            **{name: getattr(self, name) for name in ("batch_size", "dtype", "prompt", "engine")},
+            device=self.place,
         )
 
     def written(self, folder: WorkFolder) -> Path:

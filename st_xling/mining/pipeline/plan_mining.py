@@ -281,12 +281,9 @@ def guard_seconds(sources: list[str], targets: list[str], guards: GuardOptions, 
 
 def embedding_trial(sentences: list[str], encoder: Encoder) -> tuple[float, int]:
     """Seconds a sentence, and the vectors' dim."""
-    from st_xling.mining.encoding import embed
-
     sample = sentences[:: max(1, len(sentences) // _SENTENCES)][:_SENTENCES] or ["."]
-    options = {"batch_size": encoder.options.batch_size, "prompt": encoder.options.prompt}
-    dim = int(embed(encoder.model, sample[:8], options, encoder.options.device).shape[1])
-    return _timed(lambda: embed(encoder.model, sample, options, encoder.options.device)) / len(sample), dim
+    dim = int(encoder.vectors(sample[:8]).shape[1])
+    return _timed(lambda: encoder.vectors(sample)) / len(sample), dim
 
 
 def _random_vectors(rows: int, columns: int, dim: int) -> list[np.ndarray]:

@@ -163,7 +163,7 @@ def slim_model(
     seed: int = 0,
     skip_bad_lines: bool = False,
     overwrite: bool = False,
-    batch_size: int = 64,
+    batch_size: int | None = None,
     progress: bool = False,
     command: str | None = None,
     complete: Callable[[Path], object] | None = None,
@@ -186,7 +186,7 @@ def slim_model(
         seed: Of what is held out and of the samples that are compared.
         skip_bad_lines: Leave faulty lines out, with a warning.
         overwrite: Replace an earlier slim model in ``out``.
-        batch_size: Texts encoded at a time.
+        batch_size: Most texts of a batch; by default as many as suit the device.
         progress: Show bars on stderr.
         command: To be recorded in the report.
         complete: Called with the folder of the slim model before it takes its place, such as to write the card.
@@ -201,13 +201,13 @@ def slim_model(
         raise ValueError(f"parity_rows must be 1 or more: got {parity_rows}; 500 is the default.")
     with contextlib.nullcontext() if out is None else SlimFolder(Path(out), model, overwrite=overwrite) as folder:
         clock = _Clock()
+        encoder = load_encoder(model, **options)
+        clock.step("loading")
         share = (0.0 if parity_texts else 0.05) if hold_out is None else hold_out
         text = _Text(texts, languages, share, parity_rows, seed, skip_bad_lines)
         compared = None
         if parity_texts:
             compared = _Text(parity_texts, languages, 0.0, parity_rows, seed, skip_bad_lines, every=False)
-        encoder = load_encoder(model, **options)
-        clock.step("loading")
         result = slim_encoder(
             encoder, text, min_count=min_count, keep=keep, plan=out is None, progress=progress, total=text.total
         )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from sentence_transformers import CrossEncoder
+from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
 from sentence_transformers.cross_encoder.losses import CrossEntropyLoss
 from tqdm.auto import tqdm
@@ -31,7 +31,7 @@ from st_xling.data.classified_pairs import ClassifiedPairs
 from st_xling.data.conllu import TaggedSentences
 from st_xling.models import load_encoder
 from st_xling.models.backbone import token_encoder
-from st_xling.models.load import limit_length, loading, longest_input, st_model
+from st_xling.models.load import limit_length, loading, longest_input, name_of, st_model
 from st_xling.models.lora import check_start
 from st_xling.training.trainer import FiniteTrainer, GuardedTrainer
 from st_xling.training.transfer.scores import Labels
@@ -65,12 +65,18 @@ class PairClassifier:
 
     @classmethod
     def build(
-        cls, encoder: str, labels: Sequence[str], *, max_length: int | None = None, seed: int = 0
+        cls,
+        encoder: str | SentenceTransformer,
+        labels: Sequence[str],
+        *,
+        max_length: int | None = None,
+        seed: int = 0,
     ) -> PairClassifier:
         """A new classifier over an encoder.
 
         Args:
-            encoder: Hub id or folder of a ``SentenceTransformer`` or a bare transformer.
+            encoder: Hub id or folder of a ``SentenceTransformer`` or a bare transformer; or one that is loaded, which
+                stays as it is.
             labels: Names of the outputs.
             max_length: Tokens of a pair, the longer sentence cut first; ``None``: :data:`PAPERS_LENGTH`, or as far as
                 the encoder's positions reach.
@@ -81,7 +87,7 @@ class PairClassifier:
         with _transformer(encoder, max_length, seed) as (folder, length):
             names = _names(labels)
             model = st_model(CrossEncoder, folder, num_labels=len(labels), max_length=length, config_kwargs=names)
-        model.model_card_data.base_model = encoder
+        model.model_card_data.base_model = name_of(encoder)
         return cls(model)
 
     @classmethod
@@ -158,13 +164,20 @@ class WordTagger:
         self.model, self.tokenizer = model, tokenizer
 
     @classmethod
-    def build(cls, encoder: str, labels: Sequence[str], *, max_length: int | None = None, seed: int = 0) -> WordTagger:
+    def build(
+        cls,
+        encoder: str | SentenceTransformer,
+        labels: Sequence[str],
+        *,
+        max_length: int | None = None,
+        seed: int = 0,
+    ) -> WordTagger:
         """A new tagger over an encoder; arguments and errors as of :meth:`PairClassifier.build`."""
         with _transformer(encoder, max_length, seed) as (folder, length):
             tokenizer = AutoTokenizer.from_pretrained(folder, model_max_length=length)
             if not tokenizer.is_fast:
                 raise ValueError(
-                    f"words can be tagged by their first sub-word only with a fast tokenizer: {encoder} has "
+                    f"words can be tagged by their first sub-word only with a fast tokenizer: {name_of(encoder)} has "
                     f"{type(tokenizer).__name__}; start from an encoder that has one."
                 )
             return cls(AutoModelForTokenClassification.from_pretrained(folder, **_names(labels)), tokenizer)
@@ -258,14 +271,14 @@ class WordTagger:
 
 
 @contextlib.contextmanager
-def _transformer(encoder: str, max_length: int | None, seed: int) -> Iterator[tuple[str, int]]:
+def _transformer(encoder: str | SentenceTransformer, max_length: int | None, seed: int) -> Iterator[tuple[str, int]]:
     """The transformer inside ``encoder`` in a folder of its own, and the length of its inputs.
 
     New weights made within are those of ``seed``; the caller's random numbers go on as if nothing had been drawn.
     """
-    model = load_encoder(encoder, device="cpu")
+    model = load_encoder(encoder, device="cpu") if isinstance(encoder, str) else encoder
     inner: Any = token_encoder(model)  # or an error that says what is missing
-    check_start(model, None, given=False)
+    check_start(model, None, given=not isinstance(encoder, str))
     if max_length is None:
         reach = longest_input(model)
         max_length = PAPERS_LENGTH if reach is None else min(PAPERS_LENGTH, reach)

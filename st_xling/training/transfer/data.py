@@ -11,7 +11,7 @@ from typing import Any
 
 from st_xling.data.classified_pairs import ClassifiedPairs
 from st_xling.data.conllu import TaggedSentences
-from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, read_options, split_options
+from st_xling.data.spec_options import Sample
 from st_xling.training.transfer.tasks import TASKS, Rows, TransferTask
 from st_xling.utils.extras import require
 from st_xling.utils.languages import is_code
@@ -150,12 +150,12 @@ def _read(task: TransferTask, specs: Sequence[str], flag: str, fused: bool) -> d
     files: dict[str, dict[str, Sample]] = {}
     for spec in specs:
         language, equals, place = spec.partition("=")
-        path, query = split_options(place)
+        path, sample = Sample.split(place, spec)
         if not equals or not path or not is_code(language):
             raise ValueError(f"{flag} takes xx=FILE, a language and its file: got {spec!r}.")
         if path in files.setdefault(language, {}):
             raise ValueError(f"{flag} takes each file of a language once: got {path} twice for {language}.")
-        files[language][path] = Sample.pop(read_options(query, SAMPLE_OPTIONS, spec=spec), spec)
+        files[language][path] = sample
     if not files:
         raise ValueError(f"{flag} needs a file: got none; give en=FILE.")
     parts: dict[str, list[Rows]] = {}

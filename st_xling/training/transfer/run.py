@@ -18,10 +18,13 @@ from statistics import fmean
 from typing import Any
 
 from datasets import concatenate_datasets
+from sentence_transformers import SentenceTransformer
 from tqdm.auto import tqdm
 
 from st_xling._version import __version__
 from st_xling.data.conllu import TaggedSentences
+from st_xling.models.load import name_of
+from st_xling.models.view import model_options
 from st_xling.training.run import TrainingInterrupted, run_trainer
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.saving import write_log
@@ -83,7 +86,7 @@ class TransferReport:
 
 
 def transfer(
-    encoder: str,
+    encoder: str | SentenceTransformer,
     data: TransferData,
     out: str | Path,
     *,
@@ -95,7 +98,8 @@ def transfer(
     """Fine-tune ``encoder`` on the training rows and evaluate it on each language's test rows.
 
     Args:
-        encoder: Hub id or folder: a ``SentenceTransformer``, of which the transformer is taken, or a bare transformer.
+        encoder: Hub id or folder: a ``SentenceTransformer``, of which the transformer is taken, or a bare transformer;
+            or one that is loaded.
         data: From :func:`load_transfer_data`.
         out: Folder of the run.
         options: How to fine-tune; ``None``: as the papers do, see :data:`TASKS`.
@@ -108,10 +112,13 @@ def transfer(
         TrainingInterrupted: Ctrl-C.
     """
     options = options or data.task.options
+    # Only the transformer is fine-tuned: what follows it, and prompts, change nothing.
+    used = {name: value for name, value in model_options(encoder).items() if name not in ("dim", "pooling", "prompt")}
     kind: type[Model] = PairClassifier if data.task.kind == "pairs" else WordTagger
     manifest = {
         "task": data.task.name,
-        "encoder": encoder,
+        "encoder": name_of(encoder),
+        **({"used": used} if used else {}),
         "data": data.as_dict(),
         "hold_out": None if data.hold_out is None else [data.hold_out, data.hold_out_seed],
         "options": dataclasses.asdict(options),
@@ -120,7 +127,7 @@ def transfer(
     }
     with RunFolder(out, resume=resume, overwrite=overwrite, start=encoder) as folder:
         model = kind.build(encoder, data.task.labels, max_length=options.max_length, seed=options.seed)
-        signature = _signature(data, options, model.max_length)
+        signature = _signature(data, options, model.max_length, used)
         checkpoint = folder.claim(manifest)
         folder.begin(manifest)
         try:
@@ -185,7 +192,7 @@ def _log_long(name: str, model: Model, count: int, rows: int) -> None:
         tqdm.write(f"{name}: {longer} and are {model.long_rows.replace('_', ' ')}.", file=sys.stderr)
 
 
-def _signature(data: TransferData, options: FineTuning, max_length: int) -> str:
+def _signature(data: TransferData, options: FineTuning, max_length: int, used: dict[str, str]) -> str:
     """What the metrics of a run depend on besides the encoder."""
     parts = [
         "transfer",
@@ -198,6 +205,7 @@ def _signature(data: TransferData, options: FineTuning, max_length: int) -> str:
         f"max_length:{max_length}",
         f"seed:{options.seed}",
         f"languages:{','.join(data.test)}",
+        *(f"{name}:{value}" for name, value in used.items()),
         *(["words:fused"] if data.fused else []),
         *([f"f1:{data.task.f1}"] if "f1" in data.task.measures else []),
         *([] if data.hold_out is None else [f"hold_out:{data.hold_out:g}/{data.hold_out_seed}"]),

@@ -20,7 +20,6 @@ from st_xling.data.retrieval import (
     read_xquad_r,
 )
 from st_xling.evaluation.retrieval import mixed_pool
-from st_xling.evaluation.retrieval.measures import Measures
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, lines, raw, translated
 from tests.xquad_r_files import TEXTS, write_xquad_r
 
@@ -43,17 +42,9 @@ def test_passages_in_memory_are_as_those_of_a_file(tmp_path) -> None:
     path = tmp_path / "corpus.jsonl"
     path.write_text("".join(json.dumps({"_id": name, "text": text}) + "\n" for name, text in rows), encoding="utf-8")
     generated, read = Passages.in_memory(rows), Passages(path)
-    assert (generated.ids, generated.sha256, len(generated), list(generated)) == (
-        read.ids,
-        read.sha256,
-        len(read),
-        list(read),
-    )
-    assert (
-        generated[1:3] == read[1:3]
-        and generated[0] == read[0]
-        and list(generated.records()) == list(read.records()) == rows
-    )
+    assert (generated.ids, generated.sha256, list(generated)) == (read.ids, read.sha256, list(read))
+    assert (generated[1:3], generated[0]) == (read[1:3], read[0])
+    assert len(generated) == len(read) == 3 and list(generated.records()) == list(read.records()) == rows
 
 
 def test_passages_change_under_the_reader(tmp_path: Path) -> None:
@@ -65,16 +56,8 @@ def test_passages_change_under_the_reader(tmp_path: Path) -> None:
 
 
 def test_faulty_passages_are_reported_together_or_left_out(tmp_path: Path) -> None:
-    path = lines(
-        tmp_path / "corpus.jsonl",
-        [
-            '{"_id": "a", "text": "one"}',
-            "no json",
-            '{"_id": "a", "text": "two"}',
-            '{"_id": "b"}',
-            '{"id": 7, "contents": "ok"}',
-        ],
-    )
+    faulty = ["no json", '{"_id": "a", "text": "two"}', '{"_id": "b"}']
+    path = lines(tmp_path / "corpus.jsonl", ['{"_id": "a", "text": "one"}', *faulty, '{"id": 7, "contents": "ok"}'])
     with pytest.raises(ParallelTextError, match=r"(?s)expected passages.*3 faults.*:2: bad JSON.*:4: no id or text.*"):
         Passages(path)
     kept = Passages(path, skip_bad_lines=True)
@@ -184,28 +167,6 @@ def test_sentences_of_every_language_answer_questions_in_any(tmp_path: Path) -> 
     assert {query.id: set(query.relevant) for query in pool.queries}["zh:q1"] == {"en:0/2", "zh:0/2"}
 
 
-def test_map_over_the_mixed_pool_is_the_formula(tmp_path: Path) -> None:
-    """AP of a question: mean, over its relevant sentences of all languages, of the precision at their ranks."""
-    pytest.importorskip("ir_measures")
-    sets = load_retrieval_specs([f"{code}={write_xquad_r(tmp_path, code)}" for code in TEXTS])
-    pool = mixed_pool(sets)
-    names = pool.passage_ids
-    rankings = {
-        query.id: [(names[(place * 5 + shift) % 6], 6.0 - place) for place in range(6)]
-        for shift, query in enumerate(pool.queries)
-    }
-    found = Measures(["MAP", "MAP@2"]).per_query(pool.queries, rankings)
-    for query in pool.queries:
-        hits, total, cut = 0, 0.0, 0.0
-        for rank, (name, _) in enumerate(rankings[query.id], 1):
-            if name in query.relevant:
-                hits += 1
-                total += hits / rank
-                cut += hits / rank * (rank <= 2)
-        assert found["MAP"][query.id] == pytest.approx(total / len(query.relevant), rel=1e-9)
-        assert found["MAP@2"][query.id] == pytest.approx(cut / len(query.relevant), rel=1e-9)
-
-
 def test_specs_of_xquad_r(tmp_path: Path) -> None:
     specs = [f"{code}={write_xquad_r(tmp_path, code)}" for code in TEXTS]
     sets = load_retrieval_specs([f"{spec}?size=1&seed=1" for spec in specs], query_languages=["zh"])
@@ -257,29 +218,3 @@ def test_specs_of_the_phrasebook() -> None:
     assert list(chosen.queries) == ["fr", "en"] and list(chosen.passages.ids) == ["dev-0-0", "dev-0-1"]
     (default,) = load_retrieval_specs(["vi=phrasebook"])
     assert len(default.passages) == 300
-
-
-def test_a_mixed_pool_has_an_equally_relevant_passage_in_each_language() -> None:
-    specs = [f"{code}=phrasebook?size=5&queries=de,en" for code in ("de", "en", "fr")]
-    pool = mixed_pool(load_retrieval_specs(specs))
-    assert len(pool.passages) == 15 and len(pool.queries) == 10
-    for query in pool.queries:
-        name = query.id.split(":", 1)[1]
-        assert query.relevant == {f"{code}:{name}": 1 for code in ("de", "en", "fr")}
-    one, two = load_retrieval_specs(["de=phrasebook?size=3", "en=phrasebook?size=3&seed=1&queries=de"])
-    assert len(mixed_pool([one, two]).queries) == 6, "seeds ask for different things"
-
-
-@pytest.mark.parametrize(
-    ("spec", "facts"),
-    [
-        ("de=phrasebook:fr", "one language of passages a spec"),
-        ("de=phrasebook?corpus=x", "expected the options size, split, seed, queries"),
-        ("de=phrasebook?queries=ru", "expected queries=de,en"),
-        ("ru=phrasebook", "language must be one of"),
-        ("phrasebook:de", "xx=phrasebook"),
-    ],
-)
-def test_malformed_specs_of_the_phrasebook(spec: str, facts: str) -> None:
-    with pytest.raises(ValueError, match=facts):
-        load_retrieval_specs([spec])

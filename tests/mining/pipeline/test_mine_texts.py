@@ -21,6 +21,7 @@ from st_xling.mining import (
     EmbeddingStore,
     GuardOptions,
     encode,
+    encoding,
     mine,
     mine_texts,
     score_texts,
@@ -28,6 +29,7 @@ from st_xling.mining import (
     write_store,
 )
 from st_xling.mining.pipeline.config import MiningConfig
+from st_xling.models.encode import encode as embed
 from tests.mining.nursery import Attempt, Nursery
 
 OFF = GuardOptions().with_flags(off=["all"])
@@ -317,7 +319,7 @@ def test_a_threshold_from_known_translations(
 def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
     """Told before anything is embedded or written."""
     blank, empty = write(tmp_path / "blank", ["", " "]), write(tmp_path / "empty", [])
-    other = encode(model, texts[0], tmp_path / "short.store", prompt="x ")
+    other = encode(model, texts[0], tmp_path / "short.store")
     write_store(tmp_path / "foreign.store", np.ones((600, 16), dtype=np.float32))
     (tmp_path / "cut.raw").write_bytes(b"\x01" * 1000)
     before = sorted(tmp_path.iterdir())
@@ -360,7 +362,10 @@ def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) ->
             "rejects must be a file of its own: .* would replace the input",
         ),
         ({"calibrate_with": texts[0], "target_precision": 2}, r"must lie in \(0, 1\]: got 2"),
-        ({"source_embeddings": tmp_path / "foreign.store"}, "both sides must be encoded by the same model: got "),
+        (
+            {"source_embeddings": tmp_path / "foreign.store"},
+            "encoded by the same model in the same way: got .* for .*foreign.store",
+        ),
         ({"target_embeddings": other.path}, r"short\.store: the text is not the one that was encoded"),
         ({"source": blank, "source_embeddings": other.path}, "a sentence for each of 600 rows: got 2 sentences"),
         ({"source_embeddings": tmp_path / "cut.raw"}, r"cut\.raw: expected a whole number of rows"),
@@ -408,14 +413,13 @@ def test_a_vector_that_is_nan_names_the_line_of_the_text(
 ) -> None:
     """Not that of the distinct sentences in the work folder; which then does not stand in the way."""
     model = make_model()
-    embed = type(model).encode
 
-    def broken(self: Any, sentences: list[str], **options: Any) -> Any:
-        vectors = embed(self, sentences, **options).clone()
+    def broken(model: Any, sentences: list[str], **options: Any) -> Any:
+        vectors = embed(model, sentences, **options)
         vectors[["5" in text for text in sentences]] = float("nan")
         return vectors
 
-    monkeypatch.setattr(type(model), "encode", broken)
+    monkeypatch.setattr(encoding, "embed", broken)
     lines = ["eins", "eins", "", "zwei", "Zahl 5", "drei", "vier", "sechs"]
     source = write(tmp_path / "s", lines)
     target = write(

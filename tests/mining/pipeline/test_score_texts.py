@@ -16,6 +16,7 @@ import pytest
 from st_xling.data.pairs import pair_dataset
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.mining import GuardOptions, score_pairs, score_texts, tsv_cells, write_store
+from st_xling.models.encode import encode
 from tests.mining.pipeline.test_mine_texts import write
 
 PAIRS = [(row["source"], row["target"]) for row in parallel_phrases("de", "en", size=150, split="test")]
@@ -34,7 +35,7 @@ def records(path: Path) -> list[dict[str, Any]]:
 
 
 def vectors(model: Any, side: int, pairs: list[tuple[str, str]]) -> np.ndarray:
-    return model.encode([pair[side] for pair in pairs], normalize_embeddings=True, batch_size=128)
+    return encode(model, [pair[side] for pair in pairs], normalize_embeddings=True)
 
 
 @pytest.mark.parametrize(("k", "margin"), [(4, "ratio"), (2, "distance")])

@@ -118,7 +118,8 @@ def test_embeddings_know_their_prompt(asked: dict[str, Any], middle: float, tmp_
     assert mine_texts(**asked, **stores[None], threshold="auto").threshold == middle
     assert mine_texts(**asked, **stores["query: "], threshold="auto").threshold is None
     mixed: dict[str, Any] = {"source_embeddings": stores[None]["source_embeddings"], "prompt": "query: "}
-    assert mine_texts(**asked, **mixed, threshold="auto").threshold is None
+    with pytest.raises(ValueError, match="prompt 'none' and 'query: ' for .*source.* and the model"):
+        mine_texts(**asked, **mixed, threshold="auto")
     alone: dict[str, Any] = {**asked, "model": None, **stores[None]}
     assert mine_texts(**alone, threshold="auto").threshold is None  # whose thresholds?
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,14 +63,3 @@ def test_predictions_do_not_depend_on_batches(tagger: Any) -> None:
     assert together == alone
     assert [len(row) for row in together] == [len(words) for words in SENTENCES[:-1]]
     assert {tag for row in together for tag in row} <= set(UPOS)
-
-
-def test_length_is_the_encoders_reach_unless_said(tmp_path: Path) -> None:
-    encoder = write_encoder(tmp_path / "encoder", max_length=20)
-    from st_xling.models import load_encoder
-    from st_xling.models.load import longest_input
-
-    reach = longest_input(load_encoder(encoder))
-    assert reach is not None and WordTagger.build(encoder, UPOS).tokenizer.model_max_length == reach
-    with pytest.raises(ValueError, match=f"max_length must be at most {reach}, this encoder's positions: got 300"):
-        WordTagger.build(encoder, UPOS, max_length=300)

@@ -1,0 +1,168 @@
+"""Sentences to vectors: the one way in which mining, evaluation and training encode, faster than batches of rows.
+
+Sentence-transformers sorts by characters and takes 32 rows at a time: of mixed languages, nearly half of what a model
+then computes is padding, and a batch of short sentences is too small to be fast. Here texts are tokenised some thousand
+at a time, sorted by their tokens, and a batch has as many rows as fit into a number of tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.util import batch_to_device
+from torch import Tensor
+from tqdm.auto import tqdm
+
+Role = Literal["text", "query", "document"]
+
+#: Texts that are tokenised together. Sorted by bytes before, and by tokens after, 2 to 3 % of all tokens are padding.
+CHUNK_TEXTS = 2048
+
+#: Tokens of a batch, padding included: on a CPU as many as its caches hold, on a GPU what keeps it busy.
+CPU_TOKENS, GPU_TOKENS = 2048, 16384
+
+#: Rows of a batch where tokens cannot be counted, unless the caller says.
+ROWS = 128
+
+
+@torch.inference_mode()
+def encode(
+    model: Any,
+    texts: Sequence[str],
+    *,
+    batch_size: int | None = None,
+    role: Role = "text",
+    task: str | None = None,
+    prompt: str | None = None,
+    prompt_name: str | None = None,
+    normalize_embeddings: bool = False,
+    truncate_dim: int | None = None,
+    device: str | None = None,
+    show_progress_bar: bool = False,
+) -> np.ndarray:
+    """The vectors of ``model.encode(texts)``, up to rounding (cosine at least 0.99999 in float32).
+
+    The model computes in the type of its weights: one that was loaded in bfloat16 is encoded with in bfloat16.
+
+    Args:
+        model: A ``SentenceTransformer``; anything else with its ``encode`` encodes by that.
+        texts: Texts.
+        batch_size: Most rows of a batch; ``None``: as many as suit the device. Either way a batch has at most
+            :data:`CPU_TOKENS` or :data:`GPU_TOKENS` tokens, or one row.
+        role: ``"query"`` or ``"document"``: as ``encode_query`` and ``encode_document``, with their prompts and routes.
+        task: The route of a model with a ``Router``.
+        prompt: Stands before each text; else ``prompt_name``'s, else the model's own for this role.
+        prompt_name: One of the model's own prompts.
+        normalize_embeddings: Scale each vector to length 1, in float32.
+        truncate_dim: Leading dimensions that are kept; by default the model's own setting.
+        device: Where to encode; by default where the model is.
+        show_progress_bar: Show one on stderr.
+    Returns:
+        float32. *Shape:* ``(texts, dim)``
+    Raises:
+        ValueError: A prompt that the model lacks.
+    """
+    texts = list(texts)
+    route = {} if task is None else {"task": task}
+    # Others have their own ways: a fake, several processes of a trainer that evaluate together, graphs of an HPU.
+    is_plain = isinstance(model, SentenceTransformer) and getattr(model, "_distributed_inference", None) is None
+    if not is_plain or not texts or model.device.type == "hpu":
+        options: dict[str, Any] = {"prompt": prompt, "prompt_name": prompt_name, "device": device, **route}
+        options |= {"truncate_dim": truncate_dim, "normalize_embeddings": normalize_embeddings}
+        options |= {"show_progress_bar": show_progress_bar}
+        given = {name: value for name, value in options.items() if value not in (None, False)}
+        by = model.encode if role == "text" else getattr(model, f"encode_{role}")
+        return np.asarray(by(texts, batch_size=batch_size or ROWS, convert_to_numpy=True, **given), np.float32)
+    if role != "text":
+        route = {"task": role}
+    prompt = prompt_text(model, prompt, prompt_name)
+    prompt = own_prompt(model, role) if prompt is None else prompt
+    dim = model.truncate_dim if truncate_dim is None else truncate_dim
+    if device is not None:
+        model.to(device)
+    model.eval()
+    vectors: np.ndarray | None = None
+    with tqdm(total=len(texts), desc="encoding", unit=" sentences", disable=not show_progress_bar) as bar:
+        for rows, features in token_batches(model, texts, batch_size=batch_size, prompt=prompt, **route):
+            part = model(features, **route)["sentence_embedding"][..., :dim].float()
+            if normalize_embeddings:
+                part = F.normalize(part, dim=1)
+            if vectors is None:
+                vectors = np.empty((len(texts), part.shape[1]), np.float32)
+            vectors[rows] = part.cpu().numpy()
+            bar.update(len(rows))
+    assert vectors is not None
+    return vectors
+
+
+def prompt_text(model: Any, prompt: str | None = None, prompt_name: str | None = None) -> str | None:
+    """A prompt that is given by its text or by its name; ``None``: by neither, so that the model's own holds.
+
+    Raises:
+        ValueError: Given by both, or a name that the model lacks.
+    """
+    if prompt_name is None:
+        return prompt
+    if prompt is not None:
+        raise ValueError(f"a prompt is given by its text or by its name: got {prompt!r} and {prompt_name!r}.")
+    if prompt_name not in model.prompts:
+        raise ValueError(f"this model has no prompt {prompt_name!r}: it has {', '.join(map(repr, model.prompts))}.")
+    return model.prompts[prompt_name]
+
+
+def own_prompt(model: Any, role: Role = "text") -> str:
+    """What stands before a text by the model's own choice, in ``encode``, ``encode_query`` or ``encode_document``."""
+    prompts, default = getattr(model, "prompts", {}), getattr(model, "default_prompt_name", None)
+    names = {"text": (), "query": ("query",), "document": ("document", "passage", "corpus")}[role]
+    name = next((name for name in names if name in prompts), default)
+    return prompts.get(name) or ""
+
+
+def token_batches(
+    model: SentenceTransformer, texts: Sequence[str], *, batch_size: int | None = None, **options: Any
+) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
+    """Batches of a model's features, on its device; what is in them depends on the texts alone.
+
+    Args:
+        model: Its ``preprocess`` makes the features. Those that are a tensor of *(texts, tokens)* beside an
+            ``attention_mask`` are cut to batches; of others (static embeddings, several texts in one row under flash
+            attention) each batch is preprocessed by itself.
+        texts: Texts.
+        batch_size: As of :func:`encode`.
+        options: Of ``preprocess``.
+    Yields:
+        Places of a batch in ``texts``, and its features.
+    """
+    most_tokens = CPU_TOKENS if model.device.type == "cpu" else GPU_TOKENS
+    # Longest first: what does not fit in memory fails at once. Of UTF-8, a token has about as many bytes in any script.
+    order = np.argsort([-len(text.encode("utf-8", "surrogatepass")) for text in texts], kind="stable")
+    start, step = 0, CHUNK_TEXTS
+    while start < len(order):
+        places = order[start : start + step]
+        features = model.preprocess([texts[place] for place in places], **options)
+        mask = features.get("attention_mask")
+        tensors = {name: value for name, value in features.items() if isinstance(value, Tensor)}
+        if mask is None or any(value.shape != mask.shape for value in tensors.values()) or len(mask) != len(places):
+            if len(places) > (batch_size or ROWS):
+                step = batch_size or ROWS
+                continue
+            yield places, batch_to_device(features, model.device)
+        else:
+            lengths = mask.sum(dim=1)
+            by_tokens = torch.argsort(lengths, descending=True, stable=True)
+            first = 0
+            while first < len(places):
+                width = max(1, int(lengths[by_tokens[first]]))
+                rows = by_tokens[first : first + min(batch_size or len(places), max(1, most_tokens // width))]
+                # Padding stands on one side: what is left are the columns that hold a token of any row.
+                columns = mask[rows].any(dim=0).nonzero().flatten()
+                begin, end = (int(columns[0]), int(columns[-1]) + 1) if len(columns) else (0, 1)
+                batch = {**features, **{name: value[rows, begin:end] for name, value in tensors.items()}}
+                yield places[rows.numpy()], batch_to_device(batch, model.device)
+                first += len(rows)
+        start += len(places)

@@ -1,0 +1,148 @@
+"""Encoding by tokens: the vectors that sentence-transformers makes, whatever the model and its options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Router
+from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
+from transformers import Qwen3Config, Qwen3Model
+
+from st_xling.models import encode as encoding
+from st_xling.models.encode import encode, token_batches
+from tests.conftest import PAIRS
+
+#: Of all lengths, some alike, one empty, one cut off.
+TEXTS = [" ".join(PAIRS[(row * 5 + part) % 8][row % 2] for part in range(row % 7)) for row in range(90)]
+
+
+@pytest.fixture(autouse=True)
+def few_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "CPU_TOKENS", 64)
+    monkeypatch.setattr(encoding, "CHUNK_TEXTS", 40)
+
+
+@pytest.fixture(scope="module")
+def model(make_model: Callable[..., Any]) -> Any:
+    return make_model()
+
+
+def prompted(model: Any) -> Any:
+    model.prompts = {"query": "Hund ", "passage": "Katze "}
+    return model
+
+
+def default_prompt(model: Any) -> Any:
+    prompted(model).default_prompt_name = "query"
+    return model
+
+
+def prompt_apart(model: Any) -> Any:
+    """Its tokens are read, but not in the mean."""
+    model[1].include_prompt = False
+    return default_prompt(model)
+
+
+def decoder(model: Any) -> Any:
+    """Padded at the left, pooled by the last token."""
+    torch.manual_seed(0)
+    config = Qwen3Config(vocab_size=300, hidden_size=16, intermediate_size=32, num_hidden_layers=2, head_dim=8)
+    config.num_attention_heads, config.num_key_value_heads = 2, 1
+    model[0].model = Qwen3Model(config).eval()
+    model[0].model_forward_params = {"input_ids", "attention_mask"}
+    model.tokenizer.padding_side = "left"
+    model[1] = Pooling(16, pooling_mode="lasttoken")
+    return model
+
+
+def static(model: Any) -> Any:
+    torch.manual_seed(0)
+    return SentenceTransformer(modules=[StaticEmbedding(model.tokenizer.backend_tokenizer, embedding_dim=8)])
+
+
+def routed(model: Any) -> Any:
+    torch.manual_seed(0)
+    other = StaticEmbedding(model.tokenizer.backend_tokenizer, embedding_dim=16)
+    return SentenceTransformer(modules=[Router.for_query_document([*model], [other])], device="cpu")
+
+
+MODELS: dict[str, Callable[[Any], Any]] = {
+    "plain": lambda model: model,
+    "prompts": prompted,
+    "default prompt": default_prompt,
+    "prompt apart": prompt_apart,
+    "decoder": decoder,
+    "static": static,
+    "routes": routed,
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("role", ["text", "query", "document"])
+@pytest.mark.parametrize(
+    "options", [{}, {"normalize_embeddings": True, "truncate_dim": 5}, {"prompt": "Der ", "batch_size": 3}]
+)
+def test_vectors_are_sentence_transformers(
+    kind: str, role: Any, options: dict[str, Any], make_model: Callable[..., Any]
+) -> None:
+    if kind == "routes" and role == "text":
+        options = {**options, "task": "query"}
+    model = MODELS[kind](make_model())
+    by = getattr(model, f"encode_{role}" if role != "text" else "encode")
+    found = encode(model, TEXTS, role=role, **options)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, by(TEXTS, **options), atol=2e-6)
+
+
+def test_batches(model: Any) -> None:
+    """Each text once, longest first; few tokens, none of them padding for all rows."""
+    seen: list[int] = []
+    for rows, features in token_batches(model, TEXTS, batch_size=9):
+        mask = features["attention_mask"]
+        assert len(mask) == len(rows) <= 9 and (mask.numel() <= 64 or len(mask) == 1) and mask.any(dim=0).all()
+        seen += rows.tolist()
+    assert sorted(seen) == list(range(len(TEXTS)))
+    alone = [encode(model, [text])[0] for text in TEXTS]
+    np.testing.assert_allclose(encode(model, TEXTS), alone, atol=2e-6)
+
+
+def test_what_is_no_plain_model_encodes_itself(model: Any) -> None:
+    """And no text is nothing."""
+
+    class Fake:
+        def encode(self, texts: list[str], **options: Any) -> list[list[float]]:
+            return [[float(len(text)), options["batch_size"]] for text in texts]
+
+    assert encode(Fake(), ["a", "bc"], batch_size=7).tolist() == [[1, 7], [2, 7]]
+    assert len(encode(model, [])) == 0
+    with pytest.raises(ValueError, match="no prompt 'qeury': it has 'query', 'passage'"):
+        encode(prompted(model), ["a"], prompt_name="qeury")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_types(dtype: torch.dtype, make_model: Callable[..., Any]) -> None:
+    model = make_model()
+    exact = encode(model, TEXTS, normalize_embeddings=True)
+    found = encode(model.to(dtype), TEXTS, normalize_embeddings=True)
+    assert np.linalg.norm(found, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-6)
+    assert (exact * found).sum(axis=1).min() > 0.999
+
+
+def test_a_real_encoder(real_data: Path, real_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """multilingual-e5-small on real sentences of several languages."""
+    monkeypatch.setattr(encoding, "CPU_TOKENS", 2048)
+    texts = []
+    for name in ("ara-eng.ara", "cmn-eng.cmn", "deu-eng.deu", "tha-eng.eng"):
+        texts += (real_data / "tatoeba" / f"tatoeba.{name}").read_text(encoding="utf-8").splitlines()[:60]
+    model = SentenceTransformer(real_encoder, device="cpu")
+    expected = model.encode(texts, prompt_name="query")
+    for bound in (0.99999, 0.999):
+        found = encode(model, texts, prompt_name="query", normalize_embeddings=True)
+        assert (found * expected).sum(axis=1).min() > bound
+        model.bfloat16()

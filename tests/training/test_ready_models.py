@@ -1,0 +1,306 @@
+"""Training starts from a ready model, as sentence-transformers has it: its own shape and prompts, the trainer's own
+options, callbacks, and runs that are resumed for longer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
+from transformers import TrainerCallback
+
+from st_xling.cli import main
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.evaluation import TatoebaEvaluator
+from st_xling.training import CrossLingualTrainer, load_recipe, train
+from st_xling.training.run import shape_of
+from st_xling.training.run_folder import RunFolder
+from tests.hub.hub_server import TOKEN, serve
+
+STEPS = {"training.max_steps": 4, "training.eval_steps": 1, "training.per_device_train_batch_size": 4}
+PROMPTS = {"query": "query: ", "document": "passage: "}
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Dataset]:
+    return {"vi-en": parallel_phrases("vi", "en", size=24)}
+
+
+@pytest.fixture(scope="module")
+def ready(make_model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Mean pooling, 40 tokens, unit length, and prompts of its own."""
+    model = make_model(max_length=40)
+    model.append(Normalize())
+    model.prompts = dict(PROMPTS)
+    model.save_pretrained(str(folder := tmp_path_factory.mktemp("models") / "ready"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bare(make_model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The transformer of such a model alone."""
+    folder = tmp_path_factory.mktemp("models") / "bare"
+    model = make_model(max_length=40)
+    model[0].auto_model.save_pretrained(folder)
+    model.tokenizer.save_pretrained(folder)
+    return folder
+
+
+def short(name: str = "tr", **changes: Any) -> Any:
+    return load_recipe(name, overrides={**STEPS, **{key.replace("__", "."): value for key, value in changes.items()}})
+
+
+def test_a_ready_model_keeps_what_it_is(ready: Path, data: Any, tmp_path: Path, capsys: Any) -> None:
+    result = train(short(), data, tmp_path / "run", model=str(ready))
+    line = next(line for line in capsys.readouterr().err.splitlines() if line.startswith("model "))
+    count = sum(part.numel() for part in result.model.parameters())
+    assert line.startswith(
+        f"model {ready}: BertModel, {count:,} parameters, pretrained; mean pooling, at most 40 tokens (its own;"
+    )
+    assert 'pooling="cls", max_length=32 for bare transformers' in line
+    saved = SentenceTransformer(str(result.folder))
+    assert shape_of(saved) == {"pooling": "mean", "max_length": 40} and isinstance(saved[-1], Normalize)
+    assert saved.prompts == PROMPTS and saved.default_prompt_name is None
+
+
+def test_what_the_user_sets_wins(ready: Path, data: Any, tmp_path: Path, capsys: Any) -> None:
+    result = train(short(model__pooling="cls", model__max_length=20), data, tmp_path / "run", model=str(ready))
+    said = 'cls pooling, at most 20 tokens; set: pooling="cls", max_length=20, was pooling="mean", max_length=40'
+    assert said in capsys.readouterr().err
+    assert shape_of(SentenceTransformer(str(result.folder))) == {"pooling": "cls", "max_length": 20}
+    with pytest.raises(ValueError, match=r"model.pooling must be one of .*'mean', 'cls', 'max'.*: got 'sum'"):
+        train(short(model__pooling="sum"), data, tmp_path / "other", model=str(ready))
+    with pytest.raises(ValueError, match="max_length must be at most 42, .* got 512"):
+        train(short(model__max_length=512), data, tmp_path / "other", model=str(ready))
+
+
+def test_a_bare_transformer_is_pooled_as_the_recipe_says(bare: Path, data: Any, tmp_path: Path, capsys: Any) -> None:
+    result = train(short(model__max_length=24), data, tmp_path / "run", model=str(bare))
+    assert 'cls pooling, at most 24 tokens; tr for it: pooling="cls", max_length=24' in capsys.readouterr().err
+    assert shape_of(SentenceTransformer(str(result.folder))) == {"pooling": "cls", "max_length": 24}
+
+
+def test_static_embeddings(make_model: Any, data: Any, tmp_path: Path, capsys: Any) -> None:
+    """A model without a transformer, of which sentence-transformers takes no length and no pooling."""
+    tokenizer = make_model().tokenizer.backend_tokenizer
+    model = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=16)], device="cpu")
+    result = train(short(), data, tmp_path / "run", model=model)
+    assert "model a loaded model: StaticEmbedding" in capsys.readouterr().err
+    assert result.steps == 4 and result.texts[0].longest > 3 and result.texts[0].truncated == 0
+    assert len(SentenceTransformer(str(result.folder)).encode("Xin chào")) == 16
+
+
+def test_random_weights_only_by_name(tmp_path: Path, capsys: Any) -> None:
+    words = ["train", "tr", "--data", "phrasebook:vi?size=20", "--dev", "none", "--out", str(tmp_path / "run")]
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert "required: --model" in capsys.readouterr().err
+    words += ["--tiny", "hidden_size=16", "--max-steps", "1", "--batch-size", "4", "--learning-rate", "1e-4"]
+    assert main([*words, "--model", "tiny"]) == 0
+    line = next(line for line in capsys.readouterr().err.splitlines() if line.startswith("model tiny: BertModel, "))
+    assert (
+        "random weights; mean pooling, at most 32 tokens; tr for random weights: losses.translation_ranking.margin=0.3"
+        in line
+    )
+    assert "learning_rate" not in line and "num_train_epochs=4" in line
+    assert main([*words, "--model", str(tmp_path / "nowhere"), "--data", "de-en=absent.tsv"]) == 2
+    assert "neither modules.json nor config.json is there" in capsys.readouterr().err  # before the data are read
+
+
+class Seen(CrossLingualTrainer):
+    """Notes the texts of each step, as the tokenizer spells them."""
+
+    texts: list[tuple[str, ...]]
+
+    def training_step(self, model: Any, inputs: dict[str, Any], *more: Any) -> Any:
+        ids = (inputs[f"{side}_input_ids"][0] for side in ("source", "target"))
+        self.texts.append(tuple(self.model.tokenizer.decode(row, skip_special_tokens=True) for row in ids))
+        return super().training_step(model, inputs, *more)
+
+
+@pytest.mark.parametrize(
+    ("prompts", "default", "seen", "saved"),
+    [
+        ({"training__prompts": "query: "}, None, ("query: ", "query: "), "query"),
+        ({"training__prompt_name": "document"}, None, ("passage: ", "passage: "), "document"),
+        ({"training__prompts": "find: "}, None, ("find: ", "find: "), "default"),
+        ({"training__prompts": {"source": "de: ", "target": "en: "}}, None, ("de: ", "en: "), None),
+        ({"training__prompts": {"source": "de: "}}, None, ("de: ", ""), None),
+        ({}, "query", ("query: ", "query: "), "query"),
+        ({"training__prompts": ""}, "query", ("", ""), None),
+    ],
+)
+def test_prompts(
+    prompts: Any, default: Any, seen: Any, saved: Any, make_model: Any, data: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Training reads text behind them, and the model is saved with them: a model's default prompt is one too."""
+    model = make_model(max_length=40, vocabulary=400)
+    model.prompts, model.default_prompt_name = dict(PROMPTS), default
+    monkeypatch.setattr(Seen, "texts", texts := [], raising=False)
+    monkeypatch.setattr("st_xling.training.encoder.CrossLingualTrainer", Seen)
+    result = train(short(training__max_steps=1, **prompts), data, tmp_path / "run", model=model)
+
+    def squeezed(text: str) -> str:  # unknown characters and spaces of a small vocabulary aside
+        return "".join(text.replace("[UNK]", "").split())
+
+    known = {squeezed(model.tokenizer.decode(model.tokenizer(p)["input_ids"], skip_special_tokens=True)) for p in seen}
+    for text, prompt in zip(texts[0], seen):
+        own = squeezed(model.tokenizer.decode(model.tokenizer(prompt)["input_ids"], skip_special_tokens=True))
+        assert squeezed(text).startswith(own)
+        assert own or not any(squeezed(text).startswith(other) for other in known - {""})
+    loaded = SentenceTransformer(str(result.folder))
+    assert loaded.default_prompt_name == saved and PROMPTS.items() <= loaded.prompts.items()
+    if saved:
+        assert loaded.prompts[saved] == seen[0]
+    elif seen[0]:
+        assert loaded.prompts["source"] == seen[0]
+
+
+def test_prompts_that_do_not_fit(ready: Path, data: Any, tmp_path: Path) -> None:
+    for changes, message in (
+        ({"training__prompts": {"sourc": "x"}}, "training.prompts has no key 'sourc'; did you mean 'source'"),
+        ({"training__prompt_name": "quer"}, r"one of the model's prompts \(query, document\): got 'quer'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            train(short(**changes), data, tmp_path / "run", model=str(ready))
+    assert not (tmp_path / "run").exists()
+
+
+class Steps(TrainerCallback):
+    def __init__(self) -> None:
+        self.made: list[int] = []
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        self.made.append(state.global_step)
+
+
+@pytest.fixture
+def constant(data: Any) -> TatoebaEvaluator:
+    """An evaluator whose score is always the same."""
+    return TatoebaEvaluator({"vie": (["một"], ["one"])}, name="dev", write_csv=False)
+
+
+def test_early_stopping_and_callbacks(ready: Path, data: Any, constant: Any, tmp_path: Path) -> None:
+    recipe, out, steps = short(training__max_steps=20, training__early_stopping_patience=2), tmp_path / "run", Steps()
+    result = train(recipe, data, out, model=str(ready), evaluator=constant, callbacks=[steps])
+    assert result.steps == 3 and steps.made == [1, 2, 3]  # the first score, and two that are not better
+    again = train(recipe, data, out, model=str(ready), evaluator=constant, callbacks=[steps], resume=True)
+    assert again.steps == 3 and len(steps.made) == 3  # it had ended
+    with pytest.raises(ValueError, match="early_stopping_patience needs development text"):
+        train(recipe, data, tmp_path / "other", model=str(ready))
+
+
+def test_a_run_is_resumed_for_longer(ready: Path, data: Any, tmp_path: Path, capsys: Any) -> None:
+    out, steps = tmp_path / "run", Steps()
+    options: dict[str, Any] = {"model": str(ready), "callbacks": [steps]}
+    train(short(), data, out, **options)
+    longer = short(training__max_steps=7, training__report_to="none")
+    result = train(longer, data, out, **options, resume=True, command="longer")
+    assert (
+        "resume goes on otherwise than the run began: max_steps 4 → 7, report_to None → none" in capsys.readouterr().err
+    )
+    assert result.steps == 7 and steps.made == [1, 2, 3, 4, 5, 6, 7]
+    manifest = RunFolder(out).read_manifest()
+    assert manifest["recipe"]["training"]["max_steps"] == 7 and manifest["resumed_with"] == ["longer"]
+    rates = [entry["learning_rate"] for entry in result.history if "loss" in entry]
+    assert rates[4] == 0 < rates[6] < rates[5]  # the last of the shorter schedule, then along the longer one
+    with pytest.raises(ValueError, match=r"goes on from step 7 .*: got 5 steps"):
+        train(short(training__max_steps=5), data, out, **options, resume=True)
+    with pytest.raises(ValueError, match=r"recipe\.training\.learning_rate differ"):
+        train(short(training__max_steps=7, training__learning_rate=1e-3), data, out, **options, resume=True)
+    epochs = short(training__max_steps=-1, training__num_train_epochs=2)  # of six steps
+    assert train(epochs, data, out, **options, resume=True).steps == 12
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"gradient_checkpointing": True},
+        {"optim": "adafactor"},
+        {"torch_compile": True, "torch_compile_backend": "eager"},
+        {"auto_find_batch_size": True},
+        {"eval_strategy": "epoch", "max_steps": -1, "num_train_epochs": 2},
+        {"save_strategy": "epoch", "max_steps": -1, "num_train_epochs": 2},
+        {"save_strategy": "no"},
+        {"save_strategy": "best"},
+        {"eval_strategy": False},  # as YAML reads no
+        {"eval_steps": 0, "save_steps": 2},
+        {"save_steps": 0.5},
+        {"load_best_model_at_end": False},
+        {"dataloader_num_workers": 1},
+    ],
+    ids=lambda changes: ",".join(changes),
+)
+def test_arguments_of_the_trainer(changes: Any, ready: Path, data: Any, constant: Any, tmp_path: Path) -> None:
+    recipe = short("dap", **{f"training__{key}": value for key, value in changes.items()})
+    result = train(recipe, data, tmp_path / "run", model=str(ready), evaluator=constant)
+    assert result.steps == (12 if "num_train_epochs" in changes else 4)
+    saved = sorted(int(path.name.rpartition("-")[2]) for path in (tmp_path / "run/training").glob("checkpoint-*"))
+    assert saved == {
+        "eval_strategy": [3, 4] if changes.get("eval_strategy") is False else [6, 12],
+        "save_strategy": {"epoch": [6, 12], "no": [], "best": [3, 4]}.get(changes.get("save_strategy", "")),
+        "eval_steps": [2, 4],
+        "save_steps": [2, 4],
+    }.get(next(iter(changes)), [3, 4])
+
+
+@pytest.mark.slow
+def test_pushed_while_training(tmp_path: Path) -> None:
+    """The model of each checkpoint, then all with our card; the run's manifest and the losses' state stay here."""
+    tiny = "--model tiny --tiny layers=1 --tiny hidden_size=16 --tiny vocabulary=200 --data phrasebook:vi?size=40"
+    words = [
+        "train",
+        "tr",
+        *tiny.split(),
+        *["--dev", "none", "--batch-size", "8", "--max-steps", "2", "--eval-steps", "1"],
+    ]
+    words += ["--set", "training.push_to_hub=true", "--out", str(tmp_path / "run")]
+    (tmp_path / "hub").mkdir()
+    with serve(tmp_path / "hub") as hub:
+        environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": "0"}
+
+        def run(*more: str) -> Any:
+            command = [sys.executable, "-m", "st_xling.cli", *words, *more]
+            options: dict[str, Any] = {"capture_output": True, "text": True, "check": False}
+            return subprocess.run(command, env={**environment, "HF_HUB_DISABLE_XET": "1"}, **options)
+
+        refused = run()
+        assert refused.returncode == 2 and "push_to_hub needs hub_model_id, such as user/name" in refused.stderr
+        done = run("--set", "training.hub_model_id=tester/mine")
+        assert done.returncode == 0 and "pushed to tester/mine" in done.stdout, done.stderr
+        titles = [commit.title for commit in hub.model("tester/mine").commits.values()]
+        assert "Training in progress, step 1" in titles and titles[-1].startswith("Push run with st-xling")
+        files = hub.files("tester/mine")
+    assert {"model.safetensors", "modules.json", "results.json"} <= files.keys() and b"st-xling train tr" in files[
+        "README.md"
+    ]
+    assert not {"run.json", "log.jsonl", "loss.safetensors", "files.json"} & {name.rpartition("/")[2] for name in files}
+    again = RunFolder(tmp_path / "run", overwrite=True)
+    again.check()  # nothing lies there that a run does not know
+
+
+@pytest.mark.slow
+def test_multilingual_e5(real_data: Path, real_encoder: str, tmp_path: Path) -> None:
+    """Its Tatoeba accuracy stands at the first steps of a recipe that was written for bare transformers."""
+    words = ["train", "tr", "--model", real_encoder, "--data", "phrasebook:de?size=60", "--dev", "none"]
+    words += ["--batch-size", "8"]
+    assert main([*words, "--max-steps", "2", "--learning-rate", "1e-7", "--out", str(tmp_path / "run")]) == 0
+    evaluate = [
+        "evaluate",
+        "tatoeba",
+        str(tmp_path / "run"),
+        "--data",
+        str(real_data / "tatoeba"),
+        "--languages",
+        "deu",
+    ]
+    assert main([*evaluate, "--json", str(tmp_path / "results.json")]) == 0
+    metrics = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["tatoeba"]
+    assert metrics["tatoeba_mean_accuracy"] > 0.97

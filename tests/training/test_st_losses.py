@@ -1,0 +1,104 @@
+"""Losses of sentence-transformers in recipes, by name, and the hard negatives that some objectives read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from datasets import Dataset
+
+from st_xling.training import build_loss, load_recipe, train
+from st_xling.training.run_folder import RunFolder
+from tests.conftest import PAIRS
+
+MNRL = "MultipleNegativesRankingLoss"
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Any:
+    def load(losses: Any, **training: Any) -> Any:
+        content = {"losses": losses, "training": {"max_steps": 2, "per_device_train_batch_size": 4, **training}}
+        path = tmp_path / "mine.yaml"
+        path.write_text(yaml.safe_dump(content), encoding="utf-8")
+        return load_recipe(str(path))
+
+    return load
+
+
+def rows(negatives: int = 0) -> Dataset:
+    sources, targets = zip(*PAIRS)
+    columns = {"source": sources, "target": targets, "source_language": ["xx"] * 8, "target_language": ["en"] * 8}
+    columns |= {f"negative_{n}": [*targets[n:], *targets[:n]] for n in range(1, negatives + 1)}
+    return Dataset.from_dict(columns)
+
+
+@pytest.mark.parametrize(
+    ("losses", "components"),
+    [
+        ({MNRL: {"scale": 30.0}}, {MNRL}),
+        ({f"st:{MNRL}": None, "translation_ranking": {"weight": 0.5}}, {MNRL, "translation_ranking"}),
+        ({"MatryoshkaLoss": {"matryoshka_dims": [16, 8], "loss": {"translation_ranking": {"margin": 0.1}}}}, None),
+        ({"CachedMultipleNegativesRankingLoss": {"mini_batch_size": 2}}, {"CachedMultipleNegativesRankingLoss"}),
+    ],
+    ids=["alone", "in a sum", "around ours", "cached"],
+)
+def test_they_train(losses: Any, components: Any, recipe: Any, make_model: Any, tmp_path: Path) -> None:
+    made = recipe(losses)
+    result = train(made, {"xx-en": rows()}, tmp_path / "run", model=make_model())
+    logged = next(entry for entry in result.history if "loss" in entry)
+    assert result.steps == 2 and 0 < logged["loss"] < 100
+    assert components is None or components <= logged.keys()
+    assert RunFolder(tmp_path / "run").read_manifest()["recipe"]["losses"] == made.losses
+    again = tmp_path / "again.yaml"
+    again.write_text(yaml.safe_dump(made.as_dict()), encoding="utf-8")
+    assert load_recipe(str(again)) == made
+
+
+@pytest.mark.parametrize(
+    ("losses", "message"),
+    [
+        (
+            {"MultipleNegativeRankingLoss": {}},
+            f"losses has no key 'MultipleNegativeRankingLoss'; did you mean '{MNRL}'",
+        ),
+        ({MNRL: {"scal": 1}}, f"losses.{MNRL} has no key 'scal'; did you mean 'scale'"),
+        ({MNRL: {"scale": "high"}}, f"losses.{MNRL}: .*scale.*'high'"),
+        ({"MatryoshkaLoss": {"matryoshka_dims": [8]}}, "at least one loss under 'losses.MatryoshkaLoss.loss'"),
+        (
+            {"MatryoshkaLoss": {"matryoshka_dims": [8], "loss": {"tr": {}}}},
+            "losses.MatryoshkaLoss.loss has no key 'tr'",
+        ),
+        ({"MatryoshkaLoss": {"loss": {MNRL: {}}}}, "losses.MatryoshkaLoss: .*matryoshka_dims"),
+    ],
+)
+def test_faults(losses: Any, message: str, recipe: Any, make_model: Any) -> None:
+    with pytest.raises(ValueError, match=message):
+        build_loss(recipe(losses), make_model(), token_ids=[set(), set()])
+
+
+def test_hard_negatives(recipe: Any, make_model: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """An objective that knows them reads all columns, the others the pair; where none does, a warning says so."""
+    both, pair = {MNRL: {}, "translation_ranking": {}}, {"translation_ranking": {}}
+    train(recipe(both), {"a": rows(2)}, tmp_path / "both", model=make_model())
+    manifest = RunFolder(tmp_path / "both").read_manifest()
+    losses = manifest["recipe"]["losses"]
+    assert losses["translation_ranking"]["columns"] == [0, 1] and "columns" not in losses[MNRL]
+    assert not any("hard negatives" in line for line in caplog.messages)
+    train(recipe(both), {"a": rows()}, tmp_path / "none", model=make_model())
+    assert RunFolder(tmp_path / "none").read_manifest()["data"] != manifest["data"]  # the fingerprint has them
+    train(recipe(both), {"a": rows(2), "b": rows(1)}, tmp_path / "some", model=make_model())
+    train(recipe(pair), {"a": rows(1)}, tmp_path / "pair", model=make_model())
+    first, second = (line for line in caplog.messages if line.startswith("hard negatives are left out"))
+    assert "negative_2 (not all data have them" in first and "negative_1 (mine reads none" in second
+
+
+def test_hard_negatives_count(recipe: Any, make_model: Any, tmp_path: Path) -> None:
+    """With them there is more to tell apart: the first loss is higher."""
+    options = {"learning_rate": 1e-9, "logging_steps": 1, "eval_steps": 2, "group_by_length": False}
+    losses = [
+        train(recipe({MNRL: {}}, **options), {"a": rows(n)}, tmp_path / str(n), model=make_model()).history[0]["loss"]
+        for n in (0, 2)
+    ]
+    assert losses[1] > losses[0] + 0.1
