@@ -66,6 +66,8 @@ def tsv(path: Path, rows: Sequence[tuple[str, str]]) -> None:
 def write_parallel_text(folder: Path) -> None:
     for name, size in (("pairs.tsv", PAIRS), ("corpus.tsv", 80), ("crawl.tsv.gz", 80)):
         tsv(folder / name, pairs("de", size=size))
+    for side, texts in zip(("de", "en"), zip(*pairs("de", size=80))):
+        lines(folder / f"crawl.{side}.gz", texts)
     for name, split, language in (("gold.tsv", "train", "de"), ("dev.tsv", "dev", "zh"), ("test.tsv", "test", "de")):
         tsv(folder / name, pairs(language, split=split, size=30))
     for language in ("ar", "fi"):

@@ -204,7 +204,7 @@ def score(arguments: argparse.Namespace) -> None:
     examples:
       st-xling score pairs.tsv --model my-encoder --out scored.tsv
       st-xling score crawl.tsv.gz --model my-encoder --out clean.tsv --threshold 1.02 --guards --rejects rejects.jsonl
-      st-xling score de-en=crawl.de.xz,crawl.en.xz --model my-encoder --out clean.jsonl --format jsonl
+      st-xling score de-en=crawl.de.gz,crawl.en.gz --model my-encoder --out clean.jsonl --format jsonl
       st-xling score pairs.tsv --source-embeddings de.raw --target-embeddings en.raw --dim 1024 --out - | cut -f1
 
     Neighbours come from the corpus itself. A line of TSV is the score and the line as it was, in the order of the

@@ -101,8 +101,8 @@ def score_texts(
     a reason: ``invalid_utf_8``, ``wrong_column_count``, ``empty_side``, ``too_long``, ``bad_json``, ``missing_key``,
     ``non_string_value``, ``unclosed_quote``.
 
-    The corpus is read once, and copied to a temporary file (see :mod:`tempfile` for where); about 64 bytes a line are
-    in memory, beside a search. Killed and called again, it resumes; see :func:`~st_xling.mining.mine_texts`.
+    The corpus is read once, and copied to a temporary file (see :mod:`tempfile` for where); with the search, some 450
+    bytes a pair are in memory. Killed and called again, it resumes; see :func:`~st_xling.mining.mine_texts`.
 
     Args:
         pairs: A file of tab-separated lines, or what ``train --data`` reads (:func:`~st_xling.data.load_data_specs`):

@@ -42,6 +42,9 @@ _TURNS = (0, 1)
 # Rows and members in one product: as many stay in a processor's cache while both corpora look at it.
 _EDGE = 1024
 
+# Shapes of rounded products are multiples of this.
+_STEP = 128
+
 
 @dataclass(frozen=True, eq=False)
 class ApproximateSearch:
@@ -349,7 +352,8 @@ class _Pass:
         """Offer the products of rows and members to both corpora, in float32 where rounder ones tell too few apart."""
         places = places.to(self._vectors.device)
         for others in members.split(self._edge):
-            candidates = self.other.own.unit_rows(others).T
+            candidates = self.other.own.unit_rows(others)
+            rounded = {one.dtype: _padded(candidates, one.dtype).T for one in self.tried if one.dtype != torch.float32}
             others = others.to(places.device)
             for some in places.split(self._edge):
                 vectors = torch.index_select(self._vectors, 0, some, out=self._selected[: len(some)])
@@ -358,9 +362,10 @@ class _Pass:
                 own_takes = other_takes = False
                 for precision in self.tried:
                     if precision.dtype == torch.float32:
-                        torch.mm(vectors, candidates, out=block)
+                        torch.mm(vectors, candidates.T, out=block)
                     else:
-                        block.copy_(vectors.to(precision.dtype) @ candidates.to(precision.dtype))
+                        products = _padded(vectors, precision.dtype) @ rounded[precision.dtype]
+                        block.copy_(products[: len(rows), : len(others)])
                     own_takes = own_takes or self.own.offer_pairs(rows, others, block, precision)
                     other_takes = other_takes or self.other.offer_pairs(others, rows, block, precision, dim=1)
                     if own_takes and other_takes:
@@ -369,6 +374,16 @@ class _Pass:
                     self.own.score_all(rows, others)
                 if not other_takes:
                     self.other.score_all(others, rows)
+
+
+def _padded(vectors: Tensor, dtype: torch.dtype) -> Tensor:
+    """Rounded vectors and rows of zeros, so that there are few shapes of products.
+
+    oneDNN compiles a product for its shape, and keeps the last thousand: with the shapes of cells, almost a GiB.
+    """
+    result = vectors.new_zeros((-(-len(vectors) // _STEP) * _STEP, vectors.shape[1]), dtype=dtype)
+    result[: len(vectors)] = vectors
+    return result
 
 
 def _true_places(mask: Tensor) -> Tensor:
