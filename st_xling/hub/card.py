@@ -286,6 +286,7 @@ def _st_card_data(facts: CardFacts) -> BaseModelCardData:
 def _losses(recipe: Mapping[str, Any]) -> list[Any]:
     """A module of each class of loss that a recipe names; unbuilt: they have class and citation, and no more."""
     from sentence_transformers.cross_encoder import losses as st_losses
+    from sentence_transformers.sentence_transformer import losses as st_encoder_losses
 
     from st_xling import losses
 
@@ -296,8 +297,10 @@ def _losses(recipe: Mapping[str, Any]) -> list[Any]:
         module = st_losses
         names = [(stage.get("loss") or {}).get("name") or "" for stage in (recipe.get("xpi"), recipe) if stage]
     classes = {name.lower(): getattr(module, name) for name in dir(module) if name.endswith("Loss")}
+    if module is losses:  # of sentence-transformers a recipe names the classes themselves
+        classes |= {name: getattr(st_encoder_losses, name) for name in names if hasattr(st_encoder_losses, name)}
     full = dict.fromkeys(("tlm", "mlm"), "translation_language_modeling")
-    keys = dict.fromkeys(f"{full.get(name, name).replace('_', '')}loss" for name in names)
+    keys = dict.fromkeys(name if name in classes else f"{full.get(name, name).replace('_', '')}loss" for name in names)
     return [classes[key].__new__(classes[key]) for key in keys if key in classes]
 
 

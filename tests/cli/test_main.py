@@ -172,26 +172,13 @@ def test_train_prints_figures_and_nothing_else(tsv: Path, tmp_path: Path) -> Non
 
 def test_flags_win_over_the_recipe_and_set_over_flags(tsv: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    words = [
-        "train",
-        "tr",
-        "--model",
-        "tiny",
-        "--data",
-        str(tsv),
-        "--dev",
-        "none",
-        "--out",
-        str(out),
-        *SMALL,
-        "--max-steps",
-        "1",
-    ]
+    words = ["train", "tr", "--model", "tiny", "--data", str(tsv), "--dev", "none", "--out", str(out), *SMALL]
+    words += ["--max-steps", "1"]
     assert main([*words, "--learning-rate", "0.5", "--warmup", "0.5", "--set", "training.learning_rate=5e-5"]) == 0
     recipe = json.loads((out / "training" / "run.json").read_text())["recipe"]
     assert recipe["training"]["learning_rate"] == 5e-5
     assert recipe["training"]["warmup_steps"] == 0.5
-    assert recipe["model"]["pooling"] == "mean"  # from the recipe's tiny section
+    assert recipe["bare"]["pooling"] == "mean"  # from the recipe's tiny section
 
 
 def test_training_goes_on_from_a_saved_encoder(tsv: Path, saved_encoder: Path, tmp_path: Path) -> None:

@@ -110,7 +110,8 @@ def test_random_weights_only_by_name(tmp_path: Path, capsys: Any) -> None:
         in line
     )
     assert "learning_rate" not in line and "num_train_epochs=4" in line
-    assert main([*words, "--model", str(tmp_path / "nowhere"), "--data", "de-en=absent.tsv"]) == 2
+    words += ["--model", str(tmp_path / "nowhere"), "--data", "de-en=absent.tsv", "--out", str(tmp_path / "other")]
+    assert main(words) == 2
     assert "neither modules.json nor config.json is there" in capsys.readouterr().err  # before the data are read
 
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from datasets import Dataset
 
+from st_xling.hub.card import _losses
 from st_xling.training import build_loss, load_recipe, train
 from st_xling.training.run_folder import RunFolder
 from tests.conftest import PAIRS
@@ -51,6 +52,9 @@ def test_they_train(losses: Any, components: Any, recipe: Any, make_model: Any, 
     assert result.steps == 2 and 0 < logged["loss"] < 100
     assert components is None or components <= logged.keys()
     assert RunFolder(tmp_path / "run").read_manifest()["recipe"]["losses"] == made.losses
+    if components:
+        citations = [_losses(made.as_dict())[n].citation for n in range(len(made.losses))]
+        assert all("@" in citation for citation in citations)
     again = tmp_path / "again.yaml"
     again.write_text(yaml.safe_dump(made.as_dict()), encoding="utf-8")
     assert load_recipe(str(again)) == made
