@@ -86,12 +86,13 @@ def renew_card(folder: Path, *, made_here: bool = False) -> None:
         made_here: This command has made the folder, so that no card there is of others.
     """
     from st_xling.hub import write_card
-    from st_xling.hub.card_facts import CARD_FILE, RUN_FILE
+    from st_xling.hub.card_facts import has_card_of_others
 
-    card = folder / "README.md"
-    ours = made_here or any((folder / trace).is_file() for trace in (CARD_FILE, RUN_FILE))
-    if card.exists() and not ours:
-        print(f"{card} is not of our making and stays; to replace it: st-xling card {folder}", file=sys.stderr)
+    if has_card_of_others(folder) and not made_here:
+        print(
+            f"{folder / 'README.md'} is not of our making and stays; to replace it: st-xling card {folder}",
+            file=sys.stderr,
+        )
         return
     try:
         print(f"card: {write_card(folder)}", file=sys.stderr)

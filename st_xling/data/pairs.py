@@ -42,6 +42,8 @@ def is_pair(faults: FaultLog, where: str, line: int, names: Sequence[str], texts
     White space around a sentence is kept; a sentence of nothing else counts as empty. Half a surrogate pair, which JSON
     can spell (``"\ud83d"``), is in no text.
     """
+    if all(isinstance(text, str) and text.isascii() and not text.isspace() and text for text in texts):
+        return True
     fine = True
     for column, text in zip(names, texts):
         if not isinstance(text, str):

@@ -280,10 +280,11 @@ def file_rows(faults: FaultLog, path: str, kind: str, layout: Layout) -> Iterato
 def pair_rows(faults: FaultLog, where: str, rows: Iterable[Row], layout: Layout) -> Iterator[PairRow]:
     """Source, target, their languages and the negatives of every row that has them all."""
     names = ["source", "target", *(f"negative_{number + 1}" for number in range(layout.negatives))]
+    says, least = any(key is not None for key in layout.language_keys), 0
     for number, row in rows:
         cells: Any = row
         if isinstance(row, list):
-            least = max(layout.keys) + 1
+            least = least or max(layout.keys) + 1
             if len(row) != layout.width if layout.width else len(row) < least:
                 wanted = str(layout.width or f"at least {least}")
                 faults.add(where, number, "wrong column count", f"expected {wanted}, got {len(row)}")
@@ -295,13 +296,14 @@ def pair_rows(faults: FaultLog, where: str, rows: Iterable[Row], layout: Layout)
                 faults.add(where, number, "missing key", f"expected {wanted}, got {', '.join(row) or 'none'}")
                 continue
         texts = [cells[key] for key in layout.keys]
-        if is_pair(faults, where, number, names, texts):
-            own = [
-                None if key is None else row[key] if isinstance(row, list) else row.get(key)
-                for key in layout.language_keys
-            ]
-            codes = (said if isinstance(said, str) and said else code for said, code in zip(own, layout.languages))
-            yield (*texts[:2], *codes, *texts[2:])
+        if not is_pair(faults, where, number, names, texts):
+            continue
+        codes = layout.languages
+        if says:
+            keyed = row if isinstance(row, Mapping) else dict(enumerate(row))
+            own = (keyed.get(key) for key in layout.language_keys)
+            codes = tuple(said if isinstance(said, str) and said else code for said, code in zip(own, codes))
+        yield (*texts[:2], *codes, *texts[2:])
 
 
 def delimited_rows(path: str | Path, kind: str, faults: FaultLog) -> Iterator[tuple[int, list[str]]]:

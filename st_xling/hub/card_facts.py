@@ -268,6 +268,11 @@ class CardFacts:
         return tuple(sorted(codes, key=lambda code: (code == "en", codes.index(code))))
 
 
+def has_card_of_others(folder: Path) -> bool:
+    """Whether a card lies there that is not of our making."""
+    return (folder / CARD).exists() and not any((folder / trace).is_file() for trace in (CARD_FILE, RUN_FILE))
+
+
 def read_facts(folder: str | Path, *, options: CardOptions | None = None) -> CardFacts:
     """Read a model's folder.
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from st_xling._version import __version__
 from st_xling.hub.card import card_text, write_card
-from st_xling.hub.card_facts import CARD, CARD_FILE, RUN_FILE, CardOptions
+from st_xling.hub.card_facts import CARD, CardOptions, has_card_of_others
 from st_xling.hub.files import PublishedFile, describe, published_files
 from st_xling.models.sidecar import names
 from st_xling.utils.hub_requests import NoAnswer, limited_requests
@@ -150,7 +150,9 @@ def push_model(
             card_text(folder)  # what is damaged is named where it lies, not in the copy
             folder = _copy(folder, before, Path(beside))
         else:
-            _save_card_of_others(folder)
+            if has_card_of_others(folder):
+                shutil.copyfile(folder / CARD, folder / OTHERS_CARD)
+                logger.warning("a card of ours replaces that of %s; what it said is in %s", folder, OTHERS_CARD)
         write_card(folder, options=CardOptions(repo_id=repo_id))
         files = tuple(published_files(folder))
         _warn_of_local_places(folder, files)
@@ -167,14 +169,6 @@ def left_over(paths: Sequence[str], read: Callable[[str], str]) -> list[str]:
     if "st-xling" not in card:
         return []
     return [path for path in paths if path != CARD and describe(path) is not None and names(card, path)]
-
-
-def _save_card_of_others(folder: Path) -> None:
-    """Copy a card that others wrote before ours takes its place."""
-    card = folder / CARD
-    if card.is_file() and not any((folder / trace).is_file() for trace in (CARD_FILE, RUN_FILE)):
-        shutil.copyfile(card, folder / OTHERS_CARD)
-        logger.warning("%s is replaced by a card of ours; what it said is in %s", card, folder / OTHERS_CARD)
 
 
 def _warn_of_local_places(folder: Path, files: Sequence[PublishedFile]) -> None:

@@ -42,6 +42,7 @@ class CrossLingualLoss(nn.Module):
     Attributes:
         min_columns: Text columns that the objective needs.
         language_columns: Text columns, counted from 0, whose language it needs to know.
+        reads_negatives: Whether hard negatives in further columns serve it; else training leaves them out.
         reads_encoding: Whether it reads the columns' embeddings; if no term of a sum does, that pass is skipped.
         options: Names of its options that :meth:`get_config_dict` reports, each an attribute of the same name.
         citation: BibTeX of the paper that the objective comes from.
@@ -68,6 +69,7 @@ class CrossLingualLoss(nn.Module):
 
     min_columns = 2
     language_columns: tuple[int, ...] = ()
+    reads_negatives = False
     reads_encoding = True
     options: ClassVar[tuple[str, ...]] = ()
     citation: str = ""
@@ -334,6 +336,7 @@ class SentenceTransformersLoss(CrossLingualLoss):
     """
 
     min_columns = 1
+    reads_negatives = True
 
     def __init__(self, loss: nn.Module) -> None:
         super().__init__(loss.model)  # type: ignore[arg-type]

@@ -48,6 +48,7 @@ class InBatchRankingLoss(CrossLingualLoss):
     """
 
     citation = HU_2023
+    reads_negatives = True
     options = ("scale", "gather_across_devices")
 
     def __init__(self, model: nn.Module, *, scale: float = 20.0, gather_across_devices: bool = True) -> None:

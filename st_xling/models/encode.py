@@ -72,14 +72,9 @@ def encode(
     # Others have their own ways: a fake, several processes of a trainer that evaluate together, graphs of an HPU.
     is_plain = isinstance(model, SentenceTransformer) and getattr(model, "_distributed_inference", None) is None
     if not is_plain or not texts or model.device.type == "hpu":
-        options = {
-            "prompt": prompt,
-            "prompt_name": prompt_name,
-            "truncate_dim": truncate_dim,
-            "device": device,
-            **route,
-        }
-        options |= {"normalize_embeddings": normalize_embeddings, "show_progress_bar": show_progress_bar}
+        options: dict[str, Any] = {"prompt": prompt, "prompt_name": prompt_name, "device": device, **route}
+        options |= {"truncate_dim": truncate_dim, "normalize_embeddings": normalize_embeddings}
+        options |= {"show_progress_bar": show_progress_bar}
         given = {name: value for name, value in options.items() if value not in (None, False)}
         by = model.encode if role == "text" else getattr(model, f"encode_{role}")
         return np.asarray(by(texts, batch_size=batch_size or ROWS, convert_to_numpy=True, **given), np.float32)

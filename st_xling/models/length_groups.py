@@ -91,19 +91,20 @@ def _forward(transformer: Any, features: dict[str, Any], **options: Any) -> dict
     if len(groups) == 1:
         return plain(features)
     with _one_look_up(transformer.auto_model.get_input_embeddings(), features["input_ids"]):
-        parts = [plain(_cut(features, rows, int(lengths[rows].max()))) for rows in groups]
+        parts = [plain(_cut(features, rows, max(1, int(lengths[rows].max())))) for rows in groups]
     outputs, back = (name for name in parts[0] if name not in features), torch.cat(groups).argsort()
     return {**features, **{name: _joined([part[name] for part in parts], back, mask.shape[1]) for name in outputs}}
 
 
 def _is_padded_right(features: dict[str, Any], mask: Tensor) -> bool:
     tensors = [value for value in features.values() if isinstance(value, Tensor)]
-    alike = "input_ids" in features and all(value.shape == mask.shape for value in tensors)
+    alike = "input_ids" in features and all(value.shape in (mask.shape, mask.shape[:1]) for value in tensors)
     return alike and mask.ndim == 2 and not bool((mask[:, 1:] > mask[:, :-1]).any())
 
 
 def _cut(features: dict[str, Any], rows: Tensor, width: int) -> dict[str, Any]:
-    return {name: value[rows, :width] if isinstance(value, Tensor) else value for name, value in features.items()}
+    cut = {name: value[rows] for name, value in features.items() if isinstance(value, Tensor)}
+    return {**features, **{name: value[:, :width] if value.ndim > 1 else value for name, value in cut.items()}}
 
 
 def _joined(values: Sequence[Any], back: Tensor, width: int) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -189,7 +190,8 @@ def limit_length(model: BaseModel, max_length: int) -> None:
     reach = longest_input(model)
     if reach is not None and max_length > reach:
         raise ValueError(f"max_length must be at most {reach}, this encoder's positions: got {max_length}.")
-    model.max_seq_length = max_length
+    if model.max_seq_length != math.inf:  # a bag of static embeddings has no positions to save
+        model.max_seq_length = max_length
 
 
 def longest_input(model: BaseModel) -> int | None:

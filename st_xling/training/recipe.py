@@ -41,9 +41,10 @@ _NO_OBJECTIVES = ("CrossLingualLoss", "TokenLevelLoss", "CombinedLoss", "CachedL
 
 
 _READ_NEGATIVES = (
-    *("InBatchRankingLoss", "MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss"),
-    *("TripletLoss", "GISTEmbedLoss", "CachedGISTEmbedLoss"),
+    *("MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss", "TripletLoss"),
+    *("GISTEmbedLoss", "CachedGISTEmbedLoss"),
 )
+"""Losses of ST that read hard negatives; ours say it themselves."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,9 @@ def reads_negatives(losses: Mapping[str, Mapping[str, Any]]) -> set[str]:
     return {
         name
         for name, options in losses.items()
-        if objective(name).loss.__name__ in _READ_NEGATIVES or reads_negatives(options.get("loss", {}))
+        if name in _READ_NEGATIVES
+        or getattr(objective(name).loss, "reads_negatives", False)
+        or reads_negatives(options.get("loss", {}))
     }
 
 

@@ -20,10 +20,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.training.children import CONTEXT
 
@@ -34,20 +33,16 @@ EVENTS = {"os.rename": 2, "os.remove": 1, "os.mkdir": 2, "os.rmdir": 1, "os.trun
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
-@dataclass(frozen=True)
-class Point:
-    """Where a process dies: before event ``number`` (from 1; one more than there are: at its end).
-
-    Attributes:
-        part: Of what was written last since the event before it, this share is there.
+class Point(NamedTuple):
+    """Where a process dies: before an event (from 1; one more than there are: at its end), and which share of what was
+    written last since the event before it is there.
     """
 
     number: int
     part: float = 1.0
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """What was about to happen, to which file of the folder; and the file written since the event before, or ``""``."""
 
     name: str
@@ -58,8 +53,7 @@ class Event:
         return f"{self.name} {self.path}"
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(NamedTuple):
     """How a run ended: exit status (negative: a signal), what it wrote to stderr, its events (the last, if it died)."""
 
     status: int
@@ -240,10 +234,9 @@ def _attempt(words: list[str], folder: str, point: Point | None, write: int) -> 
         from st_xling.cli import main
 
         def report(events: list[Event]) -> None:
-            fields = [[event.name, event.path, event.written] for event in events]
             names = [] if point else [name for name in list(sys.modules) if not name.startswith("__")]
             with os.fdopen(os.dup(write), "wb") as pipe:
-                pipe.write(json.dumps({"events": fields, "modules": names}).encode())
+                pipe.write(json.dumps({"events": events, "modules": names}).encode())
 
         watch = Watch(folder, point, report)
         try:

@@ -28,7 +28,6 @@ from st_xling.data import (
     read_hub,
     read_moses,
     read_parallel,
-    require_rows,
     stream_parallel,
 )
 from st_xling.data.pairs import head, stream_rows
@@ -356,14 +355,6 @@ def test_languages_of_columns(tmp_path: Path) -> None:
     assert cells(turned) == [("dog", "Hund")] and codes(turned) == ("en", "de")
 
 
-def test_own_format_comes_back(tmp_path: Path) -> None:
-    first = read_parallel(write(tmp_path, "tsv", REAL))
-    first.to_json(tmp_path / "again.jsonl")
-    first.to_parquet(tmp_path / "again.parquet")
-    for ending in ("jsonl", "parquet"):
-        assert read_parallel(tmp_path / f"again.{ending}").to_list() == first.to_list()
-
-
 class TestMoses:
     def test_which_side_is_source(self, tmp_path: Path) -> None:
         for name in ("corpus", "en-de"):
@@ -431,21 +422,6 @@ class TestHub:
             read_parallel(dataset_id)
         assert caught.value.__cause__ is not None
 
-    @pytest.mark.parametrize(
-        ("row", "languages"),
-        [
-            ({"source": "Hund", "target": "dog", "score": 1.0}, ("und", "und")),
-            ({"tgt": "dog", "src": "Hund"}, ("und", "und")),
-            ({"sentence1": "Hund", "sentence2": "dog"}, ("und", "und")),
-            ({"id": "1", "translation": {"de": "Hund", "en": "dog"}}, ("de", "en")),
-            ({"de": "Hund", "en": "dog"}, ("de", "en")),
-        ],
-    )
-    def test_columns_are_found(self, tmp_path: Path, row: dict[str, Any], languages: tuple[str, str]) -> None:
-        folder = self.folder(tmp_path, [row])
-        for reader in (read_parallel, stream_parallel):
-            assert cells(reader(folder)) == [("Hund", "dog")] and codes(reader(folder)) == languages
-
     def test_direction_and_columns_are_asked_for(self, tmp_path: Path) -> None:
         folder = self.folder(tmp_path, [{"translation": {"de": "Hund", "en": "dog", "fr": "chien"}}])
         asked = read_parallel(folder, source_language="en", target_language="fr")
@@ -496,13 +472,6 @@ def test_a_folder_of_tatoeba_files(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="read_tatoeba"):
         read_parallel(tmp_path)
     assert codes(read_parallel(tmp_path / "tatoeba.deu-eng")) == ("deu", "eng")
-
-
-def test_require_rows(tmp_path: Path) -> None:
-    dataset = read_parallel(write(tmp_path, "tsv", REAL))
-    assert require_rows(dataset, "here") is dataset
-    with pytest.raises(ParallelTextError, match="in the dev set, got none"):
-        require_rows(dataset.select([]), "the dev set")
 
 
 def test_streams_of_specs(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from st_xling.data import load_data_specs, load_evaluation_specs, parse_data_spec
-from st_xling.data.phrasebook import LANGUAGES, parallel_phrases
-from st_xling.data.phrasebook_spec import _OPTIONS, is_phrasebook, parse_phrasebook, phrasebook_name
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.data.phrasebook_spec import is_phrasebook, parse_phrasebook, phrasebook_name
 
 
 def test_languages_and_options() -> None:
@@ -48,12 +48,6 @@ def test_errors(text: str, reason: str) -> None:
         parse_phrasebook(text)
     with pytest.raises(ValueError, match=reason):
         parse_data_spec(text)
-
-
-def test_the_example_of_queries_names_all_languages() -> None:
-    assert all(code in _OPTIONS["queries"].example for code in LANGUAGES)
-    with pytest.raises(ValueError, match="out of en, de, fr, es, vi and zh, got 'queries=ru'"):
-        parse_phrasebook("phrasebook?queries=ru", options=["queries"])
 
 
 def test_the_split_is_the_readers_unless_the_spec_names_one() -> None:

@@ -146,30 +146,6 @@ def test_shares_of_an_epoch(kind: Any, apart: bool, options: dict[str, float], d
         assert found[source] / 384 == pytest.approx(share, abs=0.02)
 
 
-def test_small_languages_are_repeated_and_large_ones_go_on(data: Dataset) -> None:
-    sampler = ShuffledBatchSampler(data, batch_size=16, alpha=0.0, keep_duplicates_apart=False)
-    drawn = [Counter(row for batch in epoch(sampler, number) for row in batch) for number in range(3)]
-    for counts in drawn:
-        assert sum(counts.values()) == 384
-        assert {counts[row] for row in range(360, 384)} <= {5, 6}  # 128 of 24 rows
-    over_all = sum(drawn, Counter())
-    assert {over_all[row] for row in range(300)} == {1, 2}  # 384 of 300 rows: each before any comes again
-    assert set(drawn[0]) & set(range(300)) != set(drawn[1]) & set(range(300))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("alpha", [None, 0.3])
-def test_batches_of_one_pair(kind: Any, alpha: float | None, data: Dataset) -> None:
-    sampler = kind(data, batch_size=16, drop_last=True, one_pair=True, alpha=alpha)
-    batches = epoch(sampler)
-    assert len(batches) == len(sampler)
-    assert one_language(data, batches)
-    assert duplicates(data, batches) == 0
-    if alpha is None:
-        assert languages(data, batches) == {"de": 288, "zh": 48, "th": 16}
-        assert {len(batch) for batch in batches} == {16}
-
-
 def test_a_pair_smaller_than_a_batch_has_a_short_one(data: Dataset) -> None:
     sampler = ShuffledBatchSampler(data, batch_size=32, drop_last=True, one_pair=True)
     batches = epoch(sampler)

@@ -43,7 +43,7 @@ def test_phrasebook_form():
         ("x.tsv?colums=0,1", r"expected the options columns, name, split, size, seed, once each, got 'colums=0,1'"),
         ("x.tsv?split=a&split=b", "once each"),
         ("x.tsv?columns=0", r"expected columns=0,2 or de,en, got 'columns=0'"),
-        ("de-en=phrasebook:de", "or a pair, de-en=phrasebook"),
+        ("de-en=phrasebook:de", "one language a spec"),
     ],
 )
 def test_malformed(text, reason):

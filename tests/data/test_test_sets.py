@@ -123,10 +123,3 @@ def test_real_parallel_text(real_data: Path, name: str, count: int) -> None:
     dataset = read_parallel(real_data / "parallel" / f"{name}.tsv.gz")
     assert len(dataset) == count
     assert "-".join((dataset[0]["source_language"], dataset[0]["target_language"])) == name.split(".")[0]
-
-
-def test_real_tables_that_are_wider(real_data: Path) -> None:
-    path = real_data / "pawsx" / "dev-de.tsv.gz"
-    with pytest.raises(ParallelTextError, match=r"got 2000 faults(.|\n)*pass columns=\(i, j\)"):
-        read_parallel(path)
-    assert len(read_parallel(path, columns=(0, 1))) == 2000

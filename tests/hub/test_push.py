@@ -202,7 +202,7 @@ def test_a_card_of_others_is_saved_beside(my_encoder: Path, hub: Hub, client: Ru
         (my_encoder / trace).unlink()
     (my_encoder / "README.md").write_text("my words", encoding="utf-8")
     done = client("push", my_encoder, "tester/words")
-    assert done.status == 0 and "is replaced by a card of ours" in done.stderr
+    assert done.status == 0 and "what it said is in README.before.md" in done.stderr
     assert (my_encoder / "README.before.md").read_text(encoding="utf-8") == "my words"
     assert "README.before.md" not in hub.files("tester/words")
 

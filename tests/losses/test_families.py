@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
 from transformers import AutoModelForMaskedLM, Qwen3Config, Qwen3Model
 
+from st_xling.data.phrasebook import parallel_phrases
 from st_xling.losses import (
     CachedLoss,
     InBatchRankingLoss,
@@ -32,6 +34,7 @@ from st_xling.losses.token_inputs import join_pairs
 from st_xling.losses.translation_ranking import text_ids
 from st_xling.losses.word_alignment import top_attention
 from st_xling.models import Backbone, backbone, load_encoder
+from st_xling.training import load_recipe, train
 
 SHAPE: dict[str, Any] = {
     "hidden_size": 16,
@@ -261,3 +264,28 @@ def test_token_level_objectives_say_what_they_need(others: Any, make_model: Any,
         model[0].model.config._attn_implementation = "flash_attention_2"
         with pytest.raises(ValueError, match="'flash_attention_2' does not take.*'attn_implementation': 'sdpa'"):
             WordAlignmentLoss(model)
+
+
+@pytest.mark.parametrize(
+    ("name", "recipe"),
+    [
+        ("static", "tr"),
+        ("decoder", "semacl-langcl"),
+        ("mmbert", "dap"),
+        ("mdeberta-v3", "amber"),
+        ("eurobert", "tr-tlm"),
+    ],
+)
+def test_recipes_train_them(families: Any, others: Any, name: str, recipe: str, tmp_path: Path) -> None:
+    model = others[name] if name in others else families(name)[0]
+    model.save_pretrained(str(tmp_path / "start"))
+    data = {"de-en": parallel_phrases("de", "en", size=24)}
+    options = {"max_steps": 2, "per_device_train_batch_size": 8, "mini_batch_size": 4, "logging_steps": 1}
+    changes = {
+        "model.pooling": None,
+        "model.max_length": 32,
+        **{f"training.{key}": value for key, value in options.items()},
+    }
+    train(load_recipe(recipe, overrides=changes), data, tmp_path / "run", model=str(tmp_path / "start"))
+    trained = SentenceTransformer(str(tmp_path / "run"), device="cpu")
+    assert abs(trained.encode(["Ja."]) - model.float().eval().encode(["Ja."])).max() > 0

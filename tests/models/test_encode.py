@@ -44,6 +44,12 @@ def default_prompt(model: Any) -> Any:
     return model
 
 
+def prompt_apart(model: Any) -> Any:
+    """Its tokens are read, but not in the mean."""
+    model[1].include_prompt = False
+    return default_prompt(model)
+
+
 def decoder(model: Any) -> Any:
     """Padded at the left, pooled by the last token."""
     torch.manual_seed(0)
@@ -71,6 +77,7 @@ MODELS: dict[str, Callable[[Any], Any]] = {
     "plain": lambda model: model,
     "prompts": prompted,
     "default prompt": default_prompt,
+    "prompt apart": prompt_apart,
     "decoder": decoder,
     "static": static,
     "routes": routed,

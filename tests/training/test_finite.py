@@ -79,15 +79,6 @@ def test_a_gradient_of_a_finite_loss(make_model: Make, pairs: Any, tmp_path: Pat
     assert all(bool(part.isfinite().all()) for part in model.parameters())
 
 
-def test_the_first_of_two_accumulated_batches(make_model: Make, pairs: Any, tmp_path: Path) -> None:
-    """The third forward pass belongs to the second step."""
-    model = make_model()
-    loss = TranslationRankingLoss(model) + Spoilt(model, at=3, value=math.inf)
-    run = trainer(model, loss, pairs, tmp_path, gradient_accumulation_steps=2, max_steps=2)
-    with pytest.raises(NotFiniteError, match="step 2: spoilt is infinity"):
-        run.train()
-
-
 def test_a_weight_that_the_last_step_spoilt(make_model: Make, pairs: Any, tmp_path: Path) -> None:
     """No later loss would tell: the checkpoint does, and is not written."""
     model = make_model()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -243,3 +245,40 @@ def test_counts_are_those_of_the_tokenizer(model: Any, max_length: int, monkeypa
 def test_token_ids_are_those_the_encoder_sees(model: Any) -> None:
     seen = {int(token) for text in TEXTS for token in model.preprocess([text])["input_ids"].flatten()}
     assert report_texts(model.tokenizer, TEXTS, max_length=model.max_seq_length).token_ids == seen
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_hard_negatives_are_kept_where_an_objective_reads_them(
+    stream: bool, data: dict[str, Dataset], capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = data["de-en"]["target"][:]
+    one = data["de-en"].add_column("negative_1", texts[1:] + texts[:1])
+    two = one.add_column("negative_2", texts[2:] + texts[:2])
+    options = TrainingOptions(max_steps=3, per_device_train_batch_size=8)
+
+    def columns(*parts: Dataset, negatives: bool) -> list[str]:
+        given = {f"p{number}": part.to_iterable_dataset() if stream else part for number, part in enumerate(parts)}
+        made = prepare(given, options, negatives=negatives)
+        assert set(next(iter(made.pairs))) == set(made.looked_at.column_names)
+        return made.looked_at.column_names[4:]
+
+    assert columns(two, two, negatives=True) == ["negative_1", "negative_2"] and not capsys.readouterr().err
+    assert columns(two, one, negatives=True) == ["negative_1"]
+    assert "p0: hard negatives left out (negative_2): not every data set" in capsys.readouterr().err
+    assert columns(two, data["vi-en"], negatives=True) == []
+    assert columns(one, negatives=False) == []
+    assert "p0: hard negatives left out (negative_1): no objective" in capsys.readouterr().err
+
+
+def test_training_reads_hard_negatives(data: dict[str, Dataset], tmp_path: Path) -> None:
+    """A negative that is the translation once more doubles the candidates: the first loss grows by ln 2."""
+    part = data["de-en"].select(range(64))
+    path = tmp_path / "ranking.yaml"
+    training = {"max_steps": 1, "per_device_train_batch_size": 8, "logging_steps": 1}
+    path.write_text(json.dumps({"name": "ranking", "losses": {"in_batch_ranking": None}, "training": training}))
+    losses = []
+    for name, dataset in {"without": part, "with": part.add_column("negative_1", part["target"][:])}.items():
+        train(load_recipe(str(path), tiny=True), {"de-en": dataset}, out=tmp_path / name, model="tiny")
+        log = (tmp_path / name / "training" / "log.jsonl").read_text(encoding="utf-8")
+        losses.append(json.loads(log.splitlines()[0])["loss"])
+    assert losses[1] - losses[0] == pytest.approx(math.log(2), abs=0.2)

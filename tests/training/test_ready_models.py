@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
+from sentence_transformers.sentence_transformer.modules import Normalize
 from transformers import TrainerCallback
 
 from st_xling.cli import main
@@ -85,16 +85,6 @@ def test_a_bare_transformer_is_pooled_as_the_recipe_says(bare: Path, data: Any, 
     result = train(short(model__max_length=24), data, tmp_path / "run", model=str(bare))
     assert 'cls pooling, at most 24 tokens; tr for it: pooling="cls", max_length=24' in capsys.readouterr().err
     assert shape_of(SentenceTransformer(str(result.folder))) == {"pooling": "cls", "max_length": 24}
-
-
-def test_static_embeddings(make_model: Any, data: Any, tmp_path: Path, capsys: Any) -> None:
-    """A model without a transformer, of which sentence-transformers takes no length and no pooling."""
-    tokenizer = make_model().tokenizer.backend_tokenizer
-    model = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=16)], device="cpu")
-    result = train(short(), data, tmp_path / "run", model=model)
-    assert "model a loaded model: StaticEmbedding" in capsys.readouterr().err
-    assert result.steps == 4 and result.texts[0].longest > 3 and result.texts[0].truncated == 0
-    assert len(SentenceTransformer(str(result.folder)).encode("Xin chào")) == 16
 
 
 def test_random_weights_only_by_name(tmp_path: Path, capsys: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,13 +13,13 @@ from scipy.stats import binomtest
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Router
 
+from st_xling.models.encode import encode
 from st_xling.models.slim.vocabulary import token_ids
-from st_xling.models.view import encode_once
 from st_xling.utils.nearest import retrieval_accuracy
 
 Item = TypeVar("Item")
 Pairs = Mapping[str, tuple[Sequence[str], Sequence[str]]]
-Encode = Callable[[SentenceTransformer, list[str]], np.ndarray]
+Encode = Callable[[Any, list[str]], np.ndarray]
 
 SAME = 0.9999
 """A cosine from which two embeddings count as the same."""
@@ -113,20 +114,17 @@ def parity(
     prompts = ["", *filter(None, before.prompts.values())]
     same_tokens = np.all([_same(before.tokenizer, after.tokenizer, [p + t for t in distinct]) for p in prompts], axis=0)
 
-    def documents(model: SentenceTransformer, rows: list[str]) -> np.ndarray:
-        return encode_once(model, [rows], **options)[0]
-
-    old, new, cosines = _both(documents, before, after, distinct, same_tokens)
-    difference = max(float(np.abs(old[text] - new[text]).max()) for text in new)
-    if isinstance(before[0], Router):  # what was compared is one route; this is the other
-        queries: Encode = lambda model, rows: encode_once(model, [rows], role="query", **options)[0]  # noqa: E731
-        old_queries, new_queries, more = _both(queries, before, after, distinct, same_tokens)
-        cosines = np.concatenate([cosines, more])
-        difference = max(difference, *(float(np.abs(old_queries[t] - new_queries[t]).max()) for t in new_queries))
+    compared = []
+    # Separate encoders are two, of which plain text goes through that of documents.
+    for role in ("query", "text") if isinstance(before[0], Router) else ("text",):
+        encode_role: Encode = partial(encode, role=role, **options)
+        compared.append(_both(encode_role, before, after, distinct, same_tokens))
+    old, new, _ = compared[-1]
+    cosines = np.stack([each[2] for each in compared])
+    difference = max(float(np.abs(was[text] - became[text]).max()) for was, became, _ in compared for text in became)
     retrieval = {}
-    if pairs:
-        missing = [text for columns in pairs.values() for side in columns for text in side if text not in old]
-        old |= dict(zip(missing, documents(before, missing))) if missing else {}
+    if missing := [text for columns in pairs.values() for side in columns for text in side if text not in old]:
+        old |= dict(zip(missing, encode_role(before, missing)))
     for name, columns in pairs.items():
         was, became = (
             retrieval_accuracy(*(np.stack([table[text] for text in side]) for side in columns))
@@ -134,8 +132,7 @@ def parity(
         )
         retrieval[name] = {"forward": Change(was[0], became[0]), "back": Change(was[1], became[1])}
     same = cosines >= SAME
-    # Of separate encoders a text counts once: it is the same where both embeddings are.
-    same_texts = int(same.reshape(-1, len(distinct)).all(axis=0).sum())
+    same_texts = int(same.all(axis=0).sum())
     interval = binomtest(same_texts, len(distinct)).proportion_ci(CONFIDENCE, method="exact")
     return Parity(
         texts=len(distinct),

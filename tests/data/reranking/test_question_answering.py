@@ -139,7 +139,7 @@ def test_a_cut_by_shares_needs_articles(files: dict[str, Path]) -> None:
 @pytest.mark.parametrize(
     ("content", "facts"),
     [
-        ("{", "expected JSON in SQuAD's form"),
+        ("{", "faulty.json: expected JSON, got"),
         ("[]", "1 faults:\n  data: expected a list, got nothing"),
         ('{"data": [3]}', r"data\[0\]: expected an object, got int"),
         ('{"data": []}', "no question"),

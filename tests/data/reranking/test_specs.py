@@ -11,14 +11,12 @@ import pytest
 
 from st_xling.data.phrasebook import phrase_passages
 from st_xling.data.reranking.insurance_qa import read_insurance_qa
-from st_xling.data.reranking.question_answering import QuestionAnswering
 from st_xling.data.reranking.specs import (
     is_pair_spec,
     load_judging_texts,
     load_pair_specs,
     load_pool_specs,
     load_xpi_specs,
-    read_pair_specs,
 )
 from tests.data.reranking.aligned_sentences import PASSAGES, QUERIES, question, squad
 from tests.data.reranking.insurance_files import ANSWERS, CHINESE, ENGLISH, POOLS, TRUTHS, write_translation, write_v2
@@ -202,32 +200,12 @@ def test_a_sample_of_questions_keeps_every_paragraph(real_data: Path) -> None:
         load_pool_specs([specs[0], specs[1].replace("20", "21")])
 
 
-def test_questions_and_passages_are_the_same_in_both_languages() -> None:
-    found = read_pair_specs(BOTH)
-    assert isinstance(found, QuestionAnswering)
-    wanted = phrase_passages(["en", "zh"], split="train", size=20)
-    assert found.questions == wanted.questions and found.passages == wanted.passages
-    assert found.relevant() == [[number] for number in range(20)]
-    assert len(found.articles) == 4 and found.passage_articles[:6] == [0, 0, 0, 0, 0, 1]
-
-
 def test_training_holds_out_articles_and_its_dev_and_test_are_other_splits() -> None:
     data = load_pair_specs(BOTH, dev_share=0.25, negatives_per_positive=2)
     assert len(data.train) == 15 * 3 and data.dev is not None and len(data.dev) == 5
     given = load_pair_specs(BOTH, dev=["en=phrasebook?size=6", "zh=phrasebook?size=6"])
     assert given.dev is not None and len(given.train) == 40
     assert [pool.query_id for pool in given.dev] == [f"dev-0-{number}" for number in range(6)]
-
-
-def test_the_split_of_pools() -> None:
-    def first(**options: object) -> str:
-        return load_pool_specs(BOTH, **options)[0].query_id  # type: ignore[arg-type]
-
-    assert first() == "test-0-0" and first(split="dev") == "dev-0-0"
-    named = ["en=phrasebook?size=4&split=dev", "zh=phrasebook?size=4&split=dev"]
-    pools = load_pool_specs(named, query_languages=["zh"], passage_languages=["en"])
-    assert len(pools) == 4 and pools[0].query_id == "dev-0-0"
-    assert {pool.query_language for pool in pools} == {"zh"} and len(pools[0].passages) == 4
 
 
 @pytest.mark.parametrize(

@@ -42,17 +42,9 @@ def test_passages_in_memory_are_as_those_of_a_file(tmp_path) -> None:
     path = tmp_path / "corpus.jsonl"
     path.write_text("".join(json.dumps({"_id": name, "text": text}) + "\n" for name, text in rows), encoding="utf-8")
     generated, read = Passages.in_memory(rows), Passages(path)
-    assert (generated.ids, generated.sha256, len(generated), list(generated)) == (
-        read.ids,
-        read.sha256,
-        len(read),
-        list(read),
-    )
-    assert (
-        generated[1:3] == read[1:3]
-        and generated[0] == read[0]
-        and list(generated.records()) == list(read.records()) == rows
-    )
+    assert (generated.ids, generated.sha256, list(generated)) == (read.ids, read.sha256, list(read))
+    assert (generated[1:3], generated[0]) == (read[1:3], read[0])
+    assert len(generated) == len(read) == 3 and list(generated.records()) == list(read.records()) == rows
 
 
 def test_passages_change_under_the_reader(tmp_path: Path) -> None:
@@ -64,16 +56,8 @@ def test_passages_change_under_the_reader(tmp_path: Path) -> None:
 
 
 def test_faulty_passages_are_reported_together_or_left_out(tmp_path: Path) -> None:
-    path = lines(
-        tmp_path / "corpus.jsonl",
-        [
-            '{"_id": "a", "text": "one"}',
-            "no json",
-            '{"_id": "a", "text": "two"}',
-            '{"_id": "b"}',
-            '{"id": 7, "contents": "ok"}',
-        ],
-    )
+    faulty = ["no json", '{"_id": "a", "text": "two"}', '{"_id": "b"}']
+    path = lines(tmp_path / "corpus.jsonl", ['{"_id": "a", "text": "one"}', *faulty, '{"id": 7, "contents": "ok"}'])
     with pytest.raises(ParallelTextError, match=r"(?s)expected passages.*3 faults.*:2: bad JSON.*:4: no id or text.*"):
         Passages(path)
     kept = Passages(path, skip_bad_lines=True)
@@ -234,29 +218,3 @@ def test_specs_of_the_phrasebook() -> None:
     assert list(chosen.queries) == ["fr", "en"] and list(chosen.passages.ids) == ["dev-0-0", "dev-0-1"]
     (default,) = load_retrieval_specs(["vi=phrasebook"])
     assert len(default.passages) == 300
-
-
-def test_a_mixed_pool_has_an_equally_relevant_passage_in_each_language() -> None:
-    specs = [f"{code}=phrasebook?size=5&queries=de,en" for code in ("de", "en", "fr")]
-    pool = mixed_pool(load_retrieval_specs(specs))
-    assert len(pool.passages) == 15 and len(pool.queries) == 10
-    for query in pool.queries:
-        name = query.id.split(":", 1)[1]
-        assert query.relevant == {f"{code}:{name}": 1 for code in ("de", "en", "fr")}
-    one, two = load_retrieval_specs(["de=phrasebook?size=3", "en=phrasebook?size=3&seed=1&queries=de"])
-    assert len(mixed_pool([one, two]).queries) == 6, "seeds ask for different things"
-
-
-@pytest.mark.parametrize(
-    ("spec", "facts"),
-    [
-        ("de=phrasebook:fr", "one language a spec"),
-        ("de=phrasebook?corpus=x", "expected the options size, split, seed, queries"),
-        ("de=phrasebook?queries=ru", "expected queries=de,en"),
-        ("ru=phrasebook", "language must be one of"),
-        ("phrasebook:de", "xx=phrasebook"),
-    ],
-)
-def test_malformed_specs_of_the_phrasebook(spec: str, facts: str) -> None:
-    with pytest.raises(ValueError, match=facts):
-        load_retrieval_specs([spec])

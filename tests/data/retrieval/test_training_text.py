@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import lzma
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +72,6 @@ def test_hard_negatives_beside_the_passage(ending: str, tmp_path: Path) -> None:
         assert chosen.column_names[4:] == ["negative_1"] and chosen["negative_1"][:] == ["m1", "也错。"]
         none = load_query_passage_specs([f"en={tmp_path / f'q.{ending}'}?columns=query,passage"])["en"]
         assert len(none.column_names) == 4
-
-
-@pytest.mark.parametrize("ending", ["jsonl", "tsv", "csv"])
-def test_packed_tables(ending: str, tmp_path: Path) -> None:
-    plain = written(tmp_path / f"q.{ending}")
-    packed = tmp_path / f"q.{ending}.xz"
-    packed.write_bytes(lzma.compress(plain.read_bytes()))
-    one, other = (load_query_passage_specs([f"en={path}"])["en"] for path in (plain, packed))
-    assert one[:] == other[:] and "negative_2" in other.column_names
 
 
 def test_rows_without_a_negative_are_faults(tmp_path: Path) -> None:

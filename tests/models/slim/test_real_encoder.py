@@ -22,7 +22,7 @@ def test_a_pretrained_encoder(real_data: Path, tmp_path: Path, capsys: pytest.Ca
     if not source.is_dir():
         pytest.skip("ST_XLING_E5 names no folder of multilingual-e5-small")
     text = real_data / "parallel" / "de-en.tsv.gz"
-    words = ["slim", str(source), "--langs", "de,en", "--text", f"de-en={text}?size=4000", "--parity-rows", "40"]
+    words = ["slim", str(source), "--langs", "de,en", "--text", f"de-en={text}?size=2000", "--parity-rows", "40"]
     assert main([*words, "--out", str(tmp_path / "small")]) == 0
     assert "with 95 % confidence" in capsys.readouterr().out
     report = json.loads((tmp_path / "small" / "results.json").read_text(encoding="utf-8"))["slim"]["report"]
@@ -38,7 +38,7 @@ def test_a_pretrained_encoder(real_data: Path, tmp_path: Path, capsys: pytest.Ca
     pairs = []
     for model in (small, large):
         assert isinstance(model, SentenceTransformer)
-        vectors = [model.encode(dev[side][:100], prompt_name="query") for side in ("source", "target")]
+        vectors = [model.encode(dev[side][:40], prompt_name="query") for side in ("source", "target")]
         found = mine(*vectors)
         pairs.append(set(zip(found.source_indices.tolist(), found.target_indices.tolist())))
-    assert len(pairs[0] & pairs[1]) >= 0.95 * len(pairs[1]) > 80
+    assert len(pairs[0] & pairs[1]) >= 0.95 * len(pairs[1]) > 30
