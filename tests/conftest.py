@@ -91,6 +91,15 @@ def real_data() -> Path:
 
 
 @pytest.fixture(scope="session")
+def real_encoder() -> str:
+    """The folder of multilingual-e5-small; a test that needs it is skipped where there is none."""
+    folder = os.environ.get("ST_XLING_E5", "")
+    if not Path(folder).is_dir() or not folder:
+        pytest.skip("no multilingual-e5-small: set ST_XLING_E5 to its folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """A demo on little text: the folder it wrote, called ``xling-demo``, and its results."""
     from st_xling.demo import DemoSize, run_demo

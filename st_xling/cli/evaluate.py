@@ -21,6 +21,8 @@ from st_xling.cli.model_options import (
 from st_xling.cli.options import JSON, KEEP, Command, Options, command, set_options, write_results
 
 if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
     from st_xling.evaluation.retrieval import RetrievalEvaluator, RetrievalReport
 
 
@@ -38,6 +40,13 @@ ENGLISH_PAIRS = Options("""
 --skip-bad-lines  drop unreadable lines of xx-en=PATH
 """)
 BATCH = Options("--batch-size N  most texts of a batch (default: as suits the device)")
+
+
+def _model(arguments: argparse.Namespace, *, publishes: bool = False) -> SentenceTransformer:
+    """The encoder, before any data are read and once it is known that results can be kept."""
+    check_keep(arguments, publishes=publishes)
+    check_centre(arguments)
+    return load_model(arguments)
 
 
 def _report(arguments: argparse.Namespace, task: str, metrics: Any, signature: str, table: str) -> None:
@@ -64,15 +73,14 @@ def tatoeba(arguments: argparse.Namespace) -> None:
       st-xling evaluate tatoeba my-encoder --data 'phrasebook:de,fr?split=test&size=500'
       st-xling evaluate tatoeba my-encoder --data tatoeba/v1 --languages xtreme36
       st-xling evaluate tatoeba my-encoder --data de-en=test.tsv --data fr-en=test.fr,test.en
+      st-xling evaluate tatoeba intfloat/multilingual-e5-small --data tatoeba/v1 --prompt 'query: ' --dtype bfloat16
 
     The phrasebook needs no files; its test split is read unless ?split= says otherwise.
     """
     from st_xling.evaluation import TatoebaEvaluator, tatoeba_table
     from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
 
-    check_keep(arguments)
-    check_centre(arguments)
-    model = load_model(arguments)
+    model = _model(arguments)
     text = load_english_pairs(arguments.data, arguments.languages, skip_bad_lines=arguments.skip_bad_lines)
     evaluator = TatoebaEvaluator(
         text.pairs, data_name=text.name, batch_size=arguments.batch_size, show_progress_bar=True, write_csv=False
@@ -103,11 +111,9 @@ def precision(arguments: argparse.Namespace) -> None:
     from st_xling.data.phrasebook_spec import phrasebook_name
     from st_xling.evaluation import PrecisionEvaluator
 
-    check_keep(arguments)
-    check_centre(arguments)
     if not all(part.strip().isdecimal() for part in arguments.at.split(",")):
         raise ValueError(f"--at takes whole numbers joined by commas, such as 1,5: got {arguments.at!r}.")
-    model = load_model(arguments)
+    model = _model(arguments)
     data = load_data_specs(arguments.data, split="test", skip_bad_lines=arguments.skip_bad_lines)
     evaluator = PrecisionEvaluator(
         data,
@@ -152,12 +158,10 @@ def bucc(arguments: argparse.Namespace) -> None:
     from st_xling.evaluation.base import SignedEvaluator
     from st_xling.evaluation.bucc import publishable_thresholds
 
-    check_keep(arguments, publishes=True)
-    check_centre(arguments)
     pairs = None if arguments.pairs is None else [pair for words in arguments.pairs for pair in words.split(",")]
     if pairs is None and not is_phrasebook(arguments.data):
         raise ValueError(f"--pairs says which files of {arguments.data} to read: got none; give e.g. --pairs de-en.")
-    model = load_model(arguments)
+    model = _model(arguments, publishes=True)
     make: Any = BuccEvaluator.from_phrasebook if is_phrasebook(arguments.data) else BuccEvaluator.from_folder
     options = set_options(arguments, make, BuccEvaluator, SignedEvaluator) | {
         "show_progress_bar": True,
@@ -200,9 +204,7 @@ def xsim(arguments: argparse.Namespace) -> None:
     from st_xling.evaluation import xsim_by_language
     from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
 
-    check_keep(arguments)
-    check_centre(arguments)
-    model = load_model(arguments)
+    model = _model(arguments)
     text = load_english_pairs(arguments.data, arguments.languages, skip_bad_lines=arguments.skip_bad_lines)
     options = set_options(arguments, xsim_by_language) | {"show_progress_bar": True}
     model = centred(model, arguments, *english_columns(text.pairs), batch_size=arguments.batch_size)
@@ -299,12 +301,12 @@ def retrieval(arguments: argparse.Namespace) -> None:
 
     if arguments.keep and arguments.model == BM25:
         raise ValueError("--keep saves results in a model's folder: got bm25, which has none; leave --keep out.")
-    check_keep(arguments)
-    check_centre(arguments)
     model = None
     if arguments.model != BM25:
-        model = load_model(arguments)
-    elif used := [*set_options(arguments, load_encoder), *(["centre"] if arguments.centre else [])]:
+        model = _model(arguments)
+    elif used := sorted(
+        {*set_options(arguments, load_encoder), *(["centre"] if arguments.centre else [])} - {"device"}
+    ):
         raise ValueError(f"--{used[0].replace('_', '-')} is for encoders: got bm25; leave it out.")
     sets = load_retrieval_specs(arguments.data, **set_options(arguments, load_retrieval_specs))
     _print_sets(sets)

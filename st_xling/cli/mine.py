@@ -150,6 +150,7 @@ def mine(arguments: argparse.Namespace) -> None:
       st-xling mine news.de news.en --model my-encoder --source-language de --target-language en --out pairs.tsv
       st-xling mine news.de news.en --model my-encoder --out pairs.jsonl --format jsonl --calibrate gold.tsv
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv --rescore my-reranker --rescore-threshold 0.5
+      st-xling mine news.de news.en --model intfloat/multilingual-e5-small --prompt 'query: ' --out pairs.tsv
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv --plan
 
     A line of TSV: score, source ids, target ids, source, target; with --rescore the cross-encoder's score is the

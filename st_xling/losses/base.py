@@ -336,7 +336,6 @@ class SentenceTransformersLoss(CrossLingualLoss):
     """
 
     min_columns = 1
-    reads_negatives = True
 
     def __init__(self, loss: nn.Module) -> None:
         super().__init__(loss.model)  # type: ignore[arg-type]

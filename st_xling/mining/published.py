@@ -31,6 +31,9 @@ logger = logging.getLogger(__name__)
 MINING_FILE = "mining.json"
 VERSION = 1
 
+#: Options of a model that signatures do not name, by what holds then; of others there is none.
+OWN = {"dtype": "float32", "layer": "the last", "pooling": "the model's", "dim": "all"}
+
 _PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
 
 # A pair's margin is the same in both directions; what a retrieval starts from is not.
@@ -259,7 +262,7 @@ def fitting_threshold(
             there = {**{name: getattr(threshold, name) for name in requested}, **threshold.options}
             here = {**requested, **options}
             differences = [
-                f"{name} {there.get(name, 'none')!s}, not {here.get(name, 'none')!s}"
+                f"{name} {there.get(name, OWN.get(name, 'none'))}, not {here.get(name, OWN.get(name, 'none'))}"
                 for name in dict.fromkeys([*here, *there])
                 if there.get(name) != here.get(name)
             ]

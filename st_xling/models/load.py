@@ -149,6 +149,8 @@ def loading(name_or_path: str | Path) -> Iterator[None]:
                 "run with all your rights on this machine; read it, and if you trust it pass trust_remote_code=True "
                 "(--trust-remote-code)."
             ) from error
+        if "pip install" in str(error):  # it says what is missing, and how to get it
+            raise _NotLoadable(f"{str(name_or_path)!r}: {str(error).strip().splitlines()[0]}") from error
         kind = "folder" if Path(name_or_path).is_dir() else "Hub id or folder"
         raise _NotLoadable(
             f"no encoder could be loaded from the {kind} {str(name_or_path)!r}: {_cause(error)} "

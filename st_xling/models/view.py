@@ -78,7 +78,7 @@ def load_encoder(
         ValueError: Nothing loadable at that name, code of its own without ``trust_remote_code``, a length that the
             encoder's positions do not reach, and as :func:`view`.
     """
-    if pooling is not None and pooling not in get_args(Pooling):
+    if pooling is not None and pooling not in get_args(Pooling):  # not only after the model is loaded
         raise ValueError(f"pooling must be one of {', '.join(get_args(Pooling))}: got {pooling!r}.")
     if layer is not None and backend != "torch":
         raise ValueError(f"layer (--layer) is for the backend torch: got {layer} for {backend}; leave it out.")

@@ -71,19 +71,6 @@ def test_train_says_that_it_saw_the_head_of_a_stream(
     assert "|train:pairs (first rows)@" in leak["signature"]
 
 
-def test_leak_of_nothing(tsv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "clean.txt").write_text("Nothing of the kind.\n", encoding="utf-8")
-    words = ["leak", "--train", str(tsv), "--eval", str(tmp_path / "clean.txt"), "--fail-on-leak"]
-    assert main(words) == 0
-    assert capsys.readouterr().out.startswith("text in both training and evaluation data: 0 of 1 evaluation sets\n")
-
-
-def test_leak_names_a_file_that_is_not_there(tsv: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["leak", "--train", str(tsv), "--eval", "absent/test.tsv"]) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and "absent" in err and err.count("\n") == 1
-
-
 def test_train_looks_for_later_tests(
     tsv: Path, test_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,12 +51,6 @@ def tsv(tmp_path: Path) -> Path:
     return path
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        main(["--version"])
-    assert capsys.readouterr().out == f"st-xling {__version__}\n"
-
-
 TRAIN = ["train", "tr", "--model", "tiny", "--data", "phrasebook:vi?size=8"]
 ERRORS = {
     "recipe": (
@@ -135,11 +129,6 @@ def test_rows_are_a_number_or_auto(flag: str, capsys: pytest.CaptureFixture[str]
     assert f"argument {flag}: expected a number of rows, or 'auto': got 'many'" in capsys.readouterr().err
 
 
-def test_debug_shows_the_traceback() -> None:
-    with pytest.raises(ValueError, match="did you mean 'dap'"):
-        main(["--debug", "train", "dpa", "--model", "tiny", "--data", "phrasebook:vi", "--out", "run"])
-
-
 def test_train_prints_figures_and_nothing_else(tsv: Path, tmp_path: Path) -> None:
     """In a process of its own, whose two streams are files."""
     out, figures = tmp_path / "run", tmp_path / "deep" / "figures.json"
@@ -178,7 +167,6 @@ def test_flags_win_over_the_recipe_and_set_over_flags(tsv: Path, tmp_path: Path)
     recipe = json.loads((out / "training" / "run.json").read_text())["recipe"]
     assert recipe["training"]["learning_rate"] == 5e-5
     assert recipe["training"]["warmup_steps"] == 0.5
-    assert recipe["bare"]["pooling"] == "mean"  # from the recipe's tiny section
 
 
 def test_training_goes_on_from_a_saved_encoder(tsv: Path, saved_encoder: Path, tmp_path: Path) -> None:

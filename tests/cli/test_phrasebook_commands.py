@@ -42,25 +42,3 @@ def test_a_reranker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "best development acc@1" in capsys.readouterr().out
     found = evaluate("reranking", str(out), *data, "--split", "test", "--device", "cpu", folder=tmp_path)
     assert str(found["signature"]).startswith("reranking|n:20|") and "|data:phrasebook-test@" in str(found["signature"])
-
-
-def test_an_encoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "tr"
-    data = [
-        "--data",
-        "phrasebook:de?size=60",
-        "--dev",
-        "phrasebook:de?size=10",
-        "--check-leak",
-        "phrasebook:de?size=10",
-    ]
-    assert main(["train", "tr", *SHORT, *data, "--fail-on-leak", "--out", str(out)]) == 0
-    words = ["tatoeba", str(out), "--data", "phrasebook:de,fr?split=test&size=20", "--languages", "de"]
-    result = evaluate(*words, folder=tmp_path)
-    assert "tatoeba_deu_to_en_accuracy" in result["tatoeba"] and "|languages:deu|" in str(result["signature"])
-    assert str(result["signature"]) in capsys.readouterr().out
-    words = ["bucc", str(out), "--data", "phrasebook?size=30&gold=6", "--pairs", "de-en", "fr-en"]
-    result = evaluate(*words, folder=tmp_path)
-    assert result["bucc"]["bucc_fr-en_n_gold"] == 6 and "|threshold:dev|split:test|" in str(result["signature"])
-    assert main(["evaluate", "bucc", str(out), "--data", "bucc2018"]) == 2
-    assert "--pairs says which files of bucc2018 to read: got none" in capsys.readouterr().err

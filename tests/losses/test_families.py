@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -213,12 +212,9 @@ def others(make_model: Any) -> dict[str, SentenceTransformer]:
     return {"static": bag, "decoder": decoder}
 
 
-def test_a_real_encoder(features: Any) -> None:
+def test_a_real_encoder(features: Any, real_encoder: str) -> None:
     """What it knows already shows in the ranking of translations."""
-    path = os.environ.get("ST_XLING_E5")
-    if not path:
-        pytest.skip("no multilingual-e5-small: set ST_XLING_E5 to its folder")
-    model = load_encoder(path, device="cpu").eval()
+    model = load_encoder(real_encoder, device="cpu").eval()
     ids = sorted({int(token) for column in features(model) for token in column["input_ids"].flatten()})
     loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, target_vocabulary=ids)
     loss += TranslationLanguageModelingLoss(model) + 0.1 * make("MultipleNegativesRankingLoss", model)

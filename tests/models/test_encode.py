@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -135,15 +134,13 @@ def test_types(dtype: torch.dtype, make_model: Callable[..., Any]) -> None:
     assert (exact * found).sum(axis=1).min() > 0.999
 
 
-def test_a_real_encoder(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_real_encoder(real_data: Path, real_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """multilingual-e5-small on real sentences of several languages."""
-    if not (folder := os.environ.get("ST_XLING_E5")):
-        pytest.skip("set ST_XLING_E5 to the folder of multilingual-e5-small")
     monkeypatch.setattr(encoding, "CPU_TOKENS", 2048)
     texts = []
     for name in ("ara-eng.ara", "cmn-eng.cmn", "deu-eng.deu", "tha-eng.eng"):
         texts += (real_data / "tatoeba" / f"tatoeba.{name}").read_text(encoding="utf-8").splitlines()[:60]
-    model = SentenceTransformer(folder, device="cpu")
+    model = SentenceTransformer(real_encoder, device="cpu")
     expected = model.encode(texts, prompt_name="query")
     for bound in (0.99999, 0.999):
         found = encode(model, texts, prompt_name="query", normalize_embeddings=True)

@@ -103,15 +103,6 @@ def test_case_and_accents() -> None:
     assert folded.tokenize("gặp") != folded.tokenize("gap")
 
 
-def test_pooling_and_dropout_are_as_asked() -> None:
-    model = tiny_encoder(TEXTS, pooling="cls", dropout=0.0, **SHAPE)
-    assert model[1].pooling_mode == "cls" or "cls" in str(model[1].get_config_dict())
-    assert backbone(model).model.config.hidden_dropout_prob == 0.0
-    with torch.no_grad():
-        output = model(model.preprocess(TEXTS[:3]))
-    torch.testing.assert_close(output["sentence_embedding"], output["token_embeddings"][:, 0])
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -124,7 +115,7 @@ def test_pooling_and_dropout_are_as_asked() -> None:
         ({"vocabulary": 4}, "vocabulary must be at least 15 pieces: got 4"),
         ({"vocabulary": 10**9}, "vocabulary must be at most 2,000,000 pieces: got 1,000,000,000"),
         ({"max_length": 2}, "max_length must leave room for CLS, SEP and a word: got 2"),
-        ({"pooling": "mode"}, r"pooling must be one of \('mean', 'cls', 'max'\): got 'mode'"),
+        ({"pooling": "mode"}, "pooling must be one of mean, cls, max: got 'mode'"),
     ],
 )
 def test_sizes_that_do_not_fit(options: dict[str, Any], message: str) -> None:

@@ -278,12 +278,10 @@ def test_pushed_while_training(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_multilingual_e5(real_data: Path, tmp_path: Path) -> None:
+def test_multilingual_e5(real_data: Path, real_encoder: str, tmp_path: Path) -> None:
     """Its Tatoeba accuracy stands at the first steps of a recipe that was written for bare transformers."""
-    model = os.environ.get("ST_XLING_E5")
-    if model is None:
-        pytest.skip("no multilingual-e5-small: set ST_XLING_E5 to its folder")
-    words = ["train", "tr", "--model", model, "--data", "phrasebook:de?size=60", "--dev", "none", "--batch-size", "8"]
+    words = ["train", "tr", "--model", real_encoder, "--data", "phrasebook:de?size=60", "--dev", "none"]
+    words += ["--batch-size", "8"]
     assert main([*words, "--max-steps", "2", "--learning-rate", "1e-7", "--out", str(tmp_path / "run")]) == 0
     evaluate = [
         "evaluate",

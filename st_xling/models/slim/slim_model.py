@@ -201,13 +201,13 @@ def slim_model(
         raise ValueError(f"parity_rows must be 1 or more: got {parity_rows}; 500 is the default.")
     with contextlib.nullcontext() if out is None else SlimFolder(Path(out), model, overwrite=overwrite) as folder:
         clock = _Clock()
+        encoder = load_encoder(model, **options)
+        clock.step("loading")
         share = (0.0 if parity_texts else 0.05) if hold_out is None else hold_out
         text = _Text(texts, languages, share, parity_rows, seed, skip_bad_lines)
         compared = None
         if parity_texts:
             compared = _Text(parity_texts, languages, 0.0, parity_rows, seed, skip_bad_lines, every=False)
-        encoder = load_encoder(model, **options)
-        clock.step("loading")
         result = slim_encoder(
             encoder, text, min_count=min_count, keep=keep, plan=out is None, progress=progress, total=text.total
         )

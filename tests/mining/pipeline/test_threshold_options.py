@@ -56,14 +56,14 @@ def test_it_holds_for_the_same_use(folder: Path, tmp_path: Path) -> None:
     ("left_out", "message"),
     [
         ("prompt", "prompt query: , not none"),
-        ("layer", "layer 1, not none"),
-        ("truncate_dim", "dim 8, not none"),
-        ("dtype", "dtype bfloat16, not none"),
+        ("layer", "layer 1, not the last"),
+        ("truncate_dim", "dim 8, not all"),
+        ("dtype", "dtype bfloat16, not float32"),
     ],
 )
 def test_it_is_refused_for_another(left_out: str, message: str, folder: Path, tmp_path: Path) -> None:
     used: dict[str, Any] = {name: value for name, value in USED.items() if name != left_out}
     with pytest.raises(ValueError, match=message):
         mined(folder, tmp_path / "out", model=load_encoder(str(folder / "model"), device="cpu", **used))
-    with pytest.raises(ValueError, match="that of de-en is for .*layer 1, not none"):
+    with pytest.raises(ValueError, match="that of de-en is for .*layer 1, not the last"):
         mined(folder, tmp_path / "out", model=str(folder / "model"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -17,10 +16,10 @@ from st_xling.models import load_encoder
 
 
 @pytest.mark.slow
-def test_a_pretrained_encoder(real_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = Path(os.environ.get("ST_XLING_E5", "absent"))
-    if not source.is_dir():
-        pytest.skip("ST_XLING_E5 names no folder of multilingual-e5-small")
+def test_a_pretrained_encoder(
+    real_data: Path, real_encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = Path(real_encoder)
     text = real_data / "parallel" / "de-en.tsv.gz"
     words = ["slim", str(source), "--langs", "de,en", "--text", f"de-en={text}?size=2000", "--parity-rows", "40"]
     assert main([*words, "--out", str(tmp_path / "small")]) == 0
