@@ -297,11 +297,14 @@ def _losses(recipe: Mapping[str, Any]) -> list[Any]:
         module = st_losses
         names = [(stage.get("loss") or {}).get("name") or "" for stage in (recipe.get("xpi"), recipe) if stage]
     classes = {name.lower(): getattr(module, name) for name in dir(module) if name.endswith("Loss")}
-    if module is losses:  # of sentence-transformers a recipe names the classes themselves
-        classes |= {name: getattr(st_encoder_losses, name) for name in names if hasattr(st_encoder_losses, name)}
     full = dict.fromkeys(("tlm", "mlm"), "translation_language_modeling")
-    keys = dict.fromkeys(name if name in classes else f"{full.get(name, name).replace('_', '')}loss" for name in names)
-    return [classes[key].__new__(classes[key]) for key in keys if key in classes]
+    keys = dict.fromkeys(f"{full.get(name, name).replace('_', '')}loss" for name in names)
+    modules = [classes[key].__new__(classes[key]) for key in keys if key in classes]
+    # Of sentence-transformers a recipe names the classes themselves, whose citation may depend on their options.
+    for name in names if module is losses else ():
+        with contextlib.suppress(AttributeError, TypeError):
+            modules.append(getattr(st_encoder_losses, name)(None))
+    return modules
 
 
 def _files(folder: Path) -> dict[str, str]:
