@@ -286,6 +286,7 @@ def _st_card_data(facts: CardFacts) -> BaseModelCardData:
 def _losses(recipe: Mapping[str, Any]) -> list[Any]:
     """A module of each class of loss that a recipe names; unbuilt: they have class and citation, and no more."""
     from sentence_transformers.cross_encoder import losses as st_losses
+    from sentence_transformers.sentence_transformer import losses as st_encoder_losses
 
     from st_xling import losses
 
@@ -298,7 +299,12 @@ def _losses(recipe: Mapping[str, Any]) -> list[Any]:
     classes = {name.lower(): getattr(module, name) for name in dir(module) if name.endswith("Loss")}
     full = dict.fromkeys(("tlm", "mlm"), "translation_language_modeling")
     keys = dict.fromkeys(f"{full.get(name, name).replace('_', '')}loss" for name in names)
-    return [classes[key].__new__(classes[key]) for key in keys if key in classes]
+    modules = [classes[key].__new__(classes[key]) for key in keys if key in classes]
+    # Of sentence-transformers a recipe names the classes themselves, whose citation may depend on their options.
+    for name in names if module is losses else ():
+        with contextlib.suppress(AttributeError, TypeError):
+            modules.append(getattr(st_encoder_losses, name)(None))
+    return modules
 
 
 def _files(folder: Path) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -35,8 +34,6 @@ from st_xling.utils import distributed
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
     from typing_extensions import Unpack
-
-logger = logging.getLogger(__name__)
 
 
 def train(
@@ -100,8 +97,9 @@ class _EncoderRun(Run):
         if {"representation_translation", "translation_ranking"} & self.recipe.losses.keys():  # others: no direction
             for line in oriented.messages():
                 tqdm.write(line, file=sys.stderr)
-        negatives = self._negatives(oriented.data)
-        mixture = prepare(oriented.data, training, processes=processes, negatives=negatives)
+        # Monolingual text stands in the columns that negatives would have.
+        readers = set() if self.mono else reads_negatives(self.recipe.losses)
+        mixture = prepare(oriented.data, training, processes=processes, negatives=bool(readers))
         if mixture.streamed and self.on_leak != "report":
             raise ValueError(
                 f"a stream is not read before it is trained on: got on_leak={self.on_leak!r}; take st-xling leak."
@@ -110,30 +108,14 @@ class _EncoderRun(Run):
         parts = {name + seen: part for name, part in mixture.parts.items()}
         parts_left, self.leak = check_leaks(parts, self.evaluator, self.evaluation, on_leak=self.on_leak)
         if self.leak is not None and self.leak.dropped:
-            mixture = prepare(parts_left, training, processes=processes, negatives=negatives)
-        self.mixture = add_mono(mixture, self.mono, seed=training.seed) if self.mono else mixture
-
-    def _negatives(self, data: Mapping[str, Any]) -> list[str]:
-        """Columns of hard negatives that the recipe's objectives read; a warning names those that none does."""
-        columns = {name: negative_columns(part.column_names or []) for name, part in data.items()}
-        if not any(columns.values()):
-            return []
-        readers, least = reads_negatives(self.recipe.losses), min(columns.values(), key=len)
-        used = least if readers and not self.mono else []
-        if unused := sorted({name for names in columns.values() for name in names} - {*used}):
-            why = "not all data have them" if used or (readers and not least) else f"{self.recipe.name} reads none"
-            logger.warning(
-                "hard negatives are left out: %s (%s; in_batch_ranking and MultipleNegativesRankingLoss do)",
-                ", ".join(unused),
-                why,
-            )
-        if used:  # the other terms read the pair alone
+            mixture = prepare(parts_left, training, processes=processes, negatives=bool(readers))
+        if negative_columns(mixture.looked_at.column_names):  # the other terms read the pair alone
             losses = {
                 name: options if name in readers else {"columns": [0, 1], **options}
                 for name, options in self.recipe.losses.items()
             }
             self.recipe = dataclasses.replace(self.recipe, losses=losses)
-        return used
+        self.mixture = add_mono(mixture, self.mono, seed=training.seed) if self.mono else mixture
 
     def describe_data(self) -> dict[str, Any]:
         described: dict[str, Any] = {"data": self.mixture.manifest}

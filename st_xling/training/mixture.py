@@ -17,6 +17,7 @@ from tqdm.auto import tqdm
 from st_xling.data.balance import apportion, language_shares, pair_rows
 from st_xling.data.pairs import head, stream_rows
 from st_xling.data.stream_mixture import mix_streams, stream_shares
+from st_xling.data.tables import negative_columns
 from st_xling.data.text_columns import MONO, column_batches, column_texts
 from st_xling.training.arguments import TrainingOptions, sampler_options, total_steps
 
@@ -62,7 +63,7 @@ def prepare(
     options: TrainingOptions,
     *,
     processes: int = 1,
-    negatives: Sequence[str] = (),
+    negatives: bool = False,
 ) -> Mixture:
     """One data set of all, or one stream if any of them is a stream.
 
@@ -70,18 +71,19 @@ def prepare(
         data: Name → data set with the four columns.
         options: Batches, balance, seed.
         processes: Processes that share a step.
-        negatives: Columns of hard negatives, which every data set has.
+        negatives: Whether an objective reads hard negatives: columns of these that every data set has are kept.
     Raises:
         ValueError: As :func:`mix`; a stream, and no ``max_steps``.
     """
+    more = _shared_negatives(data, negatives)
     # One stream makes all of them streams: their batches are mixed by the same sampler.
     if not any(is_stream(part) for part in data.values()):
         whole: dict[str, Any] = dict(data)
-        pairs = mix(whole, negatives)
+        pairs = mix(whole, more)
         counts = {"-".join(pair): len(rows) for pair, rows in pair_rows(pairs).items()}
         balance = {"alpha": options.language_alpha, "temperature": options.language_temperature}
         shares = dict(zip(counts, language_shares([*counts.values()], **balance)))
-        read = ("source", "target", *negatives)
+        read = ("source", "target", *more)
         manifest = {name: {"rows": len(part), "sha8": fingerprint(part, read)} for name, part in whole.items()}
         rows = _rows_in_batches(counts, shares, options, options.per_device_train_batch_size * processes)
         return Mixture(pairs, whole, pairs, rows, shares, manifest)
@@ -95,21 +97,32 @@ def prepare(
         seed=options.seed,
         group_by_length=options.group_by_length,
         buffer_rows=options.shuffle_buffer,
-        more=list(negatives),
+        more=more,
         **sampler_options(options),
     )
     return Mixture(
         pairs=mixed,
         parts=parts,
-        looked_at=mix(parts, negatives),
+        looked_at=mix(parts, more),
         rows=None,
         shares=stream_shares(streams, alpha=options.language_alpha, temperature=options.language_temperature),
         manifest={name: {"rows": stream_rows(streams[name]), "sha8": fingerprint(parts[name])} for name in streams},
     )
 
 
-def mix(data: Mapping[str, Dataset], negatives: Sequence[str] = ()) -> Dataset:
-    """All data sets in one, with the columns that training reads, hard negatives among them.
+def _shared_negatives(data: Mapping[str, Any], wanted: bool) -> list[str]:
+    """Columns of hard negatives that every data set has; those that are left out are named on stderr."""
+    found = {name: negative_columns(part.column_names or []) for name, part in data.items()}
+    shared = [column for column in min(found.values(), key=len, default=[]) if wanted]
+    for name, own in found.items():
+        if left := [column for column in own if column not in shared]:
+            why = "not every data set has as many" if wanted else "no objective of this recipe reads them"
+            tqdm.write(f"{name}: hard negatives left out ({', '.join(left)}): {why}", file=sys.stderr)
+    return shared
+
+
+def mix(data: Mapping[str, Dataset], more: Sequence[str] = ()) -> Dataset:
+    """All data sets in one, with the columns that training reads; ``more`` are those of hard negatives.
 
     Raises:
         ValueError: No data set, an empty one, or one that lacks a column; fewer than 2 rows in all.
@@ -123,7 +136,7 @@ def mix(data: Mapping[str, Dataset], negatives: Sequence[str] = ()) -> Dataset:
         _check_filled(name, part)
     if (rows := sum(map(len, data.values()))) < 2:
         raise ValueError(f"training needs at least 2 pairs, each other's negatives: got {rows}; add data.")
-    return concatenate_datasets([part.select_columns([*COLUMNS, *negatives]) for part in data.values()])
+    return concatenate_datasets([part.select_columns([*COLUMNS, *more]) for part in data.values()])
 
 
 def add_mono(mixture: Mixture, mono: Mapping[str, Dataset], *, seed: int = 0) -> Mixture:

@@ -40,10 +40,11 @@ _PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
 _NO_OBJECTIVES = ("CrossLingualLoss", "TokenLevelLoss", "CombinedLoss", "CachedLoss", _PRESETS["mlm"][0])
 
 
-_ST_READ_NEGATIVES = (
-    *("MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss"),
-    *("TripletLoss", "GISTEmbedLoss", "CachedGISTEmbedLoss"),
+_READ_NEGATIVES = (
+    *("MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss", "TripletLoss"),
+    *("GISTEmbedLoss", "CachedGISTEmbedLoss"),
 )
+"""Losses of ST that read hard negatives; ours say it themselves."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +93,13 @@ def objective(name: str) -> Objective:
 
 def reads_negatives(losses: Mapping[str, Mapping[str, Any]]) -> set[str]:
     """Names of the terms that read all columns, hard negatives among them."""
-    found = set()
-    for name, options in losses.items():
-        loss = objective(name).loss
-        reads = getattr(loss, "reads_negatives", loss.__name__ in _ST_READ_NEGATIVES)
-        if reads or reads_negatives(options.get("loss", {})):
-            found.add(name)
-    return found
+    return {
+        name
+        for name, options in losses.items()
+        if name in _READ_NEGATIVES
+        or getattr(objective(name).loss, "reads_negatives", False)
+        or reads_negatives(options.get("loss", {}))
+    }
 
 
 def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]]:

@@ -247,6 +247,29 @@ def test_token_ids_are_those_the_encoder_sees(model: Any) -> None:
     assert report_texts(model.tokenizer, TEXTS, max_length=model.max_seq_length).token_ids == seen
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_hard_negatives_are_kept_where_an_objective_reads_them(
+    stream: bool, data: dict[str, Dataset], capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = data["de-en"]["target"][:]
+    one = data["de-en"].add_column("negative_1", texts[1:] + texts[:1])
+    two = one.add_column("negative_2", texts[2:] + texts[:2])
+    options = TrainingOptions(max_steps=3, per_device_train_batch_size=8)
+
+    def columns(*parts: Dataset, negatives: bool) -> list[str]:
+        given = {f"p{number}": part.to_iterable_dataset() if stream else part for number, part in enumerate(parts)}
+        made = prepare(given, options, negatives=negatives)
+        assert set(next(iter(made.pairs))) == set(made.looked_at.column_names)
+        return made.looked_at.column_names[4:]
+
+    assert columns(two, two, negatives=True) == ["negative_1", "negative_2"] and not capsys.readouterr().err
+    assert columns(two, one, negatives=True) == ["negative_1"]
+    assert "p0: hard negatives left out (negative_2): not every data set" in capsys.readouterr().err
+    assert columns(two, data["vi-en"], negatives=True) == []
+    assert columns(one, negatives=False) == []
+    assert "p0: hard negatives left out (negative_1): no objective" in capsys.readouterr().err
+
+
 def test_training_reads_hard_negatives(data: dict[str, Dataset], tmp_path: Path) -> None:
     """A negative that is the translation once more doubles the candidates: the first loss grows by ln 2."""
     part = data["de-en"].select(range(64))

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from datasets import Dataset
 
+from st_xling.hub.card import _losses
 from st_xling.training import build_loss, load_recipe, train
 from st_xling.training.run_folder import RunFolder
 from tests.conftest import PAIRS
@@ -51,6 +52,9 @@ def test_they_train(losses: Any, components: Any, recipe: Any, make_model: Any, 
     assert result.steps == 2 and 0 < logged["loss"] < 100
     assert components is None or components <= logged.keys()
     assert RunFolder(tmp_path / "run").read_manifest()["recipe"]["losses"] == made.losses
+    if MNRL in (components or ()):
+        citations = [loss.citation for loss in _losses(made.as_dict())]
+        assert len(citations) == len(made.losses) and all("@" in citation for citation in citations)
     again = tmp_path / "again.yaml"
     again.write_text(yaml.safe_dump(made.as_dict()), encoding="utf-8")
     assert load_recipe(str(again)) == made
@@ -78,27 +82,18 @@ def test_faults(losses: Any, message: str, recipe: Any, make_model: Any) -> None
         build_loss(recipe(losses), make_model(), token_ids=[set(), set()])
 
 
-def test_hard_negatives(recipe: Any, make_model: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_hard_negatives(recipe: Any, make_model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An objective that knows them reads all columns, the others the pair; where none does, a warning says so."""
     both, pair = {MNRL: {}, "translation_ranking": {}}, {"translation_ranking": {}}
     train(recipe(both), {"a": rows(2)}, tmp_path / "both", model=make_model())
     manifest = RunFolder(tmp_path / "both").read_manifest()
     losses = manifest["recipe"]["losses"]
     assert losses["translation_ranking"]["columns"] == [0, 1] and "columns" not in losses[MNRL]
-    assert not any("hard negatives" in line for line in caplog.messages)
+    assert "hard negatives" not in capsys.readouterr().err
     train(recipe(both), {"a": rows()}, tmp_path / "none", model=make_model())
     assert RunFolder(tmp_path / "none").read_manifest()["data"] != manifest["data"]  # the fingerprint has them
     train(recipe(both), {"a": rows(2), "b": rows(1)}, tmp_path / "some", model=make_model())
     train(recipe(pair), {"a": rows(1)}, tmp_path / "pair", model=make_model())
-    first, second = (line for line in caplog.messages if line.startswith("hard negatives are left out"))
-    assert "negative_2 (not all data have them" in first and "negative_1 (mine reads none" in second
-
-
-def test_hard_negatives_count(recipe: Any, make_model: Any, tmp_path: Path) -> None:
-    """With them there is more to tell apart: the first loss is higher."""
-    options = {"learning_rate": 1e-9, "logging_steps": 1, "eval_steps": 2, "group_by_length": False}
-    losses = [
-        train(recipe({MNRL: {}}, **options), {"a": rows(n)}, tmp_path / str(n), model=make_model()).history[0]["loss"]
-        for n in (0, 2)
-    ]
-    assert losses[1] > losses[0] + 0.1
+    first, second = (line for line in capsys.readouterr().err.splitlines() if "hard negatives left out" in line)
+    assert "a: hard negatives left out (negative_2): not every data set" in first
+    assert "a: hard negatives left out (negative_1): no objective" in second
