@@ -49,7 +49,7 @@ def name_of(model: Any) -> str | None:
 
 
 def as_own(model: Model) -> Model:
-    """The same model, to be trained: what it is now is its own, and signatures need not name it."""
+    """The same model, made here or to be trained: what it is now is its own, and signatures need not name it."""
     model.st_xling_loaded = Loaded()  # type: ignore[assignment]
     return model
 
