@@ -209,7 +209,7 @@ def _run_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
     RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
     load_options = set_options(arguments, st_model)
-    check_model(arguments.model, arguments.revision)
+    check_model(arguments.model, **load_options)
     on_leak: OnLeak = "fail" if arguments.fail_on_leak else "drop" if arguments.drop_leaks else "report"
     return {
         "out": arguments.out,

@@ -56,7 +56,7 @@ def in_its_dtype(model: Model) -> Model:
 
 
 def as_own(model: Model) -> Model:
-    """The same model, to be trained: what it is now is its own, and signatures need not name it."""
+    """The same model, made here or to be trained: what it is now is its own, and signatures need not name it."""
     in_its_dtype(model).st_xling_loaded = Loaded()  # type: ignore[assignment]
     return model
 

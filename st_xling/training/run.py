@@ -16,6 +16,7 @@ from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util.file_io import is_sentence_transformer_model, load_file_path
 from tqdm.auto import tqdm
+from transformers import AutoConfig
 from transformers.trainer_callback import (
     EarlyStoppingCallback,
     PrinterCallback,
@@ -414,18 +415,27 @@ def run_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, nam
         logger.warning("a checkpoint was not pushed: %s", error)
 
 
-def check_model(name: str, revision: str | None = None) -> None:
-    """Raise ``ValueError`` where no model is, before data are read for it.
+def check_model(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> None:
+    """Raise ``ValueError`` where no model is, or one of code that may not run, before data are read for it.
 
     Args:
         name: Hub id, folder or ``"tiny"``.
         revision: Of the Hub.
+        trust_remote_code: Whether code that comes with it may run.
     """
     if name != "tiny":
         with loading(name):
-            files = ("modules.json", "config.json", "adapter_config.json")
-            if not any(load_file_path(name, file, revision=revision) for file in files):
+            names = ("modules.json", "config.json", "adapter_config.json")
+            modules, config, adapter = (load_file_path(name, file, revision=revision) for file in names)
+            if not (modules or config or adapter):
                 raise FileNotFoundError("neither modules.json nor config.json is there.")
+            kinds = [str(each["type"]) for each in json.loads(Path(modules).read_text("utf-8"))] if modules else []
+            if own := [
+                kind for kind in kinds if not trust_remote_code and not kind.startswith("sentence_transformers.")
+            ]:
+                raise ValueError(f"the module class {own[0]!r} needs trust_remote_code=True")
+            if config:
+                AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=trust_remote_code)
 
 
 def check_tiny(options: Mapping[str, Any] | None, model: Any = "tiny") -> dict[str, Any]:

@@ -358,6 +358,8 @@ def _save_beside(model: Any, beside: Path, checkpoints: Path) -> list[str]:
         with enough_room(beside.parent, checkpoints):
             forget_last_call(model)
             model.save_pretrained(str(beside))
+            for code in beside.glob("*/*.py"):  # ST leaves it beside its settings, and reads it here
+                shutil.copy(code, beside / code.name)
     except OSError:
         shutil.rmtree(beside, ignore_errors=True)
         raise

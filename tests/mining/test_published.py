@@ -195,7 +195,7 @@ def test_the_direction_that_was_asked_for_comes_first() -> None:
     [
         ({"k": 8, "margin": "absolute"}, "margin absolute, not ratio, k 8, not 4"),
         ({"retrieval": "forward"}, "retrieval forward, not max"),
-        ({"options": QUERY}, "prompt query: , not none, layer 7, not none"),
+        ({"options": QUERY}, "prompt query: , not none, layer 7, not the last"),
     ],
 )
 def test_mined_in_another_way(change: dict[str, Any], words: str) -> None:

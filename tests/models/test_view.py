@@ -80,7 +80,8 @@ def test_a_prompt_of_its_own_is_always_named(model: Any) -> None:
     assert model_options(view(model, prompt="")) == {} == model_options(model, prompt="")
 
 
-def test_how_it_was_loaded(saved_encoder: Path) -> None:
+def test_how_it_was_loaded(saved_encoder: Path, make_model: Callable[..., Any]) -> None:
+    assert name_of(make_model(pooling="cls")) is None and model_options(make_model(pooling="cls")) == {}
     loaded = load_encoder(str(saved_encoder), dtype="bfloat16", layer=1, trust_remote_code=True, device="cpu")
     assert next(loaded.parameters()).dtype == torch.float32  # on a CPU by autocast
     expected = {"layer": "1", "dtype": "bfloat16", "trust_remote_code": "yes"}
