@@ -25,7 +25,7 @@ the same, step by step; news.* (a sentence a line), q.jsonl and p.jsonl are your
   st-xling evaluate tatoeba my-encoder --data phrasebook:de,fr --keep
   st-xling evaluate bucc my-encoder --data phrasebook --pairs de-en --keep
   st-xling mine news.de news.en --model my-encoder --source-language de --target-language en --out mined.tsv
-  st-xling train xpr-mixed --model my-encoder --data 'en=phrasebook?size=300' --data 'de=phrasebook?size=300' \\
+  st-xling train xpr-mixed --model tiny --data 'en=phrasebook?size=300' --data 'de=phrasebook?size=300' \\
       --out my-reranker
   st-xling rerank my-reranker --queries q.jsonl --passages p.jsonl --out ranked.jsonl
   st-xling card my-encoder --license apache-2.0
