@@ -179,8 +179,8 @@ def model_options(model: Any, *, prompt: str | None = None, retrieval: bool = Fa
     """What a figure made with ``model`` depends on besides the saved model: parts of signatures, by name.
 
     ``dim``, ``layer`` and ``pooling`` where they are not the model's own; any ``prompt``, and of retrieval that of the
-    passages; ``dtype`` of weights that are not float32; ``backend``, ``revision`` and ``trust_remote_code`` where they
-    were set.
+    passages; the ``dtype`` of what is computed where it is not float32; ``backend``, ``revision`` and
+    ``trust_remote_code`` where they were set.
 
     Args:
         model: A ``SentenceTransformer`` or ``CrossEncoder``; of others nothing is known.
