@@ -20,7 +20,7 @@ _LOADED = """
 the model (what is not as it was saved is named in signatures):
 --revision REV                      of the Hub: a branch, a tag or a commit
 --device DEVICE                     cpu, cuda, cuda:1, … (default: a GPU if there is one)
---dtype {float32,float16,bfloat16}  of weights and computing (default: as saved)
+--dtype {float32,float16,bfloat16}  to compute in (default: as saved)
 --backend {torch,onnx,openvino}     that runs it (default: torch; others by sentence-transformers[onnx], [openvino])
 --trust-remote-code                 run code that comes with the model; it can do whatever you can, so read it before
 """

@@ -207,9 +207,9 @@ def _run_options(arguments: argparse.Namespace) -> dict[str, Any]:
     from st_xling.training.run import check_model, check_tiny
     from st_xling.training.run_folder import RunFolder
 
-    RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
     load_options = set_options(arguments, st_model)
     check_model(arguments.model, **load_options)
+    RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
     on_leak: OnLeak = "fail" if arguments.fail_on_leak else "drop" if arguments.drop_leaks else "report"
     return {
         "out": arguments.out,

@@ -179,8 +179,8 @@ def model_options(model: Any, *, prompt: str | None = None, retrieval: bool = Fa
     """What a figure made with ``model`` depends on besides the saved model: parts of signatures, by name.
 
     ``dim``, ``layer`` and ``pooling`` where they are not the model's own; any ``prompt``, and of retrieval that of the
-    passages; ``dtype`` of weights that are not float32; ``backend``, ``revision`` and ``trust_remote_code`` where they
-    were set.
+    passages; the ``dtype`` of what is computed where it is not float32; ``backend``, ``revision`` and
+    ``trust_remote_code`` where they were set.
 
     Args:
         model: A ``SentenceTransformer`` or ``CrossEncoder``; of others nothing is known.
@@ -194,8 +194,8 @@ def model_options(model: Any, *, prompt: str | None = None, retrieval: bool = Fa
     else:
         parts["prompt"] = own_prompt(model) if prompt is None else prompt
     weights = next(model.parameters(), None) if isinstance(model, nn.Module) else None
-    if weights is not None and weights.dtype != torch.float32:
-        parts["dtype"] = str(weights.dtype).removeprefix("torch.")
+    dtype = "float32" if weights is None else str(weights.dtype).removeprefix("torch.")
+    parts["dtype"] = own.get("dtype", "") if dtype == "float32" else dtype
     parts |= {name: value for name, value in own.items() if name not in parts}
     return {name: _signed(value) for name, value in parts.items() if value}
 

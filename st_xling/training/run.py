@@ -404,7 +404,8 @@ def run_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, nam
         trainer.add_callback(callback)
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
-    if checkpoint is not None and folder.is_finished:  # early stopping may have ended it
+    stops_early = any(isinstance(each, EarlyStoppingCallback) for each in trainer.callback_handler.callbacks)
+    if checkpoint is not None and folder.is_finished and stops_early:  # it may have ended the run here
         trainer.args.max_steps = step_of(checkpoint)
     try:
         trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
