@@ -160,8 +160,7 @@ def loading(name_or_path: str | Path) -> Iterator[None]:
             raise _NotLoadable(f"{str(name_or_path)!r}: {str(error).strip().splitlines()[0]}") from error
         kind = "folder" if Path(name_or_path).is_dir() else "Hub id or folder"
         raise _NotLoadable(
-            f"no encoder could be loaded from the {kind} {str(name_or_path)!r}: {_cause(error)} "
-            "Check the name; to build a small encoder from your own text, use 'tiny'."
+            f"no encoder could be loaded from the {kind} {str(name_or_path)!r}: {_cause(error)} Check the name."
         ) from error
 
 
