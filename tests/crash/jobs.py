@@ -23,8 +23,8 @@ TINY = "--model tiny --tiny hidden_size=16 --tiny layers=2 --tiny vocabulary=300
 DAP = f"train dap --data de-en=pairs.tsv --dev none --max-steps 2 --eval-steps 1 --batch-size 8 {TINY}"
 
 OWN = {"seconds", "train_runtime", "train_samples_per_second", "train_steps_per_second"}
-OWN |= {"train_loss", "encoded", "command"}
-"""Fields of JSON files that are of one process: its time, the mean over its own steps, what it embedded, its words."""
+OWN |= {"train_loss", "encoded", "command", "peak_memory"}
+"""Fields of JSON files that are of one process: its time, memory and words, its own steps' mean, what it embedded."""
 
 UNCOMPARED = {".bin", ".pth", ".pt", ".md"}
 """Of training: pickles, whose weights are compared elsewhere, and cards, which tell the time."""
@@ -212,6 +212,8 @@ def content(path: Path) -> Any:
             return without_own(json.loads(data))
         if path.name == "log.jsonl":
             return [without_own(json.loads(line)) for line in data.splitlines()]
+        if path.suffix == ".md":  # cards, but for what they tell of the process
+            return [line for line in data.splitlines() if not line.startswith((b"| time", b"| memory"))]
     except ValueError:  # half of a file, after a kill
         pass
     return data
