@@ -74,6 +74,8 @@ class SignedEvaluator(BaseEvaluator):
         self.model_options: dict[str, str] = {}
         #: For the signature: the model is centred by language, and some text was centred by the joint mean.
         self.joint_mean = False
+        #: Some text was centred by its language's own mean.
+        self.by_language = False
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
@@ -86,7 +88,7 @@ class SignedEvaluator(BaseEvaluator):
             epoch: Epoch for the CSV and the card; -1 outside training.
             steps: Steps within the epoch; -1 at its end.
         """
-        self.joint_mean = False
+        self.joint_mean = self.by_language = False
         metrics, head, rows = self.measure(model)
         if output_path is not None and self.write_csv:
             path = Path(output_path) / self.csv_file
@@ -128,6 +130,7 @@ class SignedEvaluator(BaseEvaluator):
         self.model_options = model_options(model)
         tasks, joint = language_tasks(model, languages)
         self.joint_mean |= joint
+        self.by_language |= any(tasks)
         return encode_once(
             model,
             columns,

@@ -330,7 +330,9 @@ def publishable_thresholds(
     """
     published, left_out = {}, {}
     dim = {} if evaluator.truncate_dim is None else {"dim": str(evaluator.truncate_dim)}
-    options = {**dim, **evaluator.model_options}
+    # Mining takes the joint mean, so that such a threshold would be of other vectors.
+    centre = {"centre": "language"} if evaluator.by_language else {}
+    options = {**dim, **centre, **evaluator.model_options}
     prefix = f"{evaluator.name}_" if evaluator.name else ""
     for pair in evaluator.corpora:
         values: dict[str, Any] = {

@@ -162,7 +162,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
     ) -> Part:
         lengths = context["attention_mask"].sum(dim=1) + rebuilt["attention_mask"].sum(dim=1)
         groups = row_groups(lengths, rebuilt["token_embeddings"].shape[-1])
-        if len(groups) == 1:
+        if len(groups) <= 1:  # of no row too: half of one
             return self._rebuild(parts, context, rebuilt, side)
         totals, counts = zip(*(self._rebuild(parts, _rows(context, r), _rows(rebuilt, r), side) for r in groups))
         return torch.stack(totals).sum(), torch.stack(counts).sum()

@@ -7,6 +7,7 @@ at a time, sorted by their tokens, and a batch has as many rows as fit into a nu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, Literal
@@ -25,6 +26,9 @@ Role = Literal["text", "query", "document"]
 
 #: Texts that are tokenised together. Sorted by bytes before, and by tokens after, 2 to 3 % of all tokens are padding.
 CHUNK_TEXTS = 2048
+
+#: At most so many tokens with their padding, or one text: a tokenizer takes some 140 bytes for each.
+CHUNK_TOKENS = 2048 * 512
 
 #: Tokens of a batch, padding included: on a CPU as many as its caches hold, on a GPU what keeps it busy.
 CPU_TOKENS, GPU_TOKENS = 2048, 16384
@@ -148,7 +152,8 @@ def token_batches(
     order = np.argsort([-len(text.encode("utf-8", "surrogatepass")) for text in texts], kind="stable")
     start, step = 0, CHUNK_TEXTS
     while start < len(order):
-        places = order[start : start + step]
+        longest = min(len(texts[order[start]].encode("utf-8", "surrogatepass")) + 2, model.max_seq_length or math.inf)
+        places = order[start : start + min(step, max(1, int(CHUNK_TOKENS // longest)))]
         features = model.preprocess([texts[place] for place in places], **options)
         mask = features.get("attention_mask")
         tensors = {name: value for name, value in features.items() if isinstance(value, Tensor)}

@@ -45,7 +45,14 @@ def _settings(module: Any) -> Any:
     if hasattr(module, "auto_model"):  # its own settings name paths and versions; weights and vocabulary say enough
         config = module.auto_model.config.to_dict()
         return {key: value for key, value in config.items() if key not in ("_name_or_path", "transformers_version")}
-    return module.get_config_dict() if hasattr(module, "get_config_dict") else str(module)
+    return _text_keys(module.get_config_dict()) if hasattr(module, "get_config_dict") else str(module)
+
+
+def _text_keys(value: Any) -> Any:
+    """JSON has no tuples as keys, which a ``Router`` has."""
+    if not isinstance(value, dict):
+        return value
+    return {str(key) if isinstance(key, tuple) else key: _text_keys(part) for key, part in value.items()}
 
 
 def _vocabulary(tokenizer: Any) -> Any:

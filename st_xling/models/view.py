@@ -220,6 +220,9 @@ def rebuilt(model: SentenceTransformer, modules: Sequence[Any]) -> SentenceTrans
     )
     result.model_card_data.base_model = model.model_card_data.base_model
     result.st_xling_loaded = loaded(model)  # type: ignore[assignment]
+    result.backend = model.backend
+    if len(result) == len(model):
+        result.module_kwargs = model.module_kwargs
     return result.eval()
 
 
@@ -385,6 +388,11 @@ def encode_once(
         texts = sorted({text for place in places for text in columns[place]})
         if task is None:
             embeddings = encode(model, texts, role=role, **options)
+        elif role != "text" and isinstance(model[0], Router):  # of two encoders, each has its task: the mean goes in
+            own = saved_centring(model)
+            assert own is not None
+            centred = centred_model(model, Centring(own.languages[task], {}))
+            embeddings = encode(centred, texts, role=role, **options)
         else:  # encode_query and encode_document have tasks of their own
             embeddings = encode(model, texts, task=task, prompt=own_prompt(model, role), **options)
         row = {text: index for index, text in enumerate(texts)}

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from sentence_transformers.base.modules import Router
 
 from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.search.exact import nearest_rows
 from st_xling.mining.store import EmbeddingStore
 from st_xling.mining.text import read_rows
 from st_xling.mining.vectors import model_identity
-from st_xling.models.encode import encode
+from st_xling.models.encode import Role, encode
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.reranking.records import TextRecord, TextRecords
 from st_xling.utils.identify import likeliest_language
@@ -142,7 +143,9 @@ def _embed(
             f"the queries must be encoded by the model of the store: got {identity}, but {store.path} is of {made_by}; "
             "name that one, or encode the passages again."
         )
-    return encode(model, queries, prompt=prompt)
+    # The query encoder, where there are two; one encoder takes --prompt as it is.
+    role: Role = "query" if isinstance(model[0], Router) else "text"
+    return encode(model, queries, prompt=prompt, role=role)
 
 
 def _hit(rank: int, record: TextRecord, score: float, cosine: float) -> Hit:

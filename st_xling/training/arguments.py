@@ -206,7 +206,7 @@ def _check(options: TrainingOptions, where: str) -> TrainingOptions:
         "shuffle_buffer": options.shuffle_buffer < 1,
         "seed": not 0 <= options.seed < 2**32,
         "logging_steps": options.logging_steps < 0
-        or any(every > 0 and options.logging_steps > 0 and every % options.logging_steps for every in saved_at),
+        or any(every >= 1 and options.logging_steps > 0 and every % options.logging_steps for every in saved_at),
     }
     for key, bad in wrong.items():
         if bad:
@@ -246,7 +246,7 @@ def training_arguments(
     chosen, steps = options.arguments, total_steps(options, rows, processes)
     logs = options.logging_steps or LOGS_AN_EVALUATION
     save_steps = chosen.get("save_steps", 0)
-    save_steps = math.ceil(save_steps * steps) if 0 < save_steps < 1 else int(save_steps)
+    save_steps = min(steps, math.ceil(save_steps * steps) if 0 < save_steps < 1 else int(save_steps))
     eval_steps = options.eval_steps or save_steps or max(1, steps // EVALUATIONS_A_RUN // logs) * logs
     eval_steps = min(steps, eval_steps)
     # Checkpoints fall on logged steps: a resumed run would log a shorter first line otherwise.

@@ -149,6 +149,8 @@ class _EncoderRun(Run):
         log_mixture(mixture, training)
         prompts = self.set_prompts(encoder, {side: side for side in ("source", "target")})
         self.texts = report_sides(encoder, mixture.looked_at, prompts=prompts)
+        if "target" in prompts:  # without it a negative would be known by its beginning
+            prompts |= dict.fromkeys(negative_columns(mixture.looked_at.column_names), prompts["target"])
         cut, total = (sum(getattr(side, what) for side in self.texts) for what in ("truncated", "texts"))
         longest = max(side.longest for side in self.texts)
         log_truncation(cut, total, longest, max_length=encoder.max_seq_length)

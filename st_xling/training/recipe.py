@@ -42,9 +42,17 @@ _NO_OBJECTIVES = ("CrossLingualLoss", "TokenLevelLoss", "CombinedLoss", "CachedL
 
 _READ_NEGATIVES = (
     *("MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss", "TripletLoss"),
+    *("MultipleNegativesSymmetricRankingLoss", "CachedMultipleNegativesSymmetricRankingLoss"),
     *("GISTEmbedLoss", "CachedGISTEmbedLoss"),
 )
 """Losses of ST that read hard negatives; ours say it themselves."""
+
+_NEED_LABELS = (
+    *("CosineSimilarityLoss", "CoSENTLoss", "AnglELoss", "SoftmaxLoss", "MSELoss", "MarginMSELoss", "DistillKLDivLoss"),
+    *("ContrastiveLoss", "OnlineContrastiveLoss", "BatchAllTripletLoss", "BatchHardTripletLoss"),
+    *("BatchHardSoftMarginTripletLoss", "BatchSemiHardTripletLoss", "EmbedDistillLoss", "ContrastiveTensionLoss"),
+)
+"""Losses of ST that nothing in parallel text has labels for."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,10 @@ def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]
         raise ValueError(f"a recipe needs at least one loss under {where!r}: got {section!r}.")
     section = {str(name).removeprefix("st:"): options for name, options in section.items()}
     check_keys(section, [*OBJECTIVES, *_ST_OBJECTIVES], where)
+    if labelled := [name for name in section if name in _NEED_LABELS]:
+        raise ValueError(
+            f"{where}.{labelled[0]} needs labels, which parallel text lacks: use it in code of your own, with some."
+        )
     terms = {
         name: _loss_options(name, {} if options is None else options, f"{where}.{name}")
         for name, options in section.items()
@@ -129,6 +141,8 @@ def _loss_options(name: str, section: Any, where: str) -> dict[str, Any]:
     check_keys(section, known, where)
     options = {key: read_value(value, known[key], f"{where}.{key}") for key, value in section.items()}
     options["weight"] = read_weight(section.get("weight", 1.0), f"{where}.weight")
+    if isinstance(options["weight"], dict) and where != f"losses.{name}":
+        raise ValueError(f"{where}.weight must be a number, for only outer weights run: got {options['weight']}.")
     columns = options.get("columns")
     if columns is not None and not (isinstance(columns, list) and all(type(column) is int for column in columns)):
         raise ValueError(f"{where}.columns must be a list of positions such as [0, 1]: got {columns!r}.")

@@ -299,6 +299,8 @@ class Run:
             return [*self._callbacks]
         if self.evaluator is None:
             raise ValueError("training.early_stopping_patience needs development text to stop by: got none; add --dev.")
+        if options.arguments.get("eval_strategy") == "no":
+            raise ValueError("training.early_stopping_patience needs evaluations: got training.eval_strategy=no.")
         return [*self._callbacks, EarlyStoppingCallback(options.early_stopping_patience)]
 
     def set_prompts(self, encoder: SentenceTransformer, columns: Mapping[str, str]) -> dict[str, str]:

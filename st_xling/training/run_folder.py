@@ -53,7 +53,7 @@ _OURS = re.compile(
 )
 # Training arguments that a run may be resumed with other values of: how long, and what is said and kept meanwhile.
 _MAY_CHANGE = {
-    *("max_steps", "num_train_epochs", "early_stopping_patience", "save_total_limit", "dataloader_num_workers"),
+    *("max_steps", "num_train_epochs", "save_total_limit", "dataloader_num_workers"),
     *("report_to", "run_name", "project", "trackio_space_id", "log_level", "logging_first_step"),
     *("push_to_hub", "hub_model_id", "hub_strategy", "hub_private_repo", "hub_always_push", "hub_revision"),
 }
@@ -317,9 +317,11 @@ class RunFolder:
         plain = json.loads(json.dumps(manifest))
         # Facts of a start, which another start may tell differently.
         ignored = {"finished", "command", "version", "mini_batch_size", "sources"}
-        values = [
-            entry for key in plain if key not in ignored for entry in _differences(written.get(key), plain[key], key)
+        # These two are written only where they say something.
+        keys = [
+            key for key in dict.fromkeys([*plain, *({"load_options", "used"} & written.keys())]) if key not in ignored
         ]
+        values = [entry for key in keys for entry in _differences(written.get(key), plain.get(key), key)]
         if unlike := [name for name, *_ in values if name.removeprefix("recipe.training.") not in may_change]:
             raise ValueError(
                 f"--resume must repeat the run that {self.path} holds: {', '.join(unlike)} differ; it was started with "

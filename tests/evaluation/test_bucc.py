@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from st_xling import __version__
 from st_xling.data import BuccCorpus
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.evaluation import BuccEvaluator, xsim_by_language
 from st_xling.evaluation.bucc import publishable_thresholds
+from st_xling.models.view import Centring, centred_model
 from tests import reference_mining as reference
 from tests.evaluation.table_model import TableModel
 
@@ -285,5 +287,9 @@ def test_thresholds_to_publish(make_model: Callable[..., Any]) -> None:
         evaluator = BuccEvaluator({"de-en": test}, **options)
         found, left_out = publishable_thresholds(evaluator, evaluator(model))
         assert not found and why in left_out["de-en"]
+    means = {"de": torch.linspace(-0.3, 0.3, 16), "en": torch.linspace(0.3, -0.2, 16)}
+    evaluator = BuccEvaluator({"de-en": test}, threshold=0.01)
+    found, _ = publishable_thresholds(evaluator, evaluator(centred_model(model, Centring(torch.zeros(16), means))))
+    assert found["de-en"].options == {"centre": "language"}  # which mining, by the joint mean, refuses
     evaluator = BuccEvaluator({"Deutsch": test}, threshold=1.0)
     assert "two language codes" in publishable_thresholds(evaluator, evaluator(model))[1]["Deutsch"]

@@ -101,7 +101,7 @@ def test_vectors_are_sentence_transformers(
     np.testing.assert_allclose(found, by(TEXTS, **options), atol=2e-6)
 
 
-def test_batches(model: Any) -> None:
+def test_batches(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each text once, longest first; few tokens, none of them padding for all rows."""
     seen: list[int] = []
     for rows, features in token_batches(model, TEXTS, batch_size=9):
@@ -110,6 +110,13 @@ def test_batches(model: Any) -> None:
         seen += rows.tolist()
     assert sorted(seen) == list(range(len(TEXTS)))
     alone = [encode(model, [text])[0] for text in TEXTS]
+    most: list[int] = []
+    whole = model.preprocess
+    with monkeypatch.context() as patch:  # a long text is not tokenised with many others
+        patch.setattr(encoding, "CHUNK_TOKENS", 100)
+        patch.setattr(model, "preprocess", lambda texts, **options: most.append(len(texts)) or whole(texts, **options))
+        np.testing.assert_allclose(encode(model, TEXTS), alone, atol=2e-6)
+    assert sum(most) == len(TEXTS) and most[0] == 100 // model.max_seq_length
     np.testing.assert_allclose(encode(model, TEXTS), alone, atol=2e-6)
 
 

@@ -128,3 +128,12 @@ def test_what_is_read_in_one_pass(make_model: Callable[..., Any], monkeypatch: p
         model.tokenizer.padding_side = "left"
         model(model.preprocess(TEXTS[0]))
     assert len(passes) == 3
+
+
+def test_a_batch_of_one(make_model: Callable[..., Any]) -> None:
+    """Of which one half, where both directions are rebuilt, is empty."""
+    model = make_model().train()
+    loss = RepresentationTranslationLoss(model, layers=1, direction="both", tied=True)
+    one = [model.preprocess(texts[:1]) for texts in TEXTS]
+    with grouped_by_length(model):
+        assert torch.isfinite(loss(one, None))

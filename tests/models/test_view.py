@@ -19,6 +19,7 @@ from st_xling.models.load import as_own, name_of
 from st_xling.models.view import (
     Centring,
     centred_model,
+    encode_once,
     fit_centring,
     language_routes,
     load_encoder,
@@ -136,6 +137,18 @@ def test_a_model_of_two_encoders(make_model: Callable[..., Any]) -> None:
     with pytest.raises(ValueError, match="models of one encoder"):
         view(both, pooling="cls")
     assert model_options(view(both, prompt="q: ")) == {"prompt": "q: "}
+    centring = Centring(torch.zeros(16), {"zh": torch.full((16,), 0.2)})
+    for role, by in (("query", both.encode_query), ("document", both.encode_document)):
+        (found,) = encode_once(centred_model(both, centring), [TEXTS], tasks=["zh"], role=role)  # type: ignore[arg-type]
+        expected = centring(torch.from_numpy(by(TEXTS)), "zh").numpy()
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+def test_a_view_runs_by_the_same_backend(make_model: Callable[..., Any]) -> None:
+    model = make_model()
+    model.backend, model.module_kwargs = "onnx", {"0": ["task"]}
+    changed = view(model, truncate_dim=8)
+    assert changed.backend == "onnx" and changed.module_kwargs == {"0": ["task"]}
 
 
 def unit(vector: list[float]) -> list[float]:
@@ -169,6 +182,7 @@ def test_centring_saved_and_put_off(make_model: Callable[..., Any], tmp_path: Pa
         centred_model(plain, given).save_pretrained(str(tmp_path / "model"))
         loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu")
         assert set(language_routes(loaded).values()) == set(given.languages)
+        assert model_fingerprint(loaded) != model_fingerprint(plain)
         found = saved_centring(loaded)
         assert found is not None and torch.equal(found.joint, given.joint)
         assert {name: mean.tolist() for name, mean in found.languages.items()} == {

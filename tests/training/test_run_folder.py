@@ -99,6 +99,12 @@ def test_resuming_another_run_names_what_differs(changes: dict[str, Any], named:
     assert snapshot(out) == before
 
 
+def test_resuming_without_an_option_of_loading(tmp_path: Path) -> None:
+    begin(tmp_path / "run", {**RUN, "load_options": {"revision": "v1"}})
+    with pytest.raises(ValueError, match="load_options"):
+        begin(tmp_path / "run", resume=True)
+
+
 def test_resuming_the_same_run_by_another_command_and_version(tmp_path: Path) -> None:
     out = tmp_path / "run"
     begin(out, {**RUN, "command": "st-xling train tr", "version": "0.0"})
