@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 
 from st_xling.data.faults import FaultLog, ParallelTextError, iter_lines
 from st_xling.data.pairs import PairRow
 from st_xling.data.tables import Languages
-from st_xling.utils.languages import UNKNOWN, is_code, pair_in_name
+from st_xling.utils.languages import UNKNOWN, canonical_language, is_code, pair_in_name
 from st_xling.utils.text import unpacked_name
 
 NOT_LANGUAGES = {"tsv", "csv", "txt", "log", "zip", "tar", "bz", "xz", "md", "py", "sh", "xml", "ids"}
@@ -94,6 +95,7 @@ def zipped_moses(
 def _choose(
     found: dict[str, Path], prefix: Path, source_language: str | None, target_language: str | None
 ) -> tuple[Path, Path]:
+    source_language, target_language = (_spelled(code, found) for code in (source_language, target_language))
     named = pair_in_name(prefix)
     source = source_language or (named[0] if target_language in (None, named[1]) else None)
     target = target_language or (named[1] if source in (None, named[0]) else None)
@@ -108,6 +110,15 @@ def _choose(
     if source_language == second or target_language == first:
         first, second = second, first
     return found[first], found[second]
+
+
+def _spelled(language: str | None, endings: Iterable[str]) -> str | None:
+    """The one ending that is of this language, such as ``zh_CN`` for ``zh``; else the language as it is."""
+    if language is None or language in endings:
+        return language
+    one = canonical_language(re.split("[-_]", language)[0])
+    alike = [code for code in endings if canonical_language(re.split("[-_]", code)[0]) == one]
+    return alike[0] if len(alike) == 1 else language
 
 
 def language_ending(path: str | Path) -> str | None:

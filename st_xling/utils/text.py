@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 LONGEST_LINE_BYTES = 1 << 24
@@ -64,7 +64,7 @@ def open_bytes(path: str | Path) -> Iterator[io.BufferedReader]:
     """
     path = Path(path)
     if archive := _archive(path):
-        with zipfile.ZipFile(archive) as packed, packed.open(path.relative_to(archive).as_posix()) as member:
+        with zipfile.ZipFile(archive) as packed, packed.open(_member(packed, path)) as member:
             yield io.BufferedReader(_Unpacked(path, member, member), 1 << 16)
         return
     if path.is_dir():
@@ -145,7 +145,7 @@ def estimate_lines(path: str | Path) -> int:
         return lines
     if archive := _archive(Path(path)):
         with zipfile.ZipFile(archive) as packed:
-            size, read = packed.getinfo(Path(path).relative_to(archive).as_posix()).file_size, len(head)
+            size, read = _member(packed, Path(path)).file_size, len(head)
     else:
         size = Path(path).stat().st_size
     return max(1, lines * size // max(1, read))
@@ -211,6 +211,15 @@ class _Unpacked(io.RawIOBase):
             ) from error
         buffer[: len(data)] = data
         return len(data)
+
+
+def _member(packed: zipfile.ZipFile, path: Path) -> zipfile.ZipInfo:
+    """The archive's entry of a path that leads into it, also where it is stored as ``./NAME``."""
+    inner = path.relative_to(str(packed.filename))
+    found = next((entry for entry in packed.infolist() if PurePosixPath(entry.filename) == PurePosixPath(inner)), None)
+    if found is None:
+        raise FileNotFoundError(f"{packed.filename} has no file {inner}.")
+    return found
 
 
 def _archive(path: Path) -> Path | None:

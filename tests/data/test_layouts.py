@@ -134,6 +134,10 @@ class TestZip:
         assert len(list(small)) == 5
         assert [entry.name for entry in tmp_path.iterdir()] == [path.name]  # nothing is unpacked
 
+    def test_members_of_a_region_and_in_the_current_folder(self, tmp_path: Path) -> None:
+        path = self.archive(tmp_path, {"./x.en-zh_CN.en": "dog\n", "./x.en-zh_CN.zh_CN": "狗\n"})
+        assert cells(read_parallel(path, source_language="zh", target_language="en")) == [("狗", "dog")]
+
     def test_an_estimate_of_many_rows(self, tmp_path: Path) -> None:
         line = "Satz über einen Hund\n"
         path = self.archive(tmp_path, {f"x.de-en.{code}": line * 120_000 for code in ("de", "en")})
