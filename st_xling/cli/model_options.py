@@ -12,7 +12,7 @@ from st_xling.utils.languages import UNKNOWN, canonical_language
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
-    from st_xling.models.view import Centre
+    from st_xling.models.centring import Centre
 
 _CENTRES: dict[str, Centre] = {"none": "none", "joint": "joint", "language": "per_language"}
 
@@ -119,14 +119,8 @@ def centred(
         ValueError: A language without a mean, or no text of the means.
     """
     from st_xling.data import load_data_specs
-    from st_xling.models.view import (
-        Centring,
-        centred_by_text,
-        centred_model,
-        language_routes,
-        saved_centring,
-        with_options,
-    )
+    from st_xling.models.centring import Centring, centred_by_text, centred_model, language_routes, saved_centring
+    from st_xling.models.view import with_options
     from st_xling.utils.signature import sha8
 
     how, own = arguments.centre, saved_centring(model)

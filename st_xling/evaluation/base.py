@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from sentence_transformers.base.evaluation import BaseEvaluator
 
-from st_xling.models.view import encode_once, language_tasks, model_options
+from st_xling.models.centring import encode_once, language_tasks
+from st_xling.models.view import model_options
 from st_xling.utils.signature import sign
 
 if TYPE_CHECKING:

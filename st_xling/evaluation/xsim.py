@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from st_xling.mining.xsim import xsim
-from st_xling.models.view import encode_once, language_tasks, model_options
+from st_xling.models.centring import encode_once, language_tasks
+from st_xling.models.view import model_options
 from st_xling.utils.signature import sha8, sign
 from st_xling.utils.tables import format_table
 

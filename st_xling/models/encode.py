@@ -44,7 +44,6 @@ def encode(
     *,
     batch_size: int | None = None,
     role: Role = "text",
-    task: str | None = None,
     prompt: str | None = None,
     prompt_name: str | None = None,
     normalize_embeddings: bool = False,
@@ -62,7 +61,6 @@ def encode(
         batch_size: Most rows of a batch; ``None``: as many as suit the device. Either way a batch has at most
             :data:`CPU_TOKENS` or :data:`GPU_TOKENS` tokens, or one row.
         role: ``"query"`` or ``"document"``: as ``encode_query`` and ``encode_document``, with their prompts and routes.
-        task: The route of a model with a ``Router``.
         prompt: Stands before each text; else ``prompt_name``'s, else the model's own for this role.
         prompt_name: One of the model's own prompts.
         normalize_embeddings: Scale each vector to length 1, in float32.
@@ -75,18 +73,16 @@ def encode(
         ValueError: A prompt that the model lacks.
     """
     texts = list(texts)
-    route = {} if task is None else {"task": task}
     # Others have their own ways: a fake, several processes of a trainer that evaluate together, graphs of an HPU.
     is_plain = isinstance(model, SentenceTransformer) and getattr(model, "_distributed_inference", None) is None
     if not is_plain or not texts or model.device.type == "hpu":
-        options: dict[str, Any] = {"prompt": prompt, "prompt_name": prompt_name, "device": device, **route}
+        options: dict[str, Any] = {"prompt": prompt, "prompt_name": prompt_name, "device": device}
         options |= {"truncate_dim": truncate_dim, "normalize_embeddings": normalize_embeddings}
         options |= {"show_progress_bar": show_progress_bar}
         given = {name: value for name, value in options.items() if value not in (None, False)}
         by = model.encode if role == "text" else getattr(model, f"encode_{role}")
         return np.asarray(by(texts, batch_size=batch_size or ROWS, convert_to_numpy=True, **given), np.float32)
-    if role != "text":
-        route = {"task": role}
+    route = {} if role == "text" else {"task": role}
     prompt = prompt_text(model, prompt, prompt_name)
     prompt = own_prompt(model, role) if prompt is None else prompt
     dim = model.truncate_dim if truncate_dim is None else truncate_dim

@@ -20,10 +20,10 @@ from sentence_transformers.base.training_args import BaseTrainingArguments
 from torch import Tensor
 
 from st_xling.losses.siamese_contrastive import Distance, Negatives, check_options
+from st_xling.models.centring import Centre, check_centre
 from st_xling.models.layers import check_layer, cut_to_layer, layer_count
 from st_xling.models.load import Pooling, st_model
 from st_xling.models.lora import has_adapters, merge_adapters
-from st_xling.models.view import Centre, check_centre
 from st_xling.training.adapter_fit import (
     Fit,
     FittedAdapter,
@@ -389,7 +389,7 @@ def stock_model(
     """The encoder cut to ``layer``, pooling, the adapter, and its centring: modules of sentence-transformers alone.
 
     Centred by language, ``encode(texts, task="zh")`` takes the mean of that language, ``encode`` the joint one; see
-    :meth:`~st_xling.models.view.Centring.modules`.
+    :meth:`~st_xling.models.centring.Centring.modules`.
     """
     cut = cut_to_layer(encoder, layer, pooling=recipe.model.pooling)
     stock = [*cut, *copy.deepcopy(fitted).stock_modules()]

@@ -18,7 +18,7 @@ from transformers import get_scheduler
 
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import siamese_contrastive
-from st_xling.models.view import Centre, Centring, fit_centring
+from st_xling.models.centring import Centre, Centring, fit_centring
 from st_xling.training.arguments import total_steps
 from st_xling.training.trainer import TOTAL, NotFiniteError
 

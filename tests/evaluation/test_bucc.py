@@ -14,7 +14,7 @@ from st_xling.data import BuccCorpus
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.evaluation import BuccEvaluator, xsim_by_language
 from st_xling.evaluation.bucc import publishable_thresholds
-from st_xling.models.view import Centring, centred_model
+from st_xling.models.centring import Centring, centred_model
 from tests import reference_mining as reference
 from tests.evaluation.table_model import TableModel
 

@@ -23,7 +23,7 @@ from st_xling.evaluation import (
     xsim_by_language,
 )
 from st_xling.mining import mine, xsim
-from st_xling.models.view import Centring, centred_model
+from st_xling.models.centring import Centring, centred_model
 from tests.conftest import PAIRS
 from tests.evaluation.table_model import TableModel
 

@@ -18,7 +18,7 @@ from st_xling.evaluation import (
     retrieval_accuracy,
     translation_ranks,
 )
-from st_xling.models.view import Centring, centred_model
+from st_xling.models.centring import Centring, centred_model
 from tests import reference_mining as reference
 
 PAIRS = {"zh-vi": (["你好。", "谢谢。", "再见。"], ["Xin chào.", "Cảm ơn.", "Tạm biệt."])}

@@ -92,8 +92,6 @@ MODELS: dict[str, Callable[[Any], Any]] = {
 def test_vectors_are_sentence_transformers(
     kind: str, role: Any, options: dict[str, Any], make_model: Callable[..., Any]
 ) -> None:
-    if kind == "routes" and role == "text":
-        options = {**options, "task": "query"}
     model = MODELS[kind](make_model())
     by = getattr(model, f"encode_{role}" if role != "text" else "encode")
     found = encode(model, TEXTS, role=role, **options)

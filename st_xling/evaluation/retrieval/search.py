@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 
 from st_xling.evaluation.retrieval.measures import Rankings
 from st_xling.evaluation.retrieval.pool import RetrievalPool
-from st_xling.models.view import encode_once, language_tasks
+from st_xling.models.centring import encode_once, language_tasks
 from st_xling.utils.extras import require
 
 if TYPE_CHECKING:

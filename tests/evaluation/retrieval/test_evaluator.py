@@ -25,7 +25,7 @@ from st_xling.evaluation.retrieval import (
     write_run,
 )
 from st_xling.evaluation.retrieval.search import DenseSearch, words
-from st_xling.models.view import Centring, centred_model
+from st_xling.models.centring import Centring, centred_model
 from st_xling.reranking.records import FirstStage, TextRecords
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, translated
 
