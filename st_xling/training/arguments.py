@@ -19,7 +19,7 @@ from transformers import SchedulerType
 from st_xling.data.balance import check_balance
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
 from st_xling.models.lora import LoraOptions, check_lora
-from st_xling.training.options import check_keys, option_types, read_options, read_value, value_types
+from st_xling.training.options import check_keys, option_types, read_options, read_value
 from st_xling.utils.languages import is_code
 
 Arguments = TypeVar("Arguments", bound=BaseTrainingArguments)
@@ -157,7 +157,7 @@ def read_training(
     """
     own = {name: kinds for name, kinds in option_types(TrainingOptions).items() if name not in ("arguments", *without)}
     st = () if arguments is None else dataclasses.fields(arguments)
-    others = {entry.name: value_types(entry.type) for entry in st if entry.init}
+    others = {entry.name: entry.type for entry in st if entry.init}
     others = {name: kinds for name, kinds in others.items() if name not in (*own, *without, *_OF_THE_RUN)}
     section = {} if section is None else section
     if isinstance(section, dict):

@@ -97,14 +97,14 @@ def read_weight(value: Any, where: str) -> float | dict[str, float | int]:
     check_keys(value, keys := ("start", "end", "steps"), where)
     if len(value) < len(keys):
         raise ValueError(f"{where} as a ramp needs start, end and steps: got {', '.join(value) or 'none of them'}.")
-    steps = read_value(value["steps"], (int,), f"{where}.steps")
+    steps = read_value(value["steps"], int, f"{where}.steps")
     if steps < 1:
         raise ValueError(f"{where}.steps must be at least 1: got {steps}.")
     return {**{key: _weight(value[key], f"{where}.{key}") for key in ("start", "end")}, "steps": steps}
 
 
 def _weight(value: Any, where: str) -> float:
-    weight = read_value(value, (float,), where)
+    weight = read_value(value, float, where)
     if not 0 <= weight < math.inf:
         raise ValueError(f"{where} must be a finite number, 0 or more: got {weight}.")
     return weight

@@ -6,10 +6,9 @@ import copy
 import difflib
 import inspect
 from collections.abc import Callable, Iterable
-from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
-_WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", NoneType: "null"}
+from st_xling.utils.options import check_option, kinds_of, option_hints
 
 
 def check_keys(section: Any, known: Iterable[str], where: str) -> None:
@@ -54,12 +53,13 @@ def set_key(raw: dict[str, Any], key: str, value: Any) -> None:
     place[last] = value
 
 
-def option_types(owner: Callable[..., Any]) -> dict[str, tuple[type, ...]]:
-    """The options of a class or function, read off its signature: name → types it takes; none: not checked here."""
-    hints = get_type_hints(owner.__init__ if inspect.isclass(owner) else owner)
+def option_types(owner: Callable[..., Any]) -> dict[str, Any]:
+    """The options of a class or function, read off its signature: name → annotation."""
+    hints = option_hints(owner.__init__ if inspect.isclass(owner) else owner)
     parameters = inspect.signature(owner).parameters
-    defaults = {name for name, entry in parameters.items() if entry.default is not inspect.Parameter.empty}
-    return {name: value_types(hints[name]) for name in parameters if name in defaults}
+    return {
+        name: hints.get(name, Any) for name, entry in parameters.items() if entry.default is not inspect.Parameter.empty
+    }
 
 
 def read_options(owner: Callable[..., Any], section: Any, where: str) -> dict[str, Any]:
@@ -70,24 +70,12 @@ def read_options(owner: Callable[..., Any], section: Any, where: str) -> dict[st
     return {key: read_value(value, known[key], f"{where}.{key}") for key, value in section.items()}
 
 
-def read_value(value: Any, types: tuple[type, ...], name: str) -> Any:
-    """``value`` as one of ``types``, or ``ValueError``."""
-    if float in types:
+def read_value(value: Any, hint: Any, name: str) -> Any:
+    """``value`` as the annotation has it, or ``ValueError``; see :func:`~st_xling.utils.options.check_option`."""
+    if float in kinds_of(hint):
         value = _as_float(value)
-    fits = isinstance(value, types) and (bool in types or not isinstance(value, bool))
-    if types and not fits:
-        raise ValueError(f"{name} must be {' or '.join(_WORDS[kind] for kind in types)}: got {value!r}.")
+    check_option(value, hint, name)
     return value
-
-
-def value_types(hint: Any) -> tuple[type, ...]:
-    """The plain types that a type hint allows; none where it allows others too, which are not checked."""
-    if get_origin(hint) is Literal:
-        return tuple(dict.fromkeys(type(value) for value in get_args(hint)))
-    if get_origin(hint) in (Union, UnionType):
-        parts = [value_types(part) for part in get_args(hint)]
-        return tuple(kind for part in parts for kind in part) if all(parts) else ()
-    return (hint,) if hint in _WORDS else ()
 
 
 def _as_float(value: Any) -> Any:

@@ -23,6 +23,7 @@ from torch import nn
 
 from st_xling.data.reranking.pairs import KEY_COLUMNS, PAIR_COLUMNS
 from st_xling.training.options import check_keys, nearest, option_types, read_value
+from st_xling.utils.options import is_checked
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -118,10 +119,10 @@ def read_ranking_loss(section: Any, where: str = "loss") -> RankingLoss:
 
 
 def _loss_options(name: str, section: Any, where: str) -> dict[str, Any]:
-    known: dict[str, tuple[type, ...]] = dict(option_types(_st_class(name)))
-    takes = {key: types for key, types in known.items() if (types or key in _NAMED) and key not in _NEVER}
+    known = option_types(_st_class(name))
+    takes = {key: hint for key, hint in known.items() if (is_checked(hint) or key in _NAMED) and key not in _NEVER}
     if "pos_weight" in known:
-        takes["pos_weight"] = (float,)
+        takes["pos_weight"] = float
     check_keys(section, takes, where)
     options = {}
     for key, value in section.items():

@@ -71,10 +71,10 @@ class Objective:
     def is_ours(self) -> bool:
         return issubclass(self.loss, CrossLingualLoss)
 
-    def option_types(self) -> dict[str, tuple[type, ...]]:
-        """Options that a recipe may set → types that are checked here; of ST's losses the names alone are."""
+    def option_types(self) -> dict[str, Any]:
+        """Options that a recipe may set → annotations; of ST's losses the names alone are checked."""
         own = inspect.signature(self.loss).parameters.keys() - {"model", "show_progress_bar"}
-        types = option_types(self.loss) if self.is_ours else dict.fromkeys(own, ())
+        types = option_types(self.loss) if self.is_ours else dict.fromkeys(own, Any)
         return {name: kinds for name, kinds in types.items() if name not in self.preset}
 
 
@@ -137,7 +137,7 @@ def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]
 
 def _loss_options(name: str, section: Any, where: str) -> dict[str, Any]:
     loss = objective(name).loss
-    known: dict[str, tuple[type, ...]] = {"weight": (), "columns": (), **objective(name).option_types()}
+    known = {"weight": Any, "columns": Any, **objective(name).option_types()}
     check_keys(section, known, where)
     options = {key: read_value(value, known[key], f"{where}.{key}") for key, value in section.items()}
     options["weight"] = read_weight(section.get("weight", 1.0), f"{where}.weight")

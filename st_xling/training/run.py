@@ -175,7 +175,7 @@ class Run:
                 "command": self.command,
                 "recipe": self.recipe.as_dict(),
                 "model": model_name(self.model),
-                **({"load_options": self.load_options} if self.load_options else {}),
+                "load_options": self.load_options,
                 "tiny": self.tiny,
                 "dev": dev_data(self.evaluator),
                 "processes": distributed.process_count(),
@@ -326,7 +326,7 @@ class Run:
         if isinstance(prompts, str):
             prompts = dict.fromkeys(columns, prompts)
         check_keys(prompts, columns, "training.prompts")
-        texts = {column: read_value(text, (str,), f"training.prompts.{column}") for column, text in prompts.items()}
+        texts = {column: read_value(text, str, f"training.prompts.{column}") for column, text in prompts.items()}
         if len({texts.get(column) for column in columns}) > 1:
             encoder.prompts |= {columns[column]: text for column, text in texts.items()}
         else:

@@ -313,15 +313,13 @@ class RunFolder:
         return {**manifest, "model_sha8": _model_files(Path(self._start_model))}
 
     def _check_same_run(self, manifest: dict[str, Any], may_change: set[str]) -> None:
-        written = {"processes": 1, **self.read_manifest()}
+        # What runs of earlier versions do not say.
+        written = {"processes": 1, "load_options": {}, "used": {}, **self.read_manifest()}
         plain = json.loads(json.dumps(manifest))
         # Facts of a start, which another start may tell differently.
         ignored = {"finished", "command", "version", "mini_batch_size", "sources"}
-        # These two are written only where they say something.
-        keys = [
-            key for key in dict.fromkeys([*plain, *({"load_options", "used"} & written.keys())]) if key not in ignored
-        ]
-        values = [entry for key in keys for entry in _differences(written.get(key), plain.get(key), key)]
+        keys = [key for key in plain if key not in ignored]
+        values = [entry for key in keys for entry in _differences(written.get(key), plain[key], key)]
         if unlike := [name for name, *_ in values if name.removeprefix("recipe.training.") not in may_change]:
             raise ValueError(
                 f"--resume must repeat the run that {self.path} holds: {', '.join(unlike)} differ; it was started with "

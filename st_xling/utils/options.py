@@ -15,7 +15,7 @@ _KINDS: dict[Any, tuple[type, str]] = {
     int: (numbers.Integral, "a whole number"),
     float: (numbers.Real, "a number"),
     str: (str, "text"),
-    type(None): (type(None), "None"),
+    type(None): (type(None), "null (None)"),
 }
 
 
@@ -39,22 +39,38 @@ def checked(function: F) -> F:
 def check_options(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
     """Raise ``ValueError`` for the first of the options that the function's annotations exclude."""
     for name, value in options.items():
-        if expected := _fault(value, _hints(function).get(name)):
-            raise ValueError(f"{name} must be {expected}: got {value!r}.")
+        check_option(value, option_hints(function).get(name), name)
+
+
+def check_option(value: Any, hint: Any, name: str) -> None:
+    """Raise ``ValueError`` if the annotation ``hint`` excludes the value; see :func:`is_checked`."""
+    if expected := _fault(value, hint):
+        raise ValueError(f"{name} must be {expected}: got {value!r}.")
+
+
+def is_checked(hint: Any) -> bool:
+    """Whether an annotation names numbers, truth values, text and ``Literal`` choices only: what is checked here."""
+    return all(get_origin(kind) is Literal or kind in _KINDS for kind in kinds_of(hint))
+
+
+def kinds_of(hint: Any) -> tuple[Any, ...]:
+    """The members of a union, or the hint itself."""
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
 @functools.cache
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def option_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of a function's options; none where some are names that only a type checker sees."""
     try:
         return get_type_hints(function)
-    except NameError:  # of names that only a type checker sees
+    except NameError:
         return {}
 
 
 def _fault(value: Any, hint: Any) -> str:
     """What the annotation takes, in words, if ``value`` is something else."""
     expected = []
-    for kind in get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,):
+    for kind in kinds_of(hint):
         if get_origin(kind) is Literal:
             if any(value == choice and type(value) is type(choice) for choice in get_args(kind)):
                 return ""

@@ -131,7 +131,7 @@ FAULTS: list[tuple[str, Any, str]] = [
     ("training.bf16", 16, "training.bf16 must be true or false: got 16"),
     ("training", "fast", "training must be a mapping of keys: got 'fast'"),
     ("training", 0, "training must be a mapping of keys: got 0"),
-    ("model.max_length", "long", "model.max_length must be a whole number or null: got 'long'"),
+    ("model.max_length", "long", r"model.max_length must be a whole number or null \(None\): got 'long'"),
     (RANKING, 3, "losses.translation_ranking must be a mapping of keys: got 3"),
     (f"{RANKING}.margin", "big", "losses.translation_ranking.margin must be a number: got 'big'"),
     (f"{RANKING}.columns", 0, r"columns must be a list of positions such as \[0, 1\]: got 0"),
@@ -150,7 +150,7 @@ FAULTS: list[tuple[str, Any, str]] = [
     ("training.batches", "one-pair", r"batches is out of range \(it is mixed or one_pair\): got 'one-pair'"),
     ("training.language_alpha", 1.5, r"training.language_alpha or language_temperature: alpha must lie in \[0, 1\]"),
     ("training.language_temperature", 0.5, "language_temperature: temperature must be at least 1"),
-    ("training.language_alpha", "even", "training.language_alpha must be a number or null: got 'even'"),
+    ("training.language_alpha", "even", r"training.language_alpha must be a number or null \(None\): got 'even'"),
     ("training.pivot", "English!", "training.pivot is out of range .*'English!'"),
     ("training.warmup_steps", 1.5, "training.warmup_steps is out of range .*: got 1.5"),
     (

@@ -118,7 +118,7 @@ def transfer(
     manifest = {
         "task": data.task.name,
         "encoder": name_of(encoder),
-        **({"used": used} if used else {}),
+        "used": used,
         "data": data.as_dict(),
         "hold_out": None if data.hold_out is None else [data.hold_out, data.hold_out_seed],
         "options": dataclasses.asdict(options),
