@@ -142,10 +142,10 @@ def test_alignment_follows_the_grammar() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_lexicons_are_complete(language: str) -> None:
-    nouns, adjectives, times, verbs = lexicon(language, "noun", "adjective", "time", "verb")
-    assert (set(nouns), set(adjectives), set(times)) == (set(NOUNS), set(ADJECTIVES), set(TIMES))
-    assert set(VERBS) - {"be", "exist"} <= set(verbs)
-    assert all(all(forms) for forms in adjectives.values()) and len(set(map(len, nouns.values()))) == 1
+    words = lexicon(language)
+    assert (set(words.noun), set(words.adjective), set(words.time)) == (set(NOUNS), set(ADJECTIVES), set(TIMES))
+    assert set(VERBS) - {"be", "exist"} <= set(words.verb) and set(PRONOUNS) == set(words.pronoun)
+    assert all(map(all, words.adjective.values())) and len(set(map(len, words.noun.values()))) == 1
 
 
 def test_rendering_is_injective_in_every_language() -> None:
