@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -58,43 +58,9 @@ def pair_hashes(source: Hashes, target: Hashes) -> Hashes:
     return np.minimum(source, target) * _ODD + np.maximum(source, target)
 
 
-class Watchlist:
-    """Hashes to look out for, and where they were found.
-
-    Args:
-        hashes: The hashes of any number of texts, with repetitions.
-    """
-
-    def __init__(self, hashes: Sequence[Hashes]) -> None:
-        self.hashes = np.unique(np.concatenate([np.empty(0, np.uint64), *hashes]))
-        self.found: dict[str, npt.NDArray[np.bool_]] = {}
-        self.first: dict[int, tuple[str, int, str]] = {}
-
-    def places(self, hashes: Hashes) -> Places:
-        """Where each hash stands on the list, -1 if it is not there. *Shape:* ``(texts,)``"""
-        if not len(self.hashes):
-            return np.full(len(hashes), -1, np.int64)
-        places = np.searchsorted(self.hashes, hashes)
-        places[places == len(self.hashes)] = 0
-        return np.where(self.hashes[places] == hashes, places, -1)
-
-    def find(self, name: str, start: int, hashes: Hashes, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Note which hashes of a batch are on the list.
-
-        Args:
-            name: The training set.
-            start: Row of the batch's first text, counted from 1.
-            hashes: *Shape:* ``(texts,)``
-            texts: The texts themselves, of which the first of each hash is kept.
-
-        Returns:
-            True where a text is on the list. *Shape:* ``(texts,)``
-        """
-        places = self.places(hashes)
-        hit = places >= 0
-        found = self.found.setdefault(name, np.zeros(len(self.hashes), bool))
-        for row in np.flatnonzero(hit).tolist():
-            if not found[places[row]]:
-                found[places[row]] = True
-                self.first.setdefault(int(places[row]), (name, start + row, texts[row]))
-        return hit
+def find_sorted(ordered: np.ndarray, values: np.ndarray) -> tuple[Places, npt.NDArray[np.bool_]]:
+    """Where each value stands among the ordered ones, and whether it does. *Shape:* as ``values``, both"""
+    if not len(ordered):
+        return np.zeros(values.shape, np.int64), np.zeros(values.shape, bool)
+    places = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    return places, ordered[places] == values

@@ -143,11 +143,13 @@ def stream_rows(dataset: Any) -> int | None:
     return int(splits[split].num_examples or 0) or None if split in splits else None
 
 
-def head(dataset: IterableDataset, rows: int) -> Dataset:
-    """The first rows of a stream, at most ``rows``, in memory."""
+def head(dataset: Dataset | IterableDataset, rows: int) -> Dataset:
+    """The first rows of a stream, at most ``rows``, in memory; a data set that is no stream as it is."""
     import pyarrow as pa
     from datasets import Dataset
 
+    if isinstance(dataset, Dataset):
+        return dataset
     names = list(dataset.column_names or COLUMNS)
     batches = dataset.select_columns(names).take(rows).iter(batch_size=10_000)
     tables = [pa.table(batch) for batch in batches]

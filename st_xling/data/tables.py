@@ -25,7 +25,7 @@ from st_xling.utils.languages import (
     pair_in_name,
     resolve_pair,
 )
-from st_xling.utils.text import describe_missing
+from st_xling.utils.text import describe_missing, file_ending, unpacked_name
 
 logger = logging.getLogger(__name__)
 
@@ -371,6 +371,48 @@ def json_objects(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Mapp
             yield number, value
         else:
             faults.add(path, number, "bad JSON", f"expected an object, got {type(value).__name__}")
+
+
+def named_cells(
+    path: str | Path, names: Sequence[Sequence[str]], needed: int, faults: FaultLog
+) -> Iterator[tuple[int, list[Any]]]:
+    """The cells of some columns of JSON lines, or of tab-separated lines under a header or none.
+
+    Args:
+        path: JSON lines if its name ends in ``.jsonl`` or ``.json``, perhaps packed.
+        names: Of each column those that it may have, the first for messages.
+        needed: How many of the columns must be there, and stand first where no header names them; of the others the
+            cell is ``None`` where there is none.
+        faults: Where lines without these columns are noted.
+    """
+    if file_ending(unpacked_name(path)) in (".jsonl", ".json"):
+        for number, row in json_objects(path, faults):
+            cells = [next((row[name] for name in own if name in row), None) for own in names]
+            missing = [own[0] for own, cell in zip(names[:needed], cells) if cell is None]
+            if missing:
+                got = ", ".join(row) or "none"
+                faults.add(path, number, "no such key", f"expected {', '.join(missing)}, got {got}")
+            else:
+                yield number, cells
+        return
+    places: list[int | None] = []
+    for number, texts in delimited_rows(path, ".tsv", faults):
+        if not places:
+            places = [next((texts.index(name) for name in own if name in texts), None) for own in names]
+            with_header = None not in places[:needed]
+            # GLUE's and the shared tasks' own files have more columns than are read, the cut ones have these alone.
+            places = places if with_header else [*range(needed), *[None] * (len(names) - needed)]
+            least, most = max(place for place in places if place is not None) + 1, len(texts) if with_header else needed
+            # A first line may also name the columns in another order or spelling.
+            if with_header or (len(texts) == needed and texts[-1].strip().lower() in names[needed - 1]):
+                continue
+        if least <= len(texts) <= most:
+            yield number, [None if place is None else texts[place] for place in places]
+            continue
+        expected = f"{least} to {most}" if most > least else str(least)
+        columns = " TAB ".join(own[0] for own in names[:needed])
+        hint = "" if with_header else f" ({columns}), or a header that names the columns"
+        faults.add(path, number, "bad column count", f"expected {expected}{hint}, got {len(texts)}")
 
 
 def titled_text(row: Mapping[str, Any]) -> str | None:

@@ -127,7 +127,8 @@ def test_faults_of_labelled_files_are_told_together(tmp_path: Path) -> None:
     path = tmp_path / "en.tsv"
     path.write_text("q\tp\t2\nq\t \t1\nq\tp\nq\tp\t0\n")
     with pytest.raises(
-        ValueError, match=r"3 faults(?s:.*):1: label outside \{0, 1\} \(got '2'\)(?s:.*):2: empty side(?s:.*):3: wrong"
+        ValueError,
+        match=r"3 faults(?s:.*):1: label outside \{0, 1\} \(got '2'\)(?s:.*):2: empty side(?s:.*):3: bad col",
     ):
         load_pair_specs([f"en={path}"])
     first, second = labelled(tmp_path, ".jsonl", [1, 0] * 4, codes=("en", "zh"))
