@@ -17,7 +17,7 @@ from st_xling.utils.tables import format_table
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
 
-    from st_xling.data.leak_key import Hashes
+    from st_xling.data.text_columns import Hashes
 
 Texts: TypeAlias = "Dataset | IterableDataset | tuple[Iterable[str], Iterable[str]] | Iterable[str]"
 """Pairs (a data set with ``source`` and ``target``, or two aligned lists), or sentences of one language."""
@@ -140,8 +140,8 @@ def leaks(
 ) -> LeakReport:
     """Which sentences of the evaluation sets occur, on either side, in the training sets.
 
-    Two texts are the same if :func:`~st_xling.data.leak_key.leak_key` says so: NFKC, case folded, letters, marks and
-    numbers only. Near duplicates are not found. The evaluation sets' 64-bit hashes are held in memory, the training
+    Two texts are the same if :func:`~st_xling.data.text_columns.leak_key` says so: NFKC, case folded, letters, marks
+    and numbers only. Near duplicates are not found. The evaluation sets' 64-bit hashes are held in memory, the training
     text is read once, in batches; some chance match has a probability of (training x evaluation texts) / 2^64.
 
     Args:
@@ -163,7 +163,7 @@ def leaks(
     """
     import numpy as np
 
-    from st_xling.data.leak_key import NORMALISATION, find_sorted, pair_hashes, text_hashes
+    from st_xling.data.text_columns import NORMALISATION, find_sorted, pair_hashes, text_hashes
 
     if not train or not evaluation:
         raise ValueError(

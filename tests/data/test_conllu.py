@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from st_xling.data import ParallelTextError
-from st_xling.data.conllu import UPOS, read_conllu
+from st_xling.data.tagged_words import UPOS, read_conllu
 
 
 def word(number: str, form: str, tag: str = "NOUN", head: str = "_") -> str:

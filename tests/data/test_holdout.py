@@ -6,9 +6,8 @@ import pytest
 from datasets import Dataset
 
 from st_xling.data.holdout import MOST_SHARE, hold_out, hold_out_streams
-from st_xling.data.leak_key import leak_key
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.data.text_columns import exact_keys
+from st_xling.data.text_columns import exact_keys, leak_key
 
 KEY_OF_THE_MAT = 1_112_516_103_709_547_882
 

@@ -16,7 +16,7 @@ from datasets import Dataset, IterableDataset
 from st_xling import __version__
 from st_xling.data import LeakError, drop_leaks, leaks, load_evaluation_specs, refuse_leaks
 from st_xling.data.leak import BATCH_ROWS
-from st_xling.data.leak_key import leak_key, pair_hashes, text_hashes
+from st_xling.data.text_columns import leak_key, pair_hashes, text_hashes
 
 
 def pairs(*rows: tuple[str, str]) -> Dataset:

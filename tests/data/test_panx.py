@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from st_xling.data import ParallelTextError
-from st_xling.data.panx import read_panx
+from st_xling.data.tagged_words import read_panx
 
 RELEASED = "de:Anna\tB-PER\nde:Lüdemann\tI-PER\nde:in\tO\n\nde:10:30\tO\nde:Köln\tB-LOC\n"
 

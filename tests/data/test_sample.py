@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from st_xling.data import load_data_specs, sample_rows
-from st_xling.data.bucc import BuccCorpus, read_bucc_spec, sample_bucc
 from st_xling.data.spec_options import Sample
+from st_xling.data.test_sets import BuccCorpus, read_bucc_spec, sample_bucc
 from st_xling.evaluation.tatoeba_data import load_english_pairs
 from tests.data.test_parallel import write
 

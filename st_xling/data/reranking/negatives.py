@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.data.leak_key import find_sorted, text_hashes
 from st_xling.data.reranking.pairs import AlignedPairs, joined_classes, pick
+from st_xling.data.text_columns import find_sorted, text_hashes
 
 logger = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.data.leak_key import text_hashes
 from st_xling.data.phrasebook_spec import PASSAGES, parse_phrasebook
 from st_xling.data.reranking.negatives import draw_apart
 from st_xling.data.reranking.pairs import AlignedPairs, pick, same_text_classes
 from st_xling.data.reranking.pools import CandidatePools, candidate_pools
 from st_xling.data.squad_form import SquadFile, read_squad
+from st_xling.data.text_columns import text_hashes
 
 logger = logging.getLogger(__name__)
 
