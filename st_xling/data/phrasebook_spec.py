@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 _BOOK = re.compile(r"phrasebook(?::([^?]*))?(?:\?(.*))?", re.DOTALL)
 _LANGUAGES_BEFORE = re.compile(r"^[A-Za-z_-]+=")
 
-
-LICENCE = "apache-2.0"
-"""Of the generated text, as of this package."""
-
 SENTENCES = {"train_size": 4000, "held_out_size": 1000}
 """How many of each language, unless ``?size=`` says otherwise."""
 

@@ -13,7 +13,7 @@ import numpy as np
 from st_xling.data.balance import check_balance, language_shares, shuffled
 from st_xling.data.batches import WINDOW_BATCHES, arrange
 from st_xling.data.pairs import COLUMNS, stream_rows, text_features
-from st_xling.data.text_columns import exact_keys, stack_keys
+from st_xling.data.text_columns import exact_keys
 
 if TYPE_CHECKING:
     from datasets import IterableDataset
@@ -122,7 +122,7 @@ def _batches(
         if group_by_length:
             lengths = np.array([sum(map(len, row)) for row in zip(*(buffer[name] for name in texts))])
         if keep_duplicates_apart:
-            keys = stack_keys([exact_keys(buffer[name]) for name in texts], count)
+            keys = np.column_stack([exact_keys(buffer[name]) for name in texts])
         batches, _ = arrange(shuffled(count, own_seed), size, lengths=lengths, keys=keys, drop_last=True)
         whole = [batch for batch in batches if len(batch) == size]  # a short one would shift all that follow
         if not whole:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, product
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from st_xling.data.faults import FaultLog, ParallelTextError, numbered_lines
 from st_xling.data.pairs import PairRow, is_pair
@@ -217,13 +217,24 @@ def file_layout(
     options: dict[str, Any] = {"requested": requested, "named": named, "known": known}
     if kind in (".tsv", ".csv"):
         return _delimited_layout(path, kind, columns, options)
+    return _first_layout(_named_columns(path, kind), path, columns, options)
+
+
+def _first_layout(
+    named: Iterable[tuple[list[str], list[str], str]], where: str, columns: Columns | None, options: dict[str, Any]
+) -> Layout:
+    """The columns of the first names among which some fit; a ``ParallelTextError`` where none do."""
     first: tuple[list[str], str] | None = None
-    for names, keys, place in _named_columns(path, kind):
-        if layout := choose_columns(names, path, columns=columns, translation_keys=keys, **options):
+    for names, keys, place in named:
+        if layout := choose_columns(names, where, columns=columns, translation_keys=keys, **options):
             return layout
         first = first or (names, place)
     if first is not None:
-        refuse_columns(path, columns, *first)
+        known = "source/target, src/tgt, sentence1/sentence2, anchor/positive, english/non_english or languages"
+        wanted, faults = " and ".join(map(repr, columns)) if columns else known, FaultLog()
+        fact = f"expected {wanted}, got {', '.join(first[0]) or 'none'} in {first[1]}"
+        faults.add_beyond_repair(where, "missing key", fact)
+        faults.finalize()
     return Layout()  # nothing that can be read: reading says what is wrong
 
 
@@ -460,12 +471,8 @@ def hub_layout(
     feature = table.features.get("translation")
     keys = getattr(feature, "languages", feature)  # of a Translation, or of a plain struct
     keys = list(keys) if isinstance(keys, (dict, list, tuple)) else []
-    layout = choose_columns(
-        table.column_names, where, columns=columns, requested=requested, named=named, translation_keys=keys, known=known
-    )
-    if layout is None:
-        refuse_columns(where, columns, table.column_names, where)
-    return layout
+    options = {"requested": requested, "named": named, "known": known}
+    return _first_layout([(table.column_names, keys, where)], where, columns, options)
 
 
 def hub_rows(faults: FaultLog, table: Any, where: str, layout: Layout) -> Iterator[PairRow]:
@@ -504,13 +511,3 @@ def load_table(dataset_id: str | Path, name: str | None, split: str | None, wher
     if stream and hasattr(loaded, "to_iterable_dataset"):  # a folder of save_to_disk, which is on disk as it is
         loaded = loaded.to_iterable_dataset()
     return loaded if loaded.features is not None else loaded._resolve_features()  # which looks at the first rows
-
-
-def refuse_columns(where: str, columns: Columns | None, names: Iterable[str], place: str) -> NoReturn:
-    """The error for a table in which no columns fit."""
-    known = "source/target, src/tgt, sentence1/sentence2, anchor/positive, english/non_english or languages"
-    wanted = " and ".join(map(repr, columns)) if columns else known
-    faults = FaultLog()
-    faults.add_beyond_repair(where, "missing key", f"expected {wanted}, got {', '.join(names) or 'none'} in {place}")
-    faults.finalize()
-    raise AssertionError

@@ -133,16 +133,8 @@ def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "t
     target = _read_sentences(target_path, faults)
     gold = _read_gold(gold_path, source, target, faults) if gold_path.is_file() else None
     faults.finalize()
-    return BuccCorpus(
-        source_ids=list(source),
-        source=list(source.values()),
-        target_ids=list(target),
-        target=list(target.values()),
-        gold=gold,
-        source_language=source_language,
-        target_language=target_language,
-        split=split,
-    )
+    source_columns, target_columns = ((list(side), list(side.values())) for side in (source, target))
+    return BuccCorpus(*source_columns, *target_columns, gold, source_language, target_language, split)
 
 
 def read_bucc_spec(spec: str, pair: str, split: str) -> BuccCorpus:

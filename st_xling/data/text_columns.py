@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -68,12 +68,7 @@ def row_keys(dataset: Any, *, without: Iterable[str] = ()) -> np.ndarray:
     keys = [
         np.concatenate([np.zeros(0, np.uint64), *map(exact_keys, column_batches(dataset, name))]) for name in columns
     ]
-    return stack_keys(keys, len(dataset))
-
-
-def stack_keys(columns: Sequence[np.ndarray], rows: int) -> np.ndarray:
-    """Columns of keys side by side; without a column, no row has a key. *Shape:* ``(rows, columns)``"""
-    return np.stack(columns, axis=1) if columns else np.zeros((rows, 0), np.uint64)
+    return np.column_stack([np.zeros((len(dataset), 0), np.uint64), *keys])  # without a column, no row has a key
 
 
 Hashes = npt.NDArray[np.uint64]

@@ -262,7 +262,9 @@ def _aligned(files: Mapping[str, SquadFile]) -> tuple[list[_Row], list[tuple[_Ro
 def _runs_parallel(one: SquadFile, other: SquadFile) -> bool:
     """Whether articles, paragraphs and questions stand in the same places, and no id says otherwise."""
     ids, other_ids = ([question.identity for question in file.questions] for file in (one, other))
-    return one.shape() == other.shape() and (ids == other_ids or not (set(ids) & set(other_ids)) - {""})
+    places, other_places = ([question.paragraph for question in file.questions] for file in (one, other))
+    parallel = one.paragraph_articles == other.paragraph_articles and places == other_places
+    return parallel and (ids == other_ids or not (set(ids) & set(other_ids)) - {""})
 
 
 def _by_id(files: Mapping[str, SquadFile], faults: Counter[str]) -> list[_Row]:

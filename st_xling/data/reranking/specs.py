@@ -24,13 +24,7 @@ from st_xling.data.phrasebook_spec import is_phrasebook
 from st_xling.data.reranking.insurance_qa import PARTS, PooledQuestions, is_insurance_qa, read_insurance_qa
 from st_xling.data.reranking.negatives import with_negatives
 from st_xling.data.reranking.pairs import AlignedPairs, listed_rows, same_text_classes
-from st_xling.data.reranking.pools import (
-    CandidatePools,
-    WithoutRelevant,
-    pool_texts,
-    pools_of_pairs,
-    read_retrieval,
-)
+from st_xling.data.reranking.pools import CandidatePools, WithoutRelevant, pool_texts, pools_of_pairs, read_retrieval
 from st_xling.data.reranking.question_answering import (
     QuestionAnswering,
     deal,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from st_xling.data.faults import FaultLog, numbered_lines
 from st_xling.data.tables import TEXT_KEYS, fixed_columns, json_objects, titled_text
@@ -163,8 +162,7 @@ _QUERY_IDS = ("_id", "query_id", "id")
 _QUERY_TEXTS = ("text", "query")
 
 
-@dataclass(frozen=True)
-class RetrievalFiles:
+class RetrievalFiles(NamedTuple):
     """The files of one retrieval set.
 
     Attributes:
@@ -215,12 +213,8 @@ def find_retrieval_files(
         raise _missing(f"queries of split {split!r}", folder, ("queries.xx.jsonl", *QUERIES, *WITH_PASSAGES), names)
     if not qrels and not beside:
         raise _missing(f"qrels of split {split!r}", folder, QRELS, names)
-    return RetrievalFiles(
-        corpus=passages,
-        queries=by_language or {language: (queries or beside)[0]},
-        qrels=qrels[0] if qrels else None,
-        with_passages=beside[0] if beside else None,
-    )
+    by_language = by_language or {language: (queries or beside)[0]}
+    return RetrievalFiles(passages, by_language, *(next(iter(paths), None) for paths in (qrels, beside)))
 
 
 def _first(folder: Path, patterns: Iterable[str], names: dict[str, str]) -> list[Path]:
