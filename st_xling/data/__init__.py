@@ -8,9 +8,9 @@ brings hard negatives, also ``negative_1``, ``negative_2``, …
 `tables`                tab- and comma-separated lines, JSON lines, Parquet, data sets of the Hub; their columns
 `moses`                 two line-aligned files, ``corpus.de`` and ``corpus.en``; the same in a zip archive of OPUS
 `sides`                 are source and target in the languages that they are said to be in?
-`tatoeba`, `bucc`       the test sets for similarity search and bitext mining, in their published layouts
+`test_sets`             Tatoeba and BUCC, for similarity search and bitext mining, in their published layouts
 `classified_pairs`      XNLI and PAWS-X, sentence pairs with a class, for transfer
-`conllu`, `panx`        tagged words of treebanks; words with entities
+`tagged_words`          words of treebanks with their tags (CoNLL-U), and with entities (PAN-X)
 `specs`                 ``DATA`` of the command line: ``de-en=corpus.tsv``, ``phrasebook:de,fr?size=8000``
 `spec_options`          what follows ``?`` in a spec, such as ``?size=N&seed=S``: a seeded sample of its rows
 `orient`                the pivot language last, whatever the order of a corpus
@@ -29,7 +29,6 @@ brings hard negatives, also ``negative_1``, ``negative_2``, …
 Importing this package does not import ``datasets``; reading does.
 """
 
-from st_xling.data.bucc import BuccCorpus, read_bucc
 from st_xling.data.evaluation_texts import load_evaluation_specs
 from st_xling.data.faults import Fault, ParallelTextError
 from st_xling.data.leak import LeakError, LeakReport, drop_leaks, leaks, refuse_leaks
@@ -47,7 +46,7 @@ from st_xling.data.parallel import (
 )
 from st_xling.data.spec_options import sample_rows
 from st_xling.data.specs import DataSpec, load_data_specs, parse_data_spec
-from st_xling.data.tatoeba import read_tatoeba
+from st_xling.data.test_sets import BuccCorpus, read_bucc, read_tatoeba
 
 __all__ = [
     "COLUMNS",

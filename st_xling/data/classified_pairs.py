@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from st_xling.data.faults import FaultLog
-from st_xling.data.tables import delimited_rows, json_objects
+from st_xling.data.tables import named_cells
 from st_xling.utils.languages import canonical_language
-from st_xling.utils.text import file_ending, unpacked_name
 
 XNLI_LABELS = ("entailment", "neutral", "contradiction")
 PAWSX_LABELS = ("0", "1")
@@ -110,10 +108,8 @@ def _read(
         language: Of the rows to take from a file that has a column of languages.
     """
     faults = FaultLog(can_skip=False, what=name)
-    json_lines = file_ending(unpacked_name(path)) in (".jsonl", ".json")
     pairs, others, total = ClassifiedPairs(), set(), 0
-    for number, cells in _json_cells(path, faults) if json_lines else _tsv_cells(path, faults):
-        first, second, label, code = cells
+    for number, (first, second, label, code) in named_cells(path, _COLUMNS, 3, faults):
         if language is not None and code and canonical_language(str(code)) != canonical_language(language):
             others.add(str(code))
             continue
@@ -133,36 +129,3 @@ def _read(
         faults.add_beyond_repair(path, "no rows", f"expected labelled pairs{there}")
     faults.finalize()
     return replace(pairs, total=total)
-
-
-def _tsv_cells(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, list[Any]]]:
-    """Line number; first, second, label and, where there is a column for it, language of each row."""
-    places: list[int | None] = []
-    for number, cells in delimited_rows(path, ".tsv", faults):
-        if not places:
-            head = cells
-            places = [next((head.index(name) for name in names if name in head), None) for names in _COLUMNS]
-            with_header = None not in places[:3]
-            # GLUE's and the shared tasks' own files have more columns than are read, the cut ones have these three.
-            places = places if with_header else [0, 1, 2, None]
-            least = max(place for place in places if place is not None) + 1
-            most = len(head) if with_header else 3
-            # Three cells may also name the columns in another order or spelling.
-            if with_header or (len(head) == 3 and head[2].strip().lower() in _COLUMNS[2]):
-                continue
-        if least <= len(cells) <= most:
-            yield number, [None if place is None else cells[place] for place in places]
-            continue
-        expected = f"{least} to {most}" if most > least else str(least)
-        hint = "" if with_header else " (sentence TAB sentence TAB label), or a header that names the columns"
-        faults.add(path, number, "bad column count", f"expected {expected}{hint}, got {len(cells)}")
-
-
-def _json_cells(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, list[Any]]]:
-    for number, row in json_objects(path, faults):
-        cells = [next((row[name] for name in names if name in row), None) for names in _COLUMNS]
-        missing = [names[0] for names, value in zip(_COLUMNS[:3], cells) if value is None]
-        if missing:
-            faults.add(path, number, "no such key", f"expected {', '.join(missing)}, got {', '.join(row) or 'none'}")
-        else:
-            yield number, cells

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.data.bucc import read_bucc
 from st_xling.data.language_texts import read_texts
 from st_xling.data.phrasebook_spec import is_phrasebook
 from st_xling.data.retrieval.retrieval_set import load_retrieval_specs, parse_retrieval_spec
 from st_xling.data.spec_options import free_name
 from st_xling.data.specs import load_data_specs
-from st_xling.data.tatoeba import read_tatoeba
+from st_xling.data.test_sets import read_bucc, read_tatoeba
 from st_xling.utils.text import file_ending, plain_or_packed, unpacked_name
 
 if TYPE_CHECKING:

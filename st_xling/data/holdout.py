@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from st_xling.data.leak_key import leak_key
 from st_xling.data.pairs import head
-from st_xling.data.text_columns import column_batches, exact_keys
+from st_xling.data.text_columns import column_batches, exact_keys, leak_key
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
@@ -27,7 +26,8 @@ def hold_out(
 
     A row goes to development when the hash of its target text falls below one share for all data sets: an English
     sentence is on the same side for every language, and on the same side tomorrow. Texts count as the leak check
-    counts them (:func:`~st_xling.data.leak_key.leak_key`), so that no spelling in other case trains on what evaluates.
+    counts them (:func:`~st_xling.data.text_columns.leak_key`), so that no spelling in other case trains on what
+    evaluates.
 
     Args:
         data: Name → data set with ``target``.

@@ -20,7 +20,7 @@ from typing import Any
 
 from st_xling.data.faults import FaultLog, numbered_lines
 from st_xling.data.pairs import SURROGATE, stream_rows
-from st_xling.data.phrasebook_spec import is_phrasebook
+from st_xling.data.phrasebook_spec import is_phrasebook, parse_phrasebook
 from st_xling.data.spec_options import Sample
 from st_xling.data.specs import load_data_specs
 from st_xling.data.tables import json_objects, titled_text
@@ -41,7 +41,7 @@ class LanguageTexts:
         name: Of the language or languages, for tables.
         languages: Those that are known beforehand; empty where rows alone say it.
         rows: How many rows there are, where that is known or can be estimated.
-        source: What is read: a data set with the columns of parallel text, or the path of a file.
+        source: What is read: a data set with the columns of parallel text, the path of a file, or texts.
         skip_bad_lines: Leave faulty lines out, with a warning.
         places: Of a file, the texts to take, counted from 0; ``None`` for all.
     """
@@ -54,12 +54,12 @@ class LanguageTexts:
     places: frozenset[int] | None = None
 
     def __iter__(self) -> Iterator[Row]:
-        if not isinstance(self.source, Path):
-            sides = ("source", "target") if len(self.languages) != 1 else ("source",)
+        if not isinstance(self.source, (Path, list)):
             for row in self.source:
-                yield tuple((row[f"{side}_language"], row[side]) for side in sides)
+                yield tuple((row[f"{side}_language"], row[side]) for side in ("source", "target"))
             return
-        for number, text in enumerate(read_texts(self.source, self.skip_bad_lines)):
+        texts = self.source if isinstance(self.source, list) else read_texts(self.source, self.skip_bad_lines)
+        for number, text in enumerate(texts):
             if self.places is None or number in self.places:
                 yield ((self.languages[0], text),)
 
@@ -77,26 +77,28 @@ def language_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) -> lis
     """
     found = []
     for spec in specs:
-        match = _ONE_LANGUAGE.fullmatch(spec)
-        if match:
-            found.append(_one_language(match[1], match[2], skip_bad_lines))
+        if match := _ONE_LANGUAGE.fullmatch(spec):
+            found.append(one_language(*match.groups(), skip_bad_lines=skip_bad_lines, no_tables=True))
         else:
             found += _parallel(spec, skip_bad_lines)
     return found
 
 
-def _one_language(language: str, location: str, skip_bad_lines: bool) -> LanguageTexts:
-    if is_phrasebook(location):
-        from st_xling.data.retrieval.training_text import read_others
-
-        book = read_others(location, language=language)
-        return LanguageTexts(language, (language,), len(book), book)
+def one_language(
+    language: str, location: str, *, skip_bad_lines: bool = False, no_tables: bool = False
+) -> LanguageTexts:
+    """The texts of ``LANGUAGE=LOCATION``: a file as :func:`read_texts` has it, or the phrasebook, whose seed is 1 where
+    it names none: other meanings than parallel text. Nothing is read but to count the rows of a sample; with
+    ``no_tables`` a file of columns is refused."""
     spec = f"{language}={location}"
+    if is_phrasebook(location):
+        book = parse_phrasebook(location, spec=spec, several=False).sentences(language, split="train", seed=1)
+        return LanguageTexts(language, (language,), len(book), book)
     place, sample = Sample.split(location, spec)
     path = Path(place).expanduser()
     if not path.is_file():
         raise FileNotFoundError(describe_missing(path))
-    if file_ending(unpacked_name(path)) in (".tsv", ".csv", ".parquet"):
+    if no_tables and file_ending(unpacked_name(path)) in (".tsv", ".csv", ".parquet"):
         raise ValueError(
             f"expected a text a line after {language}=, got {path}: it has columns; for parallel text name both "
             f"languages, as in {language}-en={path}"

@@ -17,10 +17,13 @@ from st_xling.utils.tables import format_table
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
 
-    from st_xling.data.leak_key import Hashes, Watchlist
+    from st_xling.data.text_columns import Hashes
 
 Texts: TypeAlias = "Dataset | IterableDataset | tuple[Iterable[str], Iterable[str]] | Iterable[str]"
 """Pairs (a data set with ``source`` and ``target``, or two aligned lists), or sentences of one language."""
+
+_Found: TypeAlias = "dict[str, dict[int, tuple[int, str]]]"
+"""Training set → hash that an evaluation set has, too → the first row that holds it, from 1, and its text there."""
 
 BATCH_ROWS = 10_000
 SHOWN_EXAMPLES = 5
@@ -137,8 +140,8 @@ def leaks(
 ) -> LeakReport:
     """Which sentences of the evaluation sets occur, on either side, in the training sets.
 
-    Two texts are the same if :func:`~st_xling.data.leak_key.leak_key` says so: NFKC, case folded, letters, marks and
-    numbers only. Near duplicates are not found. The evaluation sets' 64-bit hashes are held in memory, the training
+    Two texts are the same if :func:`~st_xling.data.text_columns.leak_key` says so: NFKC, case folded, letters, marks
+    and numbers only. Near duplicates are not found. The evaluation sets' 64-bit hashes are held in memory, the training
     text is read once, in batches; some chance match has a probability of (training x evaluation texts) / 2^64.
 
     Args:
@@ -160,7 +163,7 @@ def leaks(
     """
     import numpy as np
 
-    from st_xling.data.leak_key import NORMALISATION, Watchlist, pair_hashes, text_hashes
+    from st_xling.data.text_columns import NORMALISATION, find_sorted, pair_hashes, text_hashes
 
     if not train or not evaluation:
         raise ValueError(
@@ -181,25 +184,34 @@ def leaks(
         if len(whole) == 2:
             hashed[name]["pair"] = pair_hashes(*whole)
     data_sha8 = digest.hexdigest()[:8]
-    flat = [(side, hashes) for sides in hashed.values() for side, hashes in sides.items()]
-    sentences = Watchlist([hashes for side, hashes in flat if side != "pair"])
-    pairs = Watchlist([hashes for side, hashes in flat if side == "pair"])
+    listed: list[list[Hashes]] = [[np.empty(0, np.uint64)], [np.empty(0, np.uint64)]]
+    for sides in hashed.values():
+        for side, hashes in sides.items():
+            listed[side == "pair"].append(hashes)
+    sentences, pairs = (np.unique(np.concatenate(each)) for each in listed)
 
     # The training text, read once.
     digest = hashlib.sha256()
     train_rows: dict[str, int] = {}
     leaked_rows: dict[str, Sequence[int]] = {}
+    found: tuple[_Found, _Found] = ({}, {})  # of sentences and of pairs
     with tqdm(desc="leak check", unit=" rows", delay=2, leave=False, disable=not progress) as bar:
         for name, texts in train.items():
             rows, leaked = 0, []
+            of_sentences, of_pairs = (kind.setdefault(name, {}) for kind in found)
             for batch in _batches(name, texts):
                 columns = [text_hashes(column) for column in batch]
                 hit = np.zeros(len(batch[0]), bool)
                 for column, values in zip(batch, columns):
-                    hit |= sentences.find(name, rows + 1, values, column)
+                    known = find_sorted(sentences, values)[1]
+                    hit |= known
+                    for row in np.flatnonzero(known).tolist():
+                        of_sentences.setdefault(int(values[row]), (rows + row + 1, column[row]))
                     digest.update(values.astype("<u8").tobytes())
                 if len(columns) == 2:
-                    pairs.find(name, rows + 1, pair_hashes(*columns), batch[0])
+                    values = pair_hashes(*columns)
+                    for row in np.flatnonzero(find_sorted(pairs, values)[1]).tolist():
+                        of_pairs.setdefault(int(values[row]), (rows + row + 1, batch[0][row]))
                 leaked.append(np.flatnonzero(hit) + rows)
                 rows += len(batch[0])
                 bar.update(len(batch[0]))
@@ -208,7 +220,7 @@ def leaks(
             train_rows[name], leaked_rows[name] = rows, np.concatenate(leaked).tolist()
 
     sets = {
-        name: {kind: _side(pairs if kind == "pair" else sentences, side, examples) for kind, side in sides.items()}
+        name: {kind: _side(found[kind == "pair"], side, examples) for kind, side in sides.items()}
         for name, sides in hashed.items()
     }
     signature = (
@@ -255,16 +267,18 @@ def refuse_leaks(report: LeakReport) -> None:
         )
 
 
-def _side(watched: Watchlist, hashes: Hashes, examples: int) -> SideLeak:
+def _side(found: _Found, hashes: Hashes, examples: int) -> SideLeak:
     import numpy as np
 
-    places = watched.places(hashes)
-    by_train = {name: found[places] for name, found in watched.found.items()}
-    leaked = np.any([np.zeros(len(places), bool), *by_train.values()], axis=0)
-    first = list(dict.fromkeys(places[leaked].tolist()))[:examples]
-    shown = tuple(LeakExample(text, train, row) for train, row, text in (watched.first[place] for place in first))
+    by_train = {name: np.isin(hashes, np.fromiter(rows, np.uint64, len(rows))) for name, rows in found.items()}
+    leaked = np.any([np.zeros(len(hashes), bool), *by_train.values()], axis=0)
+    shown = []
+    for key in list(dict.fromkeys(hashes[leaked].tolist()))[:examples]:
+        train = next(name for name, rows in found.items() if key in rows)
+        row, text = found[train][key]
+        shown.append(LeakExample(text, train, row))
     counts = {name: int(hit.sum()) for name, hit in by_train.items() if hit.any()}
-    return SideLeak(len(hashes), int(leaked.sum()), counts, shown)
+    return SideLeak(len(hashes), int(leaked.sum()), counts, tuple(shown))
 
 
 def _batches(name: str, texts: Any) -> Iterator[list[list[str]]]:

@@ -120,18 +120,10 @@ def check_languages(pairs: Iterable[tuple[str, str]], name: str) -> None:
 
 def language_pairs(dataset: Any) -> dict[tuple[str, str], int]:
     """Source and target language → rows, in the order of the rows; of a stream, of its first :data:`HEAD_ROWS` rows."""
-    import pyarrow.compute as pc
+    from st_xling.data.balance import pair_rows
 
-    counts: dict[tuple[str, str], int] = {}
-    dataset = dataset if hasattr(dataset, "__len__") else head(dataset, HEAD_ROWS)
-    table = dataset.select_columns(["source_language", "target_language"]).with_format("arrow")
-    for batch in table.iter(batch_size=100_000):
-        # One text for both, which Arrow counts at once; no language code holds a tab.
-        joined = pc.binary_join_element_wise(batch["source_language"], batch["target_language"], "\t")
-        for entry in pc.value_counts(joined.combine_chunks()).to_pylist():
-            source, _, target = entry["values"].partition("\t")
-            counts[source, target] = counts.get((source, target), 0) + entry["counts"]
-    return counts
+    rows = pair_rows(head(dataset, HEAD_ROWS))
+    return {pair: len(numbers) for pair, numbers in rows.items()}
 
 
 def _is_backward(source: str, target: str, pivot: str | None) -> bool:

@@ -8,7 +8,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from st_xling.data.faults import FaultLog, ParallelTextError, StreamFaultLog
-from st_xling.data.spec_options import Sample
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
@@ -83,49 +82,22 @@ def read_pairs(rows: Iterable[PairRow], where: str, faults: FaultLog, negatives:
     return require_rows(dataset, where)
 
 
-def stream_pairs(
-    rows: Callable[..., Iterator[PairRow]],
-    options: dict[str, Any],
-    *,
-    where: str,
-    size: int,
-    sample: Sample,
-    skip_bad_lines: bool,
-    negatives: int = 0,
-) -> IterableDataset:
-    """The rows of a reader as a stream that reads anew in each pass.
-
-    Args:
-        rows: The reader, a function of a module; called with a fault log and ``options``.
-        options: Of the reader.
-        where: What is read, for messages.
-        size: How many rows there are, known or estimated.
-        sample: The rows to take; they are those of the file read whole, for one more pass over it to count them.
-        skip_bad_lines: Drop faulty lines and count them, instead of raising where they are reached.
-        negatives: Hard negatives of each row.
-    """
-    from datasets import IterableDataset, Split, SplitDict, SplitInfo
-
-    plan: dict[str, Any] = {"rows": rows, "options": options, "skip_bad_lines": skip_bad_lines, "places": None}
-    plan["columns"] = tuple(pair_columns(negatives))
-    if sample.size is not None:
-        # A tuple, not a list: of a list, datasets would hand each worker a part.
-        plan["places"] = tuple(sample.places(sum(1 for _ in _stream_rows(**plan)), where))
-        size = len(plan["places"])
-    stream = IterableDataset.from_generator(
-        _stream_rows, features=text_features(negatives), gen_kwargs=plan, split=Split.TRAIN
-    )
-    stream.info.splits = SplitDict({"train": SplitInfo("train", num_examples=size)})
-    return stream
-
-
-def _stream_rows(
+def streamed_rows(
     rows: Callable[..., Iterator[PairRow]],
     options: dict[str, Any],
     skip_bad_lines: bool,
     places: tuple[int, ...] | None,
     columns: tuple[str, ...],
 ) -> Iterator[dict[str, str]]:
+    """One pass of a reader; of ``places`` those rows alone. Faulty lines raise where they are reached, or are counted.
+
+    Args:
+        rows: The reader, a function of a module; called with a fault log and ``options``.
+        options: Of the reader.
+        skip_bad_lines: Drop faulty lines, instead of raising.
+        places: Numbers of the rows to take, ascending; ``None`` for all.
+        columns: Names of the cells.
+    """
     faults = StreamFaultLog(skip_bad_lines=skip_bad_lines)
     wanted = None if places is None else iter(places)
     place = None if wanted is None else next(wanted, None)
@@ -143,11 +115,13 @@ def stream_rows(dataset: Any) -> int | None:
     return int(splits[split].num_examples or 0) or None if split in splits else None
 
 
-def head(dataset: IterableDataset, rows: int) -> Dataset:
-    """The first rows of a stream, at most ``rows``, in memory."""
+def head(dataset: Dataset | IterableDataset, rows: int) -> Dataset:
+    """The first rows of a stream, at most ``rows``, in memory; a data set that is no stream as it is."""
     import pyarrow as pa
     from datasets import Dataset
 
+    if isinstance(dataset, Dataset):
+        return dataset
     names = list(dataset.column_names or COLUMNS)
     batches = dataset.select_columns(names).take(rows).iter(batch_size=10_000)
     tables = [pa.table(batch) for batch in batches]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from st_xling.data.faults import FaultLog
 from st_xling.data.moses import find_moses, language_ending, moses_rows, zipped_moses
-from st_xling.data.pairs import PairRow, pair_columns, read_pairs, stream_pairs, text_features
+from st_xling.data.pairs import PairRow, pair_columns, read_pairs, streamed_rows, text_features
 from st_xling.data.spec_options import Sample, no_length
 from st_xling.data.tables import (
     PARALLEL_NAMES,
@@ -253,6 +253,8 @@ class Source:
 
     def stream(self, skip_bad_lines: bool, sample: Sample) -> IterableDataset:
         """The same as :func:`stream_parallel` says."""
+        from datasets import IterableDataset, Split, SplitDict, SplitInfo
+
         if not self.files:
             if sample.size is not None:
                 raise no_length(self.where, sample.size)
@@ -265,15 +267,18 @@ class Source:
                 remove_columns=layout.column_names,
                 features=text_features(self.negatives),
             )
-        return stream_pairs(
-            self.rows,
-            self.options,
-            where=self.where,
-            size=self._size(),
-            sample=sample,
-            skip_bad_lines=skip_bad_lines,
-            negatives=self.negatives,
+        columns, size = tuple(pair_columns(self.negatives)), self._size()
+        plan: dict[str, Any] = {"rows": self.rows, "options": self.options, "columns": columns, "places": None}
+        plan["skip_bad_lines"] = skip_bad_lines
+        if sample.size is not None:
+            # One more pass, to count them; a tuple, not a list: of a list, datasets would hand each worker a part.
+            plan["places"] = tuple(sample.places(sum(1 for _ in streamed_rows(**plan)), self.where))
+            size = len(plan["places"])
+        stream = IterableDataset.from_generator(
+            streamed_rows, features=text_features(self.negatives), gen_kwargs=plan, split=Split.TRAIN
         )
+        stream.info.splits = SplitDict({"train": SplitInfo("train", num_examples=size)})
+        return stream
 
     def _size(self) -> int:
         if self.options.get("kind") == ".parquet":

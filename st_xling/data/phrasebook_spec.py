@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from st_xling.data.spec_options import SAMPLE_OPTIONS, SpecOption, read_options, whole_above
+from st_xling.data.spec_options import SAMPLE_OPTIONS, SpecOption, one_of, read_options, whole_above
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
 
 _BOOK = re.compile(r"phrasebook(?::([^?]*))?(?:\?(.*))?", re.DOTALL)
 _LANGUAGES_BEFORE = re.compile(r"^[A-Za-z_-]+=")
-
-
-LICENCE = "apache-2.0"
-"""Of the generated text, as of this package."""
 
 SENTENCES = {"train_size": 4000, "held_out_size": 1000}
 """How many of each language, unless ``?size=`` says otherwise."""
@@ -51,13 +47,12 @@ class PhrasebookSpec:
         """``split``, ``size`` and ``seed``, which stand in for what the spec does not say; a ``ValueError`` for a split
         that is none.
         """
-        chosen = self.options.get("split", _split(split))
-        size = train_size if chosen == "train" else held_out_size
-        return {
-            "split": chosen,
-            "size": self.options.get("size", size),
-            "seed": self.options.get("seed", seed),
-        }
+        from st_xling.data.phrasebook.sampler import check_split
+
+        check_split(split)
+        chosen = self.options.get("split", split)
+        sample = {"split": chosen, "size": train_size if chosen == "train" else held_out_size, "seed": seed}
+        return sample | {name: value for name, value in self.options.items() if name in sample}
 
     def parallel(self, source: str, target: str, *, split: str) -> Dataset:
         """Parallel text of two languages, in the columns of :func:`~st_xling.data.phrasebook.parallel_phrases`."""
@@ -147,16 +142,9 @@ def _languages(codes: Iterable[str]) -> tuple[str, ...]:
     return codes
 
 
-def _split(name: str) -> str:
-    from st_xling.data.phrasebook.sampler import check_split
-
-    check_split(name)
-    return name
-
-
 _OPTIONS = {
     **SAMPLE_OPTIONS,
-    "split": SpecOption(_split, "train, dev or test"),
+    "split": one_of("train", "dev", "test"),
     "gold": SpecOption(whole_above(0), "100, a number above 0"),
     "queries": SpecOption(lambda value: list(_languages(value.split(","))), "de,en, out of en, de, fr, es, vi and zh"),
 }

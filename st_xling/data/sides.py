@@ -60,7 +60,7 @@ def check_sides(data: Mapping[str, Any]) -> list[str]:
 
 def _samples(dataset: Any) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """Languages → the longest of some rows."""
-    dataset = dataset if hasattr(dataset, "__len__") else head(dataset, HEAD_ROWS)
+    dataset = head(dataset, HEAD_ROWS)
     drawn = np.sort(np.random.default_rng(0).permutation(len(dataset))[:DRAWN_ROWS])
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for row in dataset.select(drawn):

@@ -39,6 +39,17 @@ def whole_above(least: int) -> Callable[[str], int]:
     return read
 
 
+def one_of(*words: str) -> SpecOption:
+    """An option that takes one of some words."""
+
+    def read(value: str) -> str:
+        if value not in words:
+            raise ValueError(value)
+        return value
+
+    return SpecOption(read, f"{', '.join(words[:-1])} or {words[-1]}")
+
+
 SAMPLE_OPTIONS = {
     "size": SpecOption(whole_above(0), "8000, a number above 0"),
     "seed": SpecOption(whole_above(-1), "0, a whole number from 0 up"),

@@ -147,7 +147,7 @@ def _read_phrasebook(spec: DataSpec, split: str) -> list[Dataset]:
 
 
 def _name(dataset: Any, spec: DataSpec) -> str:
-    pairs = language_pairs(require_rows(dataset if hasattr(dataset, "__len__") else head(dataset, 1000), spec.text))
+    pairs = language_pairs(require_rows(head(dataset, 1000), spec.text))
     check_languages(pairs, spec.text)
     if len(pairs) == 1 and UNKNOWN not in (pair := next(iter(pairs))):
         return "-".join(pair)

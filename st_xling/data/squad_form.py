@@ -54,10 +54,6 @@ class SquadFile:
     questions: list[Question] = field(default_factory=list)
     sentences: list[list[tuple[int, int]]] = field(default_factory=list)
 
-    def shape(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Article of each paragraph and paragraph of each question: equal for files that run parallel."""
-        return tuple(self.paragraph_articles), tuple(question.paragraph for question in self.questions)
-
 
 def read_squad(path: str | Path, *, sentences: bool = False) -> SquadFile:
     """Reads a file like XQuAD's, MLQA's or BiPaR's: ``data`` → ``paragraphs`` → ``context`` and ``qas``.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from st_xling.data.balance import check_balance, language_shares, shuffled
 from st_xling.data.batches import WINDOW_BATCHES, arrange
 from st_xling.data.pairs import COLUMNS, stream_rows, text_features
-from st_xling.data.text_columns import exact_keys, stack_keys
+from st_xling.data.text_columns import exact_keys
 
 if TYPE_CHECKING:
     from datasets import IterableDataset
@@ -65,9 +65,10 @@ def mix_streams(
     sizes = [stream_rows(stream) for stream in data.values()]
     # A buffer larger than the data would only hold some rows twice.
     known = None if None in sizes else sum(size or 0 for size in sizes)
-    mixture = _Mixture(
-        streams=dict(data),
-        shares=stream_shares(data, alpha=alpha, temperature=temperature),
+    batches = partial(
+        _batches,
+        dict(data),
+        shares=list(stream_shares(data, alpha=alpha, temperature=temperature).values()),
         size=batch_rows,
         window=max(WINDOW_BATCHES, min(buffer_rows, known or buffer_rows) // batch_rows) * batch_rows,
         seed=seed,
@@ -78,7 +79,7 @@ def mix_streams(
     )
     features = Features({**text_features(), **{name: Value("string") for name in more}})
     # interleave_datasets of datasets starts threads for each row, which makes it the slowest part by far.
-    return IterableDataset.from_generator(_rows, features=features, gen_kwargs={"mixture": mixture})
+    return IterableDataset.from_generator(_rows, features=features, gen_kwargs={"batches": batches})
 
 
 def stream_shares(
@@ -99,67 +100,57 @@ def stream_shares(
     return dict(zip(rows, language_shares([count or 1 for count in rows.values()], alpha=exponent)))
 
 
-@dataclass(frozen=True)
-class _Mixture:
+def _batches(
+    streams: Mapping[str, IterableDataset],
+    *,
+    shares: Sequence[float],
+    size: int,
+    window: int,
+    seed: int,
+    one_pair: bool,
+    group_by_length: bool,
+    keep_duplicates_apart: bool,
+    texts: Sequence[str],
+) -> Iterator[Rows]:
     """What :func:`mix_streams` does; ``window`` is the rows of a full buffer, ``texts`` the columns of text."""
+    sources = [_Source(name, stream, list(dict.fromkeys([*COLUMNS, *texts]))) for name, stream in streams.items()]
 
-    streams: dict[str, IterableDataset]
-    shares: dict[str, float]
-    size: int
-    window: int
-    seed: int
-    one_pair: bool
-    group_by_length: bool
-    keep_duplicates_apart: bool
-    texts: tuple[str, ...]
-
-    def batches(self) -> Iterator[Rows]:
-        columns = list(dict.fromkeys([*COLUMNS, *self.texts]))
-        sources = [_Source(name, stream, columns) for name, stream in self.streams.items()]
-        return self._one_pair(sources) if self.one_pair else self._mixed(sources)
-
-    def _mixed(self, sources: Sequence[_Source]) -> Iterator[Rows]:
-        """Batches out of one buffer, in which each stream has its share."""
-        for number in itertools.count():
-            counts = np.random.default_rng([self.seed, number, 0]).multinomial(self.window, list(self.shares.values()))
-            parts = [source.take(int(count)) for source, count in zip(sources, counts)]
-            buffer = {name: [value for part in parts for value in part[name]] for name in parts[0]}
-            yield from self._arranged(buffer, ", ".join(self.streams), [self.seed, number, 1])
-
-    def _one_pair(self, sources: Sequence[_Source]) -> Iterator[Rows]:
-        """Batches out of a buffer for each stream, which take turns by their shares."""
-
-        def of_one(place: int, source: _Source) -> Iterator[Rows]:
-            for number in itertools.count():
-                yield from self._arranged(source.take(self.window), source.name, [self.seed, number, 1, place])
-
-        batches = [of_one(place, source) for place, source in enumerate(sources)]
-        draws = np.random.default_rng([self.seed, 0])
-        while True:
-            for place in draws.choice(len(sources), size=1000, p=list(self.shares.values())):
-                yield next(batches[place])
-
-    def _arranged(self, buffer: Rows, name: str, seed: list[int]) -> Iterator[Rows]:
+    def arranged(buffer: Rows, name: str, own_seed: list[int]) -> Iterator[Rows]:
         """The batches of a buffer of rows."""
         count = len(buffer["source"])
         lengths = keys = None
-        if self.group_by_length:
-            lengths = np.array([sum(map(len, row)) for row in zip(*(buffer[name] for name in self.texts))])
-        if self.keep_duplicates_apart:
-            keys = stack_keys([exact_keys(buffer[name]) for name in self.texts], count)
-        batches, _ = arrange(shuffled(count, seed), self.size, lengths=lengths, keys=keys, drop_last=True)
-        whole = [batch for batch in batches if len(batch) == self.size]  # a short one would shift all that follow
+        if group_by_length:
+            lengths = np.array([sum(map(len, row)) for row in zip(*(buffer[name] for name in texts))])
+        if keep_duplicates_apart:
+            keys = np.column_stack([exact_keys(buffer[name]) for name in texts])
+        batches, _ = arrange(shuffled(count, own_seed), size, lengths=lengths, keys=keys, drop_last=True)
+        whole = [batch for batch in batches if len(batch) == size]  # a short one would shift all that follow
         if not whole:
             raise ValueError(
-                f"{name}: {count:,} rows in a row hold too few distinct texts for a batch of {self.size}; lower "
-                "batch_size, remove repeated rows, or switch keep_duplicates_apart off."
+                f"{name}: {count:,} rows in a row hold too few distinct texts for a batch of {size}; lower batch_size, "
+                "remove repeated rows, or switch keep_duplicates_apart off."
             )
-        for place in shuffled(len(whole), [*seed, 1]):
+        for place in shuffled(len(whole), [*own_seed, 1]):
             yield {column: [values[row] for row in whole[place]] for column, values in buffer.items()}
 
+    def of_one(place: int) -> Iterator[Rows]:
+        for number in itertools.count():
+            yield from arranged(sources[place].take(window), sources[place].name, [seed, number, 1, place])
 
-def _rows(mixture: _Mixture) -> Iterator[dict[str, str]]:
-    for batch in mixture.batches():
+    if one_pair:  # a buffer for each stream, which take turns by their shares
+        turns, draws = [of_one(place) for place in range(len(sources))], np.random.default_rng([seed, 0])
+        while True:
+            for place in draws.choice(len(sources), size=1000, p=shares):
+                yield next(turns[place])
+    for number in itertools.count():  # one buffer, in which each stream has its share
+        counts = np.random.default_rng([seed, number, 0]).multinomial(window, shares)
+        parts = [source.take(int(count)) for source, count in zip(sources, counts)]
+        buffer = {name: [value for part in parts for value in part[name]] for name in parts[0]}
+        yield from arranged(buffer, ", ".join(streams), [seed, number, 1])
+
+
+def _rows(batches: Callable[[], Iterator[Rows]]) -> Iterator[dict[str, str]]:
+    for batch in batches():
         yield from (dict(zip(batch, values)) for values in zip(*batch.values()))
 
 

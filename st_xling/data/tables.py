@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, product
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from st_xling.data.faults import FaultLog, ParallelTextError, numbered_lines
 from st_xling.data.pairs import PairRow, is_pair
@@ -25,7 +25,7 @@ from st_xling.utils.languages import (
     pair_in_name,
     resolve_pair,
 )
-from st_xling.utils.text import describe_missing
+from st_xling.utils.text import describe_missing, file_ending, unpacked_name
 
 logger = logging.getLogger(__name__)
 
@@ -217,13 +217,24 @@ def file_layout(
     options: dict[str, Any] = {"requested": requested, "named": named, "known": known}
     if kind in (".tsv", ".csv"):
         return _delimited_layout(path, kind, columns, options)
+    return _first_layout(_named_columns(path, kind), path, columns, options)
+
+
+def _first_layout(
+    named: Iterable[tuple[list[str], list[str], str]], where: str, columns: Columns | None, options: dict[str, Any]
+) -> Layout:
+    """The columns of the first names among which some fit; a ``ParallelTextError`` where none do."""
     first: tuple[list[str], str] | None = None
-    for names, keys, place in _named_columns(path, kind):
-        if layout := choose_columns(names, path, columns=columns, translation_keys=keys, **options):
+    for names, keys, place in named:
+        if layout := choose_columns(names, where, columns=columns, translation_keys=keys, **options):
             return layout
         first = first or (names, place)
     if first is not None:
-        refuse_columns(path, columns, *first)
+        known = "source/target, src/tgt, sentence1/sentence2, anchor/positive, english/non_english or languages"
+        wanted, faults = " and ".join(map(repr, columns)) if columns else known, FaultLog()
+        fact = f"expected {wanted}, got {', '.join(first[0]) or 'none'} in {first[1]}"
+        faults.add_beyond_repair(where, "missing key", fact)
+        faults.finalize()
     return Layout()  # nothing that can be read: reading says what is wrong
 
 
@@ -373,6 +384,48 @@ def json_objects(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Mapp
             faults.add(path, number, "bad JSON", f"expected an object, got {type(value).__name__}")
 
 
+def named_cells(
+    path: str | Path, names: Sequence[Sequence[str]], needed: int, faults: FaultLog
+) -> Iterator[tuple[int, list[Any]]]:
+    """The cells of some columns of JSON lines, or of tab-separated lines under a header or none.
+
+    Args:
+        path: JSON lines if its name ends in ``.jsonl`` or ``.json``, perhaps packed.
+        names: Of each column those that it may have, the first for messages.
+        needed: How many of the columns must be there, and stand first where no header names them; of the others the
+            cell is ``None`` where there is none.
+        faults: Where lines without these columns are noted.
+    """
+    if file_ending(unpacked_name(path)) in (".jsonl", ".json"):
+        for number, row in json_objects(path, faults):
+            cells = [next((row[name] for name in own if name in row), None) for own in names]
+            missing = [own[0] for own, cell in zip(names[:needed], cells) if cell is None]
+            if missing:
+                got = ", ".join(row) or "none"
+                faults.add(path, number, "no such key", f"expected {', '.join(missing)}, got {got}")
+            else:
+                yield number, cells
+        return
+    places: list[int | None] = []
+    for number, texts in delimited_rows(path, ".tsv", faults):
+        if not places:
+            places = [next((texts.index(name) for name in own if name in texts), None) for own in names]
+            with_header = None not in places[:needed]
+            # GLUE's and the shared tasks' own files have more columns than are read, the cut ones have these alone.
+            places = places if with_header else [*range(needed), *[None] * (len(names) - needed)]
+            least, most = max(place for place in places if place is not None) + 1, len(texts) if with_header else needed
+            # A first line may also name the columns in another order or spelling.
+            if with_header or (len(texts) == needed and texts[-1].strip().lower() in names[needed - 1]):
+                continue
+        if least <= len(texts) <= most:
+            yield number, [None if place is None else texts[place] for place in places]
+            continue
+        expected = f"{least} to {most}" if most > least else str(least)
+        columns = " TAB ".join(own[0] for own in names[:needed])
+        hint = "" if with_header else f" ({columns}), or a header that names the columns"
+        faults.add(path, number, "bad column count", f"expected {expected}{hint}, got {len(texts)}")
+
+
 def titled_text(row: Mapping[str, Any]) -> str | None:
     """The text of one object behind its title; ``None`` where it is missing or blank."""
     text, title = next((row[key] for key in TEXT_KEYS if key in row), ""), row.get("title") or ""
@@ -418,12 +471,8 @@ def hub_layout(
     feature = table.features.get("translation")
     keys = getattr(feature, "languages", feature)  # of a Translation, or of a plain struct
     keys = list(keys) if isinstance(keys, (dict, list, tuple)) else []
-    layout = choose_columns(
-        table.column_names, where, columns=columns, requested=requested, named=named, translation_keys=keys, known=known
-    )
-    if layout is None:
-        refuse_columns(where, columns, table.column_names, where)
-    return layout
+    options = {"requested": requested, "named": named, "known": known}
+    return _first_layout([(table.column_names, keys, where)], where, columns, options)
 
 
 def hub_rows(faults: FaultLog, table: Any, where: str, layout: Layout) -> Iterator[PairRow]:
@@ -462,13 +511,3 @@ def load_table(dataset_id: str | Path, name: str | None, split: str | None, wher
     if stream and hasattr(loaded, "to_iterable_dataset"):  # a folder of save_to_disk, which is on disk as it is
         loaded = loaded.to_iterable_dataset()
     return loaded if loaded.features is not None else loaded._resolve_features()  # which looks at the first rows
-
-
-def refuse_columns(where: str, columns: Columns | None, names: Iterable[str], place: str) -> NoReturn:
-    """The error for a table in which no columns fit."""
-    known = "source/target, src/tgt, sentence1/sentence2, anchor/positive, english/non_english or languages"
-    wanted = " and ".join(map(repr, columns)) if columns else known
-    faults = FaultLog()
-    faults.add_beyond_repair(where, "missing key", f"expected {wanted}, got {', '.join(names) or 'none'} in {place}")
-    faults.finalize()
-    raise AssertionError

@@ -119,7 +119,7 @@ class BuccEvaluator(SignedEvaluator):
 
         Args:
             folder: Holds the files, or a folder for each pair; ``?size=5000&seed=0`` behind it: a seeded sample, see
-                :func:`~st_xling.data.bucc.sample_bucc`.
+                :func:`~st_xling.data.test_sets.sample_bucc`.
             pairs: Language pairs as in the file names.
             split: The part that is evaluated.
             train_split: Gives the thresholds; unused when ``threshold`` is among the options.
@@ -127,7 +127,7 @@ class BuccEvaluator(SignedEvaluator):
         Raises:
             ValueError: Both splits of a pair are the same text; as :func:`~st_xling.data.read_bucc`.
         """
-        from st_xling.data.bucc import read_bucc_spec
+        from st_xling.data.test_sets import read_bucc_spec
 
         wanted = list(pairs)
         test = {pair: read_bucc_spec(str(folder), pair, split) for pair in wanted}

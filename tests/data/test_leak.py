@@ -16,7 +16,7 @@ from datasets import Dataset, IterableDataset
 from st_xling import __version__
 from st_xling.data import LeakError, drop_leaks, leaks, load_evaluation_specs, refuse_leaks
 from st_xling.data.leak import BATCH_ROWS
-from st_xling.data.leak_key import leak_key, pair_hashes, text_hashes
+from st_xling.data.text_columns import leak_key, pair_hashes, text_hashes
 
 
 def pairs(*rows: tuple[str, str]) -> Dataset:
@@ -32,38 +32,31 @@ GERMAN = pairs(
 )
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("It is raining.", "it IS\u00a0raining"),
-        ("Straße Nr. 12!", "STRASSE, NR １２"),  # full folding; full-width digits
-        ("café", "cafe\u0301"),
-        ("ﬁne", "fine"),
-        ("ΐ", "ΐ".upper()),  # folding takes the accents off the letter
-        ("I ❤️ you 🙂", "I ❤ you"),
-        ("ฉันอ่านหนังสือ", "ฉันอ่าน หนังสือ"),
-        ("can't", "cant"),
-        ("??", " ?? "),
-    ],
-)
-def test_the_same_text(one: str, other: str) -> None:
-    assert leak_key(one) == leak_key(other) != ""
+SAME = [
+    ("It is raining.", "it IS\u00a0raining"),
+    ("Straße Nr. 12!", "STRASSE, NR １２"),  # full folding; full-width digits
+    ("café", "cafe\u0301"),
+    ("ﬁne", "fine"),
+    ("ΐ", "ΐ".upper()),  # folding takes the accents off the letter
+    ("I ❤️ you 🙂", "I ❤ you"),
+    ("ฉันอ่านหนังสือ", "ฉันอ่าน หนังสือ"),
+    ("can't", "cant"),
+    ("??", " ?? "),
+]
+DIFFERENT = [
+    ("schon", "schön"),
+    ("عَلِم", "علم"),  # marks count
+    ("मैं", "म"),
+    ("Nr. 12", "Nr. 13"),
+    ("dog bites man", "man bites dog"),
+    ("??", "!!"),
+    ("😀", "🙂"),
+]
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("schon", "schön"),
-        ("عَلِم", "علم"),  # marks count
-        ("मैं", "म"),
-        ("Nr. 12", "Nr. 13"),
-        ("dog bites man", "man bites dog"),
-        ("??", "!!"),
-        ("😀", "🙂"),
-    ],
-)
-def test_different_texts(one: str, other: str) -> None:
-    assert leak_key(one) != leak_key(other)
+@pytest.mark.parametrize(("one", "other"), [*SAME, *DIFFERENT])
+def test_which_texts_are_the_same(one: str, other: str) -> None:
+    assert (leak_key(one) == leak_key(other) != "") == ((one, other) in SAME)
 
 
 @pytest.mark.parametrize(
@@ -190,17 +183,14 @@ def test_report() -> None:
 
 
 def test_signature_says_what_was_compared() -> None:
-    evaluation = {"test": pairs(("Danke.", "Thanks."))}
-    signature = leaks({"de-en": GERMAN}, evaluation).signature
-    assert re.fullmatch(
-        rf"leak\|key:nfkc-casefold-lmn\|match:exact\|train:de-en@[0-9a-f]{{8}}\|data:test@[0-9a-f]{{8}}"
-        rf"\|st-xling:{re.escape(__version__)}",
-        signature,
-    )
-    assert leaks({"de-en": GERMAN}, evaluation).signature == signature
-    assert leaks({"de-en": GERMAN.select([0])}, evaluation).signature != signature
-    assert leaks({"de-en": GERMAN}, {"test": pairs(("Danke.", "Thank you."))}).signature != signature
-    assert "|data:set 0+8@" in leaks({"de-en": GERMAN}, {f"set {number}": ["a"] for number in range(9)}).signature
+    def signature(rows: Any = GERMAN, **sets: Any) -> str:
+        return leaks({"de-en": rows}, sets or {"test": pairs(("Danke.", "Thanks."))}).signature
+
+    parts = r"leak\|key:nfkc-casefold-lmn\|match:exact\|train:de-en@[0-9a-f]{8}\|data:test@[0-9a-f]{8}\|st-xling:"
+    assert re.fullmatch(parts + re.escape(__version__), signature()) and signature() == signature()
+    others = {signature(GERMAN.select([0])), signature(test=pairs(("Danke.", "Thank you."))), signature()}
+    assert len(others) == 3
+    assert "|data:set0+8@" in signature(**{f"set{number}": ["a"] for number in range(9)})
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -78,12 +78,9 @@ def test_spellings_of_the_pivot() -> None:
     assert orient({"x": rows("zh|en"), "y": rows("en|de")}, pivot=None).several_targets
 
 
-def test_names_stay_apart() -> None:
+def test_names_stay_apart_and_unknown_languages_stay() -> None:
     found = orient({"de-en": rows("de|en"), "en-de": rows("en|de"), "en-de-2": rows("en|de"), "news": rows("en|de")})
     assert list(found.data) == ["de-en", "de-en-2", "de-en-3", "news"]
-
-
-def test_unknown_languages_stay_and_are_named() -> None:
     found = orient({"x": rows("und|und")})
     assert found.turned == {} and found.target_languages == ("und",)
 

@@ -246,13 +246,6 @@ def test_many_faults_are_counted_and_rows_before_them_streamed(tmp_path: Path) -
         next(rows)
 
 
-def test_keys_that_come_late(tmp_path: Path) -> None:
-    path = tmp_path / "c.jsonl"
-    path.write_text('{"x": 1}\n' * 1500 + '{"source": "a", "target": "b"}\n' * 3, encoding="utf-8")
-    for reader in (read_parallel, stream_parallel):
-        assert cells(reader(path, skip_bad_lines=True)) == [("a", "b")] * 3
-
-
 # Name of a file, what it holds, options, and what the error says, of a file that cannot be read at all.
 REFUSED: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
     "empty": ("c.tsv", b"", {}, r"at least one sentence pair in .*c\.tsv, got none"),
@@ -325,20 +318,15 @@ def test_parquet_faults(tmp_path: Path) -> None:
     assert cells(read_parallel(path)) == [("Hund", "dog")]
 
 
-@pytest.mark.parametrize(
-    ("name", "pair"),
-    [
-        ("de-en.tsv", ("de", "en")),
-        ("de-en.dev.tsv", ("de", "en")),
-        ("wmt_zh-vi.tsv", ("zh", "vi")),
-        ("dev-de.tsv", ("und", "und")),
-        ("built-in-to.tsv", ("und", "und")),
-    ],
-)
-def test_languages_of_a_name(tmp_path: Path, name: str, pair: tuple[str, str]) -> None:
+NAMED = {"de-en.tsv": "de en", "de-en.dev.tsv": "de en", "wmt_zh-vi.tsv": "zh vi", "dev-de.tsv": "und und"}
+
+
+@pytest.mark.parametrize("name", [*NAMED, "built-in-to.tsv"])
+def test_languages_of_a_name(tmp_path: Path, name: str) -> None:
+    source, target = NAMED.get(name, "und und").split()
     (tmp_path / name).write_text("a\tb\n", encoding="utf-8")
-    assert codes(read_parallel(tmp_path / name)) == pair
-    assert codes(read_parallel(tmp_path / name, source_language="nl")) == ("nl", pair[1])
+    assert codes(read_parallel(tmp_path / name)) == (source, target)
+    assert codes(read_parallel(tmp_path / name, source_language="nl")) == ("nl", target)
 
 
 def test_languages_of_columns(tmp_path: Path) -> None:
@@ -466,19 +454,15 @@ class TestHub:
             read_parallel(folder, split="dev")
 
 
-def test_a_folder_of_tatoeba_files(tmp_path: Path) -> None:
+def test_folders_of_tatoeba_and_streams_of_specs(tmp_path: Path) -> None:
+    (tmp_path / "empty.tsv").write_text("", encoding="utf-8")
     for code in ("deu", "eng"):
         (tmp_path / f"tatoeba.deu-eng.{code}").write_text("a\n", encoding="utf-8")
     with pytest.raises(ValueError, match="read_tatoeba"):
         read_parallel(tmp_path)
     assert codes(read_parallel(tmp_path / "tatoeba.deu-eng")) == ("deu", "eng")
-
-
-def test_streams_of_specs(tmp_path: Path) -> None:
-    path = write(tmp_path, "tsv", REAL)
-    loaded = load_data_specs([str(path), "phrasebook:zh?size=5"], stream=True)
+    loaded = load_data_specs([str(write(tmp_path, "tsv", REAL)), "phrasebook:zh?size=5"], stream=True)
     assert isinstance(loaded["de-en"], IterableDataset) and isinstance(loaded["zh-en"], Dataset)
-    (tmp_path / "empty.tsv").write_text("", encoding="utf-8")
     with pytest.raises(ParallelTextError, match="at least one sentence pair"):
         load_data_specs([str(tmp_path / "empty.tsv")], stream=True)
 

@@ -6,11 +6,13 @@ import logging
 from pathlib import Path
 
 import pytest
+from datasets import Dataset
 
 from st_xling.data import load_data_specs, sample_rows
-from st_xling.data.bucc import BuccCorpus, read_bucc_spec, sample_bucc
 from st_xling.data.spec_options import Sample
+from st_xling.data.test_sets import BuccCorpus, read_bucc_spec, sample_bucc
 from st_xling.evaluation.tatoeba_data import load_english_pairs
+from tests.data.test_parallel import cells as pairs
 from tests.data.test_parallel import write
 
 ROWS = [(f"Satz {number} „ä“", f"sentence {number}") for number in range(40)]
@@ -21,10 +23,6 @@ FORMS = ("tsv", "tsv.gz", "csv", "jsonl", "parquet", "moses")
 def corpus(tmp_path: Path) -> dict[str, str]:
     """Form → spec of the same pairs."""
     return {form: f"de-en={write(tmp_path, form, ROWS)}" for form in FORMS}
-
-
-def pairs(dataset: object) -> list[tuple[str, str]]:
-    return [(row["source"], row["target"]) for row in dataset]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -66,27 +64,9 @@ def test_more_than_there_is(corpus: dict[str, str], caplog: pytest.LogCaptureFix
     assert not caplog.records
 
 
-@pytest.mark.parametrize(
-    ("options", "fact"),
-    [
-        ("size=0", "size=0"),
-        ("size=-3", "size=-3"),
-        ("size=1.5", "size=1.5"),
-        ("size=1_0", "size=1_0"),
-        ("size=٣", "size=٣"),
-        ("size=3&seed=-1", "seed=-1"),
-        ("size=3&seed=x", "seed=x"),
-        ("seed=4", "expected size=N beside seed=4"),
-    ],
-)
-def test_refusals(corpus: dict[str, str], options: str, fact: str) -> None:
-    with pytest.raises(ValueError, match=fact):
-        load_data_specs([f"{corpus['tsv']}?{options}"])
-
-
-def test_refusals_in_python() -> None:
-    from datasets import Dataset
-
+def test_refusals(corpus: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="expected size=N beside seed=4"):
+        load_data_specs([f"{corpus['tsv']}?seed=4"])
     data = Dataset.from_dict({"source": ["a", "b"], "target": ["c", "d"]})
     assert sample_rows(data, None) is data
     for size, seed in ((0, 0), (1, -1)):
@@ -94,11 +74,7 @@ def test_refusals_in_python() -> None:
             sample_rows(data, size, seed=seed)
     with pytest.raises(ValueError, match="x: a sample of size=1 needs the number of rows"):
         sample_rows(data.to_iterable_dataset(), 1, where="x")  # type: ignore[arg-type]
-
-
-def test_a_stream_of_the_hub_is_refused_and_its_data_read_whole_are_not(tmp_path: Path) -> None:
-    from datasets import Dataset
-
+    # A data set of the Hub is refused as a stream, and read whole is not.
     Dataset.from_dict({"de": [s for s, _ in ROWS], "en": [t for _, t in ROWS]}).save_to_disk(str(tmp_path / "set"))
     with pytest.raises(ValueError, match="set: a sample of size=3 needs the number of rows"):
         load_data_specs([f"{tmp_path / 'set'}?size=3"], stream=True)

@@ -1,8 +1,14 @@
-"""Data specs: what may be typed, and the names under which it comes back."""
+"""Data specs: what may be typed, of files and of the phrasebook, and the names under which it comes back."""
+
+from __future__ import annotations
 
 import pytest
 
-from st_xling.data import COLUMNS, DataSpec, ParallelTextError, load_data_specs, parse_data_spec
+from st_xling.data import COLUMNS, DataSpec, ParallelTextError, load_data_specs, load_evaluation_specs, parse_data_spec
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.data.phrasebook_spec import is_phrasebook, parse_phrasebook, phrasebook_name
+
+PLACES, NO_SIZES = ("x.tsv", "phrasebook"), ("0", "-4", "1.5", "1_000", "٣")
 
 
 @pytest.mark.parametrize(
@@ -27,10 +33,11 @@ def test_forms(text, location, pair, options):
     assert parse_data_spec(text) == DataSpec(text, location, *pair, options=options)
 
 
-def test_phrasebook_form():
+def test_phrasebook_form() -> None:
     spec = parse_data_spec("phrasebook:de,fr?size=8000&split=dev&seed=3")
-    assert spec.languages == ("de", "fr")
-    assert spec.options == {"size": 8000, "split": "dev", "seed": 3}
+    assert spec.languages == ("de", "fr") and spec.options == {"size": 8000, "split": "dev", "seed": 3}
+    found = parse_phrasebook("phrasebook?gold=2&queries=en,vi", options=("gold", "queries"))
+    assert found.languages == () and found.options == {"gold": 2, "queries": ["en", "vi"]}
 
 
 @pytest.mark.parametrize(
@@ -44,11 +51,25 @@ def test_phrasebook_form():
         ("x.tsv?split=a&split=b", "once each"),
         ("x.tsv?columns=0", r"expected columns=0,2 or de,en, got 'columns=0'"),
         ("de-en=phrasebook:de", "one language a spec"),
+        ("phrasebook?rows=5", r"the options size, split, seed, once each, got 'rows=5' in 'phrasebook\?rows=5'"),
+        ("phrasebook?gold=5", "expected the options size, split, seed"),
+        ("phrasebook?size=5&size=6", "once each, got 'size=6'"),
+        ("phrasebook?size", "once each, got 'size'"),
+        *((f"{place}?size={size}", f"a number above 0, got 'size={size}'") for place in PLACES for size in NO_SIZES),
+        *((f"{place}?size=3&seed={no}", f"from 0 up, got 'seed={no}'") for place in PLACES for no in ("x", "-3")),
+        ("phrasebook?split=training", "expected split=train, dev or test, got 'split=training'"),
+        ("phrasebook:", "expected phrasebook:de,fr"),
+        ("phrasebook:de,,fr", "expected phrasebook:de,fr"),
+        ("phrasebook:deu", "language must be one of en, de, fr, es, vi, zh: got 'deu'; did you mean 'de'"),
+        ("phrasebook:de,fr,de", "expected each language once: got de,fr,de"),
     ],
 )
-def test_malformed(text, reason):
+def test_malformed(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         parse_data_spec(text)
+    if text.startswith("phrasebook"):
+        with pytest.raises(ValueError, match=reason):
+            parse_phrasebook(text)
 
 
 @pytest.fixture
@@ -83,19 +104,42 @@ def test_skip_bad_lines(corpus):
     assert len(load_data_specs([str(corpus / "mixed.tsv")], skip_bad_lines=True)["mixed"]) == 1
 
 
-def test_phrasebook():
+def test_phrasebook() -> None:
     loaded = load_data_specs(["phrasebook:de,fr?size=20", "fr-de=phrasebook?size=10&split=dev", "phrasebook:de"])
-    assert {name: len(dataset) for name, dataset in loaded.items()} == {
-        "de-en": 20,
-        "fr-en": 20,
-        "fr-de": 10,
-        "de-en-2": 4000,
-    }
+    sizes = {name: len(dataset) for name, dataset in loaded.items()}
+    assert sizes == {"de-en": 20, "fr-en": 20, "fr-de": 10, "de-en-2": 4000}
     assert all(dataset.column_names == list(COLUMNS) for dataset in loaded.values())
     assert loaded["de-en"]["source"][:] == loaded["de-en-2"]["source"][:20]
-
-
-def test_phrasebook_in_all_its_languages():
     loaded = load_data_specs(["phrasebook?size=2"])
-    assert len(loaded) > 1 and "en-en" not in loaded
-    assert all(name.endswith("-en") and len(dataset) == 2 for name, dataset in loaded.items())
+    assert len(loaded) == 5 and all(name.endswith("-en") and len(dataset) == 2 for name, dataset in loaded.items())
+
+
+@pytest.mark.parametrize("text", ["phrasebook.tsv", "phrasebooks", "my/phrasebook", "phrase", "de=phrasebook", ""])
+def test_other_names_are_files(text: str) -> None:
+    assert not is_phrasebook(text)
+
+
+def test_the_split_is_the_readers_unless_the_spec_names_one() -> None:
+    for split in ("train", "dev", "test"):
+        read = load_data_specs(["phrasebook:de?size=3", "de-en=phrasebook?size=3&split=dev"], split=split)
+        wanted = [parallel_phrases("de", "en", split=part, size=3)["source"][:] for part in (split, "dev")]
+        assert [part["source"][:] for part in read.values()] == wanted
+    assert {len(load_data_specs(["phrasebook:de"], split=split)["de-en"]) for split in ("dev", "test")} == {1000}
+
+
+def test_evaluation_texts_are_the_test_split() -> None:
+    texts = load_evaluation_specs(["phrasebook:de?size=4", "de=phrasebook?size=4&queries=de,en"])
+    test = parallel_phrases("de", "en", split="test", size=4)
+    assert texts["de-en"]["source"][:] == test["source"][:]
+    assert list(texts) == ["de-en", "de, queries de", "de, queries en"]
+    assert all(text.endswith("?") for text in texts["de, queries en"])
+    with pytest.raises(ValueError, match="expected the options size, split, seed, queries"):
+        load_evaluation_specs(["de=phrasebook?columns=1,2"])
+
+
+def test_name_of_the_data() -> None:
+    assert phrasebook_name(["phrasebook:de", "zh-en=phrasebook?size=9"], split="test") == "phrasebook-test"
+    named = ["de=phrasebook?queries=de,en&split=dev", "en=phrasebook"]
+    assert phrasebook_name(named, split="test") == "phrasebook-dev-test"
+    assert phrasebook_name(["phrasebook", "de-en=pairs.tsv"], split="test") is None
+    assert phrasebook_name([], split="test") is None

@@ -3,33 +3,26 @@
 from st_xling.data.phrasebook.grammar import Phrase, Word, flatten, lexicon, tag
 from st_xling.data.phrasebook.meanings import COLOURS, FRONTED, KIN, MANY, PLACES, Clause, Meaning, NounPhrase
 
-NOUNS, ADJECTIVES, VERBS, TIMES, PARTICLES = lexicon("zh", "noun", "adjective", "verb", "time", "particle")
-# After the place where things happen; 里 for those not listed.
-AT = {"market": "上", "beach": "上"}
+WORDS = lexicon("zh")
 NUMBERS = ("", "一", "两", "三", "四", "五", "六", "七", "八", "九")
-PRONOUNS = {"i": "我", "you": "你", "he": "他", "she": "她", "we": "我们", "they": "他们"}
-OWNERS = {"my": "我", "your": "你", "our": "我们"}
 
 _PLACES, _COLOURS = frozenset(PLACES), frozenset(COLOURS)
 
 
 def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
     """Render a noun phrase, e.g. 这三只黑色的猫."""
-    if phrase.head in PRONOUNS:
-        return [(PRONOUNS[phrase.head], (slot + "noun",))]
-    classifier, noun = NOUNS[phrase.head]
+    if phrase.head in WORDS.pronoun:
+        return tag(WORDS.pronoun[phrase.head], slot + "noun")
+    classifier, noun = WORDS.noun[phrase.head]
     determiner = slot + "determiner"
     words: list[Word] = []
     pointed = False
-    described = ADJECTIVES[phrase.adjective][0] if phrase.adjective else ""
-    if phrase.determiner in OWNERS and described.endswith("的"):
-        # 我那只黑色的猫 rather than 我的黑色的猫.
-        words = [(OWNERS[phrase.determiner], (determiner,)), ("那", (determiner,))]
-        pointed = phrase.count == 1
-    elif phrase.determiner in OWNERS and phrase.head in KIN and phrase.determiner != "our":
-        words = [(OWNERS[phrase.determiner], (determiner,))]
-    elif phrase.determiner in OWNERS:
-        words = [(OWNERS[phrase.determiner], (determiner,)), ("的", (determiner,))]
+    described = WORDS.adjective[phrase.adjective][0] if phrase.adjective else ""
+    if owner := WORDS.owner.get(phrase.determiner):
+        # 我那只黑色的猫 rather than 我的黑色的猫; one's own family goes without 的.
+        of = "那" if described.endswith("的") else "" if phrase.head in KIN and phrase.determiner != "our" else "的"
+        words = tag(owner, determiner) + tag(of, determiner)
+        pointed = of == "那" and phrase.count == 1
     elif phrase.count == MANY:
         words = [("这些" if phrase.determiner == "this" else "那些", (determiner, slot + "number"))]
     elif phrase.determiner == "this":
@@ -47,19 +40,23 @@ def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
     return words
 
 
+def _inside(place: NounPhrase, slot: str) -> list[Word]:
+    return noun_phrase(place, slot + "place.") + tag(WORDS.at.get(place.head, "里"), slot + "place.case")
+
+
 def _particles(clause: Clause, slot: str) -> list[Word]:
     tense, negation = slot + "tense", slot + "negation"
     if not clause.negated:
-        return tag(PARTICLES[clause.tense][0], tense)
+        return tag(WORDS.particle[clause.tense][0], tense)
     if clause.tense == "past":
         return [("没有", (negation, tense))]
-    return [("不", (negation,)), (PARTICLES[clause.tense][0], (tense,))]
+    return [("不", (negation,)), (WORDS.particle[clause.tense][0], (tense,))]
 
 
 def _quality(clause: Clause, slot: str, *, question: bool) -> list[Word]:
     """很累, 非常累, 不累, 会很累, 是红色的; plain in questions."""
     assert clause.quality
-    quality = tag(ADJECTIVES[clause.quality][1], slot + "quality")
+    quality = tag(WORDS.adjective[clause.quality][1], slot + "quality")
     if clause.quality in _COLOURS:
         return tag("是", slot + "verb") + quality
     negation = tag("不" if clause.negated else "", slot + "negation")
@@ -74,12 +71,12 @@ def _quality(clause: Clause, slot: str, *, question: bool) -> list[Word]:
 def _action(clause: Clause, slot: str, *, plain: bool) -> list[Word]:
     """Particle, place and verb with its objects filled in; ``plain`` leaves the aspect out."""
     verb, tense = slot + "verb", slot + "tense"
-    forms = VERBS[clause.predicate]
+    forms = WORDS.verb[clause.predicate]
     template = forms[1] if clause.tense == "past" and not clause.negated and not plain else forms[0]
     within = clause.place if clause.object is None and "_" in template else None
     place: list[Word] = []
     if clause.place and within is None:
-        place = noun_phrase(clause.place, slot + "place.") + tag(AT.get(clause.place.head, "里"), slot + "place.case")
+        place = _inside(clause.place, slot)
         # 正在 and 在 share one 在.
         if clause.tense != "progressive":
             place = tag("在", slot + "place.case") + place
@@ -102,18 +99,16 @@ def clause_words(
     subject = noun_phrase(clause.subject, slot + "subject.")
     if clause.predicate == "exist":
         assert clause.place
-        place = noun_phrase(clause.place, slot + "place.")
-        inside = tag(AT.get(clause.place.head, "里"), slot + "place.case")
-        return flatten((place, inside, tag("有", slot + "verb"), subject))
-    time = tag(TIMES[clause.time], slot + "time") if clause.time else []
-    if clause.subject.determiner == "a" and clause.subject.head not in PRONOUNS:
+        return flatten((_inside(clause.place, slot), tag("有", slot + "verb"), subject))
+    time = tag(WORDS.time[clause.time], slot + "time") if clause.time else []
+    if clause.subject.determiner == "a" and clause.subject.head not in WORDS.pronoun:
         # What is new cannot open a Chinese sentence; 有 brings it in.
         subject, front = [("有", ()), *subject], True
     if clause.predicate == "be":
         predicate = _quality(clause, slot, question=question)
     else:
         predicate = _action(clause, slot, plain=plain)
-        forms = VERBS[clause.predicate]
+        forms = WORDS.verb[clause.predicate]
         if question and clause.tense == "past" and not clause.negated and forms[0] == forms[1]:
             # Stated, the past of an activity shows by its time alone; asked, it wants 了.
             predicate.append(("了", (slot + "tense",)))

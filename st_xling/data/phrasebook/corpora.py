@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from st_xling.data.phrasebook import chinese, english, french, german, spanish, vietnamese
 from st_xling.data.phrasebook.grammar import Phrase, align
@@ -111,27 +111,19 @@ def parallel_phrases(
     meanings = draw_meanings(split, size, seed, distinct=distinct)
     sources = [render(meaning, source) for meaning in meanings]
     targets = [render(meaning, target) for meaning in meanings]
-    text, words = Value("string"), Sequence(Value("string"))
-    features = Features({
-        "source": text,
-        "target": text,
-        "source_language": text,
-        "target_language": text,
-        "alignment": Sequence(Sequence(Value("int64"))),
-        "source_tokens": words,
-        "target_tokens": words,
-    })  # fmt: skip
-    columns = {
-        "source": [phrase.text for phrase in sources],
-        "target": [phrase.text for phrase in targets],
-        "source_language": [source] * size,
-        "target_language": [target] * size,
-        "alignment": [align(left, right) for left, right in zip(sources, targets)],
-        "source_tokens": [list(phrase.tokens) for phrase in sources],
-        "target_tokens": [list(phrase.tokens) for phrase in targets],
+    text, words, links = Value("string"), Sequence(Value("string")), Sequence(Sequence(Value("int64")))
+    columns: dict[str, tuple[Any, list[Any]]] = {
+        "source": (text, [phrase.text for phrase in sources]),
+        "target": (text, [phrase.text for phrase in targets]),
+        "source_language": (text, [source] * size),
+        "target_language": (text, [target] * size),
+        "alignment": (links, [align(left, right) for left, right in zip(sources, targets)]),
+        "source_tokens": (words, [phrase.tokens for phrase in sources]),
+        "target_tokens": (words, [phrase.tokens for phrase in targets]),
     }
+    schema = Features({name: kind for name, (kind, _) in columns.items()}).arrow_schema
     # Straight to Arrow: from_dict would look at every value again, and take as long as the rendering.
-    return Dataset(pyarrow.Table.from_pydict(columns, schema=features.arrow_schema))
+    return Dataset(pyarrow.Table.from_pydict({name: cells for name, (_, cells) in columns.items()}, schema=schema))
 
 
 @dataclass(frozen=True)

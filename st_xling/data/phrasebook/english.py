@@ -1,57 +1,44 @@
 """English: do-support, a/an, progressive aspect, place before time."""
 
-from st_xling.data.phrasebook.grammar import (
-    Phrase,
-    Word,
-    complements,
-    flatten,
-    lexicon,
-    sentence,
-    tag,
-)
+from st_xling.data.phrasebook.grammar import Phrase, Word, complements, flatten, lexicon, linked, sentence, tag, tags
 from st_xling.data.phrasebook.meanings import FRONTED, Clause, Meaning, NounPhrase
 
-NOUNS, ADJECTIVES, VERBS, TIMES, AT = lexicon("en", "noun", "adjective", "verb", "time", "at")
+WORDS = lexicon("en")
 NUMBERS = ("", "", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-PRONOUNS = {"i": "I", "you": "you", "he": "he", "she": "she", "we": "we", "they": "they"}
 
-_MOTION = {"come_back": "from", **dict.fromkeys(("go", "walk", "drive", "run"), "to")}
 _FORMS_OF_BE = {"i": ("am", "was"), "he": ("is", "was"), "she": ("is", "was")}
 _NEGATED = {
     "did": "didn't", "do": "don't", "does": "doesn't", "will": "won't", "can": "can't",
     "am": "am not", "is": "isn't", "are": "aren't", "was": "wasn't", "were": "weren't",
 }  # fmt: skip
+_FUSED = {"want to": "wants to", "have to": "has to"}
 
 
 def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
     """Render a noun phrase, e.g. "these three old books"."""
-    if phrase.head in PRONOUNS:
-        return [(PRONOUNS[phrase.head], (slot + "noun",))]
+    if phrase.head in WORDS.pronoun:
+        return tag(WORDS.pronoun[phrase.head], slot + "noun")
     plural = phrase.count != 1
-    noun = NOUNS[phrase.head][plural]
-    adjective = ADJECTIVES[phrase.adjective] if phrase.adjective else ""
+    noun = WORDS.noun[phrase.head][plural]
+    adjective = WORDS.adjective.get(phrase.adjective, "")
     determiner = phrase.determiner
     if determiner == "this" and plural:
         determiner = "these"
     elif determiner == "a":
         determiner = "" if plural else "an" if (adjective or noun)[0] in "aeiou" else "a"
-    return flatten((
-        # The article "a" says the count, as 一 and một do.
-        tag(determiner, slot + ("count" if phrase.determiner == "a" else "determiner")),
-        tag(NUMBERS[phrase.count], slot + "count"),
-        tag(adjective, slot + "adjective"),
-        tag(noun, slot + "noun"),
-    ))  # fmt: skip
+    # The article "a" says the count, as 一 and một do.
+    article = ("count" if phrase.determiner == "a" else "determiner", determiner)
+    return tags(slot, article, ("count", NUMBERS[phrase.count]), ("adjective", adjective), ("noun", noun))
 
 
 def _verb(clause: Clause) -> tuple[str, str, str]:
     """Auxiliary (or nothing), what follows it of the tense, and the form of the verb; all affirmative."""
     head, plural = clause.subject.head, clause.subject.count != 1
-    third = (head not in PRONOUNS and not plural) or head in ("he", "she")
+    third = (head not in WORDS.pronoun and not plural) or head in ("he", "she")
     present, past = _FORMS_OF_BE.get(head, ("is", "was") if third else ("are", "were"))
     if clause.predicate == "be":
         return {"past": (past, "", ""), "present": (present, "", ""), "future": ("will", "", "be")}[clause.tense]
-    base, _, _, progressive = VERBS[clause.predicate]
+    base, _, _, progressive = WORDS.verb[clause.predicate]
     do = "does" if third else "do"
     return {
         "past": ("did", "", base),
@@ -63,9 +50,6 @@ def _verb(clause: Clause) -> tuple[str, str, str]:
         "can": ("can", "", base),
         "must": (do, "have to", base),
     }[clause.tense]
-
-
-_FUSED = {"want to": "wants to", "have to": "has to"}
 
 
 def _predicate(clause: Clause, slot: str, *, inverted: bool) -> tuple[list[Word], list[Word]]:
@@ -82,34 +66,28 @@ def _predicate(clause: Clause, slot: str, *, inverted: bool) -> tuple[list[Word]
         third = auxiliary == "does"
         if modal:
             return [], tag(_FUSED[modal] if third else modal, tense) + tag(form, verb)
-        forms = VERBS[clause.predicate]
+        forms = WORDS.verb[clause.predicate]
         return [], tag(forms[2] if auxiliary == "did" else forms[third], verb, tense)
     rest = tag(modal, tense) + tag(form, verb)
     return (tag(auxiliary, *finite), rest) if inverted else ([], tag(auxiliary, *finite) + rest)
 
 
-def _preposition(clause: Clause) -> str:
-    return _MOTION.get(clause.predicate) or (AT[clause.place.head] if clause.place else "")
-
-
-def clause_words(clause: Clause, slot: str, *, question: bool = False, embedded: bool = False) -> list[Word]:
+def clause_words(clause: Clause, slot: str, meaning: Meaning) -> list[Word]:
     """Render a clause without its punctuation."""
     subject = noun_phrase(clause.subject, slot + "subject.")
+    place = WORDS.to.get(clause.predicate) or (WORDS.at[clause.place.head] if clause.place else "")
     if clause.predicate == "exist":
         verb = tag("there is" if clause.subject.count == 1 else "there are", slot + "verb")
-        return flatten((verb, subject, complements(clause, slot, noun_phrase, place=_preposition(clause))))
-    auxiliary, verb = _predicate(clause, slot, inverted=question)
-    time = tag(TIMES[clause.time], slot + "time") if clause.time else []
-    front = bool(time) and clause.time in FRONTED and not question and not embedded
-    quality = ADJECTIVES[clause.quality] if clause.quality else ""
-    place = _preposition(clause)
+        return flatten((verb, subject, complements(clause, slot, noun_phrase, place=place)))
+    main = slot == "main."
+    auxiliary, verb = _predicate(clause, slot, inverted=main and meaning.question)
+    time = tag(WORDS.time.get(clause.time, ""), slot + "time")
+    front = main and not meaning.question and clause.time in FRONTED
+    quality = WORDS.adjective.get(clause.quality, "")
     rest = complements(clause, slot, noun_phrase, recipient="to", place=place, very="very", quality=quality)
     return flatten((time if front else [], auxiliary, subject, verb, rest, [] if front else time))
 
 
 def render(meaning: Meaning) -> Phrase:
     """Render a meaning in English."""
-    line = clause_words(meaning.main, "main.", question=meaning.question)
-    if meaning.other and meaning.link:
-        line += tag(meaning.link, "link") + clause_words(meaning.other, "other.", embedded=True)
-    return sentence(line, closing="?" if meaning.question else ".")
+    return sentence(linked(meaning, clause_words, WORDS.link), closing="?" if meaning.question else ".")

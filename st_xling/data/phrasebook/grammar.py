@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from st_xling.data.phrasebook.meanings import Clause, NounPhrase
-
-# Concept -> its forms, written in full rather than derived by rules.
-Table = dict[str, tuple[str, ...]]
+    from st_xling.data.phrasebook.meanings import Clause, Meaning, NounPhrase
 
 # A word and the meaning slots it realises, e.g. ("cats", ("main.subject.noun",)).
 Word = tuple[str, tuple[str, ...]]
@@ -39,20 +37,19 @@ def read_table(name: str) -> list[list[str]]:
     return [["" if cell == "-" else cell for cell in row] for row in rows]
 
 
-def lexicon(language: str, *parts: str) -> list[Any]:
-    """Of each part (``noun``, ``verb``, …) the table: concept → forms, or its form where every concept has just one.
+def lexicon(language: str) -> SimpleNamespace:
+    """The parts of a lexicon (``noun``, ``verb``, …): of each, concept → forms, or its form where all have just one.
 
     The file of a language holds a concept a line: part, concept, forms; comments say what the forms of a part are.
     """
-    tables: dict[str, Table] = {part: {} for part in parts}
+    parts: dict[str, dict[str, Any]] = {}
     for part, concept, *forms in read_table(language):
-        if part in tables:
-            assert concept not in tables[part], f"{language}: {part} {concept} is listed twice"
-            tables[part][concept] = tuple(forms)
-    return [
-        {concept: forms[0] for concept, forms in table.items()} if set(map(len, table.values())) == {1} else table
-        for table in tables.values()
-    ]
+        assert concept not in parts.setdefault(part, {}), f"{language}: {part} {concept} is listed twice"
+        parts[part][concept] = tuple(forms)
+    for table in parts.values():
+        if set(map(len, table.values())) == {1}:
+            table.update((concept, forms[0]) for concept, forms in table.items())
+    return SimpleNamespace(**parts)
 
 
 def tag(form: str, *slots: str) -> list[Word]:
@@ -62,22 +59,49 @@ def tag(form: str, *slots: str) -> list[Word]:
     return [(piece, slots) for piece in form.split()]
 
 
-def merge(words: list[Word], fuse: Callable[[str, str], str | None]) -> list[Word]:
+def tags(slot: str, *parts: tuple[str, str]) -> list[Word]:
+    """The forms of a phrase in a row, each after the part that it says: ``("determiner", "the"), ("noun", "cat")``."""
+    return [word for part, form in parts for word in tag(form, slot + part)]
+
+
+def agreement(phrase: NounPhrase, nouns: Mapping[str, Sequence[str]]) -> int:
+    """Place of the form that agrees: masculine, feminine, masculine plural, feminine plural."""
+    feminine = phrase.head == "she" or (phrase.head in nouns and nouns[phrase.head][0] == "f")
+    return feminine + 2 * phrase.plural
+
+
+def linked(
+    meaning: Meaning,
+    clause_words: Callable[[Clause, str, Meaning], list[Word]],
+    links: Mapping[str, str],
+    *,
+    main: list[Word] | None = None,
+    pause: bool = False,
+) -> list[Word]:
+    """The main clause, or ``main`` in its place, and a subordinate one behind its conjunction, perhaps a comma."""
+    line = clause_words(meaning.main, "main.", meaning) if main is None else main
+    if meaning.other and meaning.link:
+        other = tag(links[meaning.link], "link") + clause_words(meaning.other, "other.", meaning)
+        line = (comma(line) if pause else line) + other
+    return line
+
+
+def merge(
+    words: list[Word],
+    contracted: Mapping[tuple[str, str], str],
+    elide: Callable[[str, str], str | None] = lambda left, right: None,
+) -> list[Word]:
     """Fuse neighbours (``de le`` to ``du``, ``le ami`` to ``l'ami``), from right to left, uniting their slots."""
     merged: list[Word] = []
     for text, slots in reversed(words):
-        joined = fuse(text, merged[-1][0]) if merged else None
+        after = merged[-1][0] if merged else ""
+        joined = contracted.get((text, after)) or (elide(text, after) if merged else None)
         if joined is None:
             merged.append((text, slots))
         else:
             merged[-1] = (joined, slots + merged[-1][1])
     merged.reverse()
     return merged
-
-
-def contractions(pairs: Mapping[tuple[str, str], str]) -> Callable[[str, str], str | None]:
-    """A ``fuse`` for :func:`merge` that replaces listed pairs of words."""
-    return lambda left, right: pairs.get((left, right))
 
 
 def sentence(words: list[Word], *, opening: str = "", closing: str = ".") -> Phrase:

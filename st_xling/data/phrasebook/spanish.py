@@ -3,81 +3,68 @@
 from st_xling.data.phrasebook.grammar import (
     Phrase,
     Word,
+    agreement,
     complements,
-    contractions,
     flatten,
     lexicon,
+    linked,
     merge,
     sentence,
     tag,
+    tags,
 )
 from st_xling.data.phrasebook.meanings import FRONTED, KIN, PEOPLE, Clause, Meaning, NounPhrase
 
-NOUNS, ADJECTIVES, VERBS, TIMES, DETERMINERS, PAST = lexicon(
-    "es", "noun", "adjective", "verb", "time", "determiner", "past"
-)
+WORDS = lexicon("es")
 FUTURE = ("é", "ás", "á", "emos", "án")
-_MOTION = {"come_back": "de", "go": "a", **dict.fromkeys(("walk", "drive", "run"), "hasta")}
 NUMBERS = ("", "", "dos", "tres", "cuatro", "cinco", "seis", "siete", "ocho", "nueve")
-# The verb says the other persons; "he" and "she" need saying.
-PRONOUNS = {"i": "", "you": "", "he": "él", "she": "ella", "we": "", "they": "ellos"}
 
 _PEOPLE = frozenset((*PEOPLE, *KIN))
-_AL_DEL = contractions({("a", "el"): "al", ("de", "el"): "del"})
-
-
-def _feminine(phrase: NounPhrase) -> bool:
-    return phrase.head == "she" or (phrase.head in NOUNS and NOUNS[phrase.head][0] == "f")
-
-
-def _agreeing(adjective: str, phrase: NounPhrase) -> str:
-    return ADJECTIVES[adjective][_feminine(phrase) + 2 * phrase.plural]
+_AL_DEL = {("a", "el"): "al", ("de", "el"): "del"}
 
 
 def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
     """Render a noun phrase, e.g. "estos tres libros viejos"; dropped pronouns are empty."""
-    if phrase.head in PRONOUNS:
-        return tag(PRONOUNS[phrase.head], slot + "noun")
-    determiner = DETERMINERS[phrase.determiner][_feminine(phrase) + 2 * phrase.plural]
-    return flatten((
-        tag(determiner, slot + ("count" if phrase.determiner == "a" else "determiner")),
-        tag(NUMBERS[phrase.count], slot + "count"),
-        tag(NOUNS[phrase.head][1 + phrase.plural], slot + "noun"),
-        tag(_agreeing(phrase.adjective, phrase) if phrase.adjective else "", slot + "adjective"),
-    ))  # fmt: skip
+    if phrase.head in WORDS.pronoun:
+        return tag(WORDS.pronoun[phrase.head], slot + "noun")
+    form = agreement(phrase, WORDS.noun)
+    return tags(
+        slot,
+        ("count" if phrase.determiner == "a" else "determiner", WORDS.determiner[phrase.determiner][form]),
+        ("count", NUMBERS[phrase.count]),
+        ("noun", WORDS.noun[phrase.head][1 + phrase.plural]),
+        ("adjective", WORDS.adjective[phrase.adjective][form] if phrase.adjective else ""),
+    )
 
 
 def _verb(clause: Clause, slot: str) -> list[Word]:
     """The verb group; with a dropped subject its finite word says the subject too."""
-    subject, name = clause.subject, clause.predicate
-    person = subject.person
+    person, verb = clause.subject.person, slot + "verb"
     finite: tuple[str, ...] = (slot + "tense",)
-    if subject.head in PRONOUNS and not PRONOUNS[subject.head]:
+    if WORDS.pronoun.get(clause.subject.head) == "":
         finite = (slot + "tense", slot + "subject.noun")
-    verb = slot + "verb"
-    if clause.quality:
-        name = ADJECTIVES[clause.quality][4]
-    forms = VERBS[name]
+    name = WORDS.adjective[clause.quality][4] if clause.quality else clause.predicate
+    forms = WORDS.verb[name]
     if clause.tense == "future":
         return [(forms[2] + FUTURE[person], (verb, *finite))]
     if clause.tense == "past":
-        return [(PAST[name].split()[person], (verb, *finite))]
+        return [(WORDS.past[name].split()[person], (verb, *finite))]
     if clause.tense == "progressive":
-        return [(VERBS["estar"][0].split()[person], finite), (forms[1], (verb,))]
+        return [(WORDS.verb["estar"][0].split()[person], finite), (forms[1], (verb,))]
     if clause.tense in ("want", "can", "must"):
         that = tag("que" if clause.tense == "must" else "", slot + "tense")
-        return [(VERBS[clause.tense][0].split()[person], finite), *that, (forms[3], (verb,))]
+        return [(WORDS.verb[clause.tense][0].split()[person], finite), *that, (forms[3], (verb,))]
     return [(forms[0].split()[person], (verb, *finite))]
 
 
-def clause_words(clause: Clause, slot: str, *, fronting: bool = True) -> list[Word]:
+def clause_words(clause: Clause, slot: str, meaning: Meaning) -> list[Word]:
     """Render a clause, before contraction."""
     subject = noun_phrase(clause.subject, slot + "subject.")
-    where = _MOTION.get(clause.predicate, "en")
+    where = WORDS.to.get(clause.predicate, "en")
     if clause.predicate == "exist":
         return flatten((tag("hay", slot + "verb"), subject, complements(clause, slot, noun_phrase, place=where)))
-    time = tag(TIMES[clause.time], slot + "time") if clause.time else []
-    front = bool(time) and clause.time in FRONTED and fronting
+    time = tag(WORDS.time.get(clause.time, ""), slot + "time")
+    front = slot == "main." and not meaning.question and clause.time in FRONTED
     before = tag("no" if clause.negated else "", slot + "negation")
     if clause.recipient:
         before += tag("les" if clause.recipient.plural else "le", slot + "recipient.case")
@@ -90,18 +77,12 @@ def clause_words(clause: Clause, slot: str, *, fronting: bool = True) -> list[Wo
         recipient="a",
         place=where,
         very="muy",
-        quality=_agreeing(clause.quality, clause.subject) if clause.quality else "",
+        quality=WORDS.adjective[clause.quality][agreement(clause.subject, WORDS.noun)] if clause.quality else "",
     )
     return flatten((time if front else [], subject, before, _verb(clause, slot), rest, [] if front else time))
 
 
-_LINKS = {"that": "que", "because": "porque", "when": "cuando"}
-
-
 def render(meaning: Meaning) -> Phrase:
     """Render a meaning in Spanish."""
-    line = clause_words(meaning.main, "main.", fronting=not meaning.question)
-    if meaning.other and meaning.link:
-        line += tag(_LINKS[meaning.link], "link") + clause_words(meaning.other, "other.", fronting=False)
     opening, closing = ("¿", "?") if meaning.question else ("", ".")
-    return sentence(merge(line, _AL_DEL), opening=opening, closing=closing)
+    return sentence(merge(linked(meaning, clause_words, WORDS.link), _AL_DEL), opening=opening, closing=closing)

@@ -23,6 +23,7 @@ POOL = 500
 """Candidates of a question in the paper's sets."""
 
 _ANSWERS = "InsuranceQA.label2answer.token.encoded"
+_JSON_ANSWERS = ("pool/answers.json", "answers.json")
 _POOLS = "InsuranceQA.question.anslabel.token.{pool}.pool.solr.{part}.encoded"
 
 
@@ -114,7 +115,7 @@ class _Folder:
 
 def is_insurance_qa(folder: Path) -> bool:
     """Whether a folder is in one of the two layouts that :func:`read_insurance_qa` reads."""
-    return folder.is_dir() and (_find(folder, _ANSWERS) or _translated(folder, "answers")) is not None
+    return folder.is_dir() and _find(folder, _ANSWERS, *_JSON_ANSWERS) is not None
 
 
 def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train", pool: int | None = None) -> PooledQuestions:
@@ -203,15 +204,14 @@ def _read_encoded(folder: Path, part: str, pool: int) -> _Folder:
 
 
 def _cells(folder: Path, name: str, width: int, faults: FaultLog) -> Any:
-    path = _find(folder, name)
-    if path is None:
-        raise FileNotFoundError(f"expected {name} (perhaps packed) in {folder}: there is none; is the release whole?")
+    path = _required(folder, name)
     for number, cells in fixed_columns(path, width, faults):
         yield number, path, cells
 
 
 def _read_translated(folder: Path, part: str, language: str) -> _Folder:
-    asked, answers = (_translated_rows(folder, name, language) for name in (part, "answers"))
+    asked = _translated_rows(_required(folder, f"pool/{part}.json", f"{part}.json"), language)
+    answers = _translated_rows(_required(folder, *_JSON_ANSWERS), language)
     data = _Folder([], {label: row[language] for label, row in answers.items()}, [], [])
     for number, row in sorted(asked.items(), key=lambda item: int(item[0]) if item[0].isdecimal() else -1):
         right, wrong = row.get("answers"), row.get("negatives")
@@ -223,10 +223,7 @@ def _read_translated(folder: Path, part: str, language: str) -> _Folder:
     return data
 
 
-def _translated_rows(folder: Path, name: str, language: str) -> dict[str, Any]:
-    path = _translated(folder, name)
-    if path is None:
-        raise FileNotFoundError(f"expected {name}.json (perhaps packed) in {folder} or {folder}/pool: there is none.")
+def _translated_rows(path: Path, language: str) -> dict[str, Any]:
     rows = read_json(path)
     rows = rows if isinstance(rows, dict) else {"the whole": rows}
     bad = [
@@ -242,10 +239,14 @@ def _translated_rows(folder: Path, name: str, language: str) -> dict[str, Any]:
     return rows
 
 
-def _find(folder: Path, name: str) -> Path | None:
-    path = plain_or_packed(folder / name)
-    return path if path.is_file() else None
+def _find(folder: Path, *names: str) -> Path | None:
+    """The first of some files that is there, perhaps packed."""
+    return next(filter(Path.is_file, (plain_or_packed(folder / name) for name in names)), None)
 
 
-def _translated(folder: Path, name: str) -> Path | None:
-    return _find(folder / "pool", f"{name}.json") or _find(folder, f"{name}.json")
+def _required(folder: Path, *names: str) -> Path:
+    if found := _find(folder, *names):
+        return found
+    raise FileNotFoundError(
+        f"expected {' or '.join(names)} (perhaps packed) in {folder}: there is none; is the release whole?"
+    )

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.data.leak_key import text_hashes
 from st_xling.data.reranking.pairs import AlignedPairs, joined_classes, pick
+from st_xling.data.text_columns import find_sorted, text_hashes
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def draw_negatives(
     positives = np.flatnonzero(np.asarray(pairs.labels, bool))
     queries, passages, forbidden = _classes(pairs, positives, symmetric)
     items, first_rows = np.unique(passages, return_index=True)
-    places, known = _find(items, forbidden[:, 1])
+    places, known = find_sorted(items, forbidden[:, 1])
     met = np.stack([forbidden[known, 0], places[known]], axis=1)
     return first_rows[draw_apart(queries[positives], met, len(items), each=negatives_per_positive, seed=seed)]
 
@@ -80,7 +80,7 @@ def _classes(pairs: AlignedPairs, positives: np.ndarray, symmetric: bool) -> tup
     forbidden = [np.stack([queries[positives], passages[positives]], axis=1)]
     for query, passage in hashes:  # passages that repeat the query
         texts, first = np.unique(passage, return_index=True)
-        places, known = _find(texts, query)
+        places, known = find_sorted(texts, query)
         forbidden.append(np.stack([queries[known], passages[first[places[known]]]], axis=1))
     return queries, passages, np.concatenate(forbidden)
 
@@ -139,14 +139,14 @@ def draw_apart(
             blank = wanted[rows]
             tried = order[rng.integers(low[rows, None], high[rows, None], size=blank.shape)]
             tried = np.where(blank, tried, drawn[rows])
-            refused = blank & (_find(met, askers[rows, None] * items + tried)[1] | _repeated(tried, blank))
+            refused = blank & (find_sorted(met, askers[rows, None] * items + tried)[1] | _repeated(tried, blank))
             drawn[rows] = np.where(refused, -1, tried)
             wanted[rows] = refused
             rows = rows[refused.any(1)]
         # Rows that forbid nearly everything: what is left is listed.
         for row in rows.tolist():
             members = order[low[row] : high[row]]
-            free = ~_find(met, askers[row] * items + members)[1] & ~np.isin(members, drawn[row])
+            free = ~find_sorted(met, askers[row] * items + members)[1] & ~np.isin(members, drawn[row])
             drawn[row, wanted[row]] = rng.permutation(members[free])[: wanted[row].sum()]
 
     if hard and groups is not None and own_groups is not None:
@@ -155,7 +155,7 @@ def draw_apart(
         low = high - sizes[own_groups]
         # Items of the own group that the asker forbids are not near enough to be drawn.
         codes, counts = np.unique(met // items * len(sizes) + groups[met % items], return_counts=True)
-        places, known = _find(codes, askers * len(sizes) + own_groups)
+        places, known = find_sorted(codes, askers * len(sizes) + own_groups)
         near = high - low
         near[known] -= counts[places[known]]
         if (near < hard).any():
@@ -166,14 +166,6 @@ def draw_apart(
         fill(np.arange(each) < np.minimum(near, hard)[:, None], order, low, high)
     fill(drawn < 0, np.arange(items), np.zeros(len(askers), np.int64), np.full(len(askers), items))
     return drawn
-
-
-def _find(ordered: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each value stands among the ordered ones, and whether it does. *Shape:* as ``values``, both"""
-    if not len(ordered):
-        return np.zeros(values.shape, np.int64), np.zeros(values.shape, bool)
-    places = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
-    return places, ordered[places] == values
 
 
 def _repeated(values: np.ndarray, blank: np.ndarray) -> np.ndarray:

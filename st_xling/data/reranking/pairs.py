@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling.data.leak_key import text_hashes
+from st_xling.data.text_columns import text_hashes
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args, overload
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -75,11 +75,7 @@ class CandidatePools(Sequence[CandidatePool]):
     def __len__(self) -> int:
         return len(self.pools)
 
-    @overload
-    def __getitem__(self, place: int) -> CandidatePool: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[CandidatePool, ...]: ...
-    def __getitem__(self, place: int | slice) -> CandidatePool | tuple[CandidatePool, ...]:
+    def __getitem__(self, place: Any) -> Any:
         return self.pools[place]
 
     def __iter__(self) -> Iterator[CandidatePool]:
@@ -187,7 +183,11 @@ def candidate_pools(
         logger.warning("%s: %s", counts, "left out" if without_relevant == "exclude" else "kept")
     origin = "own" if candidates is not None else "all"
     origin = origin if max_candidates is None else f"{max_candidates}+relevant"
-    signature = _signature(query_codes, passage_codes, origin, seed, without_relevant)
+    signature = (
+        f"queries:{','.join(query_codes)}{'-tossed' * (len(query_codes) > 1)}"
+        f"|passages:{','.join(passage_codes)}{'-even' * (len(passage_codes) > 1)}"
+        f"|candidates:{origin}|seed:{seed}|without_relevant:{without_relevant}"
+    )
     return CandidatePools(tuple(pools), len(empty), len(unanswered), signature)
 
 
@@ -205,20 +205,6 @@ def _numbers(listed: Collection[int], size: int, query: int) -> np.ndarray:
         got = listed_rows(numbers.tolist())
         raise ValueError(f"query {query}: passages must be different numbers from 0 to {size - 1}: got {got}.")
     return numbers
-
-
-def _signature(
-    queries: Sequence[str],
-    passages: Sequence[str],
-    candidates: str,
-    seed: int,
-    without_relevant: str,
-    *,
-    drawn: bool = True,
-) -> str:
-    query = ",".join(queries) + "-tossed" * (drawn and len(queries) > 1)
-    passage = ",".join(passages) + "-even" * (len(passages) > 1)
-    return f"queries:{query}|passages:{passage}|candidates:{candidates}|seed:{seed}|without_relevant:{without_relevant}"
 
 
 def pools_of_pairs(
@@ -291,6 +277,7 @@ def read_retrieval(
     passages, ids = list(read.passages), list(read.passages.ids)
     pools: list[CandidatePool] = []
     empty = unanswered = 0
+    signature = ""
     for code, queries in read.queries.items():
         of_language = candidate_pools(
             {code: list(queries.values())},
@@ -304,8 +291,8 @@ def read_retrieval(
         )
         pools += of_language
         empty, unanswered = empty + of_language.without_candidates, unanswered + of_language.without_relevant
-    candidates = "all" if max_candidates is None else f"{max_candidates}+relevant"
-    signature = _signature(list(read.queries), [language], candidates, seed, without_relevant, drawn=False)
+        signature = of_language.signature
+    signature = f"queries:{','.join(read.queries)}|{signature.partition('|')[2]}"
     return CandidatePools(tuple(pools), empty, unanswered, signature)
 
 

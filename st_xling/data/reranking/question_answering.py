@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.data.leak_key import text_hashes
 from st_xling.data.phrasebook_spec import PASSAGES, parse_phrasebook
 from st_xling.data.reranking.negatives import draw_apart
 from st_xling.data.reranking.pairs import AlignedPairs, pick, same_text_classes
 from st_xling.data.reranking.pools import CandidatePools, candidate_pools
 from st_xling.data.squad_form import SquadFile, read_squad
+from st_xling.data.text_columns import text_hashes
 
 logger = logging.getLogger(__name__)
 
@@ -262,7 +262,9 @@ def _aligned(files: Mapping[str, SquadFile]) -> tuple[list[_Row], list[tuple[_Ro
 def _runs_parallel(one: SquadFile, other: SquadFile) -> bool:
     """Whether articles, paragraphs and questions stand in the same places, and no id says otherwise."""
     ids, other_ids = ([question.identity for question in file.questions] for file in (one, other))
-    return one.shape() == other.shape() and (ids == other_ids or not (set(ids) & set(other_ids)) - {""})
+    places, other_places = ([question.paragraph for question in file.questions] for file in (one, other))
+    parallel = one.paragraph_articles == other.paragraph_articles and places == other_places
+    return parallel and (ids == other_ids or not (set(ids) & set(other_ids)) - {""})
 
 
 def _by_id(files: Mapping[str, SquadFile], faults: Counter[str]) -> list[_Row]:

@@ -24,13 +24,7 @@ from st_xling.data.phrasebook_spec import is_phrasebook
 from st_xling.data.reranking.insurance_qa import PARTS, PooledQuestions, is_insurance_qa, read_insurance_qa
 from st_xling.data.reranking.negatives import with_negatives
 from st_xling.data.reranking.pairs import AlignedPairs, listed_rows, same_text_classes
-from st_xling.data.reranking.pools import (
-    CandidatePools,
-    WithoutRelevant,
-    pool_texts,
-    pools_of_pairs,
-    read_retrieval,
-)
+from st_xling.data.reranking.pools import CandidatePools, WithoutRelevant, pool_texts, pools_of_pairs, read_retrieval
 from st_xling.data.reranking.question_answering import (
     QuestionAnswering,
     deal,
@@ -38,9 +32,17 @@ from st_xling.data.reranking.question_answering import (
     read_question_answering,
 )
 from st_xling.data.reranking.xpi import MonoPositives, parallel_pools, xpi_pairs, xpi_pairs_from_parallel
-from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, SpecOption, read_options, split_options, whole_above
+from st_xling.data.spec_options import (
+    SAMPLE_OPTIONS,
+    Sample,
+    SpecOption,
+    one_of,
+    read_options,
+    split_options,
+    whole_above,
+)
 from st_xling.data.specs import load_data_specs
-from st_xling.data.tables import delimited_rows, json_objects
+from st_xling.data.tables import named_cells
 from st_xling.utils.text import describe_missing, file_ending, unpacked_name
 
 if TYPE_CHECKING:
@@ -64,15 +66,9 @@ _COLUMNS = ("query", "passage", "label")
 _LABELS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "False": 0, "True": 1}
 
 
-def _split(value: str) -> str:
-    if value not in PARTS:
-        raise ValueError(value)
-    return value
-
-
 _OPTIONS = {
     **SAMPLE_OPTIONS,
-    "split": SpecOption(_split, "train, dev or test"),
+    "split": one_of(*PARTS),
     "pool": SpecOption(whole_above(0), "500, a number above 0"),
 }
 
@@ -482,19 +478,7 @@ def _kind(path: Path) -> str:
 
 
 def _labelled_rows(path: Path, faults: FaultLog) -> Iterator[tuple[str, str, int]]:
-    if _kind(path) == ".jsonl":
-        objects = json_objects(path, faults)
-        cells: Iterable[tuple[int, list[Any]]] = (
-            (number, [row.get(key) for key in _COLUMNS]) for number, row in objects
-        )
-    else:
-        cells = delimited_rows(path, ".tsv", faults)
-    for number, row in cells:
-        if number == 1 and tuple(row) == _COLUMNS:
-            continue
-        if len(row) != 3:
-            faults.add(path, number, "wrong column count", f"expected {', '.join(_COLUMNS)}, got {len(row)} columns")
-            continue
+    for number, row in named_cells(path, [[name] for name in _COLUMNS], 3, faults):
         *texts, label = row
         if str(label) not in _LABELS:
             faults.add(path, number, "label outside {0, 1}", f"got {label!r}")

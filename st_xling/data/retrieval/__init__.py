@@ -1,13 +1,12 @@
 """Retrieval sets: queries, passages, and which passages answer which query.
 
-``passages``        a corpus in JSON lines, read as it is needed, with ids alone in memory; or in memory
-``files``           queries, qrels, and where the layouts of BEIR, Mr.TyDi and MIRACL keep them
+``files``           passages (read as they are needed, with ids alone in memory), queries, qrels, and where the layouts
+                    of BEIR, Mr.TyDi and MIRACL keep them
 ``retrieval_set``   the three together, checked against each other, and what ``--data`` may say of them
 ``training_text``   query-passage pairs to train on, and text without translations
 """
 
-from st_xling.data.retrieval.files import read_qrels, read_queries
-from st_xling.data.retrieval.passages import Passages
+from st_xling.data.retrieval.files import Passages, read_qrels, read_queries
 from st_xling.data.retrieval.retrieval_set import (
     RetrievalSet,
     load_retrieval_specs,

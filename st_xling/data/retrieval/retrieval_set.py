@@ -12,13 +12,13 @@ from typing import Any
 from st_xling.data.faults import FaultLog
 from st_xling.data.phrasebook_spec import PhrasebookSpec, is_phrasebook, parse_phrasebook
 from st_xling.data.retrieval.files import (
+    Passages,
     Qrels,
     find_retrieval_files,
     read_qrels,
     read_queries,
     read_queries_with_passages,
 )
-from st_xling.data.retrieval.passages import Passages
 from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, SpecOption, read_options
 from st_xling.data.squad_form import read_squad
 from st_xling.utils.text import file_ending, unpacked_name

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.data.faults import FaultLog
-from st_xling.data.language_texts import read_texts
+from st_xling.data.language_texts import one_language
 from st_xling.data.pairs import is_pair, pair_dataset, read_pairs, require_rows
 from st_xling.data.parallel import HUB_ID, TABLES, find_source
-from st_xling.data.phrasebook_spec import PhrasebookSpec, is_phrasebook, parse_phrasebook
+from st_xling.data.phrasebook_spec import PhrasebookSpec
 from st_xling.data.retrieval.files import read_queries_with_passages
 from st_xling.data.retrieval.retrieval_set import (
     OF_SETS,
@@ -202,14 +202,8 @@ def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False
         FileNotFoundError, ParallelTextError: No such file; faulty lines.
         ValueError: A file without text; an unknown language or option of the phrasebook.
     """
-    if is_phrasebook(str(path)):
-        book = parse_phrasebook(str(path), spec=f"{language}={path}", several=False)
-        texts = book.sentences(language, split="train", seed=1)
-        return pair_dataset((text, text, language, language) for text in texts)
-    place, sample = Sample.split(str(path), f"{language}={path}")
-    texts = list(read_texts(Path(place), skip_bad_lines))
-    chosen = (texts[row] for row in sample.places(len(texts), str(path)))
-    return require_rows(pair_dataset((text, text, language, language) for text in chosen), str(path))
+    texts = one_language(language, str(path), skip_bad_lines=skip_bad_lines)
+    return require_rows(pair_dataset((text, text, language, language) for ((_, text),) in texts), str(path))
 
 
 def read_all_others(

@@ -109,7 +109,7 @@ def parity(
     if not distinct:
         raise ValueError("text is needed to compare encoders: got none.")
     options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": show_progress_bar}
-    tokens = _tokens(before.tokenizer, after.tokenizer, distinct)
+    per_text, unknown = zip(*(_token_figures(each.tokenizer, distinct) for each in (before, after)))
     # Alone and behind each prompt, whose end may change how a text begins.
     prompts = ["", *filter(None, before.prompts.values())]
     same_tokens = np.all([_same(before.tokenizer, after.tokenizer, [p + t for t in distinct]) for p in prompts], axis=0)
@@ -142,8 +142,9 @@ def parity(
         same_at_least=float(interval.low),
         largest_difference=difference,
         same_tokens_share=float(same_tokens.mean()),
+        tokens_per_text=Change(*per_text),
+        unknown_share=Change(*unknown),
         retrieval=retrieval,
-        **tokens,
     )
 
 
@@ -180,18 +181,10 @@ def _same(before: Any, after: Any, texts: list[str]) -> np.ndarray:
     return np.array([before.convert_ids_to_tokens(a) == after.convert_ids_to_tokens(b) for a, b in rows])
 
 
-def _tokens(before: Any, after: Any, texts: list[str]) -> dict[str, Any]:
-    """What is reported of tokens."""
-    old, new = token_ids(before, texts), token_ids(after, texts)
-    counts = [sum(map(len, rows)) for rows in (old, new)]
-    unknown = [
-        sum(number == tokenizer.unk_token_id for row in rows for number in row) / max(1, count)
-        for tokenizer, rows, count in zip((before, after), (old, new), counts)
-    ]
-    return {
-        "tokens_per_text": Change(*(count / len(texts) for count in counts)),
-        "unknown_share": Change(*unknown),
-    }
+def _token_figures(tokenizer: Any, texts: list[str]) -> tuple[float, float]:
+    """Tokens a text, and the share of them that stand for what no piece spells."""
+    numbers = [number for row in token_ids(tokenizer, texts) for number in row]
+    return len(numbers) / len(texts), numbers.count(tokenizer.unk_token_id) / max(1, len(numbers))
 
 
 def set_apart(

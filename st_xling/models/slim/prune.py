@@ -17,14 +17,7 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from st_xling.models.lora import has_adapters
-from st_xling.models.slim.vocabulary import (
-    Vocabulary,
-    as_pair,
-    count_tokens,
-    kept_tokens,
-    processors,
-    token_ids,
-)
+from st_xling.models.slim.vocabulary import Vocabulary, as_pair, count_tokens, kept_tokens, processors, token_ids
 
 
 @dataclass(frozen=True)
@@ -114,7 +107,8 @@ def slim_encoder(
     # What stands before a text decides with its last letters how the text begins.
     endings = {prompt[-2:]: prompt for prompt in prompts}
     counted = count_tokens(tokenizer, vocabulary, texts, prompts=endings.values(), progress=progress, total=total)
-    special = set(tokenizer.all_special_ids).union(*(config_ids(each.auto_model.config) for each in encoders))
+    configs = [each.auto_model.config for each in encoders]
+    special = set(tokenizer.all_special_ids).union(*(ids for config in configs for ids in _named(config).values()))
     known = set(vocabulary.pieces) | set(vocabulary.added)
     # What is a token as it stands, and the tokens of what is not.
     words = [*keep, *prompts]
@@ -265,11 +259,6 @@ def check_encoder(encoder: Any, tokens: int) -> None:
         )
 
 
-def config_ids(config: Any) -> set[int]:
-    """Ids of tokens that a configuration names: ``pad_token_id``, ``bos_token_id`` …"""
-    return {number for value in _named(config).values() for number in (value if isinstance(value, list) else [value])}
-
-
 def cut_weights(encoder: Any, ids: Mapping[int, int]) -> None:
     """Replace the word embeddings of ``encoder`` by those rows that stay, in place; all other weights stay.
 
@@ -297,19 +286,19 @@ def cut_weights(encoder: Any, ids: Mapping[int, int]) -> None:
     encoder.set_input_embeddings(cut)
     for config in (encoder.config, getattr(encoder, "generation_config", None)):
         if config is not None:
-            for name, value in _named(config).items():
-                renamed = [ids.get(number) for number in value] if isinstance(value, list) else ids.get(value)
-                setattr(config, name, renamed)
+            for name, numbers in _named(config).items():
+                renamed = [ids.get(number) for number in numbers]
+                setattr(config, name, renamed if isinstance(getattr(config, name), list) else renamed[0])
     encoder.config.vocab_size = len(rows)
     if hasattr(encoder, "vocab_size"):
         encoder.vocab_size = len(rows)
 
 
-def _named(config: Any) -> dict[str, Any]:
-    """Entries that are ids of tokens; negative numbers stand for none."""
-    named = {}
-    for name, value in config.to_dict().items():
-        numbers = value if isinstance(value, list) else [value]
-        if name.endswith("_token_id") and numbers and all(type(n) is int and n >= 0 for n in numbers):
-            named[name] = value
-    return named
+def _named(config: Any) -> dict[str, list[int]]:
+    """Entries that are ids of tokens, such as ``pad_token_id``; negative numbers stand for none."""
+    entries = {name: value if isinstance(value, list) else [value] for name, value in config.to_dict().items()}
+    return {
+        name: numbers
+        for name, numbers in entries.items()
+        if name.endswith("_token_id") and numbers and all(type(n) is int and n >= 0 for n in numbers)
+    }

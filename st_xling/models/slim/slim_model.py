@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import random
@@ -28,7 +27,7 @@ from st_xling.models.sidecar import card_terms
 from st_xling.models.slim.parity import Change, Parity, parity, sampled, set_apart
 from st_xling.models.slim.prune import SlimResult, slim_encoder
 from st_xling.models.view import model_options
-from st_xling.utils.io import is_disk_full, read_json_object, sync_folder, write_json
+from st_xling.utils.io import naming_full_disk, read_json_object, sync_folder, write_json
 from st_xling.utils.languages import canonical_language
 from st_xling.utils.lock import LockedFolder
 from st_xling.utils.signature import sign
@@ -102,29 +101,21 @@ class SlimReport:
     def table(self) -> str:
         """Sizes, reasons, parity, time and memory as plain text."""
         before, after = self.result.before, self.result.after
-        sizes = [
-            ("vocabulary", f"{before.tokens:,}", f"{after.tokens:,}", after.tokens / before.tokens),
-            ("parameters", f"{before.parameters:,}", f"{after.parameters:,}", after.parameters / before.parameters),
-            (
-                "weights and tokenizer, MB",
-                f"{before.bytes / 1e6:,.1f}",
-                f"{after.bytes / 1e6:,.1f}",
-                after.bytes / before.bytes,
-            ),
-        ]
-        rows = [(*row, f"{100 * left:.1f} %") for *row, left in sizes]
-        cosines, same = [], []
+        rows, cosines, same = [], [], []
+        for label, name, factor, decimals in (
+            ("vocabulary", "tokens", 1, 0),
+            ("parameters", "parameters", 1, 0),
+            ("weights and tokenizer, MB", "bytes", 1e-6, 1),
+        ):
+            size = Change(getattr(before, name), getattr(after, name))
+            rows.append((label, *_shown(size, factor, decimals), f"{100 * size.after / size.before:.1f} %"))
         for text, each in (("counted", self.counted), ("held-out", self.held_out)):
             if each is None:
                 continue
-            changes = {
-                f"{one} to {other}": change
-                for name, ways in each.retrieval.items()
-                for (one, _, other), change in (
-                    (name.partition("-"), ways["forward"]),
-                    (name.partition("-")[::-1], ways["back"]),
-                )
-            }
+            changes: dict[str, Change] = {}
+            for name, ways in each.retrieval.items():
+                one, _, other = name.partition("-")
+                changes |= {f"{one} to {other}": ways["forward"], f"{other} to {one}": ways["back"]}
             for name, change in changes.items():
                 rows.append((f"retrieval {name}, {text}, %", *_shown(change, 100, 1), ""))
             rows.append((f"tokens a text, {text}", *_shown(each.tokens_per_text, 1, 2), ""))
@@ -147,7 +138,7 @@ class SlimReport:
 
 
 def _shown(change: Change, factor: float, decimals: int) -> list[str]:
-    return [f"{factor * value:.{decimals}f}" for value in (change.before, change.after)]
+    return [f"{factor * value:,.{decimals}f}" for value in (change.before, change.after)]
 
 
 def slim_model(
@@ -446,32 +437,27 @@ class SlimFolder(LockedFolder):
             OSError: When it cannot be written; an earlier model then stands.
         """
         new, old = self.path / self.out.name, self._old  # the card is called by the folder's name
-        try:
-            model.save_pretrained(str(new))
-            if any(getattr(module, "do_lower_case", False) for module in model.modules()):  # ST reads, never saves it
-                for path in new.rglob("sentence_bert_config.json"):
-                    write_json(path, {**read_json_object(path), "do_lower_case": True})
-            write_json(new / "results.json", {KEY: json.loads(json.dumps(report))})
-            manifest = Path(self._source) / "training" / "run.json"
-            if manifest.is_file():
-                (new / "training").mkdir()
-                shutil.copyfile(manifest, new / "training" / "run.json")
-            if complete is not None:
-                complete(new)
-            if self.out.exists():
-                self.out.replace(old)
-            new.replace(self.out)
-            sync_folder(self.out.parent)
-        except BaseException as error:
-            if old.exists() and not self.out.exists():
-                old.replace(self.out)
-            if is_disk_full(error):
-                raise OSError(
-                    errno.ENOSPC,
-                    f"no space left for {self.out}, and what stood there before stands ({error}). Make room and run "
-                    "the same command again",
-                ) from error
-            raise
+        manifest = Path(self._source) / "training" / "run.json"
+        with naming_full_disk(self.out):
+            try:
+                model.save_pretrained(str(new))
+                if any(getattr(module, "do_lower_case", False) for module in model.modules()):  # ST only reads it
+                    for path in new.rglob("sentence_bert_config.json"):
+                        write_json(path, {**read_json_object(path), "do_lower_case": True})
+                write_json(new / "results.json", {KEY: json.loads(json.dumps(report))})
+                if manifest.is_file():
+                    (new / "training").mkdir()
+                    shutil.copyfile(manifest, new / "training" / "run.json")
+                if complete is not None:
+                    complete(new)
+                if self.out.exists():
+                    self.out.replace(old)
+                new.replace(self.out)
+                sync_folder(self.out.parent)
+            except BaseException:
+                if old.exists() and not self.out.exists():
+                    old.replace(self.out)
+                raise
 
 
 def work_folder(out: Path) -> Path:

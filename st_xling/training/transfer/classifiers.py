@@ -28,7 +28,7 @@ from transformers import (
 )
 
 from st_xling.data.classified_pairs import ClassifiedPairs
-from st_xling.data.conllu import TaggedSentences
+from st_xling.data.tagged_words import TaggedSentences
 from st_xling.models import load_encoder
 from st_xling.models.backbone import token_encoder
 from st_xling.models.load import limit_length, loading, longest_input, name_of, st_model

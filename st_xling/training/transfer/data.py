@@ -10,8 +10,8 @@ from functools import reduce
 from typing import Any
 
 from st_xling.data.classified_pairs import ClassifiedPairs
-from st_xling.data.conllu import TaggedSentences
 from st_xling.data.spec_options import Sample
+from st_xling.data.tagged_words import TaggedSentences
 from st_xling.training.transfer.tasks import TASKS, Rows, TransferTask
 from st_xling.utils.extras import require
 from st_xling.utils.languages import is_code
@@ -34,7 +34,7 @@ class TransferData:
         unseen: Language → tag → words, of tags that are not trained.
         in_training: Language → test rows whose text is trained on, too.
         fused: Whether the words are surface tokens, fused forms as one, see
-            :func:`~st_xling.data.conllu.read_conllu`.
+            :func:`~st_xling.data.tagged_words.read_conllu`.
     """
 
     task: TransferTask

@@ -22,7 +22,7 @@ from sentence_transformers import SentenceTransformer
 from tqdm.auto import tqdm
 
 from st_xling._version import __version__
-from st_xling.data.conllu import TaggedSentences
+from st_xling.data.tagged_words import TaggedSentences
 from st_xling.models.load import name_of
 from st_xling.models.view import model_options
 from st_xling.training.run import TrainingInterrupted, run_trainer

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from st_xling.data.classified_pairs import PAWSX_LABELS, XNLI_LABELS, ClassifiedPairs, read_pawsx, read_xnli
-from st_xling.data.conllu import UPOS, TaggedSentences, read_conllu
-from st_xling.data.panx import PANX_LABELS, read_panx
+from st_xling.data.tagged_words import PANX_LABELS, UPOS, TaggedSentences, read_conllu, read_panx
 
 SCHEDULES = ("constant", "linear", "cosine")
 

@@ -8,8 +8,8 @@ from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.data.leak_key import leak_key
 from st_xling.data.reranking.pairs import AlignedPairs, same_text_classes
+from st_xling.data.text_columns import leak_key
 from tests.data.reranking.aligned_sentences import PASSAGES, QUERIES, by_hand, numbered
 
 EN, ZH = ({"en": QUERIES["en"]}, {"en": PASSAGES["en"]}), ({"zh": QUERIES["zh"]}, {"zh": PASSAGES["zh"]})

@@ -75,11 +75,9 @@ def test_articles_are_held_out_of_questions(tmp_path: Path) -> None:
     assert len(load_pool_specs(specs)) == 20 and len(load_pool_specs(specs, max_candidates=7)[0].passages) == 7
     assert set(load_pool_specs(specs, query_languages=["zh"], passage_languages=["ar"])[0].passage_languages) == {"ar"}
     assert load_pair_specs(specs, dev_share=0).dev is None
-
-
-def test_a_development_set_of_its_own_is_taken_whole(tmp_path: Path) -> None:
+    # A development set of its own is taken whole.
     (tmp_path / "dev").mkdir()
-    data = load_pair_specs(questions(tmp_path), dev=questions(tmp_path / "dev", articles=3)[:2])
+    data = load_pair_specs(specs, dev=questions(tmp_path / "dev", articles=3)[:2])
     assert len(data.train) == 40 and data.dev is not None and len(data.dev) == 6
     assert set(data.dev[0].passage_languages) == {"en", "zh"}
 
@@ -100,15 +98,10 @@ def test_files_of_relevant_pairs_get_negatives_and_all_candidates(tmp_path: Path
     assert data.dev is not None and [(len(pool.passages), sum(pool.labels)) for pool in data.dev] == [(2, 2)] * 3
     single = load_pool_specs(labelled(tmp_path, ".jsonl", [1, 1, 0, 1]), without_relevant="keep")
     assert "candidates:own" in single.signature
-
-
-def test_rows_with_one_passage_a_query_have_every_passage_as_candidate(tmp_path: Path) -> None:
-    specs = []
-    for code in ("th", "fr"):
-        path = tmp_path / f"{code}.tsv"
-        path.write_text("".join(f"{q}\t{p}\t1\n" for q, p in zip(QUERIES[code], PASSAGES[code])), encoding="utf-8")
-        specs.append(f"{code}={path}")
-    pools = load_pool_specs(specs)
+    for code in ("th", "fr"):  # one passage a query
+        rows = zip(QUERIES[code], PASSAGES[code])
+        (tmp_path / f"{code}.tsv").write_text("".join(f"{q}\t{p}\t1\n" for q, p in rows), encoding="utf-8")
+    pools = load_pool_specs([f"{code}={tmp_path / code}.tsv" for code in ("th", "fr")])
     assert len(pools) == 4 and all(len(pool.passages) == 4 and sum(pool.labels) == 1 for pool in pools)
     assert "candidates:all" in pools.signature
 
@@ -127,7 +120,8 @@ def test_faults_of_labelled_files_are_told_together(tmp_path: Path) -> None:
     path = tmp_path / "en.tsv"
     path.write_text("q\tp\t2\nq\t \t1\nq\tp\nq\tp\t0\n")
     with pytest.raises(
-        ValueError, match=r"3 faults(?s:.*):1: label outside \{0, 1\} \(got '2'\)(?s:.*):2: empty side(?s:.*):3: wrong"
+        ValueError,
+        match=r"3 faults(?s:.*):1: label outside \{0, 1\} \(got '2'\)(?s:.*):2: empty side(?s:.*):3: bad col",
     ):
         load_pair_specs([f"en={path}"])
     first, second = labelled(tmp_path, ".jsonl", [1, 0] * 4, codes=("en", "zh"))
@@ -281,14 +275,10 @@ def test_pools_are_the_papers(tmp_path: Path) -> None:
     alone = load_pool_specs([f"en={zh}", f"zh={zh}"])
     assert len(alone) == 4 and list(alone[1].passage_ids) == ["12", "13", "15", "16", "17", "18"]
     assert len(load_pool_specs([f"zh={zh}?size=2&seed=1"])) == 2
-
-
-def test_a_held_out_part_keeps_whole_pools(tmp_path: Path) -> None:
-    data = load_pair_specs([f"zh={write_translation(tmp_path)}"], dev_share=0.25)
-    assert data.dev is not None and [len(pool.passages) for pool in data.dev] == [
-        6 if "定期" in data.dev[0].query else 5
-    ]
-    assert data.dev[0].query not in data.train.queries["zh"]
+    # A part that is held out keeps whole pools.
+    data = load_pair_specs([f"zh={write_translation(tmp_path / 'zh')}"], dev_share=0.25)
+    assert data.dev is not None and len(data.dev[0].passages) == (6 if "定期" in data.dev[0].query else 5)
+    assert len(data.dev) == 1 and data.dev[0].query not in data.train.queries["zh"]
 
 
 @pytest.mark.parametrize(

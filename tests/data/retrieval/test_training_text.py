@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pytest
+from datasets import Dataset
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs, read_others
@@ -38,11 +40,14 @@ def test_answered_questions_of_squads_form(tmp_path: Path) -> None:
     assert set(pairs["source_language"]) == set(pairs["target_language"]) == {"en"}
 
 
-def test_named_columns_of_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "nq.jsonl"
-    path.write_text('{"query": "q", "answer": "a", "passage": "p"}\n', encoding="utf-8")
+def test_named_columns_of_files_and_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = json_lines(tmp_path / "train.jsonl", [{"query": "q", "answer": "a", "passage": "p"}])
     assert read_question_table(str(path), "en")["target"][:] == ["p"]
     assert load_query_passage_specs([f"en={path}?columns=query,answer"])["en"]["target"][:] == ["a"]
+    hub = {("user/questions", "train"): Dataset.from_list([{"query": "q", "answer": "a"}])}
+    monkeypatch.setattr(datasets, "load_dataset", lambda place, *_, split, **options: hub[place, split])
+    pairs = load_query_passage_specs(["queries=user/questions?columns=query,answer&split=train"])["en"]
+    assert (pairs["source"][:], pairs["target"][:]) == (["q"], ["a"])
 
 
 WRONG = [("q1", "p1", "n1", "m1"), ("问？", "答。", "错。", "也错。")]
@@ -52,8 +57,6 @@ def written(path: Path, rows: Any = WRONG) -> Path:
     """The rows in the form that the file's ending asks for; names are query, passage, negative_1, negative_2."""
     names = ("query", "passage", "negative_1", "negative_2")
     if path.suffix == ".parquet":
-        from datasets import Dataset
-
         Dataset.from_dict(dict(zip(names, map(list, zip(*rows))))).to_parquet(str(path))
         return path
     join = {".tsv": "\t".join, ".csv": ",".join}.get(path.suffix)
@@ -105,28 +108,6 @@ def test_mr_tydis_negative_passages(tmp_path: Path) -> None:
         load_query_passage_specs([f"fi={tmp_path}?negatives=2"])
     kept = load_query_passage_specs([f"fi={tmp_path}?negatives=2"], skip_bad_lines=True)["fi"]
     assert (kept["source"][:], kept["negative_2"][:]) == (["q2"], ["z"])
-
-
-def test_a_data_set_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its id, as sentence-transformers finds it where it is cached or, here, beside the working folder."""
-    import datasets
-
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    place = tmp_path / "user" / "questions"
-    place.mkdir(parents=True)
-    (place / "train.jsonl").write_text('{"query": "q", "answer": "a"}\n', encoding="utf-8")
-    asked: list[Any] = []
-    load = datasets.load_dataset
-
-    def found(path: str, *options: Any, **more: Any) -> Any:
-        asked.append((path, more.get("split")))
-        return load(str(tmp_path / path), *options, **more)
-
-    monkeypatch.setattr(datasets, "load_dataset", found)
-    spec = "queries=user/questions?columns=query,answer&split=train"
-    pairs = load_query_passage_specs([spec])["en"]
-    assert asked == [("user/questions", "train")]
-    assert (pairs["source"][:], pairs["target"][:]) == (["q"], ["a"])
 
 
 @pytest.mark.parametrize(

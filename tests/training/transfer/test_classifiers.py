@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from st_xling.data.conllu import UPOS, TaggedSentences
+from st_xling.data.tagged_words import UPOS, TaggedSentences
 from st_xling.training.transfer.classifiers import NO_LABEL, WordTagger
 from tests.conftest import PAIRS
 from tests.training.transfer.sets import write_encoder

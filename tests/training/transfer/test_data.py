@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from st_xling.data.classified_pairs import ClassifiedPairs
-from st_xling.data.conllu import TaggedSentences
+from st_xling.data.tagged_words import TaggedSentences
 from st_xling.training.transfer import LIKE, TASKS, fine_tuning, load_transfer_data
 from st_xling.training.transfer.data import check_labels
 from tests.training.transfer.sets import write_set

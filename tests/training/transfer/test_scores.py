@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from st_xling.data.conllu import UPOS
+from st_xling.data.tagged_words import UPOS
 from st_xling.training.transfer import label_scores, run_f1, span_f1
 
 

@@ -1,4 +1,4 @@
-"""CoNLL-U: words and tags, ranges and empty nodes; broken ids, words and trees by file and line."""
+"""CoNLL-U: words and tags, ranges and empty nodes; broken ids, words and trees by file and line. PAN-X likewise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from st_xling.data import ParallelTextError
-from st_xling.data.conllu import UPOS, read_conllu
+from st_xling.data.tagged_words import UPOS, read_conllu, read_panx
 
 
 def word(number: str, form: str, tag: str = "NOUN", head: str = "_") -> str:
@@ -92,14 +92,6 @@ def test_nothing_at_all(tmp_path: Path) -> None:
         read_conllu(write(tmp_path / "none.conllu", ["# nothing"]))
 
 
-def test_real_treebanks(real_data: Path) -> None:
-    """Counts of lines by ``zcat fr.conllu.gz | grep -v '^#' | cut -f1 | grep -c -``, and ``\\.``."""
-    french, english = (read_conllu(real_data / "ud_pud" / f"{code}.conllu.gz") for code in ("fr", "en"))
-    assert len(french) == 1000
-    assert len(english) == 1000
-    assert {tag for tags in english.tags for tag in tags} == set(UPOS)
-
-
 def test_fused_forms_take_the_tag_nearest_the_root(tmp_path: Path) -> None:
     german = [
         word("1-2", "Zum", "_"),
@@ -132,15 +124,44 @@ def test_fused_forms_take_the_tag_nearest_the_root(tmp_path: Path) -> None:
         read_conllu(write(tmp_path / "z.conllu", [word("1-2", " ", "_"), word("1", "à"), word("2", "le")]), fused=True)
 
 
-def test_fused_forms_of_real_treebanks(real_data: Path) -> None:
+def test_real_treebanks(real_data: Path) -> None:
     """As many surface tokens as the treebank has: words, less those in ranges, and one for each range."""
-    for language in ("de", "tr"):
+    for language in ("de", "tr", "en"):
         path = real_data / "ud_pud" / f"{language}.conllu.gz"
         plain, fused = read_conllu(path), read_conllu(path, fused=True, language=language)
-        lines = [
-            line.split("\t") for line in gzip.decompress(path.read_bytes()).decode().splitlines() if line[:1].isdigit()
-        ]
-        spans = [list(map(int, cells[0].split("-"))) for cells in lines if "-" in cells[0]]
+        assert len(plain) == len(fused) == 1000
+        lines = [line.split("\t") for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
+        spans = [list(map(int, cells[0].split("-"))) for cells in lines if cells[0][:1].isdigit() and "-" in cells[0]]
         inside = sum(end - start + 1 for start, end in spans)
         assert sum(map(len, fused.words)) == sum(map(len, plain.words)) - inside + len(spans)
         assert len(spans) > 0
+    assert {tag for tags in plain.tags for tag in tags} == set(UPOS)
+
+
+RELEASED = "de:Anna\tB-PER\nde:Lüdemann\tI-PER\nde:in\tO\n\nde:10:30\tO\nde:Köln\tB-LOC\n"
+
+
+def test_both_spellings_of_panx(tmp_path: Path) -> None:
+    (tmp_path / "train.gz").write_bytes(gzip.compress(RELEASED.encode()))
+    (tmp_path / "train.tsv").write_text(RELEASED.replace("de:", ""), encoding="utf-8")
+    (tmp_path / "wide").write_text(RELEASED.replace("\t", "\tx\ty\t") + "\n\n", encoding="utf-8")
+    for name in ("train.gz", "train.tsv", "wide"):
+        found = read_panx(tmp_path / name)
+        assert found.words == [["Anna", "Lüdemann", "in"], ["10:30", "Köln"]]
+        assert found.tags == [["B-PER", "I-PER", "O"], ["O", "B-LOC"]]
+        assert (found.rows, found.total) == ([0, 1], 2)
+
+
+def test_a_word_with_a_colon_is_no_language(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("re:publica\tB-ORG\nin\tO\nzh:你好\tO\n", encoding="utf-8")
+    assert read_panx(tmp_path / "a.tsv").words == [["re:publica", "in", "zh:你好"]]
+
+
+def test_faults_of_panx_come_together(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("Anna B-PER\nKöln\tB-GPE\nin\tO\n", encoding="utf-8")
+    with pytest.raises(ParallelTextError, match=r"a.tsv:1: .*'one column'.*\n.*a.tsv:2: .*got 'B-GPE'"):
+        read_panx(path)
+    path.write_text("\n\n")
+    with pytest.raises(ParallelTextError, match="expected sentences"):
+        read_panx(path)
