@@ -37,7 +37,7 @@ from st_xling.data.text_columns import column_texts
 from st_xling.models.cross_encoder import Head, cross_encoder, replace_head, tiny_cross_encoder
 from st_xling.models.load import as_own, st_model
 from st_xling.models.lora import add_lora, end_lora, trained_share
-from st_xling.models.pair_scorer import text_ids
+from st_xling.models.pair_scorer import pair_sizes
 from st_xling.training.arguments import TrainingOptions, training_arguments
 from st_xling.training.checkpoint import BASE, damage, enough_room, forget_last_call, newest_checkpoint, seal
 from st_xling.training.leak_check import check_leaks, evaluation_texts
@@ -61,7 +61,6 @@ logger = logging.getLogger(__name__)
 XPI = "xpi"
 Start = str | SentenceTransformer | CrossEncoder
 """Hub id, folder, a loaded model, or ``"tiny"``."""
-BATCH_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -297,12 +296,7 @@ def fitting_pairs(tokenizer: Any, pairs: Dataset, *, max_length: int | None) -> 
         ValueError: No query leaves room for a passage.
     """
     sides = pairs["query"][:], pairs["passage"][:]
-    texts, sizes = list(dict.fromkeys(itertools.chain(*sides))), dict[str, int]()
-    for start in range(0, len(texts), BATCH_ROWS):
-        batch = texts[start : start + BATCH_ROWS]
-        sizes.update(zip(batch, map(len, text_ids(tokenizer, batch))))
-    queries, passages = (np.array([sizes[text] for text in side], np.int64) for side in sides)
-    queries += tokenizer.num_special_tokens_to_add(pair=True)
+    queries, passages = pair_sizes(tokenizer, *sides)
     limit = sys.maxsize if max_length is None else max_length
     fits = queries < limit
     if not fits.any():
