@@ -386,7 +386,6 @@ def train_cross_encoder(
             shared text, if it is to fail.
         TrainingInterrupted: Ctrl-C.
     """
-    run = _RerankerRun(recipe, out, **options)
     if not stages:
         raise ValueError("training needs at least one data set: got none.")
     if (recipe.xpi is None) != (xpi is None):
@@ -394,26 +393,27 @@ def train_cross_encoder(
         raise ValueError(
             f"XPI needs a recipe and data: got its {present} and no {lacking}; load the recipe with xpi=True."
         )
-    run.plan = []
+    plan = []
     if recipe.xpi is not None and xpi is not None:
-        run.plan = [Stage(recipe.xpi.name, recipe.xpi, xpi, recipe.xpi.training.max_steps, False, xpi_evaluator)]
+        plan = [Stage(recipe.xpi.name, recipe.xpi, xpi, recipe.xpi.training.max_steps, False, xpi_evaluator)]
     # max_steps is of the whole recipe, so that strategies of one and of several stages cost the same.
     steps = _shares(recipe.training.max_steps, [len(part) for part in stages])
     for number, part in enumerate(stages):
         name = recipe.name if len(stages) == 1 else f"{recipe.name} {number + 1}/{len(stages)}"
         new_head = number == 0 and xpi is not None
-        run.plan.append(Stage(name, recipe, part, steps[number], new_head, run.evaluator))
-    run.folder = StagedRunFolder(
-        out, stages=len(run.plan), resume=run.resumes, overwrite=run.overwrites, start=run.model
-    )
-    return run()
+        plan.append(Stage(name, recipe, part, steps[number], new_head, options.get("evaluator")))
+    return _RerankerRun(recipe=recipe, out=out, plan=plan, **options)()
 
 
+@dataclass(eq=False, kw_only=True)
 class _RerankerRun(Run):
     single_process = "cross-encoders"
     recipe: CrossEncoderRecipe
-    folder: StagedRunFolder
     plan: list[Stage]
+    folder: StagedRunFolder = field(init=False)
+
+    def open_folder(self, **options: Any) -> StagedRunFolder:
+        return StagedRunFolder(self.out, stages=len(self.plan), **options)
 
     def check(self) -> None:
         for stage in self.plan:
@@ -462,7 +462,7 @@ class _RerankerRun(Run):
         if recipe.head == "keep":
             raise ValueError("the model 'tiny' has no head to keep: got head 'keep'; take 'cls' or 'pooler'.")
         texts = (text for stage in self.plan for text in column_texts(stage.pairs, "query", "passage"))
-        shape: dict[str, Any] = {"seed": seed, "max_length": max_length or 128, **self.tiny}
+        shape: dict[str, Any] = {"seed": seed, "max_length": max_length or 128, **(self.tiny or {})}
         model = tiny_cross_encoder(texts, head=recipe.head, **shape)
         self.announce(model, recipe.for_tiny)
         return model
@@ -551,7 +551,7 @@ class _RerankerRun(Run):
             loss=loss.build(model),
             keys=meaning_keys(stage.pairs, rows) if loss.compares_within_batch else None,
             evaluator=stage.evaluator,
-            callbacks=self.callbacks(options),
+            callbacks=self.callbacks_of(options),
         )
         run_trainer(trainer, self.folder, checkpoint, name=stage.name)
         trained: CrossEncoder = trainer.model
