@@ -7,6 +7,7 @@ import math
 import numbers
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
 from typing import Any, ClassVar
 
 import torch
@@ -426,6 +427,12 @@ def make(loss: str | nn.Module, model: nn.Module | None = None, /, **options: An
         return as_loss(kind(model, **options))
     except TypeError as error:
         raise ValueError(f"{name}: {error}") from error
+
+
+def bibtex(key: str) -> str:
+    """An entry of ``citations.bib``: the papers that the objectives come from."""
+    entries = (resources.files(__package__) / "citations.bib").read_text(encoding="utf-8").split("\n\n")
+    return next(f"\n{entry.strip()}\n" for entry in entries if f"{{{key}," in entry)
 
 
 def _model_of(loss: nn.Module) -> Any:

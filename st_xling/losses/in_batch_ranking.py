@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from st_xling.losses.base import Batch, CrossLingualLoss
-from st_xling.losses.citations import HU_2023
+from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
 from st_xling.losses.gather import GatheredBatch, similarity_matrix
 
 
@@ -47,7 +46,7 @@ class InBatchRankingLoss(CrossLingualLoss):
         >>> loss = InBatchRankingLoss(model).on(0, 1) + 0.01 * SemanticContrastiveLoss(model).on(2, 3)  # doctest: +SKIP
     """
 
-    citation = HU_2023
+    citation = bibtex("hu2023language")
     reads_negatives = True
     options = ("scale", "gather_across_devices")
 

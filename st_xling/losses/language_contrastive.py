@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from st_xling.losses.base import Batch, CrossLingualLoss
-from st_xling.losses.citations import HU_2023
+from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
 from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
 
 
@@ -91,7 +90,7 @@ class LanguageContrastiveLoss(CrossLingualLoss):
         >>> loss = TranslationRankingLoss(model) + 0.001 * LanguageContrastiveLoss(model)  # doctest: +SKIP
     """
 
-    citation = HU_2023
+    citation = bibtex("hu2023language")
     options = ("gather_across_devices",)
 
     def __init__(self, model: nn.Module, *, gather_across_devices: bool = True) -> None:

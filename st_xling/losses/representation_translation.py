@@ -8,8 +8,7 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch import Tensor, nn
 
-from st_xling.losses.base import Batch, Part, TokenLevelLoss
-from st_xling.losses.citations import DAP
+from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, cls_mask, flush_right, special_token_id
 from st_xling.models.heads import HeadStart, RepresentationTranslationHead
@@ -71,7 +70,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         >>> loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=2)  # doctest: +SKIP
     """
 
-    citation = DAP
+    citation = bibtex("li2023dap")
     options = ("layers", "direction", "mask_ratio", "languages", "tied")
     auto_options = ("languages", "target_vocabulary")
 

@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from st_xling.losses.base import Batch, CrossLingualLoss
-from st_xling.losses.citations import HU_2023
+from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
 from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
 from st_xling.utils.options import checked
 
@@ -82,7 +81,7 @@ class SemanticContrastiveLoss(CrossLingualLoss):
         >>> loss = InBatchRankingLoss(model).on(0, 1) + 0.01 * SemanticContrastiveLoss(model).on(2, 3)  # doctest: +SKIP
     """
 
-    citation = HU_2023
+    citation = bibtex("hu2023language")
     options = ("temperature", "gather_across_devices")
 
     def __init__(self, model: nn.Module, *, temperature: float = 0.05, gather_across_devices: bool = True) -> None:

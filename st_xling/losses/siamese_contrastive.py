@@ -9,8 +9,7 @@ import torch.nn.functional as F
 from sentence_transformers.sentence_transformer.losses import ContrastiveLoss, SiameseDistanceMetric
 from torch import Tensor, nn
 
-from st_xling.losses.base import Batch, CrossLingualLoss
-from st_xling.losses.citations import HUANG_2023
+from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
 from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
 from st_xling.utils.options import checked
 
@@ -154,7 +153,7 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         >>> loss = SiameseContrastiveLoss(model, negatives="worst")  # doctest: +SKIP
     """
 
-    citation = HUANG_2023
+    citation = bibtex("huang2023crosslingual")
     options = ("margin", "distance", "negatives", "gather_across_devices")
 
     def __init__(

@@ -7,8 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from st_xling.losses.base import Batch, Part, TokenLevelLoss
-from st_xling.losses.citations import AMBER
+from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
 from st_xling.losses.token_inputs import Positions, join_pairs, mask_tokens, usable_positions, word_continuations
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, cls_mask, sep_mask, special_token_id
@@ -66,7 +65,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         >>> loss = TranslationRankingLoss(model) + TranslationLanguageModelingLoss(model)  # doctest: +SKIP
     """
 
-    citation = AMBER
+    citation = bibtex("hu2021explicit")
     options = ("objective", "mask_probability", "whole_words", "contiguous", "positions", "segments")
     reads_encoding = False
 

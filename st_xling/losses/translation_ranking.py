@@ -10,8 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from st_xling.losses.base import Batch, CrossLingualLoss
-from st_xling.losses.citations import YANG_2019
+from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
 from st_xling.losses.gather import GatheredBatch, Similarity, batch_of_pairs, similarity_matrix
 from st_xling.models.backbone import unwrap
 from st_xling.utils.options import checked
@@ -120,7 +119,7 @@ class TranslationRankingLoss(CrossLingualLoss):
         >>> loss = TranslationRankingLoss(model, margin=0.3)  # doctest: +SKIP
     """
 
-    citation = YANG_2019
+    citation = bibtex("yang2019additive")
     options = ("margin", "scale", "similarity", "bidirectional", "mask_duplicates", "gather_across_devices")
 
     def __init__(

@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from st_xling.losses.base import Batch, Part, TokenLevelLoss
-from st_xling.losses.citations import AMBER
+from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
 from st_xling.losses.token_inputs import JoinedPairs, Positions, join_pairs, usable_positions
 from st_xling.models.backbone import Backbone, backbone
 
@@ -97,7 +96,7 @@ class WordAlignmentLoss(TokenLevelLoss):
         >>> loss = TranslationRankingLoss(model) + WordAlignmentLoss(model)  # doctest: +SKIP
     """
 
-    citation = AMBER
+    citation = bibtex("hu2021explicit")
     options = ("positions", "segments")
     reads_encoding = False
 

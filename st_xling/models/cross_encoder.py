@@ -30,10 +30,10 @@ from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.backbone import special_token_id, token_encoder
 from st_xling.models.load import limit_length, st_model
 from st_xling.models.lora import check_start
+from st_xling.models.pair_scorer import ONLY_PASSAGES
 
 Head = Literal["cls", "pooler", "keep"]
 
-ONLY_PASSAGES = {"truncation": "only_second"}
 INITIALIZER_RANGE = 0.02
 """BERT's own, for configurations that name none."""
 

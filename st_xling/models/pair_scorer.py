@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -11,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from sentence_transformers.util import batch_to_device
 from torch import Tensor
 from tqdm import tqdm
+
+from st_xling.models.encode import own_prompt
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -23,14 +27,11 @@ logger = logging.getLogger(__name__)
 # A tokenizer without a length names a huge number.
 _NO_LIMIT = 1_000_000
 
-# Pairs whose tokens are in memory at a time, and which are sorted by length together.
+# Pairs that are in memory at a time, and sorted by length together.
 CHUNK_PAIRS = 100_000
 
-# Texts tokenised at a time: what the tokenizer returns is ten times the size of what is kept of it.
+# Texts whose tokens are counted at a time: ids take far more memory than their number.
 _TEXTS_AT_ONCE = 1024
-
-# Texts to see it by; of several lengths, so that a template that fits one pair by chance fails on another.
-_PROBES = (("a", "b c d"), ("b c d e", "a"), ("d", "e"))
 
 # Tokens of a batch by default. A CPU gains nothing from more at a time, and fewer mean less padding; a GPU wants to be
 # filled: as many tokens as ST's 32 rows of 512.
@@ -41,6 +42,9 @@ LONG_QUERIES = ("error", "lowest")
 
 #: Types that ``autocast`` may name.
 AUTOCAST = ("bfloat16", "float16")
+
+#: How ST cuts the passage of a pair alone.
+ONLY_PASSAGES = {"truncation": "only_second"}
 
 #: What makes scores of logits, such as ``torch.nn.Sigmoid()``.
 Activation = Callable[[Tensor], Tensor]
@@ -64,10 +68,10 @@ class ScoringCounts:
 class PairScorer:
     """Scores (query, passage) pairs as ``CrossEncoder.predict`` does, but cuts the passage alone where a pair is long.
 
-    Pairs are taken 100,000 at a time. Each distinct text of a chunk is tokenised once, and not again where it
-    was in the chunk before: a query has hundreds of passages, and a passage as many queries. Rows are sorted by tokens,
-    and as many are computed together as ``token_budget`` allows. The same pairs in the same order give the same scores
-    to the last bit; in another company, a pair's may differ in the last ones.
+    Pairs are taken 100,000 at a time and sorted by tokens, which are counted once for each distinct text: a query has
+    hundreds of passages, and a passage as many queries. As many are computed together as ``token_budget`` allows. The
+    same pairs in the same order give the same scores to the last bit; in another company, a pair's may differ in the
+    last ones.
 
     Args:
         model: With one label, on the device where it is to work.
@@ -114,7 +118,7 @@ class PairScorer:
         self.autocast, self.long_queries = autocast, long_queries
         self.progress = progress
         self.counts = ScoringCounts()
-        self._rows = PairRows(model)
+        self._tokenizer, self._limit = _plain_tokenizer(model), _max_tokens(model)
 
     def score(self, pairs: Iterable[tuple[str, str]], *, raw: bool = False) -> np.ndarray:
         """Scores in the order of the pairs, float32. *Shape:* ``(pairs,)``
@@ -149,26 +153,31 @@ class PairScorer:
             return self.activation(torch.from_numpy(logits)).float().numpy()
 
     def _score(self, chunk: Sequence[tuple[str, str]], bar: tqdm, raw: bool) -> np.ndarray:
-        rows = self._rows
-        rows.load(chunk)
-        if rows.long_queries.any() and self.long_queries == "error":
-            queries = list(dict.fromkeys(chunk[place][0] for place in np.flatnonzero(rows.long_queries).tolist()))
+        prompt = own_prompt(self.model)  # ST puts it before the query
+        pairs = [(prompt + query, passage) for query, passage in chunk]
+        limit = self._limit or sys.maxsize
+        queries, passages = pair_sizes(self._tokenizer, *zip(*pairs))
+        lengths, long = queries + passages, queries >= limit
+        if long.any() and self.long_queries == "error":
+            found = list(dict.fromkeys(chunk[place][0] for place in np.flatnonzero(long).tolist()))
             raise ValueError(
-                f"expected queries that leave room for a passage in the model's {rows.limit} tokens: got "
-                f"{len(queries)} that do not, the first of them {queries[0][:60]!r}; a query is never cut: shorten it, "
+                f"expected queries that leave room for a passage in the model's {limit} tokens: got "
+                f"{len(found)} that do not, the first of them {found[0][:60]!r}; a query is never cut: shorten it, "
                 "leave it out, or use a model that reads more."
             )
         self.counts.pairs += len(chunk)
-        self.counts.cut_passages += int(rows.cut.sum())
-        self.counts.long_queries += int(rows.long_queries.sum())
+        self.counts.cut_passages += int(((lengths > limit) & ~long).sum())
+        self.counts.long_queries += int(long.sum())
         result = np.full(len(chunk), -np.inf, dtype=np.float32)
-        bar.update(int(rows.long_queries.sum()))
-        order = np.argsort(-rows.lengths, kind="stable")
-        order = order[~rows.long_queries[order]]
+        bar.update(int(long.sum()))
+        lengths = np.minimum(lengths, limit)
+        order = np.argsort(-lengths, kind="stable")
+        order = order[~long[order]]
+        cut = {"text": {**ONLY_PASSAGES, **({} if self._limit is None else {"max_length": limit})}}
         parts: list[Tensor] = []
-        for batch in batches(rows.lengths[order], self.token_budget):
-            features = {name: values.to(self.model.device) for name, values in rows.features(order[batch]).items()}
-            logits = self.model({**features, "modality": "text"})["scores"].float()
+        for batch in batches(lengths[order], self.token_budget):
+            features = self.model.preprocess([pairs[place] for place in order[batch]], processing_kwargs=cut)
+            logits = self.model(batch_to_device(features, self.model.device))["scores"].float()
             logits = logits if raw else self.activation(logits)
             parts.append(logits.reshape(-1))  # stays on the device: waiting for each batch would leave it idle
             bar.update(batch.stop - batch.start)
@@ -263,84 +272,7 @@ def check_top_k(top_k: int | None) -> None:
         raise ValueError(f"top_k must be 1 or more: got {top_k}; leave it out for all passages.")
 
 
-class PairRows:
-    """Rows of one chunk of pairs at a time; what texts it shares with the next is kept.
-
-    Args:
-        model: Whose tokenizer and length hold.
-    Raises:
-        ValueError: If the model does not read plain pairs of texts.
-
-    Attributes:
-        limit: Tokens of a row at most; ``None`` without a limit.
-        lengths: Tokens of each row, after cutting. *Shape:* ``(pairs,)``
-        cut: Rows whose passage was cut. *Shape:* ``(pairs,)``
-        long_queries: Rows without room for a passage, which have no features. *Shape:* ``(pairs,)``
-    """
-
-    def __init__(self, model: CrossEncoder) -> None:
-        self._tokenizer = _plain_tokenizer(model)
-        self._template = PairTemplate.of(self._tokenizer)
-        self._prompt = model.prompts.get(model.default_prompt_name or "", "") or ""
-        self.limit = max_tokens(model)
-        self._texts: dict[str, np.ndarray] = {}
-        self.lengths = np.empty(0, dtype=np.int64)
-        self.cut = self.long_queries = np.empty(0, dtype=bool)
-
-    def load(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Read a chunk of pairs, in place of the one before."""
-        queries = [self._prompt + query for query, _ in pairs]  # where ST puts a prompt
-        self._read([*queries, *(passage for _, passage in pairs)])
-        self._queries = [self._texts[query] for query in queries]
-        self._passages = [self._texts[passage] for _, passage in pairs]
-        query_tokens = np.array([len(ids) for ids in self._queries], dtype=np.int64)
-        passage_tokens = np.array([len(ids) for ids in self._passages], dtype=np.int64)
-        room = (self.limit or 2 * _NO_LIMIT) - self._template.size - query_tokens
-        self.long_queries = room < 1
-        self._kept = np.minimum(passage_tokens, np.maximum(room, 0))
-        self.cut = (self._kept < passage_tokens) & ~self.long_queries
-        self.lengths = self._template.size + query_tokens + self._kept
-
-    def features(self, rows: np.ndarray) -> dict[str, Tensor]:
-        """What the model reads of some rows, padded to the longest of them.
-
-        Args:
-            rows: Places in the chunk.
-        Returns:
-            ``input_ids``, ``attention_mask`` and, where the tokenizer gives them, ``token_type_ids``; int64.
-            *Shape of each:* ``(rows, longest)``
-        """
-        tokenizer, template = self._tokenizer, self._template
-        shape = len(rows), int(self.lengths[rows].max())
-        ids = np.full(shape, tokenizer.pad_token_id, dtype=np.int64)
-        types = None if template.types is None else np.full(shape, tokenizer.pad_token_type_id, dtype=np.int64)
-        mask = np.zeros(shape, dtype=np.int64)
-        pad_left, cut_left = tokenizer.padding_side == "left", tokenizer.truncation_side == "left"
-        for place, row in enumerate(rows.tolist()):
-            kept, query, passage = int(self._kept[row]), self._queries[row], self._passages[row]
-            tokens = slice(shape[1] - int(self.lengths[row]), None) if pad_left else slice(int(self.lengths[row]))
-            passage = passage[len(passage) - kept :] if cut_left else passage[:kept]
-            template.write(query, passage, ids[place, tokens], None if types is None else types[place, tokens])
-            mask[place, tokens] = 1
-        arrays = {"input_ids": ids, "attention_mask": mask} | ({} if types is None else {"token_type_ids": types})
-        return {name: torch.from_numpy(values) for name, values in arrays.items()}
-
-    def _read(self, texts: Iterable[str]) -> None:
-        wanted = dict.fromkeys(texts)
-        self._texts = {text: ids for text, ids in self._texts.items() if text in wanted}
-        missing = [text for text in wanted if text not in self._texts]
-        for start in range(0, len(missing), _TEXTS_AT_ONCE):
-            part = missing[start : start + _TEXTS_AT_ONCE]
-            self._texts.update(zip(part, map(self._shortened, text_ids(self._tokenizer, part))))
-
-    def _shortened(self, ids: np.ndarray) -> np.ndarray:
-        # Tokens beyond the limit are never read, yet one more than may be read must be known to be there.
-        if self.limit is None or len(ids) <= self.limit:
-            return ids
-        return (ids[-self.limit :] if self._tokenizer.truncation_side == "left" else ids[: self.limit]).copy()
-
-
-def max_tokens(model: CrossEncoder) -> int | None:
+def _max_tokens(model: CrossEncoder) -> int | None:
     """Tokens that a row may have at most; ``None`` if there is no limit."""
     known = (model.max_seq_length, getattr(model.config, "max_position_embeddings", None))
     return next((int(limit) for limit in known if limit is not None and limit < _NO_LIMIT), None)
@@ -350,7 +282,7 @@ def _plain_tokenizer(model: CrossEncoder) -> Any:
     """The tokenizer of a model that reads pairs of texts as they are."""
     module = model[0]
     options = {name: dict(values) for name, values in (getattr(module, "processing_kwargs", None) or {}).items()}
-    options.get("text", {}).pop("truncation", None)  # PairRows cuts by itself
+    options.get("text", {}).pop("truncation", None)  # passages alone are cut here
     if "message" in getattr(module, "modality_config", {}) or any(options.values()) or model.tokenizer is None:
         raise ValueError(
             "expected a cross-encoder that reads plain pairs of texts: got one with a chat template or a processor of "
@@ -361,101 +293,23 @@ def _plain_tokenizer(model: CrossEncoder) -> Any:
     return model.tokenizer
 
 
-@dataclass(frozen=True)
-class PairTemplate:
-    """Special tokens before, between and after a pair's two texts.
+def pair_sizes(tokenizer: Any, queries: Sequence[str], passages: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens of each query, with the special tokens of a pair, and of each passage; both uncut.
 
-    Attributes:
-        specials: Ids of each of the three places.
-        types: Token type of each of five parts: before, first text, between, second text, after. ``None`` where the
-            tokenizer gives no types.
+    Args:
+        tokenizer: Counts each distinct text once.
+        queries: First texts of pairs.
+        passages: Second texts.
+    Returns:
+        *Shape:* ``(pairs,)`` both, int64
     """
-
-    specials: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-    types: tuple[tuple[int, ...], int, tuple[int, ...], int, tuple[int, ...]] | None
-
-    @classmethod
-    def of(cls, tokenizer: Any) -> PairTemplate:
-        """Read off the first of :data:`_PROBES`, and checked on all.
-
-        Raises:
-            ValueError: If the tokenizer joins texts in another way.
-        """
-        first, second = (ids.tolist() for ids in text_ids(tokenizer, list(_PROBES[0])))
-        row, types = _joined(tokenizer, *_PROBES[0])
-        start = _find(row, first, 0)
-        begin = _find(row, second, start + len(first))
-        template = None
-        if start >= 0 and begin >= 0:
-            end, stop = start + len(first), begin + len(second)
-            parts = None
-            if types is not None:
-                parts = tuple(types[:start]), types[start], tuple(types[end:begin]), types[begin], tuple(types[stop:])
-            template = cls((tuple(row[:start]), tuple(row[end:begin]), tuple(row[stop:])), parts)
-        if template is None or any(not template._fits(tokenizer, *pair) for pair in _PROBES):
-            raise ValueError(
-                f"expected a tokenizer that sets special tokens around two texts: got {type(tokenizer).__name__}, "
-                "which joins them in another way; score with the model's own predict."
-            )
-        return template
-
-    @property
-    def size(self) -> int:
-        """Special tokens of a row."""
-        return sum(map(len, self.specials))
-
-    def write(self, first: np.ndarray, second: np.ndarray, ids: np.ndarray, types: np.ndarray | None) -> None:
-        """Fill a whole row.
-
-        Args:
-            first: Ids of the first text.
-            second: Ids of the second.
-            ids: Filled with ids. *Shape:* ``(size + first + second,)``
-            types: Filled with token types, where the tokenizer gives them. *Shape:* that of ``ids``
-        """
-        before, between, after = self.specials
-        start = 0
-        for place, part in enumerate((before, first, between, second, after)):
-            stop = start + len(part)
-            ids[start:stop] = part
-            if types is not None and self.types is not None:
-                types[start:stop] = self.types[place]
-            start = stop
-
-    def _fits(self, tokenizer: Any, first: str, second: str) -> bool:
-        one, two = text_ids(tokenizer, [first, second])
-        row, types = _joined(tokenizer, first, second)
-        ids = np.empty(self.size + len(one) + len(two), dtype=np.int64)
-        own = np.empty_like(ids)
-        if len(ids) != len(row):
-            return False
-        self.write(one, two, ids, own)
-        return ids.tolist() == row and (types is None or own.tolist() == types)
-
-
-def text_ids(tokenizer: Any, texts: list[str]) -> list[np.ndarray]:
-    """Ids of each text by itself, uncut, without special tokens, int32."""
-    rows = tokenizer(
-        texts,
-        add_special_tokens=False,
-        truncation=False,
-        padding=False,
-        return_attention_mask=False,
-        return_token_type_ids=False,
-        verbose=False,  # a long text is cut later
-    )["input_ids"]
-    return [np.array(row, dtype=np.int32) for row in rows]
-
-
-def _find(row: list[int], part: list[int], start: int) -> int:
-    """Where ``part`` first stands in ``row`` from ``start`` on, or -1."""
-    places = range(start, len(row) - len(part) + 1) if start >= 0 else ()
-    return next((place for place in places if row[place : place + len(part)] == part), -1)
-
-
-def _joined(tokenizer: Any, first: str, second: str) -> tuple[list[int], list[int] | None]:
-    row = tokenizer(first, second, truncation=False, padding=False)
-    return list(row["input_ids"]), list(row["token_type_ids"]) if "token_type_ids" in row else None
+    texts, sizes = list(dict.fromkeys((*queries, *passages))), dict[str, int]()
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        part = texts[start : start + _TEXTS_AT_ONCE]
+        rows = tokenizer(part, add_special_tokens=False, truncation=False, padding=False, verbose=False)["input_ids"]
+        sizes.update(zip(part, map(len, rows)))
+    first, second = (np.array([sizes[text] for text in side], np.int64) for side in (queries, passages))
+    return first + tokenizer.num_special_tokens_to_add(pair=True), second
 
 
 def batches(lengths: np.ndarray, token_budget: int) -> Iterator[slice]:

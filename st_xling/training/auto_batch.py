@@ -1,14 +1,15 @@
 """``--mini-batch-size auto``: the largest mini-batch that fits a GPU's memory, found by trying steps before training.
 
 Real steps are made: the recipe's batch, every row the longest text of its column, with room kept for the optimiser's
-state; the size doubles until memory runs out, then a bisection narrows it down. Weights, gradients, optimiser and
-random state are afterwards as before. (On a CPU, running out would end the process.)
+state; a bisection finds the size at which memory runs out. Weights, gradients, optimiser and random state are
+afterwards as before. (On a CPU, running out would end the process.)
 
 What it does not know: what other programs will take later, and fragmentation beyond the headroom.
 """
 
 from __future__ import annotations
 
+import bisect
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -76,7 +77,7 @@ def largest_that_fits(fits: Callable[[int], bool], most: int) -> int | None:
     """``most`` if it fits, else the largest even number below it that does, if what fits is all below what does not.
 
     Args:
-        fits: Tried about ``2 log2(most)`` times.
+        fits: Tried about ``log2(most)`` times.
         most: Above 0.
 
     Returns:
@@ -84,19 +85,10 @@ def largest_that_fits(fits: Callable[[int], bool], most: int) -> int | None:
     """
     if fits(most):
         return most
-    # Invariant: `good` rows fit (0 always do), `bad` rows do not; both even.
-    good, bad = 0, most + most % 2
-    while 2 * max(good, 1) < bad:
-        size = 2 * max(good, 1)
-        if not fits(size):
-            bad = size
-            break
-        good = size
-    # Bisection over even numbers, as CachedLoss takes them.
-    while bad - good > 2:
-        middle = (good + bad) // 4 * 2
-        good, bad = (middle, bad) if fits(middle) else (good, middle)
-    return good or None
+    # CachedLoss takes even numbers; what fits is all below what does not, so that halving finds the border.
+    sizes = range(2, most, 2)
+    fitting = bisect.bisect_left(sizes, True, key=lambda size: not fits(size))
+    return sizes[fitting - 1] if fitting else None
 
 
 def _fits(trainer: Any, row: Row, rows: int, size: int, budget: int) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_callback import ProgressCallback
 
 from st_xling.losses.base import CombinedLoss
 from st_xling.training.options import check_keys, read_value
@@ -15,24 +16,26 @@ from st_xling.training.options import check_keys, read_value
 _NOT_SHOWN = {"learning_rate", "grad_norm", "epoch", "total_flos", "step"}
 
 
-class StderrProgress(TrainerCallback):
-    """Replaces transformers' bar, which writes its logs to stdout, where our results go."""
+class StderrProgress(ProgressCallback):
+    """transformers' bar under another name; its logs stand beside it, not on stdout, where our results go."""
 
     def __init__(self, description: str = "training") -> None:
+        super().__init__()
         self.description = description
-        self.bar: Any = None
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
+        # A resumed run continues the bar where the checkpoint was written.
+        total, self.current_step = state.max_steps, state.global_step
         if state.is_world_process_zero:
-            # A resumed run continues the bar where the checkpoint was written.
-            total, done = state.max_steps, state.global_step
-            self.bar = tqdm(total=total, initial=done, desc=self.description, file=sys.stderr, dynamic_ncols=True)
+            bar = tqdm(
+                total=total, initial=self.current_step, desc=self.description, file=sys.stderr, dynamic_ncols=True
+            )
+            self.training_bar: Any = bar
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        if self.bar is not None:
-            self.bar.update(state.global_step - self.bar.n)
+    def on_prediction_step(self, *args: Any, **kwargs: Any) -> None:
+        """No second bar."""
 
     def on_log(
         self,
@@ -42,9 +45,9 @@ class StderrProgress(TrainerCallback):
         logs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        if self.bar is None or not logs or "train_runtime" in logs:
+        if self.training_bar is None or not logs or "train_runtime" in logs:
             return
-        # Beside the bar: the loss components, and of evaluations the one number that chooses the checkpoint.
+        # The loss components, and of evaluations the one number that chooses the checkpoint.
         shown = {
             name.removeprefix("eval_").removesuffix("_accuracy"): f"{value:.3f}"
             for name, value in logs.items()
@@ -53,18 +56,12 @@ class StderrProgress(TrainerCallback):
             and not name.endswith(("runtime", "per_second"))
             and (not name.startswith("eval_") or name.endswith(("mean_accuracy", "acc@1")))
         }
-        self.bar.set_postfix(shown)
-
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        self.close()
+        self.training_bar.set_postfix(shown)
 
     def close(self) -> None:
         """Leave the bar as it stands; an interrupted run would otherwise draw it over the message."""
-        if self.bar is not None:
-            self.bar.close()
-            self.bar = None
+        if self.training_bar is not None:
+            self.training_bar.close()
 
 
 class ScheduledWeights(TrainerCallback):

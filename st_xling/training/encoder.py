@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,9 +64,8 @@ def train(
         ValueError: Empty data, an occupied folder, a model or option that does not fit; shared text, if it is to fail.
         TrainingInterrupted: Ctrl-C.
     """
-    run = _EncoderRun(_reading_mono(recipe) if mono else recipe, out, **options)
-    run.data, run.mono, run.on_begin = data, mono or {}, begin
-    return run()
+    recipe = _reading_mono(recipe) if mono else recipe
+    return _EncoderRun(recipe=recipe, out=out, data=data, mono=mono or {}, on_begin=begin, **options)()
 
 
 def _reading_mono(recipe: Recipe) -> Recipe:
@@ -80,6 +80,7 @@ def _reading_mono(recipe: Recipe) -> Recipe:
     return dataclasses.replace(recipe, losses=losses)
 
 
+@dataclass(eq=False, kw_only=True)
 class _EncoderRun(Run):
     may_train_longer = True
     recipe: Recipe
@@ -179,7 +180,7 @@ class _EncoderRun(Run):
             train_dataset=mixture.pairs,
             loss=CachedLoss(loss, mini_batch_size=size) if size else loss,
             evaluator=self.evaluator,
-            callbacks=[*self.callbacks(training), *([] if weights is None else [weights])],
+            callbacks=[*self.callbacks_of(training), *([] if weights is None else [weights])],
         )
         if training.mini_batch_size == AUTO:
             self._cache_what_fits()
@@ -187,7 +188,7 @@ class _EncoderRun(Run):
     def _cache_what_fits(self) -> None:
         """Cache the trainer's loss by the largest mini-batch that fits, or by the one that the run was started with."""
         folder, options, trainer = self.folder, self.recipe.training, self.trainer
-        saved = folder.read_manifest() if self.resumes and folder.manifest_path.is_file() else {}
+        saved = folder.read_manifest() if self.resume and folder.manifest_path.is_file() else {}
         size = saved.get("mini_batch_size")
         if size is None:
             longest = {"source": self.texts[0].longest_text, "target": self.texts[1].longest_text}

@@ -37,7 +37,7 @@ from st_xling.data.text_columns import column_texts
 from st_xling.models.cross_encoder import Head, cross_encoder, replace_head, tiny_cross_encoder
 from st_xling.models.load import as_own, st_model
 from st_xling.models.lora import add_lora, end_lora, trained_share
-from st_xling.models.pair_scorer import text_ids
+from st_xling.models.pair_scorer import pair_sizes
 from st_xling.training.arguments import TrainingOptions, training_arguments
 from st_xling.training.checkpoint import BASE, damage, enough_room, forget_last_call, newest_checkpoint, seal
 from st_xling.training.leak_check import check_leaks, evaluation_texts
@@ -61,7 +61,6 @@ logger = logging.getLogger(__name__)
 XPI = "xpi"
 Start = str | SentenceTransformer | CrossEncoder
 """Hub id, folder, a loaded model, or ``"tiny"``."""
-BATCH_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -297,12 +296,7 @@ def fitting_pairs(tokenizer: Any, pairs: Dataset, *, max_length: int | None) -> 
         ValueError: No query leaves room for a passage.
     """
     sides = pairs["query"][:], pairs["passage"][:]
-    texts, sizes = list(dict.fromkeys(itertools.chain(*sides))), dict[str, int]()
-    for start in range(0, len(texts), BATCH_ROWS):
-        batch = texts[start : start + BATCH_ROWS]
-        sizes.update(zip(batch, map(len, text_ids(tokenizer, batch))))
-    queries, passages = (np.array([sizes[text] for text in side], np.int64) for side in sides)
-    queries += tokenizer.num_special_tokens_to_add(pair=True)
+    queries, passages = pair_sizes(tokenizer, *sides)
     limit = sys.maxsize if max_length is None else max_length
     fits = queries < limit
     if not fits.any():
@@ -392,7 +386,6 @@ def train_cross_encoder(
             shared text, if it is to fail.
         TrainingInterrupted: Ctrl-C.
     """
-    run = _RerankerRun(recipe, out, **options)
     if not stages:
         raise ValueError("training needs at least one data set: got none.")
     if (recipe.xpi is None) != (xpi is None):
@@ -400,26 +393,27 @@ def train_cross_encoder(
         raise ValueError(
             f"XPI needs a recipe and data: got its {present} and no {lacking}; load the recipe with xpi=True."
         )
-    run.plan = []
+    plan = []
     if recipe.xpi is not None and xpi is not None:
-        run.plan = [Stage(recipe.xpi.name, recipe.xpi, xpi, recipe.xpi.training.max_steps, False, xpi_evaluator)]
+        plan = [Stage(recipe.xpi.name, recipe.xpi, xpi, recipe.xpi.training.max_steps, False, xpi_evaluator)]
     # max_steps is of the whole recipe, so that strategies of one and of several stages cost the same.
     steps = _shares(recipe.training.max_steps, [len(part) for part in stages])
     for number, part in enumerate(stages):
         name = recipe.name if len(stages) == 1 else f"{recipe.name} {number + 1}/{len(stages)}"
         new_head = number == 0 and xpi is not None
-        run.plan.append(Stage(name, recipe, part, steps[number], new_head, run.evaluator))
-    run.folder = StagedRunFolder(
-        out, stages=len(run.plan), resume=run.resumes, overwrite=run.overwrites, start=run.model
-    )
-    return run()
+        plan.append(Stage(name, recipe, part, steps[number], new_head, options.get("evaluator")))
+    return _RerankerRun(recipe=recipe, out=out, plan=plan, **options)()
 
 
+@dataclass(eq=False, kw_only=True)
 class _RerankerRun(Run):
     single_process = "cross-encoders"
     recipe: CrossEncoderRecipe
-    folder: StagedRunFolder
     plan: list[Stage]
+    folder: StagedRunFolder = field(init=False)
+
+    def open_folder(self, **options: Any) -> StagedRunFolder:
+        return StagedRunFolder(self.out, stages=len(self.plan), **options)
 
     def check(self) -> None:
         for stage in self.plan:
@@ -468,7 +462,7 @@ class _RerankerRun(Run):
         if recipe.head == "keep":
             raise ValueError("the model 'tiny' has no head to keep: got head 'keep'; take 'cls' or 'pooler'.")
         texts = (text for stage in self.plan for text in column_texts(stage.pairs, "query", "passage"))
-        shape: dict[str, Any] = {"seed": seed, "max_length": max_length or 128, **self.tiny}
+        shape: dict[str, Any] = {"seed": seed, "max_length": max_length or 128, **(self.tiny or {})}
         model = tiny_cross_encoder(texts, head=recipe.head, **shape)
         self.announce(model, recipe.for_tiny)
         return model
@@ -557,7 +551,7 @@ class _RerankerRun(Run):
             loss=loss.build(model),
             keys=meaning_keys(stage.pairs, rows) if loss.compares_within_batch else None,
             evaluator=stage.evaluator,
-            callbacks=self.callbacks(options),
+            callbacks=self.callbacks_of(options),
         )
         run_trainer(trainer, self.folder, checkpoint, name=stage.name)
         trained: CrossEncoder = trainer.model

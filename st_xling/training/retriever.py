@@ -351,11 +351,10 @@ def train_retrieval(
             text, if it is to fail; several processes.
         TrainingInterrupted: Ctrl-C.
     """
-    run = _RetrieverRun(recipe, out, **options)
-    run.text = sources
-    return run()
+    return _RetrieverRun(recipe=recipe, out=out, text=sources, **options)()
 
 
+@dataclass(eq=False, kw_only=True)
 class _RetrieverRun(Run):
     single_process = "retrievers"
     may_train_longer = True
@@ -406,7 +405,7 @@ class _RetrieverRun(Run):
             train_dataset=join_sources(text, recipe),
             loss=loss,
             evaluator=self.evaluator,
-            callbacks=[*self.callbacks(recipe.training), *([] if weights is None else [weights])],
+            callbacks=[*self.callbacks_of(recipe.training), *([] if weights is None else [weights])],
         )
         self.trainer.one_by_one = recipe.retrieval.gradients == "one_by_one"
 

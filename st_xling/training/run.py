@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, get_args
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
@@ -117,13 +117,14 @@ class RunOptions(TypedDict, total=False):
     load_options: Mapping[str, Any]
 
 
+@dataclass(eq=False, kw_only=True)
 class Run:
-    """A run, called once.
+    """A run, called once; subclasses add the data of their kind.
 
     Args:
         recipe: Of this kind of model.
         out: Folder of the run, see :class:`RunFolder`.
-        options: See :class:`RunOptions`.
+        model, tiny, evaluator, …: See :class:`RunOptions`.
 
     Raises:
         ValueError: From calling it: data, model or options that do not fit; an occupied folder; shared text, if it is
@@ -131,37 +132,36 @@ class Run:
         TrainingInterrupted: Ctrl-C.
     """
 
-    single_process = ""
+    single_process: ClassVar[str] = ""
     """What is trained, for the message of a kind that trains in one process; empty: in several too."""
 
-    may_train_longer = False
+    may_train_longer: ClassVar[bool] = False
     """Whether a run that is resumed may have other steps or epochs than it was started with."""
 
-    def __init__(
-        self,
-        recipe: Any,
-        out: str | Path,
-        *,
-        model: Any,
-        tiny: Mapping[str, Any] | None = None,
-        evaluator: Any = None,
-        evaluation: Mapping[str, Texts] | None = None,
-        on_leak: OnLeak = "report",
-        resume: bool = False,
-        overwrite: bool = False,
-        command: str | None = None,
-        provenance: Sequence[Mapping[str, Any]] = (),
-        callbacks: Sequence[TrainerCallback] = (),
-        load_options: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.load_options = dict(load_options or {})
-        self.recipe, self.model, self.tiny = recipe, model, check_tiny(tiny, model)
-        self.evaluator, self.evaluation, self.on_leak = evaluator, evaluation, on_leak
-        self.command, self.provenance = command, [dict(entry) for entry in provenance]
-        self.resumes, self.overwrites, self._callbacks = resume, overwrite, callbacks
-        self.folder = RunFolder(out, resume=resume, overwrite=overwrite, start=model)
+    recipe: Any
+    out: str | Path
+    model: Any
+    tiny: Mapping[str, Any] | None = None
+    evaluator: Any = None
+    evaluation: Mapping[str, Texts] | None = None
+    on_leak: OnLeak = "report"
+    resume: bool = False
+    overwrite: bool = False
+    command: str | None = None
+    provenance: Sequence[Any] = ()
+    callbacks: Sequence[TrainerCallback] = ()
+    load_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.tiny, self.load_options = check_tiny(self.tiny, self.model), dict(self.load_options)
+        self.provenance = [dict(entry) for entry in self.provenance]
+        self.folder = self.open_folder(resume=self.resume, overwrite=self.overwrite, start=self.model)
         self.manifest: dict[str, Any] = {}
         self.leak: LeakReport | None = None
+
+    def open_folder(self, **options: Any) -> RunFolder:
+        """Where the run lives."""
+        return RunFolder(self.out, **options)
 
     def __call__(self) -> Any:
         distributed.init_distributed()
@@ -236,7 +236,7 @@ class Run:
             del shape["pooling"]
         if model == "tiny":
             shape = {**bare, **shape}
-            encoder = tiny_encoder(texts(), **{"seed": recipe.training.seed, **shape, **self.tiny})
+            encoder = tiny_encoder(texts(), **{"seed": recipe.training.seed, **shape, **(self.tiny or {})})
             encoder.model_card_data.base_model = None
             self.announce(encoder, recipe.for_tiny)
             return encoder
@@ -293,15 +293,15 @@ class Run:
         if checkpoint is not None and steps < (made := step_of(checkpoint)):
             raise ValueError(f"--resume goes on from step {made} of {checkpoint}: got {steps} steps; give more.")
 
-    def callbacks(self, options: TrainingOptions) -> list[TrainerCallback]:
+    def callbacks_of(self, options: TrainingOptions) -> list[TrainerCallback]:
         """The user's, and early stopping where the recipe has it."""
         if not options.early_stopping_patience:
-            return [*self._callbacks]
+            return [*self.callbacks]
         if self.evaluator is None:
             raise ValueError("training.early_stopping_patience needs development text to stop by: got none; add --dev.")
         if options.arguments.get("eval_strategy") == "no":
             raise ValueError("training.early_stopping_patience needs evaluations: got training.eval_strategy=no.")
-        return [*self._callbacks, EarlyStoppingCallback(options.early_stopping_patience)]
+        return [*self.callbacks, EarlyStoppingCallback(options.early_stopping_patience)]
 
     def set_prompts(self, encoder: SentenceTransformer, columns: Mapping[str, str]) -> dict[str, str]:
         """Give ``encoder`` the prompts that the recipe trains with, so that it is saved and evaluated with them.

@@ -20,8 +20,7 @@ import torch
 
 from st_xling.evaluation import PrecisionEvaluator
 from st_xling.models import tiny_encoder
-from st_xling.training.adapter import load_adapter_recipe, sweep_rows
-from st_xling.training.adapter_fit import fit_adapter
+from st_xling.training.adapter import fit_adapter, load_adapter_recipe, sweep_rows
 from st_xling.training.sentence_vectors import VectorCache
 
 AT_MOST, SECONDS_AT_MOST = 1.2, 60

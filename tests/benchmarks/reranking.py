@@ -101,12 +101,8 @@ def make_pairs(
     size: Size, model: Any, sentences: dict[str, list[str]], languages: tuple[str, ...], sigma: float
 ) -> Pairs:
     """Pools one after another; passages of about so many tokens, whatever their language, spread by ``sigma``."""
-    from st_xling.models.pair_scorer import text_ids
-
     chooser = random.Random(0)
-    tokens = {
-        text: len(ids) for texts in sentences.values() for text, ids in zip(texts, text_ids(model.tokenizer, texts))
-    }
+    tokens = {text: len(model.tokenizer.tokenize(text)) for texts in sentences.values() for text in texts}
     pairs: Pairs = []
     for _ in range(size.pools):
         query = chooser.choice(sentences[chooser.choice(languages)])

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from st_xling.models import pair_scorer
-from st_xling.models.pair_scorer import PairScorer, PairTemplate, rerank, score_text_pairs
+from st_xling.models.pair_scorer import PairScorer, rerank, score_text_pairs
 from tests.conftest import PAIRS
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 
@@ -109,33 +109,21 @@ def test_a_prompt_goes_before_the_query(model: Any) -> None:
     assert found[0] != pytest.approx(model.predict([("Who?", "The dog.")])[0], abs=1e-6)
 
 
-def test_each_text_is_tokenised_once(model: Any, pairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
-
-    read: list[str] = []
-    tokenise = pair_scorer.text_ids
-
-    def count(tokenizer: Any, texts: list[str]) -> Any:
-        read.extend(texts)
-        return tokenise(tokenizer, texts)
-
-    monkeypatch.setattr(pair_scorer, "CHUNK_PAIRS", len(PASSAGES))  # a query's passages are those of the one before
-    scorer = PairScorer(model)
-    monkeypatch.setattr(pair_scorer, "text_ids", count)
-    scorer.score(pairs)
-    assert sorted(read) == sorted({text for pair in pairs for text in pair})
-
-
-def test_left_padding_and_cutting(pairs: list[tuple[str, str]]) -> None:
-    model = tiny_cross_encoder(TEXTS)
-    model.tokenizer.padding_side = model.tokenizer.truncation_side = "left"
-    rows = PairScorer(model)._rows
-    rows.load(pairs[:20])
-    features = rows.features(np.arange(20))
-    expected = model.tokenizer(
-        *map(list, zip(*pairs[:20])), truncation="only_second", max_length=40, padding=True, return_tensors="pt"
-    )
-    for name, values in expected.items():
-        assert torch.equal(features[name], values), name
+def test_what_is_computed_is_sorted_by_tokens(model: Any, pairs: list[tuple[str, str]]) -> None:
+    """Each row once, longest first, as many as the budget holds; cut from the side where the tokenizer cuts."""
+    seen: list[tuple[int, int]] = []
+    hook = model[0].register_forward_pre_hook(lambda _, given: seen.append(tuple(given[0]["input_ids"].shape)))
+    try:
+        score_text_pairs(model, pairs, token_budget=100)
+    finally:
+        hook.remove()
+    assert sum(rows for rows, _ in seen) == len(pairs) and all(rows * width <= 100 for rows, width in seen)
+    assert [width for _, width in seen] == sorted((width for _, width in seen), reverse=True)
+    model.tokenizer.truncation_side = "left"
+    try:
+        np.testing.assert_allclose(score_text_pairs(model, pairs), host_scores(model, pairs), atol=1e-5)
+    finally:
+        model.tokenizer.truncation_side = "right"
 
 
 def test_rerank(model: Any) -> None:
@@ -172,11 +160,3 @@ def test_clear_errors(model: Any) -> None:
         score_text_pairs(model, [("a", "b")], autocast="int8")
     with pytest.raises(ValueError, match="top_k must be 1 or more: got 0"):
         rerank(model, "Who?", ["The dog."], top_k=0)
-
-    class Odd:
-        def __call__(self, *texts: Any, **options: Any) -> dict[str, list[int]]:
-            rows = [[ord(letter) for letter in text] for text in (texts[0] if isinstance(texts[0], list) else texts)]
-            return {"input_ids": rows if isinstance(texts[0], list) else [*rows[1], *rows[0]]}
-
-    with pytest.raises(ValueError, match="special tokens around two texts: got Odd"):
-        PairTemplate.of(Odd())

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from st_xling.evaluation import precision_at
 from st_xling.training import NotFiniteError
-from st_xling.training.adapter import load_adapter_recipe
-from st_xling.training.adapter_fit import Adapter, centred, fit_adapter
+from st_xling.training.adapter import Adapter, centred, fit_adapter, load_adapter_recipe
 
 NETWORKS = ("linear", "tanh", "relu", "two-layer")
 

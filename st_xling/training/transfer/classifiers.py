@@ -33,6 +33,7 @@ from st_xling.models import load_encoder
 from st_xling.models.backbone import token_encoder
 from st_xling.models.load import limit_length, loading, longest_input, name_of, st_model
 from st_xling.models.lora import check_start
+from st_xling.models.pair_scorer import pair_sizes
 from st_xling.training.trainer import FiniteTrainer, GuardedTrainer
 from st_xling.training.transfer.scores import Labels
 from st_xling.training.transfer.tasks import FineTuning
@@ -107,10 +108,8 @@ class PairClassifier:
         limit = self.model.max_seq_length
         if limit is None or not len(rows):
             return rows, 0
-        special = self.tokenizer.num_special_tokens_to_add(pair=True)
-        options = {"add_special_tokens": False, "truncation": False, "verbose": False}
-        first, second = (self.tokenizer(column, **options)["input_ids"] for column in (rows.first, rows.second))
-        return rows, sum(len(one) + len(other) + special > limit for one, other in zip(first, second))
+        first, second = pair_sizes(self.tokenizer, rows.first, rows.second)
+        return rows, int((first + second > limit).sum())
 
     def dataset(self, rows: ClassifiedPairs, labels: Labels, label_ids: Mapping[str, int]) -> Dataset:
         """Two text columns and ``label``."""
