@@ -14,7 +14,6 @@ from typing import IO, Any
 import numpy as np
 from tqdm import tqdm
 
-from st_xling._version import __version__
 from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.vectors import model_identity
 from st_xling.models.load import name_of
@@ -23,6 +22,7 @@ from st_xling.models.view import model_options
 from st_xling.reranking.records import FirstStage, TextRecords
 from st_xling.utils.io import append_line, naming_full_disk, read_journal, write_atomic
 from st_xling.utils.paths import check_outputs
+from st_xling.utils.signature import sign
 from st_xling.utils.work_folder import Output, deliver, work_folder, work_path
 
 # Pairs scored between two saves, and sorted by length together: more would pad hardly less.
@@ -105,11 +105,16 @@ def rerank_texts(
         deliver(folder.path / _RANKED, out, keep=True)
         if not keep_work:
             folder.remove()
-    parts = ["rerank", f"model:{identity}", *(f"{name}:{value}" for name, value in model_options(encoder).items())]
-    parts += [f"{records.what}:{Path(records.path).name}@{records.sha256[:8]}" for records in texts]
     stage = "all" if candidates is None else f"{Path(candidates).name}@{first_stage.sha256[:8]}"
-    parts += [f"candidates:{stage}", f"top_k:{top_k or 'all'}", f"st-xling:{__version__}"]
-    return RerankReport(**{name: counts[name] for name in _COUNTS}, signature="|".join(parts))
+    signature = sign(
+        "rerank",
+        f"model:{identity}",
+        **model_options(encoder),
+        **{records.what: f"{Path(records.path).name}@{records.sha256[:8]}" for records in texts},
+        candidates=stage,
+        top_k=top_k or "all",
+    )
+    return RerankReport(**{name: counts[name] for name in _COUNTS}, signature=signature)
 
 
 @dataclass(frozen=True)
