@@ -105,13 +105,12 @@ def rerank_texts(
         deliver(folder.path / _RANKED, out, keep=True)
         if not keep_work:
             folder.remove()
-    stage = "all" if candidates is None else f"{Path(candidates).name}@{first_stage.sha256[:8]}"
+    files = {records.what: f"{Path(records.path).name}@{records.sha256[:8]}" for records in texts}
     signature = sign(
         "rerank",
         f"model:{identity}",
-        **model_options(encoder),
-        **{records.what: f"{Path(records.path).name}@{records.sha256[:8]}" for records in texts},
-        candidates=stage,
+        *(f"{name}:{value}" for name, value in {**model_options(encoder), **files}.items()),
+        candidates="all" if candidates is None else f"{Path(candidates).name}@{first_stage.sha256[:8]}",
         top_k=top_k or "all",
     )
     return RerankReport(**{name: counts[name] for name in _COUNTS}, signature=signature)

@@ -10,9 +10,8 @@ import datasets
 import evaluate
 import numpy as np
 
-from st_xling.evaluation.matching import weighted_f1
 from st_xling.mining.xsim import xsim
-from st_xling.utils.nearest import nearest
+from st_xling.utils.nearest import nearest, weighted_f1
 from st_xling.utils.signature import sign
 
 _CITATION = """\
