@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from st_xling.evaluation import (
     PrecisionEvaluator,
-    matching,
     nearest,
     precision_at,
     retrieval_accuracy,
@@ -45,7 +44,7 @@ def test_ties_take_the_lowest_index_and_blocks_do_not_matter(seed: int, block: i
     target = random.standard_normal((4, 17))[random.integers(0, 4, 9)].astype(np.float32)
     source = target + random.standard_normal((9, 17)).astype(np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matching, "_BLOCK", block)
+        patch.setattr("st_xling.utils.nearest._BLOCK", block)
         ranks = translation_ranks(source, target)
     assert ranks.tolist() == translation_ranks(source, target).tolist()
     assert ((ranks == 0) == (nearest(source, target) == np.arange(9))).all()

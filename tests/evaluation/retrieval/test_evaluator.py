@@ -21,10 +21,11 @@ from st_xling.evaluation.retrieval import (
     RetrievalEvaluator,
     language_bias,
     mixed_pool,
+    search,
     separate_pools,
     write_run,
 )
-from st_xling.evaluation.retrieval.search import DenseSearch, words
+from st_xling.evaluation.retrieval.search import dense_search, words
 from st_xling.models.view import Centring, centred_model
 from st_xling.reranking.records import FirstStage, TextRecords
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, translated
@@ -71,12 +72,11 @@ def test_a_model_centred_by_language(model: Any, sets: list[RetrievalSet], caplo
     means = {"xx": torch.linspace(-0.3, 0.3, 16), "eng": torch.linspace(0.3, -0.2, 16)}
     centred = centred_model(model, Centring(torch.zeros(16), means))
     pool = mixed_pool(sets)
-    search = DenseSearch(pool, k=5)
-    search.corpus_chunk_size = 3
-    found = search.search(centred)
+    found, joint = dense_search(pool, centred, k=5, chunk=3)
+    assert not joint
     tasks = {"xx": "xx", "en": "eng"}
     codes = [pool.languages[name] for name in pool.passage_ids]
-    passages = np.stack([centred.encode(text, task=tasks[code]) for text, code in zip(pool.passages[:], codes)])
+    passages = np.stack([centred.encode(text, task=tasks[code]) for text, code in zip(pool.passages, codes)])
     for query in pool.queries:
         scores = passages @ centred.encode(query.text, task=tasks[query.language])
         best = sorted(zip(pool.passage_ids, scores.tolist()), key=lambda hit: (-round(hit[1], 5), hit[0]))[:5]
@@ -182,17 +182,18 @@ def test_a_large_corpus_streams(make_model: Any, tmp_path: Path, monkeypatch: py
     (tmp_path / "qrels.tsv").write_text("q\t0603\t1\n", encoding="utf-8")
     found = read_retrieval_set(tmp_path, language="en")
     asked: list[int] = []
-    read = type(found.passages).__getitem__
-    monkeypatch.setattr(
-        type(found.passages), "__getitem__", lambda self, place: asked.append(place) or read(self, place)
-    )
+    encode = search.encode_once
+
+    def counted(model: Any, columns: list[list[str]], **options: Any) -> Any:
+        asked.append(sum(map(len, columns)))
+        return encode(model, columns, **options)
+
+    monkeypatch.setattr(search, "encode_once", counted)
     model = make_model()
     [pool] = separate_pools([found])
-    small = DenseSearch(pool, k=9)
-    small.corpus_chunk_size = 256
-    chunked = small.search(model)
-    assert asked == [slice(0, 256), slice(256, 512), slice(512, 700)]
-    whole = DenseSearch(pool, k=9).search(model)
+    chunked, _ = dense_search(pool, model, k=9, chunk=256)
+    assert asked == [1, 256, 256, 188]
+    whole, _ = dense_search(pool, model, k=9)
     assert [name for name, _ in chunked["en:q"]] == [name for name, _ in whole["en:q"]]
 
 
