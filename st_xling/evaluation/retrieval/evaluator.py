@@ -12,7 +12,6 @@ from st_xling.evaluation.base import Metrics, SignedEvaluator
 from st_xling.evaluation.retrieval.measures import MEASURES, Measures, Rankings
 from st_xling.evaluation.retrieval.pool import PoolQuery, RetrievalPool, mixed_pool, separate_pools
 from st_xling.evaluation.retrieval.search import Bm25, dense_search
-from st_xling.models.view import model_options
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
@@ -172,21 +171,8 @@ class RetrievalEvaluator(SignedEvaluator):
 
     def report(self, model: SentenceTransformer) -> RetrievalReport:
         """Measures of an encoder."""
-        self.joint_mean, self.model_options = False, model_options(model, retrieval=True)
-
-        def search(pool: RetrievalPool) -> Rankings:
-            rankings, joint = dense_search(
-                pool,
-                model,
-                k=self.measures.cutoff,
-                batch_size=self.batch_size,
-                show_progress_bar=self.show_progress_bar,
-                truncate_dim=self.truncate_dim,
-            )
-            self.joint_mean |= joint
-            return rankings
-
-        return self._report(search)
+        self.joint_mean = False
+        return self._report(lambda pool: dense_search(pool, self, model, k=self.measures.cutoff))
 
     def bm25_report(self, **options: Any) -> RetrievalReport:
         """Measures of BM25 over the same queries and passages; ``options`` of :class:`Bm25`."""

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm, trange
 
+from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.retrieval.measures import Rankings
 from st_xling.evaluation.retrieval.pool import RetrievalPool
 from st_xling.models.encode import Role
-from st_xling.models.view import encode_once, language_tasks
 from st_xling.utils.extras import require
 
 if TYPE_CHECKING:
@@ -44,14 +44,12 @@ _WORD_CHARACTERS = _WordCharacters()
 
 def dense_search(
     pool: RetrievalPool,
+    encoder: SignedEvaluator,
     model: SentenceTransformer,
     *,
     k: int = 100,
     chunk: int | None = None,
-    batch_size: int | None = None,
-    show_progress_bar: bool = False,
-    truncate_dim: int | None = None,
-) -> tuple[Rankings, bool]:
+) -> Rankings:
     """The best passages of each query by an encoder, best first; equal scores in the order of the passages' ids.
 
     Passages are embedded in chunks and forgotten, so that memory holds the queries' embeddings, one chunk with its
@@ -60,38 +58,23 @@ def dense_search(
 
     Args:
         pool: Queries and passages.
-        model: An encoder.
+        encoder: The evaluator, which encodes.
+        model: Its model.
         k: Hits kept for each query.
         chunk: Passages of a chunk; by default as many as :data:`CHUNK_PASSAGES` and :data:`CHUNK_SCORES` allow.
-        batch_size: Most texts of a batch; by default as many as suit the device.
-        show_progress_bar: Whether to show one.
-        truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
-    Returns:
-        Query id → hits; and whether text whose language has no mean was centred by the joint one, of a model that is
-        centred by language.
     Raises:
         ValueError: Embeddings that are zero or not finite.
     """
     chunk = chunk or max(256, min(CHUNK_PASSAGES, CHUNK_SCORES // max(1, len(pool.queries))))
-    total, places, used_joint = len(pool.passage_ids), _places(pool), False
+    total, places = len(pool.passage_ids), _places(pool)
 
     def embed(texts: list[str], languages: list[str], role: Role) -> torch.Tensor:
-        nonlocal used_joint
         rows: dict[str, list[int]] = {}
         for row, language in enumerate(languages):
             rows.setdefault(language, []).append(row)
-        tasks, joint = language_tasks(model, list(rows))
-        used_joint |= joint
-        columns = encode_once(
-            model,
-            [[texts[row] for row in own] for own in rows.values()],
-            tasks=tasks,
-            role=role,
-            batch_size=batch_size,
-            show_progress_bar=show_progress_bar,
-            truncate_dim=truncate_dim,
-        )
-        vectors = np.concatenate(columns)[np.argsort(np.concatenate(list(rows.values())))]
+        columns = [[texts[row] for row in own] for own in rows.values()]
+        vectors = np.concatenate(encoder.encode_columns(model, columns, list(rows), role=role))
+        vectors = vectors[np.argsort(np.concatenate(list(rows.values())))]
         bad = ~np.isfinite(vectors).all(axis=1) | ~vectors.any(axis=1)
         if bad.any():
             raise ValueError(
@@ -104,7 +87,7 @@ def dense_search(
     # Of each query the rows of its best passages so far, and their scores.
     hits = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))] * len(queries)
     texts = iter(pool.passages)
-    for start in trange(0, total, chunk, desc="Corpus Chunks", disable=not show_progress_bar):
+    for start in trange(0, total, chunk, desc="Corpus Chunks", disable=not encoder.show_progress_bar):
         rows = np.arange(start, min(start + chunk, total))
         languages = [pool.languages[pool.passage_ids[row]] for row in rows]
         passages = embed(list(islice(texts, len(rows))), languages, "document")
@@ -116,7 +99,7 @@ def dense_search(
     return {
         query.id: [(pool.passage_ids[row], float(score)) for row, score in zip(*best)]
         for query, best in zip(pool.queries, hits)
-    }, used_joint
+    }
 
 
 def _places(pool: RetrievalPool) -> np.ndarray:

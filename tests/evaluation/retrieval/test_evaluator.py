@@ -21,7 +21,6 @@ from st_xling.evaluation.retrieval import (
     RetrievalEvaluator,
     language_bias,
     mixed_pool,
-    search,
     separate_pools,
     write_run,
 )
@@ -72,8 +71,8 @@ def test_a_model_centred_by_language(model: Any, sets: list[RetrievalSet], caplo
     means = {"xx": torch.linspace(-0.3, 0.3, 16), "eng": torch.linspace(0.3, -0.2, 16)}
     centred = centred_model(model, Centring(torch.zeros(16), means))
     pool = mixed_pool(sets)
-    found, joint = dense_search(pool, centred, k=5, chunk=3)
-    assert not joint
+    evaluator = RetrievalEvaluator(sets, pool="mixed", name="t")
+    found = dense_search(pool, evaluator, centred, k=5, chunk=3)
     tasks = {"xx": "xx", "en": "eng"}
     codes = [pool.languages[name] for name in pool.passage_ids]
     passages = np.stack([centred.encode(text, task=tasks[code]) for text, code in zip(pool.passages, codes)])
@@ -81,7 +80,6 @@ def test_a_model_centred_by_language(model: Any, sets: list[RetrievalSet], caplo
         scores = passages @ centred.encode(query.text, task=tasks[query.language])
         best = sorted(zip(pool.passage_ids, scores.tolist()), key=lambda hit: (-round(hit[1], 5), hit[0]))[:5]
         assert [score for _, score in found[query.id]] == pytest.approx([score for _, score in best], abs=1e-5)
-    evaluator = RetrievalEvaluator(sets, pool="mixed", name="t")
     evaluator(centred)
     assert "centre:" not in evaluator.signature
     evaluator(centred_model(model, Centring(torch.zeros(16), {"xx": means["xx"]})))
@@ -182,18 +180,19 @@ def test_a_large_corpus_streams(make_model: Any, tmp_path: Path, monkeypatch: py
     (tmp_path / "qrels.tsv").write_text("q\t0603\t1\n", encoding="utf-8")
     found = read_retrieval_set(tmp_path, language="en")
     asked: list[int] = []
-    encode = search.encode_once
+    evaluator = RetrievalEvaluator([found])
+    encode = evaluator.encode_columns
 
-    def counted(model: Any, columns: list[list[str]], **options: Any) -> Any:
+    def counted(model: Any, columns: list[list[str]], *more: Any, **options: Any) -> Any:
         asked.append(sum(map(len, columns)))
-        return encode(model, columns, **options)
+        return encode(model, columns, *more, **options)
 
-    monkeypatch.setattr(search, "encode_once", counted)
+    monkeypatch.setattr(evaluator, "encode_columns", counted)
     model = make_model()
     [pool] = separate_pools([found])
-    chunked, _ = dense_search(pool, model, k=9, chunk=256)
+    chunked = dense_search(pool, evaluator, model, k=9, chunk=256)
     assert asked == [1, 256, 256, 188]
-    whole, _ = dense_search(pool, model, k=9)
+    whole = dense_search(pool, evaluator, model, k=9)
     assert [name for name, _ in chunked["en:q"]] == [name for name, _ in whole["en:q"]]
 
 
