@@ -64,25 +64,6 @@ def test_ctrl_c_then_the_same_command(saved_encoder: Path, text: Path, tmp_path:
     assert EmbeddingStore.open(out, verify=True).rows == 7
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--batch-size", "0"], "batch_size must be at least 1: got 0"),
-        (["--store-dtype", "bfloat16", "--file-format", "npy"], ".npy files have no bfloat16"),
-        (["absent.txt"], "expected a file absent.txt"),
-    ],
-)
-def test_what_cannot_be_is_one_line(
-    more: list[str], message: str, saved_encoder: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    head, tail = words(saved_encoder, text, tmp_path / "store")[:3], words(saved_encoder, text, tmp_path / "store")[3:]
-    assert main([*head, *more, *tail] if not more[0].startswith("-") else [*head, *tail, *more]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert [message in line for line in captured.err.splitlines() if line.startswith("st-xling: error: ")] == [True]
-    assert not (tmp_path / "store").exists()
-
-
 def test_lines_that_were_kept_or_mended_are_told(
     saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

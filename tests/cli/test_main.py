@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sentence_transformers import SentenceTransformer
@@ -52,64 +51,6 @@ def tsv(tmp_path: Path) -> Path:
 
 
 TRAIN = ["train", "tr", "--model", "tiny", "--data", "phrasebook:vi?size=8"]
-ERRORS = {
-    "recipe": (
-        ["train", "dpa", "--model", "tiny", "--data", "phrasebook:vi"],
-        "no recipe is called 'dpa'; did you mean 'dap'",
-    ),
-    "set": ([*TRAIN, "--set", "training.epoch=2"], "training has no key 'epoch'"),
-    "set a loss": ([*TRAIN, "--set", "losses.translation_ranking.margn=1"], "did you mean 'margin'"),
-    "set no value": (
-        [*TRAIN, "--set", "training.num_train_epochs"],
-        "--set takes KEY=VALUE: got 'training.num_train_epochs'",
-    ),
-    "set no YAML": ([*TRAIN, "--set", "name=[a"], "--set name= takes a YAML value: got '[a'"),
-    "set a type": ([*TRAIN, "--set", "losses.translation_ranking.margin=big"], "margin must be a number: got 'big'"),
-    "file": (["train", "tr", "--model", "tiny", "--data", "de-en=absent.tsv"], "absent.tsv"),
-    "empty": (["train", "tr", "--model", "tiny", "--data", "de-en=empty.tsv"], "empty.tsv"),
-    "spec": (["train", "tr", "--model", "tiny", "--data", "phrasebook:x1"], "phrasebook:x1"),
-    "batch": ([*TRAIN, "--batch-size", "0"], "training.per_device_train_batch_size is out of range: got 0"),
-    "no dev and one": (
-        [*TRAIN, "--dev", "none", "--dev", "phrasebook:de"],
-        "--dev none means no development pairs: got none, phrasebook:de",
-    ),
-    "epochs": ([*TRAIN, "--epochs", "inf"], "training.num_train_epochs is out of range: got inf"),
-    "weight": (
-        [*TRAIN, "--set", "losses.translation_ranking.weight=-1"],
-        "losses.translation_ranking.weight must be a finite number",
-    ),
-    "tiny": ([*TRAIN, "--tiny", "hiden_size=32"], "tiny has no key 'hiden_size'; did you mean 'hidden_size'"),
-    "tiny type": ([*TRAIN, "--tiny", "layers=two"], "tiny.layers must be a whole number: got 'two'"),
-    "tiny size": ([*TRAIN, "--tiny", "heads=0"], "heads must be 1 or more: got 0"),
-    "tiny for another": ([*TRAIN, "--model", "encoder", "--tiny", "layers=1"], "the model 'tiny' only"),
-    "model": (
-        [*TRAIN, "--model", "absent/model"],
-        "no encoder could be loaded from the Hub id or folder 'absent/model'",
-    ),
-    "length": ([*TRAIN, "--max-length", "0"], "max_length must leave room for CLS, SEP and a word: got 0"),
-    "judge": (["evaluate", "tatoeba", "absent-model", "--data", "tatoeba"], "no encoder could be loaded"),
-    "languages": (["evaluate", "tatoeba", "encoder", "--data", "tatoeba", "--languages", "deu,xx"], "xx"),
-    "no tatoeba": (["evaluate", "tatoeba", "encoder", "--data", "absent"], "absent"),
-}
-
-
-@pytest.mark.parametrize("case", ERRORS)
-def test_an_error_is_one_line(
-    case: str, tmp_path: Path, folder: Path, saved_encoder: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty.tsv").touch()
-    words, message = ERRORS[case]
-    words = [str(saved_encoder) if word == "encoder" else word for word in words]
-    words = [*words, "--out", "run"] if words[0] == "train" else words
-    assert main(words) == 2
-    out, err = capfd.readouterr()
-    assert out == ""
-    errors = [line for line in err.splitlines() if line.startswith("st-xling: error: ")]
-    assert len(errors) == 1 and err.rstrip().endswith(errors[0])
-    assert message in errors[0]
-    assert "Traceback" not in err
-    assert not (tmp_path / "run").exists()
 
 
 def test_an_occupied_folder_is_told_before_the_data_are_read(
@@ -122,31 +63,10 @@ def test_an_occupied_folder_is_told_before_the_data_are_read(
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-@pytest.mark.parametrize("flag", ["--batch-size", "--mini-batch-size"])
-def test_rows_are_a_number_or_auto(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main([*TRAIN, "--out", "run", flag, "many"])
-    assert f"argument {flag}: expected a number of rows, or 'auto': got 'many'" in capsys.readouterr().err
-
-
 def test_train_prints_figures_and_nothing_else(tsv: Path, tmp_path: Path) -> None:
     """In a process of its own, whose two streams are files."""
     out, figures = tmp_path / "run", tmp_path / "deep" / "figures.json"
-    words = [
-        "train",
-        "dap",
-        "--model",
-        "tiny",
-        "--data",
-        str(tsv),
-        "--dev",
-        str(tsv),
-        "--out",
-        str(out),
-        "--json",
-        str(figures),
-        *SMALL,
-    ]
+    words = [*f"train dap --model tiny --data {tsv} --dev {tsv} --out {out} --json {figures}".split(), *SMALL]
     words += ["--max-steps", "2", "--batch-size", "4", "--max-length", "16"]
     ran = st_xling([*words, "--set", "losses.representation_translation.layers=1"], tmp_path)
     assert ran.status == 0, ran.stderr

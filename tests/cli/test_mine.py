@@ -121,36 +121,6 @@ def test_score(saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: py
     assert captured.err.splitlines()[-1].startswith("score|model:") and "turned down by guards: " in captured.err
 
 
-@pytest.mark.parametrize(
-    ("command", "more", "message"),
-    [
-        ("mine", ["--guard", "lenght_ratio=2"], "did you mean 'length_ratio'?"),
-        ("mine", ["--no-guard", "all", "--k", "0"], "k must be at least 1: got k=0"),
-        ("mine", ["--engine", "cloud"], "engine must be one of local, ray: got 'cloud'"),
-        ("mine", ["--calibrate", "absent.tsv"], "absent.tsv"),
-        ("mine", ["--source-embeddings", "absent.store"], "there is no folder absent.store"),
-        ("score", ["--columns", "0,7"], "expected at least 8, got 1"),
-        ("score", ["--margin", "log"], "margin must be one of"),
-    ],
-)
-def test_what_cannot_be_is_one_error(
-    command: str,
-    more: list[str],
-    message: str,
-    saved_encoder: Path,
-    sides: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    inputs = sides if command == "mine" else sides[:1]
-    assert main([command, *inputs, "--model", str(saved_encoder), "--out", "o.tsv", *more]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == "" and "st-xling: error: " in captured.err and message in captured.err
-    assert not (tmp_path / "o.tsv").exists()
-
-
 def test_a_corrected_command_is_not_in_its_own_way(
     saved_encoder: Path, sides: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
