@@ -11,17 +11,11 @@ from pathlib import Path
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from st_xling import __version__
 from st_xling.cli import main
+from tests.conftest import PAIRS
 from tests.training.children import st_xling
 
-COMMANDS = [[], ["demo"], ["train"], ["evaluate"], ["evaluate", "tatoeba"], ["leak"], ["encode"]]
 SMALL = ["--tiny", "hidden_size=32", "--tiny", "layers=1", "--tiny", "vocabulary=300", "--batch-size", "8"]
-TATOEBA = {
-    "deu": [("Der Hund schläft.", "The dog sleeps."), ("Ich lese.", "I read."), ("Es regnet.", "It is raining.")],
-    "tha": [("แมวดำ", "A black cat."), ("ฝนตก", "It is raining."), ("ฉันอ่านหนังสือ", "I read.")],
-    "ara": [("لا أعرف.", "I do not know."), ("أين المفتاح؟", "Where is the key? 🙂")],
-}
 
 
 @pytest.fixture(autouse=True)
@@ -32,21 +26,9 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder in the published layout, with three languages."""
-    made = tmp_path / "tatoeba"
-    made.mkdir()
-    for code, rows in TATOEBA.items():
-        for side, lines in zip((code, "eng"), zip(*rows)):
-            (made / f"tatoeba.{code}-eng.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return made
-
-
-@pytest.fixture
 def tsv(tmp_path: Path) -> Path:
     path = tmp_path / "pairs.tsv"
-    rows = [f"{source}\t{target}" for pairs in TATOEBA.values() for source, target in pairs]
-    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS), encoding="utf-8")
     return path
 
 
@@ -96,29 +78,6 @@ def test_training_goes_on_from_a_saved_encoder(tsv: Path, saved_encoder: Path, t
     assert main([*words, "--max-steps", "1", "--pooling", "max", "--max-length", "12"]) == 0
     saved = SentenceTransformer(str(out), device="cpu")
     assert saved.max_seq_length == 12 and "max" in (out / "1_Pooling" / "config.json").read_text()
-
-
-def test_evaluate_tatoeba(
-    folder: Path, saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    figures = tmp_path / "figures.json"
-    words = ["evaluate", "tatoeba", str(saved_encoder), "--data", str(folder), "--json", str(figures)]
-    assert main([*words, "--languages", "deu,tha", "--batch-size", "2"]) == 0
-    out = capsys.readouterr().out.splitlines()
-    written = json.loads(figures.read_text(encoding="utf-8"))
-    assert out[-1] == written["signature"]
-    assert written["signature"].startswith("tatoeba|languages:deu,tha|direction:both|")
-    assert written["signature"].endswith(f"st-xling:{__version__}")
-
-    model = SentenceTransformer(str(saved_encoder), device="cpu")
-    for code in ("deu", "tha"):
-        source, target = (model.encode(list(side), normalize_embeddings=True) for side in zip(*TATOEBA[code]))
-        cosines = source @ target.T
-        for way, scores in (("to_en", cosines), ("from_en", cosines.T)):
-            hits = sum(int(row.argmax()) == index for index, row in enumerate(scores))
-            assert written["tatoeba"][f"tatoeba_{code}_{way}_accuracy"] == pytest.approx(hits / len(scores))
-    assert not any("ara" in key for key in written["tatoeba"])
-    assert any("deu" in line for line in out) and any("tha" in line for line in out)
 
 
 def test_ctrl_c_while_modules_are_imported() -> None:

@@ -13,7 +13,7 @@ import pytest
 from st_xling.cli import main
 from st_xling.data import read_parallel
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.mining import tsv_cells
+from st_xling.mining import EmbeddingStore, tsv_cells
 from tests.training.children import Death, st_xling
 
 
@@ -72,21 +72,34 @@ def test_mined_json_lines_can_be_trained_on(saved_encoder: Path, sides: list[str
     assert read_parallel(str(tmp_path / "p.tsv"), columns=(3, 4))["target"][:] == [line[4] for line in cells]
 
 
-def test_ctrl_c_then_the_same_command(saved_encoder: Path, sides: list[str], tmp_path: Path) -> None:
-    out = tmp_path / "pairs.tsv"
-    words = ["mine", *sides, "--model", str(saved_encoder), "--out", str(out)]
-    death = Death(event="os.rename", path="pairs.tsv.tmp", number=signal.SIGINT)
-    stopped = st_xling(words, tmp_path / "first", death)
+@pytest.mark.parametrize(
+    ("command", "renamed", "stands"),
+    [
+        ("mine {0} {1} --model {2} --out out", "pairs.tsv.tmp", "what is done stands"),
+        ("encode {2} {0} --out out --shard-rows 30", "shard-000002.safetensors.tmp", "what is whole in out stands"),
+    ],
+    ids=["mine", "encode"],
+)
+def test_ctrl_c_then_the_same_command(
+    command: str,
+    renamed: str,
+    stands: str,
+    saved_encoder: Path,
+    sides: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = command.format(*sides, saved_encoder).split()
+    stopped = st_xling(words, tmp_path / "first", Death(event="os.rename", path=renamed, number=signal.SIGINT))
     assert stopped.status == 130, stopped.stderr
-    assert stopped.stdout == "" and "Traceback" not in stopped.stderr and not out.exists()
-    assert "what is done stands; the same command goes on from there." in stopped.stderr
-    refused = st_xling([*words, "--k", "2"], tmp_path / "other")
-    assert (
-        refused.status == 2 and "pairs.tsv.work holds the work of another command: k was 4, is now 2" in refused.stderr
-    )
+    assert stopped.stdout == "" and "Traceback" not in stopped.stderr
+    assert f"{stands}; the same command goes on from there." in stopped.stderr
+    assert not Path("out").is_file() and not Path("out/manifest.json").exists()
     finished = st_xling(words, tmp_path / "second")
     assert finished.status == 0, finished.stderr
-    assert out.is_file() and not (tmp_path / "pairs.tsv.work").exists()
+    assert Path("out").is_file() or EmbeddingStore.open("out", verify=True).rows == 122
+    assert not Path("out.work").exists()
 
 
 def test_a_reader_that_has_enough(saved_encoder: Path, sides: list[str]) -> None:
