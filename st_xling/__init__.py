@@ -8,85 +8,47 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from st_xling._version import __version__
+from st_xling._version import __version__ as __version__
 from st_xling.metrics.shims import write_shims
 from st_xling.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from st_xling.evaluation import (
-        BuccEvaluator,
-        PrecisionEvaluator,
-        RerankingEvaluator,
-        RetrievalEvaluator,
-        TatoebaEvaluator,
-    )
-    from st_xling.losses import (
-        CachedLoss,
-        CombinedLoss,
-        InBatchRankingLoss,
-        LanguageContrastiveLoss,
-        RepresentationTranslationLoss,
-        SemanticContrastiveLoss,
-        SiameseContrastiveLoss,
-        TranslationLanguageModelingLoss,
-        TranslationRankingLoss,
-        WordAlignmentLoss,
-    )
-    from st_xling.mining import (
-        EmbeddingStore,
-        best_threshold,
-        calibrate,
-        encode,
-        mine,
-        mine_texts,
-        neighbours,
-        score_pairs,
-        score_texts,
-        xsim,
-    )
-    from st_xling.models import load_encoder, tiny_encoder
-    from st_xling.models.pair_scorer import rerank
-    from st_xling.reranking import rerank_texts, search_texts
-    from st_xling.training import CrossLingualTrainer, load_recipe, recipe_names, train
+    from st_xling.evaluation import BuccEvaluator as BuccEvaluator
+    from st_xling.evaluation import PrecisionEvaluator as PrecisionEvaluator
+    from st_xling.evaluation import RerankingEvaluator as RerankingEvaluator
+    from st_xling.evaluation import RetrievalEvaluator as RetrievalEvaluator
+    from st_xling.evaluation import TatoebaEvaluator as TatoebaEvaluator
+    from st_xling.losses import CachedLoss as CachedLoss
+    from st_xling.losses import CombinedLoss as CombinedLoss
+    from st_xling.losses import InBatchRankingLoss as InBatchRankingLoss
+    from st_xling.losses import LanguageContrastiveLoss as LanguageContrastiveLoss
+    from st_xling.losses import RepresentationTranslationLoss as RepresentationTranslationLoss
+    from st_xling.losses import SemanticContrastiveLoss as SemanticContrastiveLoss
+    from st_xling.losses import SiameseContrastiveLoss as SiameseContrastiveLoss
+    from st_xling.losses import TranslationLanguageModelingLoss as TranslationLanguageModelingLoss
+    from st_xling.losses import TranslationRankingLoss as TranslationRankingLoss
+    from st_xling.losses import WordAlignmentLoss as WordAlignmentLoss
+    from st_xling.mining import EmbeddingStore as EmbeddingStore
+    from st_xling.mining import best_threshold as best_threshold
+    from st_xling.mining import calibrate as calibrate
+    from st_xling.mining import encode as encode
+    from st_xling.mining import mine as mine
+    from st_xling.mining import mine_texts as mine_texts
+    from st_xling.mining import neighbours as neighbours
+    from st_xling.mining import score_pairs as score_pairs
+    from st_xling.mining import score_texts as score_texts
+    from st_xling.mining import xsim as xsim
+    from st_xling.models import load_encoder as load_encoder
+    from st_xling.models import tiny_encoder as tiny_encoder
+    from st_xling.models.pair_scorer import rerank as rerank
+    from st_xling.reranking import rerank_texts as rerank_texts
+    from st_xling.reranking import search_texts as search_texts
+    from st_xling.training import CrossLingualTrainer as CrossLingualTrainer
+    from st_xling.training import load_recipe as load_recipe
+    from st_xling.training import recipe_names as recipe_names
+    from st_xling.training import train as train
 
-__all__ = [
-    "BuccEvaluator",
-    "CachedLoss",
-    "CombinedLoss",
-    "CrossLingualTrainer",
-    "EmbeddingStore",
-    "InBatchRankingLoss",
-    "LanguageContrastiveLoss",
-    "PrecisionEvaluator",
-    "RepresentationTranslationLoss",
-    "RerankingEvaluator",
-    "RetrievalEvaluator",
-    "SemanticContrastiveLoss",
-    "SiameseContrastiveLoss",
-    "TatoebaEvaluator",
-    "TranslationLanguageModelingLoss",
-    "TranslationRankingLoss",
-    "WordAlignmentLoss",
-    "__version__",
-    "best_threshold",
-    "calibrate",
-    "encode",
-    "load_encoder",
-    "load_recipe",
-    "mine",
-    "mine_texts",
-    "neighbours",
-    "recipe_names",
-    "rerank",
-    "rerank_texts",
-    "score_pairs",
-    "score_texts",
-    "search_texts",
-    "tiny_encoder",
-    "train",
-    "xsim",
-]
-
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)
+__all__ += ["__version__"]
 
 write_shims()

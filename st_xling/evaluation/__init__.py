@@ -3,7 +3,6 @@
 ``tatoeba``        :class:`TatoebaEvaluator`, for ``SentenceTransformerTrainer(evaluator=...)`` or on its own
 ``tatoeba_data``   languages and groups; aligned text with English, checked, or read from what the command line names
 ``precision``      :class:`PrecisionEvaluator`: translations among the N nearest, of any pair of languages
-``matching``       P@N, and the weighted F1 that mteb reports for Tatoeba
 ``xsim``           errors of similarity search by margin over several languages
 ``bucc``           :class:`BuccEvaluator`: precision, recall and F1 of mined pairs
 ``mining_scores``  mined pairs compared with gold at a threshold, and where that comes from
@@ -25,69 +24,38 @@ from typing import TYPE_CHECKING
 from st_xling.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from st_xling.evaluation.bucc import BuccEvaluator
-    from st_xling.evaluation.matching import precision_at, translation_ranks, weighted_f1
-    from st_xling.evaluation.mining_scores import MiningScores, judge_pairs
-    from st_xling.evaluation.precision import PrecisionEvaluator
-    from st_xling.evaluation.ranking import (
-        RankingScores,
-        average_precision,
-        bootstrap_interval,
-        ranking_matrix,
-        ranking_scores,
-        reciprocal_rank,
-        relevant_ranks,
-    )
-    from st_xling.evaluation.reranking import RerankingEvaluator, RerankingReport
-    from st_xling.evaluation.results import (
-        KeptFigures,
-        TatoebaResult,
-        bucc_table,
-        keep_figures,
-        read_kept_figures,
-        tatoeba_results,
-        tatoeba_table,
-    )
-    from st_xling.evaluation.retrieval import RetrievalEvaluator, RetrievalReport, retrieval_table
-    from st_xling.evaluation.tatoeba import TatoebaEvaluator
-    from st_xling.evaluation.tatoeba_data import TATOEBA_GROUPS, resolve_languages
-    from st_xling.evaluation.xsim import XsimReport, xsim_by_language
-    from st_xling.utils.nearest import nearest, retrieval_accuracy
+    from st_xling.evaluation.bucc import BuccEvaluator as BuccEvaluator
+    from st_xling.evaluation.mining_scores import MiningScores as MiningScores
+    from st_xling.evaluation.mining_scores import judge_pairs as judge_pairs
+    from st_xling.evaluation.precision import PrecisionEvaluator as PrecisionEvaluator
+    from st_xling.evaluation.ranking import RankingScores as RankingScores
+    from st_xling.evaluation.ranking import average_precision as average_precision
+    from st_xling.evaluation.ranking import bootstrap_interval as bootstrap_interval
+    from st_xling.evaluation.ranking import ranking_matrix as ranking_matrix
+    from st_xling.evaluation.ranking import ranking_scores as ranking_scores
+    from st_xling.evaluation.ranking import reciprocal_rank as reciprocal_rank
+    from st_xling.evaluation.ranking import relevant_ranks as relevant_ranks
+    from st_xling.evaluation.reranking import RerankingEvaluator as RerankingEvaluator
+    from st_xling.evaluation.reranking import RerankingReport as RerankingReport
+    from st_xling.evaluation.results import KeptFigures as KeptFigures
+    from st_xling.evaluation.results import TatoebaResult as TatoebaResult
+    from st_xling.evaluation.results import bucc_table as bucc_table
+    from st_xling.evaluation.results import keep_figures as keep_figures
+    from st_xling.evaluation.results import read_kept_figures as read_kept_figures
+    from st_xling.evaluation.results import tatoeba_results as tatoeba_results
+    from st_xling.evaluation.results import tatoeba_table as tatoeba_table
+    from st_xling.evaluation.retrieval import RetrievalEvaluator as RetrievalEvaluator
+    from st_xling.evaluation.retrieval import RetrievalReport as RetrievalReport
+    from st_xling.evaluation.retrieval import retrieval_table as retrieval_table
+    from st_xling.evaluation.tatoeba import TatoebaEvaluator as TatoebaEvaluator
+    from st_xling.evaluation.tatoeba_data import TATOEBA_GROUPS as TATOEBA_GROUPS
+    from st_xling.evaluation.tatoeba_data import resolve_languages as resolve_languages
+    from st_xling.evaluation.xsim import XsimReport as XsimReport
+    from st_xling.evaluation.xsim import xsim_by_language as xsim_by_language
+    from st_xling.utils.nearest import nearest as nearest
+    from st_xling.utils.nearest import precision_at as precision_at
+    from st_xling.utils.nearest import retrieval_accuracy as retrieval_accuracy
+    from st_xling.utils.nearest import translation_ranks as translation_ranks
+    from st_xling.utils.nearest import weighted_f1 as weighted_f1
 
-__all__ = [
-    "TATOEBA_GROUPS",
-    "BuccEvaluator",
-    "KeptFigures",
-    "MiningScores",
-    "PrecisionEvaluator",
-    "RankingScores",
-    "RerankingEvaluator",
-    "RerankingReport",
-    "RetrievalEvaluator",
-    "RetrievalReport",
-    "TatoebaEvaluator",
-    "TatoebaResult",
-    "XsimReport",
-    "average_precision",
-    "bootstrap_interval",
-    "bucc_table",
-    "judge_pairs",
-    "keep_figures",
-    "nearest",
-    "precision_at",
-    "ranking_matrix",
-    "ranking_scores",
-    "read_kept_figures",
-    "reciprocal_rank",
-    "relevant_ranks",
-    "resolve_languages",
-    "retrieval_accuracy",
-    "retrieval_table",
-    "tatoeba_results",
-    "tatoeba_table",
-    "translation_ranks",
-    "weighted_f1",
-    "xsim_by_language",
-]
-
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -12,6 +12,7 @@ import numpy as np
 from sentence_transformers.base.evaluation import BaseEvaluator
 
 from st_xling.models.centring import encode_once, language_tasks
+from st_xling.models.encode import Role
 from st_xling.models.view import model_options
 from st_xling.utils.signature import sign
 
@@ -119,7 +120,12 @@ class SignedEvaluator(BaseEvaluator):
         return sign(*names, **parts, centre=centre, dim=self.truncate_dim, data=data, model=self.model_options)
 
     def encode_columns(
-        self, model: SentenceTransformer, columns: Sequence[Sequence[str]], languages: Sequence[str | None]
+        self,
+        model: SentenceTransformer,
+        columns: Sequence[Sequence[str]],
+        languages: Sequence[str | None],
+        *,
+        role: Role = "text",
     ) -> list[np.ndarray]:
         """Embeddings of each column, each distinct text encoded once. *Shape:* ``(texts, dim)`` each
 
@@ -127,8 +133,9 @@ class SignedEvaluator(BaseEvaluator):
             model: Encodes; one that is centred by language, each column by its language's mean.
             columns: Texts.
             languages: Of each column; ``None``: not known.
+            role: ``"query"`` or ``"document"``: as ``encode_query`` and ``encode_document`` embed.
         """
-        self.model_options = model_options(model)
+        self.model_options = model_options(model, retrieval=role != "text")
         tasks, joint = language_tasks(model, languages)
         self.joint_mean |= joint
         self.by_language |= any(tasks)
@@ -136,6 +143,7 @@ class SignedEvaluator(BaseEvaluator):
             model,
             columns,
             tasks=tasks,
+            role=role,
             batch_size=self.batch_size,
             show_progress_bar=self.show_progress_bar,
             truncate_dim=self.truncate_dim,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from st_xling.evaluation.base import Metrics, SignedEvaluator
-from st_xling.evaluation.matching import precision_at
 from st_xling.evaluation.tatoeba_data import Pairs, aligned_pairs
 from st_xling.utils.languages import canonical_language, pair_languages
+from st_xling.utils.nearest import precision_at
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import format_table
 

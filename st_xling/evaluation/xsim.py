@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from st_xling.evaluation.base import SignedEvaluator
 from st_xling.mining.xsim import xsim
-from st_xling.models.centring import encode_once, language_tasks
-from st_xling.models.view import model_options
-from st_xling.utils.signature import sha8, sign
+from st_xling.utils.signature import sha8
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
@@ -74,28 +73,21 @@ def xsim_by_language(
     if not pairs:
         raise ValueError("pairs must hold at least one language: got none; pass e.g. {'deu': (german, english)}.")
     errors = {}
-    without_mean = False
+    encoder = SignedEvaluator("mean_error", name="xsim", batch_size=batch_size, show_progress_bar=show_progress_bar)
     for language, columns in pairs.items():
-        # A model that is centred by language takes each column by its language's mean.
-        tasks, joint = language_tasks(model, (language, "eng"))
-        without_mean |= joint
-        source, target = encode_once(
-            model, columns, tasks=tasks, batch_size=batch_size, show_progress_bar=show_progress_bar
-        )
+        source, target = encoder.encode_columns(model, columns, (language, "eng"))
         try:
             to_english = xsim(source, target, margin=margin, k=k).error_rate
             errors[language] = (to_english, xsim(target, source, margin=margin, k=k).error_rate)
         except ValueError as error:
             raise ValueError(f"{language}: {error}") from error
-    signature = sign(
+    signature = encoder.sign(
         "xsim",
         languages=pairs,
         direction="both",
         margin=margin,
         k=k,
         ties="index",
-        centre="joint" if without_mean else None,
         data=f"{name}@{sha8([[language, *map(list, columns)] for language, columns in pairs.items()])}",
-        model=model_options(model),
     )
     return XsimReport(errors, signature)

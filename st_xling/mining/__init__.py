@@ -85,4 +85,4 @@ __all__ = [
 ]
 
 # These need sentence-transformers, which is slow to import; vectors do not.
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__, _ = lazy_names(__name__, __file__)

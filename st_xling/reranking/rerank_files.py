@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
-from st_xling._version import __version__
 from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.vectors import model_identity
 from st_xling.models.load import name_of
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.models.view import model_options
 from st_xling.reranking.records import FirstStage, TextRecords
-from st_xling.utils.io import append_line, naming_full_disk, read_journal, write_atomic
+from st_xling.utils.io import atomic_writer, write_atomic
 from st_xling.utils.paths import check_outputs
+from st_xling.utils.signature import sign
 from st_xling.utils.work_folder import Output, deliver, work_folder, work_path
 
 # Pairs scored between two saves, and sorted by length together: more would pad hardly less.
@@ -101,15 +100,18 @@ def rerank_texts(
         folder = stack.enter_context(work_folder(out, work, task))
         rank = partial(_rank, scorer, *texts, first_stage, top_k)
         counts = _rank_all(rank, first_stage, len(texts[0]), folder.path, progress=progress)
-        # A copy: as long as the journal stands, so does the file it speaks of.
-        deliver(folder.path / _RANKED, out, keep=True)
+        deliver(folder.path / _RANKED, out)
         if not keep_work:
             folder.remove()
-    parts = ["rerank", f"model:{identity}", *(f"{name}:{value}" for name, value in model_options(encoder).items())]
-    parts += [f"{records.what}:{Path(records.path).name}@{records.sha256[:8]}" for records in texts]
-    stage = "all" if candidates is None else f"{Path(candidates).name}@{first_stage.sha256[:8]}"
-    parts += [f"candidates:{stage}", f"top_k:{top_k or 'all'}", f"st-xling:{__version__}"]
-    return RerankReport(**{name: counts[name] for name in _COUNTS}, signature="|".join(parts))
+    files = {records.what: f"{Path(records.path).name}@{records.sha256[:8]}" for records in texts}
+    signature = sign(
+        "rerank",
+        f"model:{identity}",
+        *(f"{name}:{value}" for name, value in {**model_options(encoder), **files}.items()),
+        candidates="all" if candidates is None else f"{Path(candidates).name}@{first_stage.sha256[:8]}",
+        top_k=top_k or "all",
+    )
+    return RerankReport(**counts, signature=signature)
 
 
 @dataclass(frozen=True)
@@ -147,50 +149,40 @@ class RerankReport:
 
 
 def _rank_all(
-    rank: Callable[[range, IO[bytes]], dict[str, int]],
+    rank: Callable[[range], tuple[dict[str, int], bytes]],
     first_stage: FirstStage,
     queries: int,
     folder: Path,
     *,
     progress: bool,
 ) -> dict[str, int]:
-    """Write what is not yet written; the journal says what is."""
-    path, journal = folder / _RANKED, folder / "journal.jsonl"
-    done = _resume(journal, path)
+    """Write what is ranked, group by group: each is kept in a file of its own, counts first, whole or not at all."""
+    totals = dict.fromkeys(_COUNTS, 0)
     with (
-        naming_full_disk(path),
-        path.open("ab") as stream,
-        tqdm(total=queries, initial=done["next"], unit="query", desc="re-ranking", disable=not progress) as bar,
+        atomic_writer(folder / _RANKED) as stream,
+        tqdm(total=queries, unit="query", desc="re-ranking", disable=not progress) as bar,
     ):
-        stream.truncate(done["bytes"])  # what was written after the last save may be half a line
         for group in first_stage.groups(_PAIRS):
-            if group.start < done["next"]:
-                continue
-            counts = rank(group, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-            totals = {name: done[name] + counts[name] for name in _COUNTS}
-            done = {"next": group.stop, "bytes": path.stat().st_size} | totals
-            append_line(journal, json.dumps(done))
+            path = folder / f"queries-{group.start}.jsonl"
+            if (part := _kept(path)) is None:
+                part = rank(group)
+                write_atomic(path, json.dumps(part[0]).encode() + b"\n" + part[1])
+            totals = {name: totals[name] + part[0][name] for name in _COUNTS}
+            stream.write(part[1])
             bar.update(len(group))
-    return done
+    return totals
 
 
-def _resume(journal: Path, path: Path) -> dict[str, int]:
-    """The last entry of the journal of which ``path`` holds all bytes; what comes after it leaves the journal.
-
-    A journal may outlive its file: the folder was copied in part, or the power failed.
-    """
-    good = [{"next": 0, "bytes": 0, **dict.fromkeys(_COUNTS, 0)}]
-    size = path.stat().st_size if path.exists() else 0
-    for entry in read_journal(journal):
-        is_entry = isinstance(entry, dict) and entry.keys() == good[0].keys()
-        if not is_entry or {*map(type, entry.values())} != {int} or entry["bytes"] > size:
-            break
-        good.append(entry)
-    if journal.exists():
-        write_atomic(journal, "".join(json.dumps(entry) + "\n" for entry in good[1:]).encode())
-    return good[-1]
+def _kept(path: Path) -> tuple[dict[str, int], bytes] | None:
+    """Counts and lines of a group that was ranked before; ``None`` if it is not there, or was copied in part."""
+    if not path.exists():
+        return None
+    head, _, lines = path.read_bytes().partition(b"\n")
+    try:
+        counts = {name: int(json.loads(head)[name]) for name in _COUNTS}
+    except (ValueError, TypeError, KeyError):
+        return None
+    return (counts, lines) if lines.count(b"\n") == counts["passages"] else None
 
 
 def _rank(
@@ -200,9 +192,8 @@ def _rank(
     first_stage: FirstStage,
     top_k: int | None,
     group: range,
-    stream: IO[bytes],
-) -> dict[str, int]:
-    """Write the ranked passages of a group of queries, and count."""
+) -> tuple[dict[str, int], bytes]:
+    """Counts, and the ranked passages of a group of queries as lines."""
     places = [first_stage.of(query) for query in group]
     # A passage that several queries of the group share is read once.
     records = {place: passages[place] for place in np.unique(np.concatenate(places)).tolist()}
@@ -212,6 +203,7 @@ def _rank(
     logits = scorer.score(pairs, raw=True)
     counts = dict.fromkeys(_COUNTS, 0) | {"queries": len(group), "cut_passages": scorer.counts.cut_passages - cut}
     ends = np.cumsum([len(own) for own in places])
+    lines = []
     for query, own, scores in zip(texts, places, np.split(logits, ends[:-1])):
         if not len(own) or np.isneginf(scores).all():
             counts["long_queries" if len(own) else "without_candidates"] += 1
@@ -226,6 +218,6 @@ def _rank(
                 "language": passage.language,
                 "text": passage.text,
             }
-            stream.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+            lines.append(json.dumps(line, ensure_ascii=False).encode() + b"\n")
         counts["passages"] += len(best)
-    return counts
+    return counts, b"".join(lines)

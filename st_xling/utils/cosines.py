@@ -148,11 +148,19 @@ def exact_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     Returns:
         float32 cosines in [-1, 1], without negative zeros. *Shape:* ``(n, m)``
     """
-    cosines = first @ second.T
-    cosines *= 2.0 ** (-2 * FRACTION_BITS)
-    np.clip(cosines, -1.0, 1.0, out=cosines)
-    cosines += 0.0  # -0.0 becomes 0.0, so that equal numbers have equal bits
-    return cosines.astype(np.float32)
+    return rounded_cosines(first @ second.T)
+
+
+def rounded_cosines(products: np.ndarray) -> np.ndarray:
+    """float32 cosines from inner products of rows from :func:`fixed_point`; these are exact, however they are summed.
+
+    Args:
+        products: Overwritten. *Shape:* any
+    """
+    products *= 2.0 ** (-2 * FRACTION_BITS)
+    np.clip(products, -1.0, 1.0, out=products)
+    products += 0.0  # -0.0 becomes 0.0, so that equal numbers have equal bits
+    return products.astype(np.float32)
 
 
 def float64_rows(embeddings: Embeddings, start: int, stop: int | None) -> np.ndarray:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 
-def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` for the names that a package imports under ``if TYPE_CHECKING:``.
+def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` for the names that a package imports under ``if TYPE_CHECKING:``.
 
-    Type checkers, which read that block, and users then see the same names, and each stands in one list.
+    Type checkers, which read that block (``import mine as mine`` makes a name public), and users then see the same
+    names, and each stands in one list.
 
     Args:
         package: Its ``__name__``.
@@ -32,4 +33,4 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
     def __dir__() -> list[str]:
         return sorted({*vars(sys.modules[package]), *modules})
 
-    return __getattr__, __dir__
+    return __getattr__, __dir__, sorted(modules)

@@ -16,12 +16,12 @@ def sha8(content: Any) -> str:
     return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def sign(*names: str, data: str, model: Mapping[str, str] | None = None, **parts: Any) -> str:
+def sign(*names: str, data: str | None = None, model: Mapping[str, str] | None = None, **parts: Any) -> str:
     """A signature: the measure, what else it depends on, how the model was used, the data, our version.
 
     Args:
         names: Of the measure, and parts that say themselves what they are.
-        data: ``name@sha8`` of the data.
+        data: ``name@sha8`` of the data, where any is named.
         model: Of :func:`~st_xling.models.view.model_options`.
         parts: The rest by key, in order; lists are joined by commas, ``None`` is left out.
 
@@ -29,9 +29,9 @@ def sign(*names: str, data: str, model: Mapping[str, str] | None = None, **parts
         >>> sign("xsim", k=4, at=[1, 5], dim=None, data="tatoeba@01234567", model={"layer": "7"}).rpartition("|")[0]
         'xsim|k:4|at:1,5|layer:7|data:tatoeba@01234567'
     """
-    listed = {key: value for key, value in {**parts, **(model or {})}.items() if value is not None}
+    listed = {key: value for key, value in {**parts, **(model or {}), "data": data}.items() if value is not None}
     written = [
         f"{key}:{value if isinstance(value, str) or not isinstance(value, Iterable) else ','.join(map(str, value))}"
         for key, value in listed.items()
     ]
-    return "|".join([*names, *written, f"data:{data}", f"st-xling:{__version__}"])
+    return "|".join([*names, *written, f"st-xling:{__version__}"])

@@ -132,13 +132,12 @@ def work_folder(out: Output, work: str | Path | None, task: dict[str, Any]) -> I
         yield stack.enter_context(WorkFolder(Path(path), task))
 
 
-def deliver(result: Path, out: Output, *, keep: bool = False) -> None:
+def deliver(result: Path, out: Output) -> None:
     """Move a finished file to where it is wanted, or copy it to the stream.
 
     Args:
         result: The file.
         out: Where it is wanted.
-        keep: Copy it to a file as well: what a journal speaks of must not go before the journal does.
     """
     if not _is_file_name(out):
         with result.open("rb") as stream, contextlib.ExitStack() as stack:
@@ -148,15 +147,13 @@ def deliver(result: Path, out: Output, *, keep: bool = False) -> None:
         return
     path = Path(out).resolve()  # a link stays a link
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not keep:
-        with contextlib.suppress(OSError):  # of another file system, for one
-            result.replace(path)
-            sync_folder(path.parent)
-            return
+    with contextlib.suppress(OSError):  # of another file system, for one
+        result.replace(path)
+        sync_folder(path.parent)
+        return
     with result.open("rb") as stream, atomic_writer(path) as copy:
         shutil.copyfileobj(stream, copy)
-    if not keep:
-        result.unlink()
+    result.unlink()
 
 
 def _is_file_name(out: Output) -> TypeGuard[str | Path]:

@@ -1,9 +1,8 @@
-"""``st-xling encode``: figures on stdout, progress on stderr, and after Ctrl-C the same command goes on."""
+"""``st-xling encode``: figures on stdout, progress on stderr."""
 
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 from st_xling import __version__
 from st_xling.cli import main
 from st_xling.mining import EmbeddingStore
-from tests.training.children import Death, st_xling
+from tests.training.children import st_xling
 
 SENTENCES = ["Der Hund schläft.\t1", "The dog sleeps. 🙂", "แมวดำ", "لا أعرف.", "Ich lese.", "I read.", "ฝนตก"]
 
@@ -49,38 +48,6 @@ def test_figures_and_nothing_else_on_stdout(saved_encoder: Path, text: Path, tmp
     assert main([*words(saved_encoder, text, tmp_path / "long"), "--no-normalise"]) == 0
     longer = EmbeddingStore.open(tmp_path / "long")
     assert "|normalised:no|" in longer.signature and not np.allclose(np.linalg.norm(longer[:], axis=1), 1)
-
-
-def test_ctrl_c_then_the_same_command(saved_encoder: Path, text: Path, tmp_path: Path) -> None:
-    out = tmp_path / "store"
-    death = Death(event="os.rename", path="shard-000002.safetensors.tmp", number=signal.SIGINT)
-    stopped = st_xling(words(saved_encoder, text, out), tmp_path / "first", death)
-    assert stopped.status == 130, stopped.stderr
-    assert stopped.stdout == "" and "Traceback" not in stopped.stderr
-    assert f"what is whole in {out} stands; the same command goes on from there." in stopped.stderr
-    assert not (out / "manifest.json").exists() and len((out / "journal.jsonl").read_text().splitlines()) == 2
-    finished = st_xling(words(saved_encoder, text, out), tmp_path / "second")
-    assert finished.status == 0, finished.stderr
-    assert EmbeddingStore.open(out, verify=True).rows == 7
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--batch-size", "0"], "batch_size must be at least 1: got 0"),
-        (["--store-dtype", "bfloat16", "--file-format", "npy"], ".npy files have no bfloat16"),
-        (["absent.txt"], "expected a file absent.txt"),
-    ],
-)
-def test_what_cannot_be_is_one_line(
-    more: list[str], message: str, saved_encoder: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    head, tail = words(saved_encoder, text, tmp_path / "store")[:3], words(saved_encoder, text, tmp_path / "store")[3:]
-    assert main([*head, *more, *tail] if not more[0].startswith("-") else [*head, *tail, *more]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert [message in line for line in captured.err.splitlines() if line.startswith("st-xling: error: ")] == [True]
-    assert not (tmp_path / "store").exists()
 
 
 def test_lines_that_were_kept_or_mended_are_told(

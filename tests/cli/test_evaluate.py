@@ -1,67 +1,121 @@
-"""``st-xling evaluate bucc`` and ``xsim``: what they print is what the library finds."""
+"""``st-xling evaluate``: what it prints and writes is what the library finds."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import CrossEncoder, SentenceTransformer
 
-from st_xling import __version__
 from st_xling.cli import main
-from st_xling.data import read_bucc
+from st_xling.data import load_data_specs
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.evaluation import BuccEvaluator, bucc_table, xsim_by_language
+from st_xling.data.reranking.specs import load_pool_specs
+from st_xling.evaluation import (
+    BuccEvaluator,
+    PrecisionEvaluator,
+    RerankingEvaluator,
+    TatoebaEvaluator,
+    bucc_table,
+    tatoeba_table,
+    xsim_by_language,
+)
+from st_xling.evaluation.tatoeba_data import load_english_pairs
+from st_xling.utils.io import finite
+from tests.conftest import PAIRS
+from tests.data.reranking.aligned_sentences import question, squad
+from tests.retrieval_files import lines
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Two language pairs, each with a training and a test part, in the BUCC layout."""
-    made = tmp_path_factory.mktemp("bucc")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sets in the layouts of Tatoeba, BUCC and SQuAD."""
+    made = tmp_path_factory.mktemp("sets")
     for language in ("de", "vi"):
         for split, part in (("training", "dev"), ("test", "test")):
             texts = mining_phrases(language, "en", split=part, size=30, gold=10)
-            stem = f"{language}-en.{split}"
-            sides = ((language, texts.source), ("en", texts.target))
-            for code, lines in sides:
-                rows = [f"{code}-{number}\t{line}\n" for number, line in enumerate(lines)]
-                (made / f"{stem}.{code}").write_text("".join(rows), encoding="utf-8")
-            gold = [f"{language}-{source}\ten-{target}\n" for source, target in texts.gold]
-            (made / f"{stem}.gold").write_text("".join(gold), encoding="utf-8")
+            for code, side in ((language, texts.source), ("en", texts.target)):
+                lines(
+                    made / f"{language}-en.{split}.{code}", (f"{code}-{row}\t{text}" for row, text in enumerate(side))
+                )
+            lines(made / f"{language}-en.{split}.gold", (f"{language}-{one}\ten-{other}" for one, other in texts.gold))
+    for code, three, side in zip(("xx", "en"), ("deu", "eng"), zip(*PAIRS)):
+        lines(made / f"tatoeba.deu-eng.{three}", side)
+        asked = [[question(f"q{row}", f"{text[:8]}?", text[:4])] for row, text in enumerate(side)]
+        squad(made / f"{code}.json", [(f"{row}", [(text, asked[row])]) for row, text in enumerate(side)])
     return made
 
 
-def test_bucc_prints_table_and_signature(saved_encoder, folder, tmp_path, capsys):
-    figures = tmp_path / "deep" / "figures.json"
-    words = ["evaluate", "bucc", str(saved_encoder), "--data", str(folder), "--pairs", "de-en", "vi-en"]
-    assert main([*words, "--json", str(figures)]) == 0
-    out = capsys.readouterr().out
-    evaluator = BuccEvaluator(
-        {pair: read_bucc(folder, pair, "test") for pair in ("de-en", "vi-en")},
-        train={pair: read_bucc(folder, pair, "training") for pair in ("de-en", "vi-en")},
-    )
-    expected = evaluator(SentenceTransformer(str(saved_encoder), device="cpu"))
+def tatoeba(model: Any, folder: Path) -> tuple[str, str, Any]:
+    text = load_english_pairs([folder], "de")
+    evaluator = TatoebaEvaluator(text.pairs, data_name=text.name)
+    metrics = evaluator(model)
+    return tatoeba_table(metrics), evaluator.signature, metrics
+
+
+def precision(model: Any, folder: Path) -> tuple[str, str, Any]:
+    data = load_data_specs(["zh-vi=phrasebook?size=12"], split="test")
+    evaluator = PrecisionEvaluator(data, data_name="phrasebook-test", at=[1, 3])
+    metrics = evaluator(model)
+    return evaluator.table(metrics), evaluator.signature, metrics
+
+
+def bucc(model: Any, folder: Path) -> tuple[str, str, Any]:
+    evaluator = BuccEvaluator.from_folder(folder, ["de-en", "vi-en"])
+    metrics = evaluator(model)
+    return bucc_table(metrics), evaluator.signature, metrics
+
+
+def xsim(model: Any, folder: Path) -> tuple[str, str, Any]:
+    report = xsim_by_language(model, load_english_pairs([folder]).pairs, k=3, name="tatoeba")
+    return report.table(), report.signature, report.as_dict()["xsim"]
+
+
+def reranking(model: Any, folder: Path) -> tuple[str, str, Any]:
+    specs = [f"{code}={folder}/{code}.json" for code in ("xx", "en")]
+    evaluator = RerankingEvaluator(load_pool_specs(specs, seed=3), name="toy", samples=50)
+    report = evaluator.report(model)
+    return report.table(), evaluator.signature, report.as_dict()
+
+
+TASKS: list[tuple[Callable[..., tuple[str, str, Any]], str]] = [
+    (tatoeba, "--data {0} --languages deu --batch-size 2"),
+    (precision, "--data zh-vi=phrasebook?size=12 --at 1,3"),
+    (bucc, "--data {0} --pairs de-en vi-en"),
+    (xsim, "--data {0} --k 3"),
+    (reranking, "--data xx={0}/xx.json --data en={0}/en.json --seed 3 --name toy --samples 50 --device cpu"),
+]
+
+
+@pytest.mark.parametrize(("task", "options"), TASKS, ids=lambda value: getattr(value, "__name__", ""))
+def test_what_the_library_finds(
+    task: Callable[..., tuple[str, str, Any]],
+    options: str,
+    folder: Path,
+    saved_encoder: Path,
+    saved_cross_encoder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    name, figures = task.__name__, tmp_path / "deep" / "figures.json"
+    kind, saved = (CrossEncoder, saved_cross_encoder) if task is reranking else (SentenceTransformer, saved_encoder)
+    assert main(["evaluate", name, str(saved), *options.format(folder).split(), "--json", str(figures)]) == 0
+    captured = capsys.readouterr()
+    table, signature, metrics = task(kind(str(saved), device="cpu"), folder)
+    assert captured.out == f"{table}\n{signature}\n" and signature.startswith(f"{name}|")
     written = json.loads(figures.read_text(encoding="utf-8"))
-    assert written["bucc"].keys() == expected.keys()
-    assert written["bucc"]["bucc_f1"] == pytest.approx(expected["bucc_f1"])
-    assert written["signature"] == evaluator.signature
-    assert out.splitlines() == [*bucc_table(expected).splitlines(), evaluator.signature]
+    assert written["signature"] == signature and written.keys() == {name, "signature"}
+    expected = json.loads(json.dumps(finite(metrics)))
+    assert written[name] == (expected if isinstance(next(iter(expected.values())), dict) else pytest.approx(expected))
 
 
-def test_bucc_options(saved_encoder, folder, tmp_path, capsys):
+def test_bucc_options(saved_encoder: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is typed reaches the library; a threshold that keeps nothing is written as null."""
     figures = tmp_path / "figures.json"
-    words = [
-        "evaluate",
-        "bucc",
-        str(saved_encoder),
-        "--data",
-        str(folder),
-        "--pairs",
-        "de-en,vi-en",
-        "--json",
-        str(figures),
-    ]
+    words = f"evaluate bucc {saved_encoder} --data {folder} --pairs de-en,vi-en --json {figures}".split()
     options = ["--k", "2", "--margin", "distance", "--retrieval", "intersect", "--split", "training"]
     assert main([*words, *options, "--threshold", "inf"]) == 0
     signature = capsys.readouterr().out.splitlines()[-1]
@@ -71,46 +125,3 @@ def test_bucc_options(saved_encoder, folder, tmp_path, capsys):
     assert written["bucc_de-en_threshold"] is None and written["bucc_de-en_n_mined"] == 0
     assert main([*words, "--threshold", "tune"]) == 0
     assert "|threshold:tuned on this gold|split:test|" in capsys.readouterr().out
-
-
-def test_xsim(saved_encoder, tmp_path, capsys):
-    texts = mining_phrases("de", "en", split="test", size=12, gold=12)
-    sides = [[pile[row] for row in rows] for pile, rows in zip((texts.source, texts.target), zip(*texts.gold))]
-    for code, lines in zip(("deu", "eng"), sides):
-        (tmp_path / f"tatoeba.deu-eng.{code}").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    figures = tmp_path / "figures.json"
-    words = [
-        "evaluate",
-        "xsim",
-        str(saved_encoder),
-        "--data",
-        str(tmp_path),
-        "--languages",
-        "de",
-        "--json",
-        str(figures),
-    ]
-    assert main([*words, "--k", "3"]) == 0
-    model = SentenceTransformer(str(saved_encoder), device="cpu")
-    report = xsim_by_language(model, {"deu": (sides[0], sides[1])}, k=3, name="tatoeba")
-    assert capsys.readouterr().out.splitlines() == [*report.table().splitlines(), report.signature]
-    assert json.loads(figures.read_text()) == json.loads(json.dumps(report.as_dict()))
-    assert report.signature.endswith(f"|st-xling:{__version__}")
-
-
-@pytest.mark.parametrize(
-    "words, message",
-    [
-        (["bucc", "MODEL", "--data", "DATA", "--pairs", "de-en", "--margin", "log"], "margin must be one of"),
-        (["bucc", "MODEL", "--data", "DATA", "--pairs", "fr-en"], "fr-en.test"),
-        (["bucc", "MODEL", "--data", "DATA", "--pairs", "de-en", "--split", "sample"], "de-en.sample"),
-        (["bucc", "absent-model", "--data", "DATA", "--pairs", "de-en"], "no encoder could be loaded"),
-        (["xsim", "MODEL", "--data", "absent"], "absent"),
-    ],
-)
-def test_an_error_is_one_line(words, message, saved_encoder, folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    named = {"MODEL": str(saved_encoder), "DATA": str(folder)}
-    assert main(["evaluate", *(named.get(word, word) for word in words)]) == 2
-    errors = capsys.readouterr().err.splitlines()
-    assert errors[-1].startswith("st-xling: error: ") and message in errors[-1]

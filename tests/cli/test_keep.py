@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from st_xling.cli import build_parser, main
-from st_xling.data.phrasebook import mining_phrases
 from st_xling.evaluation import read_kept_figures
 from st_xling.hub.card import shown_command
 from st_xling.mining import published_thresholds
@@ -19,19 +18,7 @@ from tests.models.tiny_cross_encoder import tiny_cross_encoder
 from tests.retrieval_files import translated
 from tests.training.transfer.sets import write_encoder, write_set
 
-
-@pytest.fixture
-def bucc(tmp_path: Path) -> list[str]:
-    folder = tmp_path / "mining"
-    folder.mkdir()
-    for split, part in (("training", "dev"), ("test", "test")):
-        texts = mining_phrases("de", "en", split=part, size=30, gold=10)
-        for code, lines in (("de", texts.source), ("en", texts.target)):
-            rows = [f"{code}-{number}\t{line}\n" for number, line in enumerate(lines)]
-            (folder / f"de-en.{split}.{code}").write_text("".join(rows), encoding="utf-8")
-        gold = [f"de-{source}\ten-{target}\n" for source, target in texts.gold]
-        (folder / f"de-en.{split}.gold").write_text("".join(gold), encoding="utf-8")
-    return ["--data", str(folder), "--pairs", "de-en"]
+BUCC = ["--data", "phrasebook?size=30&gold=10", "--pairs", "de-en"]
 
 
 def aligned(folder: Path) -> Path:
@@ -101,10 +88,8 @@ def test_figures_of_transfer_are_the_encoder_s(tmp_path: Path, capsys: pytest.Ca
     assert (tmp_path / "run" / "results.json").is_file()  # the earlier run stands
 
 
-def test_mining_publishes_its_threshold(
-    encoder: Path, bucc: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["evaluate", "bucc", str(encoder), *bucc, "--k", "3"]
+def test_mining_publishes_its_threshold(encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["evaluate", "bucc", str(encoder), *BUCC, "--k", "3"]
     found = judged(words, encoder, tmp_path / "f.json", capsys)
     figures = found["written"]["bucc"]
     assert found["kept"].task == "bucc" and figures.items() <= found["kept"].figures.items()
@@ -120,9 +105,9 @@ def test_mining_publishes_its_threshold(
     assert [kept.figures["bucc_de-en_threshold"] for kept in read_kept_figures(encoder)][2] is None
 
 
-def test_a_card_of_others_stays(encoder: Path, bucc: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_card_of_others_stays(encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (encoder / "README.md").write_text("# Theirs\n", encoding="utf-8")
-    assert main(["evaluate", "bucc", str(encoder), *bucc, "--keep"]) == 0
+    assert main(["evaluate", "bucc", str(encoder), *BUCC, "--keep"]) == 0
     assert (
         f"README.md is not of our making and stays; to replace it: st-xling card {encoder}" in capsys.readouterr().err
     )
@@ -156,13 +141,3 @@ def test_what_cannot_be_kept_is_refused_before_anything_is_read(
     words = ["evaluate", "bucc", named.get(model, model), "--data", "absent", "--pairs", "de-en", "--keep"]
     assert main(words) == 2
     assert message in capsys.readouterr().err
-
-
-def test_bm25_has_no_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Not even where there is one of that name."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "bm25").mkdir()
-    assert main(["evaluate", "retrieval", "bm25", "--data", "xx=absent", "--keep"]) == 2
-    assert "got bm25, which has none; leave --keep out" in capsys.readouterr().err

@@ -51,20 +51,7 @@ def test_train_says_that_it_saw_the_head_of_a_stream(
     tsv: Path, test_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "run"
-    words = [
-        "train",
-        "tr",
-        "--model",
-        "tiny",
-        "--data",
-        str(tsv),
-        "--stream",
-        "--dev",
-        "none",
-        "--out",
-        str(out),
-        *SMALL,
-    ]
+    words = [*f"train tr --model tiny --data {tsv} --stream --dev none --out {out}".split(), *SMALL]
     assert main([*words, "--max-steps", "1", "--check-leak", str(test_set)]) == 0
     assert "pairs (first rows): 2 of 12 training rows in question" in capsys.readouterr().err
     leak = json.loads((out / "results.json").read_text(encoding="utf-8"))["leak"]
@@ -75,22 +62,8 @@ def test_train_looks_for_later_tests(
     tsv: Path, test_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "run"
-    words = [
-        "train",
-        "tr",
-        "--model",
-        "tiny",
-        "--data",
-        str(tsv),
-        "--dev",
-        "none",
-        "--out",
-        str(out),
-        *SMALL,
-        "--max-steps",
-        "1",
-    ]
-    words += ["--check-leak", str(test_set)]
+    words = [*f"train tr --model tiny --data {tsv} --dev none --out {out}".split(), *SMALL]
+    words += ["--max-steps", "1", "--check-leak", str(test_set)]
     assert main([*words, "--fail-on-leak"]) == 2
     stdout, stderr = capsys.readouterr()
     assert stdout == "" and "1 of 1 evaluation sets share some (test)" in stderr and not out.exists()
@@ -106,18 +79,7 @@ def test_train_looks_for_later_tests(
 
 def test_train_looks_for_development_pairs(tsv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "dev.tsv").write_text("Ich lese!\tI'm reading.\nGuten Tag.\tGood day.\n", encoding="utf-8")
-    words = [
-        "train",
-        "tr",
-        "--model",
-        "tiny",
-        "--data",
-        str(tsv),
-        "--dev",
-        str(tmp_path / "dev.tsv"),
-        "--out",
-        str(tmp_path / "run"),
-    ]
+    words = f"train tr --model tiny --data {tsv} --dev {tmp_path}/dev.tsv --out {tmp_path}/run".split()
     assert main([*words, *SMALL, "--max-steps", "1"]) == 0
     err = capsys.readouterr().err
     assert "text in both training and evaluation data: 1 of 1 evaluation sets" in err

@@ -7,22 +7,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from st_xling import __version__
 from st_xling.cli import main
+from tests.conftest import PAIRS
 from tests.training.children import st_xling
 
-COMMANDS = [[], ["demo"], ["train"], ["evaluate"], ["evaluate", "tatoeba"], ["leak"], ["encode"]]
 SMALL = ["--tiny", "hidden_size=32", "--tiny", "layers=1", "--tiny", "vocabulary=300", "--batch-size", "8"]
-TATOEBA = {
-    "deu": [("Der Hund schläft.", "The dog sleeps."), ("Ich lese.", "I read."), ("Es regnet.", "It is raining.")],
-    "tha": [("แมวดำ", "A black cat."), ("ฝนตก", "It is raining."), ("ฉันอ่านหนังสือ", "I read.")],
-    "ara": [("لا أعرف.", "I do not know."), ("أين المفتاح؟", "Where is the key? 🙂")],
-}
 
 
 @pytest.fixture(autouse=True)
@@ -33,83 +26,13 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder in the published layout, with three languages."""
-    made = tmp_path / "tatoeba"
-    made.mkdir()
-    for code, rows in TATOEBA.items():
-        for side, lines in zip((code, "eng"), zip(*rows)):
-            (made / f"tatoeba.{code}-eng.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return made
-
-
-@pytest.fixture
 def tsv(tmp_path: Path) -> Path:
     path = tmp_path / "pairs.tsv"
-    rows = [f"{source}\t{target}" for pairs in TATOEBA.values() for source, target in pairs]
-    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS), encoding="utf-8")
     return path
 
 
 TRAIN = ["train", "tr", "--model", "tiny", "--data", "phrasebook:vi?size=8"]
-ERRORS = {
-    "recipe": (
-        ["train", "dpa", "--model", "tiny", "--data", "phrasebook:vi"],
-        "no recipe is called 'dpa'; did you mean 'dap'",
-    ),
-    "set": ([*TRAIN, "--set", "training.epoch=2"], "training has no key 'epoch'"),
-    "set a loss": ([*TRAIN, "--set", "losses.translation_ranking.margn=1"], "did you mean 'margin'"),
-    "set no value": (
-        [*TRAIN, "--set", "training.num_train_epochs"],
-        "--set takes KEY=VALUE: got 'training.num_train_epochs'",
-    ),
-    "set no YAML": ([*TRAIN, "--set", "name=[a"], "--set name= takes a YAML value: got '[a'"),
-    "set a type": ([*TRAIN, "--set", "losses.translation_ranking.margin=big"], "margin must be a number: got 'big'"),
-    "file": (["train", "tr", "--model", "tiny", "--data", "de-en=absent.tsv"], "absent.tsv"),
-    "empty": (["train", "tr", "--model", "tiny", "--data", "de-en=empty.tsv"], "empty.tsv"),
-    "spec": (["train", "tr", "--model", "tiny", "--data", "phrasebook:x1"], "phrasebook:x1"),
-    "batch": ([*TRAIN, "--batch-size", "0"], "training.per_device_train_batch_size is out of range: got 0"),
-    "no dev and one": (
-        [*TRAIN, "--dev", "none", "--dev", "phrasebook:de"],
-        "--dev none means no development pairs: got none, phrasebook:de",
-    ),
-    "epochs": ([*TRAIN, "--epochs", "inf"], "training.num_train_epochs is out of range: got inf"),
-    "weight": (
-        [*TRAIN, "--set", "losses.translation_ranking.weight=-1"],
-        "losses.translation_ranking.weight must be a finite number",
-    ),
-    "tiny": ([*TRAIN, "--tiny", "hiden_size=32"], "tiny has no key 'hiden_size'; did you mean 'hidden_size'"),
-    "tiny type": ([*TRAIN, "--tiny", "layers=two"], "tiny.layers must be a whole number: got 'two'"),
-    "tiny size": ([*TRAIN, "--tiny", "heads=0"], "heads must be 1 or more: got 0"),
-    "tiny for another": ([*TRAIN, "--model", "encoder", "--tiny", "layers=1"], "the model 'tiny' only"),
-    "model": (
-        [*TRAIN, "--model", "absent/model"],
-        "no encoder could be loaded from the Hub id or folder 'absent/model'",
-    ),
-    "length": ([*TRAIN, "--max-length", "0"], "max_length must leave room for CLS, SEP and a word: got 0"),
-    "judge": (["evaluate", "tatoeba", "absent-model", "--data", "tatoeba"], "no encoder could be loaded"),
-    "languages": (["evaluate", "tatoeba", "encoder", "--data", "tatoeba", "--languages", "deu,xx"], "xx"),
-    "no tatoeba": (["evaluate", "tatoeba", "encoder", "--data", "absent"], "absent"),
-}
-
-
-@pytest.mark.parametrize("case", ERRORS)
-def test_an_error_is_one_line(
-    case: str, tmp_path: Path, folder: Path, saved_encoder: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty.tsv").touch()
-    words, message = ERRORS[case]
-    words = [str(saved_encoder) if word == "encoder" else word for word in words]
-    words = [*words, "--out", "run"] if words[0] == "train" else words
-    assert main(words) == 2
-    out, err = capfd.readouterr()
-    assert out == ""
-    errors = [line for line in err.splitlines() if line.startswith("st-xling: error: ")]
-    assert len(errors) == 1 and err.rstrip().endswith(errors[0])
-    assert message in errors[0]
-    assert "Traceback" not in err
-    assert not (tmp_path / "run").exists()
 
 
 def test_an_occupied_folder_is_told_before_the_data_are_read(
@@ -122,31 +45,10 @@ def test_an_occupied_folder_is_told_before_the_data_are_read(
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-@pytest.mark.parametrize("flag", ["--batch-size", "--mini-batch-size"])
-def test_rows_are_a_number_or_auto(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main([*TRAIN, "--out", "run", flag, "many"])
-    assert f"argument {flag}: expected a number of rows, or 'auto': got 'many'" in capsys.readouterr().err
-
-
 def test_train_prints_figures_and_nothing_else(tsv: Path, tmp_path: Path) -> None:
     """In a process of its own, whose two streams are files."""
     out, figures = tmp_path / "run", tmp_path / "deep" / "figures.json"
-    words = [
-        "train",
-        "dap",
-        "--model",
-        "tiny",
-        "--data",
-        str(tsv),
-        "--dev",
-        str(tsv),
-        "--out",
-        str(out),
-        "--json",
-        str(figures),
-        *SMALL,
-    ]
+    words = [*f"train dap --model tiny --data {tsv} --dev {tsv} --out {out} --json {figures}".split(), *SMALL]
     words += ["--max-steps", "2", "--batch-size", "4", "--max-length", "16"]
     ran = st_xling([*words, "--set", "losses.representation_translation.layers=1"], tmp_path)
     assert ran.status == 0, ran.stderr
@@ -176,29 +78,6 @@ def test_training_goes_on_from_a_saved_encoder(tsv: Path, saved_encoder: Path, t
     assert main([*words, "--max-steps", "1", "--pooling", "max", "--max-length", "12"]) == 0
     saved = SentenceTransformer(str(out), device="cpu")
     assert saved.max_seq_length == 12 and "max" in (out / "1_Pooling" / "config.json").read_text()
-
-
-def test_evaluate_tatoeba(
-    folder: Path, saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    figures = tmp_path / "figures.json"
-    words = ["evaluate", "tatoeba", str(saved_encoder), "--data", str(folder), "--json", str(figures)]
-    assert main([*words, "--languages", "deu,tha", "--batch-size", "2"]) == 0
-    out = capsys.readouterr().out.splitlines()
-    written = json.loads(figures.read_text(encoding="utf-8"))
-    assert out[-1] == written["signature"]
-    assert written["signature"].startswith("tatoeba|languages:deu,tha|direction:both|")
-    assert written["signature"].endswith(f"st-xling:{__version__}")
-
-    model = SentenceTransformer(str(saved_encoder), device="cpu")
-    for code in ("deu", "tha"):
-        source, target = (model.encode(list(side), normalize_embeddings=True) for side in zip(*TATOEBA[code]))
-        cosines = source @ target.T
-        for way, scores in (("to_en", cosines), ("from_en", cosines.T)):
-            hits = sum(int(row.argmax()) == index for index, row in enumerate(scores))
-            assert written["tatoeba"][f"tatoeba_{code}_{way}_accuracy"] == pytest.approx(hits / len(scores))
-    assert not any("ara" in key for key in written["tatoeba"])
-    assert any("deu" in line for line in out) and any("tha" in line for line in out)
 
 
 def test_ctrl_c_while_modules_are_imported() -> None:

@@ -13,7 +13,7 @@ import pytest
 from st_xling.cli import main
 from st_xling.data import read_parallel
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.mining import tsv_cells
+from st_xling.mining import EmbeddingStore, tsv_cells
 from tests.training.children import Death, st_xling
 
 
@@ -72,21 +72,34 @@ def test_mined_json_lines_can_be_trained_on(saved_encoder: Path, sides: list[str
     assert read_parallel(str(tmp_path / "p.tsv"), columns=(3, 4))["target"][:] == [line[4] for line in cells]
 
 
-def test_ctrl_c_then_the_same_command(saved_encoder: Path, sides: list[str], tmp_path: Path) -> None:
-    out = tmp_path / "pairs.tsv"
-    words = ["mine", *sides, "--model", str(saved_encoder), "--out", str(out)]
-    death = Death(event="os.rename", path="pairs.tsv.tmp", number=signal.SIGINT)
-    stopped = st_xling(words, tmp_path / "first", death)
+@pytest.mark.parametrize(
+    ("command", "renamed", "stands"),
+    [
+        ("mine {0} {1} --model {2} --out out", "pairs.tsv.tmp", "what is done stands"),
+        ("encode {2} {0} --out out --shard-rows 30", "shard-000002.safetensors.tmp", "what is whole in out stands"),
+    ],
+    ids=["mine", "encode"],
+)
+def test_ctrl_c_then_the_same_command(
+    command: str,
+    renamed: str,
+    stands: str,
+    saved_encoder: Path,
+    sides: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = command.format(*sides, saved_encoder).split()
+    stopped = st_xling(words, tmp_path / "first", Death(event="os.rename", path=renamed, number=signal.SIGINT))
     assert stopped.status == 130, stopped.stderr
-    assert stopped.stdout == "" and "Traceback" not in stopped.stderr and not out.exists()
-    assert "what is done stands; the same command goes on from there." in stopped.stderr
-    refused = st_xling([*words, "--k", "2"], tmp_path / "other")
-    assert (
-        refused.status == 2 and "pairs.tsv.work holds the work of another command: k was 4, is now 2" in refused.stderr
-    )
+    assert stopped.stdout == "" and "Traceback" not in stopped.stderr
+    assert f"{stands}; the same command goes on from there." in stopped.stderr
+    assert not Path("out").is_file() and not Path("out/manifest.json").exists()
     finished = st_xling(words, tmp_path / "second")
     assert finished.status == 0, finished.stderr
-    assert out.is_file() and not (tmp_path / "pairs.tsv.work").exists()
+    assert Path("out").is_file() or EmbeddingStore.open("out", verify=True).rows == 122
+    assert not Path("out.work").exists()
 
 
 def test_a_reader_that_has_enough(saved_encoder: Path, sides: list[str]) -> None:
@@ -119,36 +132,6 @@ def test_score(saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: py
     kept = [line.split("\t", 1) for line in captured.out.splitlines()]
     assert 0 < len(kept) < len(scored) and all(line in scored for line in kept)
     assert captured.err.splitlines()[-1].startswith("score|model:") and "turned down by guards: " in captured.err
-
-
-@pytest.mark.parametrize(
-    ("command", "more", "message"),
-    [
-        ("mine", ["--guard", "lenght_ratio=2"], "did you mean 'length_ratio'?"),
-        ("mine", ["--no-guard", "all", "--k", "0"], "k must be at least 1: got k=0"),
-        ("mine", ["--engine", "cloud"], "engine must be one of local, ray: got 'cloud'"),
-        ("mine", ["--calibrate", "absent.tsv"], "absent.tsv"),
-        ("mine", ["--source-embeddings", "absent.store"], "there is no folder absent.store"),
-        ("score", ["--columns", "0,7"], "expected at least 8, got 1"),
-        ("score", ["--margin", "log"], "margin must be one of"),
-    ],
-)
-def test_what_cannot_be_is_one_error(
-    command: str,
-    more: list[str],
-    message: str,
-    saved_encoder: Path,
-    sides: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    inputs = sides if command == "mine" else sides[:1]
-    assert main([command, *inputs, "--model", str(saved_encoder), "--out", "o.tsv", *more]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == "" and "st-xling: error: " in captured.err and message in captured.err
-    assert not (tmp_path / "o.tsv").exists()
 
 
 def test_a_corrected_command_is_not_in_its_own_way(

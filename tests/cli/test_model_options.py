@@ -165,12 +165,6 @@ def test_a_cross_encoder(
     assert "|dtype:bfloat16|data:" in capsys.readouterr().out.splitlines()[-1]
 
 
-def test_an_encoder_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
-    for option in (["--layer", "1"], ["--centre", "none"]):
-        assert main(["evaluate", "retrieval", "bm25", *TASKS["retrieval"][:2], *option]) == 2
-        assert f"{option[0]} is for encoders: got bm25" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_any_evaluation_can_be_centred(task: str, saved_encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["evaluate", task, str(saved_encoder), *TASKS[task], "--centre"]

@@ -41,23 +41,6 @@ def test_runs_are_those_of_single_seeds(tmp_path: Path, capsys: pytest.CaptureFi
     assert json.loads((out / "seeds.json").read_text(encoding="utf-8"))["seeds"] == [0, 3, 4]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--seeds", "1,1"], "distinct whole numbers"),
-        (["--seeds", "1,x"], "distinct whole numbers"),
-        (["--seeds", "0,1", "--seed", "2"], "got --seed 2 as well"),
-    ],
-)
-def test_what_is_refused(words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        status = main([*TRAIN, *words, "--out", str(tmp_path / "out")])
-    except SystemExit as stop:
-        status = stop.code
-    assert status == 2 and message in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
 def test_an_occupied_folder_is_found_before_the_first_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = tmp_path / "out" / "seed-1"
     other.mkdir(parents=True)

@@ -85,16 +85,7 @@ def test_text_of_other_languages_is_left_out(source: Path, tmp_path: Path, capsy
 
 
 def test_the_models_options_become_the_slim_models_own(source: Path, tmp_path: Path) -> None:
-    words = [
-        "slim",
-        str(source),
-        "--langs",
-        "de,en",
-        "--text",
-        "phrasebook:de?size=80",
-        "--out",
-        str(tmp_path / "small"),
-    ]
+    words = f"slim {source} --langs de,en --text phrasebook:de?size=80 --out {tmp_path}/small".split()
     assert main([*words, "--layer", "1", "--prompt", "query: ", "--dtype", "bfloat16", "--parity-rows", "6"]) == 0
     found = json.loads((tmp_path / "small" / "results.json").read_text(encoding="utf-8"))["slim"]
     assert "|layer:1|prompt:query: |dtype:bfloat16|data:" in found["signature"]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 
 import pytest
-from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder
 
 from st_xling.cli import main
-from tests.training.children import Death, st_xling
 from tests.training.ranking_run import sentences
 
 TINY = ["--tiny", "hidden_size=32", "--tiny", "layers=1", "--tiny", "vocabulary=300", "--max-length", "64"]
@@ -49,19 +46,6 @@ def test_xpi_before_mixed_in_one_command(files: list[str], tmp_path: Path, capsy
     assert "holds an earlier run (it is complete)" in capsys.readouterr().err
 
 
-def test_xpi_alone_is_stopped_and_goes_on(tmp_path: Path) -> None:
-    words = ["train", "xpi", "--model", "tiny", "--data", "phrasebook:de?size=60", *TINY, *STEPS]
-    whole, torn = tmp_path / "whole", tmp_path / "torn"
-    outcome = st_xling([*words, "--out", str(whole)], tmp_path / "first")
-    assert outcome.status == 0, outcome.stderr
-    death = Death(event="open", path="checkpoint-4/trainer_state.json", number=signal.SIGKILL)
-    assert st_xling([*words, "--out", str(torn)], tmp_path / "second", death).status == -9
-    outcome = st_xling([*words, "--out", str(torn), "--resume"], tmp_path / "third")
-    assert outcome.status == 0, outcome.stderr
-    left, right = (load_file(folder / "model.safetensors") for folder in (whole, torn))
-    assert max(float((left[key] - right[key]).abs().max()) for key in left) <= 1e-6
-
-
 def test_text_of_later_tests(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a labelled file its queries and relevant passages, of plain text every line; dev pools always."""
     _, english = sentences(30)
@@ -90,22 +74,3 @@ def test_text_of_later_tests(files: list[str], tmp_path: Path, capsys: pytest.Ca
     assert main([*words, "--out", str(tmp_path / "other"), "--fail-on-leak"]) == 2
     assert "training data must not hold evaluation text" in capsys.readouterr().err
     assert not (tmp_path / "other").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["xpr-mixd"], "no recipe is called 'xpr-mixd'; did you mean 'xpr-mixed'?"),
-        (["xpr-mixed", "--stream"], "--stream is for encoders: got the recipe of a cross-encoder xpr-mixed"),
-        (["dap", "--xpi-data", "phrasebook:de"], "--xpi-data is for cross-encoders: got"),
-        (["xpr-mixed", "--xpi-steps", "3"], "options under 'xpi' are of a stage that is not there: give --xpi-data"),
-        (["xpi", "--xpi-data", "phrasebook:de"], "XPI comes before a re-ranking recipe"),
-        (["xpr-mixed", "--dev", "none", "--dev", "x"], "--dev none means no development pairs"),
-    ],
-)
-def test_what_does_not_go_together(
-    words: list[str], message: str, files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["train", *words, "--model", "tiny", *files, "--out", str(tmp_path / "run")]) == 2
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()

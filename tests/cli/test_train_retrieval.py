@@ -10,19 +10,8 @@ import pytest
 from st_xling.cli import main
 from tests.retrieval_files import ENGLISH, OTHERS, json_lines, lines, translated
 
-WORDS = [
-    "--model",
-    "tiny",
-    "--tiny",
-    "hidden_size=16",
-    "--tiny",
-    "layers=1",
-    "--tiny",
-    "vocabulary=300",
-    "--max-steps",
-    "3",
-]
-SHORT = [*WORDS, "--batch-size", "4", "--max-length", "32", "--set", "training.eval_steps=3"]
+SHORT = ["--model", "tiny", "--tiny", "hidden_size=16", "--tiny", "layers=1", "--tiny", "vocabulary=300"]
+SHORT += ["--max-steps", "3", "--batch-size", "4", "--max-length", "32", "--set", "training.eval_steps=3"]
 
 
 @pytest.fixture(scope="module")
@@ -79,31 +68,3 @@ def test_bm25_alone(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     captured = capsys.readouterr()
     assert captured.out.splitlines()[1].split() == ["xx", "8", "100.0", "100.0"]
     assert "xx: 8 passages; queries: xx 8" in captured.err
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["train", "ir", "--stream"], "--stream is for encoders: got the recipe of a retriever ir"),
-        (["train", "ir", "--others", "yy=z"], "z"),
-        (["train", "tr", "--parallel", "x"], "--parallel is for retrievers"),
-        (["train", "ir", "--xpi-data", "x"], "--xpi-data is for cross-encoders"),
-        (["train", "ir-sema"], "did you mean 'ir-semacl'"),
-    ],
-)
-def test_bad_words(
-    words: list[str], message: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = ["--model", "tiny", "--data", f"queries={root / 'queries.jsonl'}", "--out", str(tmp_path / "out")]
-    assert main([*words, *given]) == 2
-    assert message in capsys.readouterr().err and not (tmp_path / "out").exists()
-
-
-def test_unknown_passages(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = translated(tmp_path / "set")
-    with (folder / "qrels.tsv").open("a", encoding="utf-8") as file:
-        file.write("q1\tp98\t1\nq2\tp99\t1\n")
-    assert main(["evaluate", "retrieval", "bm25", "--data", f"xx={folder}"]) == 2
-    told = capsys.readouterr().err
-    assert "got 2 faults" in told and "unknown passage (p98 is not in the corpus)" in told and "p99" in told
-    assert main(["evaluate", "retrieval", "bm25", "--data", f"xx={folder}", "--skip-bad-lines"]) == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -28,14 +27,11 @@ def test_two_letter_codes_of_the_papers_are_the_36():
     assert sorted(resolve_languages(XTREME.split())) == list(TATOEBA_GROUPS["xtreme36"])
 
 
-def test_full28_are_those_with_1000_pairs():
-    folder = Path(os.environ.get("ST_XLING_DATA", Path(__file__).parents[2] / ".." / "shared" / "data")) / "tatoeba"
-    if not folder.is_dir():
-        pytest.skip("no tatoeba under ST_XLING_DATA or ../shared/data")
-    full = []
-    for language in TATOEBA_GROUPS["xtreme36"]:
-        lines = (folder / f"tatoeba.{language}-eng.{language}").read_bytes().count(b"\n")
-        full += [language] if lines == 1000 else []
+def test_full28_are_those_with_1000_pairs(real_data):
+    def lines(language):
+        return (real_data / f"tatoeba/tatoeba.{language}-eng.{language}").read_bytes().count(b"\n")
+
+    full = [language for language in TATOEBA_GROUPS["xtreme36"] if lines(language) == 1000]
     assert tuple(full) == TATOEBA_GROUPS["full28"]
 
 

@@ -1,4 +1,4 @@
-"""``python -m tests.hub_cards.make``: write ``hub_cards/`` and the cards of recorded runs again."""
+"""``python -m tests.hub_cards.make``: write the cards of ``hub_cards/`` and those of recorded runs again."""
 
 from __future__ import annotations
 
@@ -9,49 +9,19 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.hub_cards.golden import KINDS, golden_card, recorded
-from tests.hub_cards.runs import RUNS, CardRun
 
 CARDS = Path(__file__).resolve().parents[2] / "hub_cards"
 WITH_PICTURES = "dap"
 """The one card whose pictures are committed with it."""
 
-_HEAD = """\
-# Cards of every recipe
-
-The model card of each recipe that `st-xling train` knows, as training and evaluation leave it in the model's folder.
-The runs are small (seconds on one core, encoders of 32 dimensions from random weights) and need no files, since the
-embedded phrasebook is the text. Their results show that the parts work together; they rank no recipes. Two learn
-little: `langcl` takes the language out of embeddings and, alone, does nothing to bring translations together; and
-cross-encoders without a pretrained encoder stay at chance in so few steps (the right one of 10 candidates is first in
-10 %; MRR 29 %).
-
-| recipe | card | model | made by | evaluated by |
-| :--- | :--- | :--- | :--- | :--- |
-"""
-_COMMANDS = """\
-
-## Commands
-
-Paste them in order in an empty folder; each run's card is then `README.md` of its folder. `--keep` puts the results
-into the card; a card's own commands are without, and print the same results.
-"""
-_MADE = """
-## How they are made
-
-`python -m tests.hub_cards.make`, in the root of the repository, runs all commands and writes this folder. A slow test
-runs them too, and compares with what lies here; numbers and versions of libraries may differ there, all else may not.
-Time and machine are blanked out (`…`) here, so that the same machine writes the same bytes. Of pictures, only those of
-[dap](dap.md) are kept here.
-"""
-
 
 def main() -> None:
-    """Make the runs in a temporary folder, then put cards, pictures and list in place."""
+    """Make the runs in a temporary folder, then put cards and pictures in place."""
     import torch
 
     from st_xling.hub import card_text
@@ -67,8 +37,7 @@ def main() -> None:
             return
         torch.set_num_threads(1)  # as equal bytes need it
         texts = {f"{name}.md": as_committed(name, card) for name, card in make_models(Path(made)).items()}
-        texts["README.md"] = listing(RUNS)
-        for old in CARDS.glob("*.md"):
+        for old in {*CARDS.glob("*.md")} - {CARDS / "README.md"}:
             old.unlink()
         for name, text in texts.items():
             write_atomic(CARDS / name, text.encode("utf-8"))
@@ -76,13 +45,19 @@ def main() -> None:
         shutil.copytree(Path(made) / f"my-{WITH_PICTURES}" / "pictures", CARDS / "pictures")
 
 
-def make_models(folder: Path, runs: Iterable[CardRun] = RUNS) -> dict[str, str]:
+def listed_runs() -> dict[str, list[str]]:
+    """Name of each card → the commands that give it, as ``hub_cards/README.md`` has them, in its order."""
+    text = (CARDS / "README.md").read_text(encoding="utf-8")
+    return {name: block.splitlines() for name, block in re.findall(r"(?ms)^### (\S+)$.*?^```bash\n(.*?)\n```$", text)}
+
+
+def make_models(folder: Path) -> dict[str, str]:
     """Run the commands in a folder; name → card, to the letter."""
     cards = {}
-    for run in runs:
-        for command in run.commands:
+    for name, commands in listed_runs().items():
+        for command in commands:
             run_command(command, folder)
-        cards[run.name] = (folder / run.folder / "README.md").read_text(encoding="utf-8")
+        cards[name] = (folder / f"my-{name}" / "README.md").read_text(encoding="utf-8")
     return cards
 
 
@@ -146,20 +121,6 @@ def masked(card: str) -> str:
             line = re.sub(r"\d[\w.+]*", "…", line)
         lines.append(re.sub(r"^(pip install .*>=)[\d.]+", r"\1…", line))
     return re.sub(r"(\| best development score \|).*", r"\1 … |", "\n".join(lines))
-
-
-def listing(runs: Iterable[CardRun]) -> str:
-    """``hub_cards/README.md``: which cards there are, and the commands that made them."""
-    rows, blocks = [], []
-    for run in runs:
-        made = " ".join(run.makes.split()[:3] if " train " in run.makes else run.makes.split()[:2])
-        tasks = ", ".join(f"`{command.split()[2]}`" for command in run.evaluations)
-        rows.append(
-            f"| `{run.recipe}` | [{run.name}]({run.name}.md) | {run.what} | [`{made}`](#{run.name}) | {tasks} |\n"
-        )
-        after = f"\nIn the folder in which `my-{run.after}` was made:\n" if run.after else ""
-        blocks.append(f"\n### {run.name}\n{after}\n```bash\n" + "\n".join(run.commands) + "\n```\n")
-    return _HEAD + "".join(rows) + _COMMANDS + "".join(blocks) + _MADE
 
 
 if __name__ == "__main__":

@@ -8,11 +8,11 @@ import pytest
 from huggingface_hub import ModelCard
 
 from st_xling.hub import card_text
+from st_xling.training import recipe_names
 from tests.hub_cards.golden import KINDS, golden_card, recorded
-from tests.hub_cards.make import CARDS, as_committed, listing, make_models, masked, run_command
-from tests.hub_cards.runs import RUNS, all_recipes
+from tests.hub_cards.make import CARDS, as_committed, listed_runs, make_models, masked, run_command
 
-NAMES = [run.name for run in RUNS]
+RUNS = listed_runs()
 AGAIN = "make them again: python -m tests.hub_cards.make"
 
 
@@ -28,15 +28,21 @@ def test_the_card_of_a_recorded_run(kind, tmp_path):
 
 
 def test_every_recipe_has_a_card_that_the_hub_reads():
-    assert set(all_recipes()) == {run.recipe for run in RUNS} == {run.name for run in RUNS if run.name == run.recipe}
-    assert sorted(path.stem for path in CARDS.glob("*.md")) == sorted([*NAMES, "README"]), AGAIN
-    assert (CARDS / "README.md").read_text(encoding="utf-8") == listing(RUNS), AGAIN
-    for run in RUNS:
-        text = committed(run.name)
-        assert all(f"\n{command.removesuffix(' --keep')}\n" in text for command in run.commands)
+    row = r"(?m)^\| `(.+?)` \| \[(.+?)\]\(\2\.md\) \| .+ \| \[`(.+?)`\]\(#\2\) \| (.+) \|$"
+    rows = re.findall(row, (CARDS / "README.md").read_text(encoding="utf-8"))
+    recipes = {name for kind in ("encoder", "adapter", "retriever", "cross-encoder") for name in recipe_names(kind)}
+    assert recipes == {recipe for recipe, *_ in rows} == {name for recipe, name, *_ in rows if name == recipe}
+    assert [name for _, name, *_ in rows] == list(RUNS)
+    assert {path.stem for path in CARDS.glob("*.md")} == {*RUNS, "README"}, AGAIN
+    for _, name, makes, tasks in rows:
+        first, *evaluations = RUNS[name]
+        assert first.startswith(f"{makes} ") and first.endswith(f" --out my-{name}")
+        assert tasks == ", ".join(f"`{command.split()[2]}`" for command in evaluations)
+        text = committed(name)
+        assert all(f"\n{command.removesuffix(' --keep')}\n" in text for command in RUNS[name])
         assert ModelCard(text, ignore_metadata_errors=False).data.eval_results
         links = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)
-        assert len(links) == (3 if run.name == "dap" else 0)
+        assert len(links) == (3 if name == "dap" else 0)
         assert all((CARDS / link).read_bytes().startswith(b"\x89PNG") for link in links)
         cost = text.partition("### Cost")[2].partition("\n## ")[0]
         assert not re.search(r"\| (time.*|machine) \| [^…]", cost)

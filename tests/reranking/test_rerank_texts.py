@@ -128,58 +128,36 @@ def test_bad_input(model: Any, saved_encoder: Path, queries: Path, passages: Pat
 def test_what_is_done_is_not_done_again(
     model: Any, queries: Path, passages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stopped in the middle of a line of its third group of queries; then other options; then the same."""
+    """Stopped in its third group of queries; then other options; then the same; then what is kept is damaged."""
     monkeypatch.setattr(module, "_PAIRS", 16)
-    out = tmp_path / "ranked.jsonl"
-    rerank_texts(model, queries, passages, tmp_path / "whole.jsonl")
-    write_all = module._rank
-    groups: list[range] = []
+    out, stream, work = tmp_path / "ranked.jsonl", io.BytesIO(), tmp_path / "work"
+    rerank_texts(model, queries, passages, stream)
+    whole, rank, groups = stream.getvalue(), module._rank, []
 
-    def stopping(*arguments: Any) -> dict[str, int]:
-        groups.append(arguments[-2])
+    def stopping(*arguments: Any) -> Any:
+        groups.append(arguments[-1].start)
         if len(groups) == 3:
-            arguments[-1].write(b'{"query_id": "q4", "ra')
-            arguments[-1].flush()
             raise KeyboardInterrupt
-        return write_all(*arguments)
+        return rank(*arguments)
 
     monkeypatch.setattr(module, "_rank", stopping)
     with pytest.raises(KeyboardInterrupt):
-        rerank_texts(model, queries, passages, out)
+        rerank_texts(model, queries, passages, out, work=work)
     assert not out.exists()
     with pytest.raises(ValueError, match="work of another command: top_k was None, is now 3"):
-        rerank_texts(model, queries, passages, out, top_k=3)
-    report = rerank_texts(model, queries, passages, out)
-    assert groups == [range(0, 2), range(2, 4), range(4, 6), range(4, 6), range(6, 8)]
-    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-    assert (report.queries, report.passages) == (8, 64) and not (tmp_path / "ranked.jsonl.work").exists()
-
-
-def test_kept_work_gives_the_same_bytes_again(
-    model: Any, queries: Path, passages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To another file and a stream; with the ranked passages cut or gone, and with a damaged line in the journal."""
-    monkeypatch.setattr(module, "_PAIRS", 16)
-    out, work = tmp_path / "ranked.jsonl", tmp_path / "work"
-    options: dict[str, Any] = {"work": work, "keep_work": True}
-    rerank_texts(model, queries, passages, out, **options)
-    whole, stream, journal = out.read_bytes(), io.BytesIO(), work / "journal.jsonl"
-    lines = journal.read_text().splitlines()
-    assert len(whole.splitlines()) == 64
-    for place in (tmp_path / "other.jsonl", stream):
-        rerank_texts(model, queries, passages, place, **options)
-    assert (tmp_path / "other.jsonl").read_bytes() == stream.getvalue() == whole
-    for damage in (b"", whole[:100], None):
-        if damage is None:
-            (work / "ranked.jsonl").unlink()
-        else:
-            (work / "ranked.jsonl").write_bytes(damage)
-        rerank_texts(model, queries, passages, out, **options)
-        assert out.read_bytes() == whole
-    for bad in ("[1]", "{}", '"next"', lines[2].replace('"next": 6', '"next": null'), lines[2][:20]):
-        journal.write_text("\n".join([*lines[:2], bad, lines[3]]) + "\n")
-        rerank_texts(model, queries, passages, out, **options)
-        assert out.read_bytes() == whole and journal.read_text().splitlines() == lines
+        rerank_texts(model, queries, passages, out, work=work, top_k=3)
+    for again in ([0, 2, 4, 4, 6], []):
+        report = rerank_texts(model, queries, passages, out, work=work, keep_work=True)
+        assert (groups, out.read_bytes(), report.queries, report.passages) == (again, whole, 8, 64)
+        groups.clear()
+    part = work / "queries-2.jsonl"
+    head, _, lines = part.read_bytes().partition(b"\n")
+    for damage in (b"", b"[1]", b"{}", head.replace(b"2", b"null"), head + b"\n" + lines[:-2]):
+        part.write_bytes(damage)
+        rerank_texts(model, queries, passages, out, work=work, keep_work=True)
+        assert groups.pop() == 2 and out.read_bytes() == whole
+    rerank_texts(model, queries, passages, out, work=work)
+    assert not groups and out.read_bytes() == whole and not work.exists()
 
 
 def test_a_full_disk_names_the_file(

@@ -1,4 +1,4 @@
-"""Nearest neighbours: equal to the loops, first of equals, blind to blocks; P@1 by index."""
+"""Nearest neighbours, P@1 and P@N: equal to the loops, first of equals, blind to blocks."""
 
 import numpy as np
 import pytest
@@ -6,18 +6,23 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.evaluation import nearest, retrieval_accuracy
+from st_xling.evaluation import nearest, precision_at, retrieval_accuracy, translation_ranks
 from tests import reference_mining as reference
 
 
 def test_equals_loops():
     random = np.random.default_rng(0)
-    queries, corpus = random.standard_normal((9, 5)), random.standard_normal((12, 5))
-    expected = []
-    for query in queries:
-        cosines = [reference.cosine(query, other) for other in corpus]
-        expected.append(cosines.index(max(cosines)))
-    assert nearest(queries, corpus).tolist() == expected
+    source, target = random.standard_normal((9, 5)), random.standard_normal((9, 5))
+    cosines = [[reference.cosine(query, other) for other in target] for query in source]
+    orders = [sorted(range(9), key=lambda place, row=row: (-row[place], place)) for row in cosines]
+    assert nearest(source, target).tolist() == [order[0] for order in orders]
+    assert nearest(source[:4], target).tolist() == [order[0] for order in orders[:4]]
+    ranks = [order.index(row) for row, order in enumerate(orders)]
+    assert translation_ranks(source, target).tolist() == ranks
+    forward, backward = precision_at(source, target, at=(1, 3, 9))
+    assert forward == {n: sum(rank < n for rank in ranks) / 9 for n in (1, 3, 9)}
+    assert backward == precision_at(target, source, at=(1, 3, 9))[0]
+    assert forward[9] == backward[9] == 1.0
 
 
 @settings(max_examples=60, deadline=None)
@@ -25,11 +30,17 @@ def test_equals_loops():
 def test_blocks_do_not_matter_and_ties_take_the_lowest_index(seed, block):
     random = np.random.default_rng(seed)
     corpus = random.standard_normal((4, 33))[random.integers(0, 4, 11)].astype(np.float32)
-    queries = random.standard_normal((6, 33)).astype(np.float32)
-    found = nearest(queries, corpus, block=block)
-    assert found.tolist() == nearest(queries, corpus).tolist()
+    queries = corpus + random.standard_normal((11, 33)).astype(np.float32)
+    found, ranks = nearest(queries, corpus), translation_ranks(queries, corpus)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("st_xling.utils.nearest._BLOCK", block)
+        assert nearest(queries, corpus, block=block).tolist() == found.tolist()
+        assert translation_ranks(queries, corpus).tolist() == ranks.tolist()
     for index in found:
         assert index == np.flatnonzero((corpus == corpus[index]).all(axis=1))[0]
+    assert ((ranks == 0) == (found == np.arange(11))).all()
+    forward, backward = precision_at(queries, corpus, at=(1,))
+    assert (forward[1], backward[1]) == retrieval_accuracy(queries, corpus)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -59,5 +70,11 @@ def test_retrieval_accuracy_by_hand():
 def test_errors(queries, corpus, message):
     with pytest.raises(ValueError, match=message):
         nearest(queries, corpus)
-    with pytest.raises(ValueError, match="row-aligned: got 2 and 3 rows"):
-        retrieval_accuracy(np.eye(2), np.eye(3, 2) + 1)
+
+
+def test_errors_of_aligned_rows():
+    for measure in (retrieval_accuracy, precision_at, translation_ranks):
+        with pytest.raises(ValueError, match="row-aligned: got 2 and 3 rows"):
+            measure(np.eye(2), np.eye(3, 2) + 1)
+    with pytest.raises(ValueError, match=r"at must hold numbers of candidates, 1 or more: got \(0, 5\)"):
+        precision_at(np.eye(3), np.eye(3), at=(0, 5))

@@ -11,8 +11,7 @@ from st_xling.data.retrieval import RetrievalSet
 from st_xling.evaluation.base import Metrics, SignedEvaluator
 from st_xling.evaluation.retrieval.measures import MEASURES, Measures, Rankings
 from st_xling.evaluation.retrieval.pool import PoolQuery, RetrievalPool, mixed_pool, separate_pools
-from st_xling.evaluation.retrieval.search import Bm25, DenseSearch
-from st_xling.models.view import model_options
+from st_xling.evaluation.retrieval.search import Bm25, dense_search
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
@@ -113,8 +112,7 @@ class RetrievalReport:
 class RetrievalEvaluator(SignedEvaluator):
     """MRR@100 and Recall@100 (or other measures) per language, and their macro average.
 
-    Sentence-transformers' ``InformationRetrievalEvaluator`` embeds and ranks, ir_measures counts. Passages are read and
-    embedded chunk by chunk: see :class:`DenseSearch`.
+    Passages are read, embedded and ranked chunk by chunk, see :func:`dense_search`; ir_measures counts.
 
     Args:
         sets: Of :func:`~st_xling.data.retrieval.read_retrieval_set`, each with passages of another language.
@@ -173,21 +171,8 @@ class RetrievalEvaluator(SignedEvaluator):
 
     def report(self, model: SentenceTransformer) -> RetrievalReport:
         """Measures of an encoder."""
-        self.joint_mean, self.model_options = False, model_options(model, retrieval=True)
-
-        def search(pool: RetrievalPool) -> Rankings:
-            dense = DenseSearch(
-                pool,
-                k=self.measures.cutoff,
-                batch_size=self.batch_size,
-                show_progress_bar=self.show_progress_bar,
-                truncate_dim=self.truncate_dim,
-            )
-            rankings = dense.search(model)
-            self.joint_mean |= dense.joint_mean
-            return rankings
-
-        return self._report(search)
+        self.joint_mean = False
+        return self._report(lambda pool: dense_search(pool, self, model, k=self.measures.cutoff))
 
     def bm25_report(self, **options: Any) -> RetrievalReport:
         """Measures of BM25 over the same queries and passages; ``options`` of :class:`Bm25`."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import NamedTuple
 
 from st_xling.data.retrieval import RetrievalSet
 
@@ -37,7 +36,7 @@ class RetrievalPool:
     Attributes:
         name: The passages' languages.
         queries: Grouped by label.
-        passages: Texts in order; slices are read from the disk, in one pass if they follow one another.
+        passages: Texts in order, read from the disk whenever they are gone through.
         passage_ids: Unique in the pool: ``fi:12`` where languages are mixed.
         languages: Passage id → language.
         sha256: Of queries, passages and judgements.
@@ -45,7 +44,7 @@ class RetrievalPool:
 
     name: str
     queries: tuple[PoolQuery, ...] = field(repr=False)
-    passages: Sequence[str] = field(repr=False)
+    passages: Iterable[str] = field(repr=False)
     passage_ids: list[str] = field(repr=False)
     languages: dict[str, str] = field(repr=False)
     sha256: str
@@ -123,30 +122,11 @@ def _check_languages(sets: Sequence[RetrievalSet]) -> None:
         )
 
 
-class _Joined(Sequence[str]):
-    """Several sequences as one; slices go through them in order."""
+class _Joined:
+    """Several corpora as one, read one after another whenever its texts are gone through."""
 
-    def __init__(self, parts: Sequence[Sequence[str]]) -> None:
+    def __init__(self, parts: Sequence[Iterable[str]]) -> None:
         self.parts = parts
-        self.starts = [0, *accumulate(map(len, parts))]
-
-    def __len__(self) -> int:
-        return self.starts[-1]
 
     def __iter__(self) -> Iterator[str]:
-        for part in self.parts:
-            yield from part
-
-    def __getitem__(self, place: Any) -> Any:
-        if not isinstance(place, slice):
-            row = range(len(self))[place]
-            number = bisect_right(self.starts, row) - 1
-            return self.parts[number][row - self.starts[number]]
-        start, stop, step = place.indices(len(self))
-        texts: list[str] = []
-        # The slice of each part that overlaps what is asked for; an empty one is not read.
-        for begin, part in zip(self.starts, self.parts):
-            first, last = max(start - begin, 0), min(stop - begin, len(part))
-            if first < last:
-                texts += part[first:last]
-        return texts if step == 1 else texts[::step]
+        return chain.from_iterable(self.parts)

@@ -1,20 +1,21 @@
-"""Passages for queries: by sentence-transformers, over a corpus that is read as it is embedded, and by BM25."""
+"""Passages for queries: by an encoder, over a corpus that is read as it is embedded, and by BM25."""
 
 from __future__ import annotations
 
 import logging
 import re
 import unicodedata
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
-from tqdm.auto import tqdm
+from tqdm.auto import tqdm, trange
 
+from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.retrieval.measures import Rankings
 from st_xling.evaluation.retrieval.pool import RetrievalPool
-from st_xling.models.centring import encode_once, language_tasks
+from st_xling.models.encode import Role
 from st_xling.utils.extras import require
 
 if TYPE_CHECKING:
@@ -41,101 +42,39 @@ class _WordCharacters(dict[int, int]):
 _WORD_CHARACTERS = _WordCharacters()
 
 
-class DenseSearch(InformationRetrievalEvaluator):
-    """Sentence-transformers' evaluator, which embeds and ranks; its rankings are kept for measures by language.
+def dense_search(
+    pool: RetrievalPool,
+    encoder: SignedEvaluator,
+    model: SentenceTransformer,
+    *,
+    k: int = 100,
+    chunk: int | None = None,
+) -> Rankings:
+    """The best passages of each query by an encoder, best first; equal scores in the order of the passages' ids.
 
     Passages are embedded in chunks and forgotten, so that memory holds the queries' embeddings, one chunk with its
     scores, ``k`` hits for each query, and the ids of the passages. Queries go through ``encode_query`` and passages
-    through ``encode_document``, with the model's prompts or routes; the similarity is the model's own. Equal scores are
-    put in the order of the passages' ids.
+    through ``encode_document``, with the model's prompts or routes; the similarity is the model's own.
 
     Args:
         pool: Queries and passages.
+        encoder: The evaluator, which encodes.
+        model: Its model.
         k: Hits kept for each query.
-        batch_size: Most texts of a batch; by default as many as suit the device.
-        show_progress_bar: Whether to show one.
-        truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
+        chunk: Passages of a chunk; by default as many as :data:`CHUNK_PASSAGES` and :data:`CHUNK_SCORES` allow.
+    Raises:
+        ValueError: Embeddings that are zero or not finite.
     """
+    chunk = chunk or max(256, min(CHUNK_PASSAGES, CHUNK_SCORES // max(1, len(pool.queries))))
+    total, places = len(pool.passage_ids), _places(pool)
 
-    def __init__(
-        self,
-        pool: RetrievalPool,
-        *,
-        k: int = 100,
-        batch_size: int | None = None,
-        show_progress_bar: bool = False,
-        truncate_dim: int | None = None,
-    ) -> None:
-        super().__init__(
-            queries={query.id: query.text for query in pool.queries},
-            corpus={},
-            relevant_docs={query.id: set(query.relevant) for query in pool.queries},
-            corpus_chunk_size=max(256, min(CHUNK_PASSAGES, CHUNK_SCORES // max(1, len(pool.queries)))),
-            mrr_at_k=[k],
-            ndcg_at_k=[k],
-            accuracy_at_k=[k],
-            precision_recall_at_k=[k],
-            map_at_k=[k],
-            show_progress_bar=show_progress_bar,
-            batch_size=batch_size,  # type: ignore[arg-type]
-            name=pool.name,
-            write_csv=False,
-            truncate_dim=truncate_dim,
-        )
-        # The base class takes a dict and copies its texts; a sequence that reads slices from the disk serves as well.
-        texts: Any = pool.passages
-        self.corpus_ids, self.corpus = pool.passage_ids, texts
-        self.rankings: Rankings = {}
-        languages = {query.id: query.language for query in pool.queries}
-        self._languages = {
-            "query": [languages[query] for query in self.queries_ids],
-            "document": [pool.languages[passage] for passage in self.corpus_ids],
-        }
-        #: Text whose language has no mean was centred by the joint one, of a model that is centred by language.
-        self.joint_mean = False
-
-    def search(self, model: SentenceTransformer) -> Rankings:
-        """The best passages of each query, best first.
-
-        Raises:
-            ValueError: Embeddings that are zero or not finite.
-        """
-        self.score_functions = self._model_score_functions(model)
-        self.score_function_names = sorted(self.score_functions)
-        self.compute_all_metrics(model)
-        return self.rankings
-
-    def compute_all_metrics(self, *args: Any, **kwargs: Any) -> Any:
-        self._encoded = {"query": 0, "document": 0}
-        return super().compute_all_metrics(*args, **kwargs)
-
-    def compute_metrics(self, queries_result_list: list[Any]) -> dict[str, dict[int, float]]:
-        self.rankings = {
-            query: [(hit["corpus_id"], float(hit["score"])) for hit in hits]
-            for query, hits in zip(self.queries_ids, queries_result_list)
-        }
-        return super().compute_metrics(queries_result_list)
-
-    def embed_inputs(self, *args: Any, **kwargs: Any) -> Any:
-        (model, sentences), role = args, kwargs["encode_fn_name"]
-        # Chunks of passages come in order, each once.
-        first = self._encoded[role]
-        self._encoded[role] = first + len(sentences)
+    def embed(texts: list[str], languages: list[str], role: Role) -> torch.Tensor:
         rows: dict[str, list[int]] = {}
-        for row, language in enumerate(self._languages[role][first : self._encoded[role]]):
+        for row, language in enumerate(languages):
             rows.setdefault(language, []).append(row)
-        tasks, joint = language_tasks(model, list(rows))
-        self.joint_mean |= joint
-        columns = encode_once(
-            model,
-            [[sentences[row] for row in own] for own in rows.values()],
-            tasks=tasks,
-            role=role,
-            batch_size=self.batch_size,
-            show_progress_bar=self.show_progress_bar,
-            truncate_dim=self.truncate_dim,
-        )
-        vectors = np.concatenate(columns)[np.argsort(np.concatenate(list(rows.values())))]
+        columns = [[texts[row] for row in own] for own in rows.values()]
+        vectors = np.concatenate(encoder.encode_columns(model, columns, list(rows), role=role))
+        vectors = vectors[np.argsort(np.concatenate(list(rows.values())))]
         bad = ~np.isfinite(vectors).all(axis=1) | ~vectors.any(axis=1)
         if bad.any():
             raise ValueError(
@@ -143,6 +82,41 @@ class DenseSearch(InformationRetrievalEvaluator):
                 f"{int(bad.sum()):,} of {len(bad):,} are not; check the model and its precision."
             )
         return torch.from_numpy(vectors).to(model.device)
+
+    queries = embed([query.text for query in pool.queries], [query.language for query in pool.queries], "query")
+    # Of each query the rows of its best passages so far, and their scores.
+    hits = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))] * len(queries)
+    texts = iter(pool.passages)
+    for start in trange(0, total, chunk, desc="Corpus Chunks", disable=not encoder.show_progress_bar):
+        rows = np.arange(start, min(start + chunk, total))
+        languages = [pool.languages[pool.passage_ids[row]] for row in rows]
+        passages = embed(list(islice(texts, len(rows))), languages, "document")
+        scores = model.similarity(queries, passages).float().cpu().numpy()
+        hits = [
+            _best(np.concatenate([before, rows]), np.concatenate([kept, own]), places, k)
+            for (before, kept), own in zip(hits, scores)
+        ]
+    return {
+        query.id: [(pool.passage_ids[row], float(score)) for row, score in zip(*best)]
+        for query, best in zip(pool.queries, hits)
+    }
+
+
+def _places(pool: RetrievalPool) -> np.ndarray:
+    """Of each passage, its place when ids are in order. *Shape:* ``(passages,)``"""
+    order = sorted(range(len(pool.passage_ids)), key=pool.passage_ids.__getitem__)
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order))
+    return places
+
+
+def _best(rows: np.ndarray, scores: np.ndarray, places: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The ``k`` best of these rows and their scores, best first; equal scores in the order of ids."""
+    if len(rows) > k:  # fewer to sort; all that equal the last one stay, since ids decide between them
+        enough = scores >= np.partition(scores, -k)[-k]
+        rows, scores = rows[enough], scores[enough]
+    order = np.lexsort((places[rows], -scores))[:k]
+    return rows[order], scores[order]
 
 
 class Bm25:
@@ -173,9 +147,7 @@ class Bm25:
             raise ValueError(f"BM25 needs passages with words: the {len(ids):,} passages of {pool.name} hold none.")
         self.index: Any = bm25s.BM25(method="lucene", k1=k1, b=b)
         self.index.index(tokenization.Tokenized(ids=ids, vocab=dict(number)), show_progress=False)
-        order = sorted(range(len(pool.passage_ids)), key=pool.passage_ids.__getitem__)
-        self.places = np.empty(len(order), dtype=np.int64)  # of each passage when ids are in order
-        self.places[order] = np.arange(len(order))
+        self.places = _places(pool)
 
     def search(self, k: int = 100) -> Rankings:
         """The best passages of each query that share a term with it, best first; equal scores in the order of ids."""
@@ -187,11 +159,8 @@ class Bm25:
             return []
         scores = np.asarray(self.index.get_scores_from_ids(terms))
         rows = np.flatnonzero(scores > 0)
-        if len(rows) > k:  # fewer to sort; all that equal the last one stay, since ids decide between them
-            least = np.partition(scores[rows], -k)[-k]
-            rows = rows[scores[rows] >= least]
-        best = rows[np.lexsort((self.places[rows], -scores[rows]))][:k]
-        return [(self.pool.passage_ids[row], float(scores[row])) for row in best]
+        best = _best(rows, scores[rows], self.places, k)
+        return [(self.pool.passage_ids[row], float(score)) for row, score in zip(*best)]
 
 
 def words(text: str) -> list[str]:

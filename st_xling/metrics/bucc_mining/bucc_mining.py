@@ -1,16 +1,17 @@
-"""Precision, recall and F1 of mined sentence pairs, as at the BUCC shared task."""
+"""Precision, recall and F1 of mined sentence pairs, as at the BUCC shared task.
+
+Bitext mining: scored pairs of sentence ids against gold pairs. Pairs that score at least a threshold are mined; the
+results are the precision, recall and F1 of these, and the result says where the threshold came from. One row is one
+whole corpus, such as a language pair; several rows are evaluated one by one and averaged.
+"""
+
+import inspect
 
 import datasets
 import evaluate
 
 from st_xling.evaluation.mining_scores import judge_pairs, row_thresholds
 from st_xling.utils.signature import sha8, sign
-
-_DESCRIPTION = """\
-Bitext mining: scored pairs of sentence ids against gold pairs. Pairs that score at least a threshold are mined; the
-results are the precision, recall and F1 of these, and the result says where the threshold came from. One row is one
-whole corpus, such as a language pair; several rows are evaluated one by one and averaged.
-"""
 
 _CITATION = """\
 @inproceedings{zweigenbaum2018overview,
@@ -21,38 +22,6 @@ _CITATION = """\
 }
 """
 
-_KWARGS_DESCRIPTION = """
-Args:
-    predictions: For each corpus, its candidate pairs as [{"source_id": ..., "target_id": ..., "score": ...}]. Ids are
-        all strings or all integers.
-    references: For each corpus, all its gold pairs as [{"source_id": ..., "target_id": ...}].
-    threshold: One number for all corpora, a list with one for each, or "tune": each corpus gets the threshold of
-        highest F1 on the very gold it is then evaluated by, which flatters it, and the result says so. By default every
-        prediction counts as mined.
-    train_predictions: Candidate pairs of other corpora, row by row as predictions: the threshold of highest F1 on
-        them is applied. Instead of threshold.
-    train_references: Their gold.
-    duplicates: When a pair of ids comes twice in a row, "error" refuses it and "merge" counts it once, with its best
-        score. Nothing is known of sentences here: two ids with one text are two sentences.
-    language_pairs: Names of the rows, such as ["de-en", "fr-en"].
-    curve: Whether to add precision, recall and F1 at every distinct score.
-Returns:
-    precision, recall, f1: fractions in [0, 1], averaged over the rows.
-    n_mined, n_gold, n_correct: counts, summed over the rows.
-    thresholds: one number a row, fit to be passed as threshold; None where every prediction counts.
-    threshold_source: "given", "train", "tuned on this gold" or "none".
-    rows: the same for each row, with language_pair and, if asked for, curve.
-    signature: what the results depend on.
-Examples:
-    >>> bucc_mining = evaluate.load("bucc_mining")
-    >>> mined = [{"source_id": "de-1", "target_id": "en-7", "score": 1.3},
-    ...          {"source_id": "de-2", "target_id": "en-4", "score": 1.1}]
-    >>> gold = [{"source_id": "de-1", "target_id": "en-7"}, {"source_id": "de-3", "target_id": "en-3"}]
-    >>> results = bucc_mining.compute(predictions=[mined], references=[gold], threshold=1.2)
-    >>> results["precision"], results["recall"], results["n_mined"]
-    (1.0, 0.5, 1)
-"""
-
 
 def _features(id_type):
     # A list of structs must be written [{...}]: Sequence({...}) would mean a struct of lists.
@@ -60,16 +29,46 @@ def _features(id_type):
     return datasets.Features({"predictions": [{**ids, "score": datasets.Value("float64")}], "references": [ids]})
 
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
 class BuccMining(evaluate.Metric):
-    """One row a corpus; see the module's card."""
+    """One row a corpus; see the module's card.
+
+    Args:
+        predictions: For each corpus, its candidate pairs as [{"source_id": ..., "target_id": ..., "score": ...}]. Ids
+            are all strings or all integers.
+        references: For each corpus, all its gold pairs as [{"source_id": ..., "target_id": ...}].
+        threshold: One number for all corpora, a list with one for each, or "tune": each corpus gets the threshold of
+            highest F1 on the very gold it is then evaluated by, which flatters it, and the result says so. By default
+            every prediction counts as mined.
+        train_predictions: Candidate pairs of other corpora, row by row as predictions: the threshold of highest F1 on
+            them is applied. Instead of threshold.
+        train_references: Their gold.
+        duplicates: When a pair of ids comes twice in a row, "error" refuses it and "merge" counts it once, with its
+            best score. Nothing is known of sentences here: two ids with one text are two sentences.
+        language_pairs: Names of the rows, such as ["de-en", "fr-en"].
+        curve: Whether to add precision, recall and F1 at every distinct score.
+    Returns:
+        precision, recall, f1: fractions in [0, 1], averaged over the rows.
+        n_mined, n_gold, n_correct: counts, summed over the rows.
+        thresholds: one number a row, fit to be passed as threshold; None where every prediction counts.
+        threshold_source: "given", "train", "tuned on this gold" or "none".
+        rows: the same for each row, with language_pair and, if asked for, curve.
+        signature: what the results depend on.
+    Examples:
+        >>> bucc_mining = evaluate.load("bucc_mining")
+        >>> mined = [{"source_id": "de-1", "target_id": "en-7", "score": 1.3},
+        ...          {"source_id": "de-2", "target_id": "en-4", "score": 1.1}]
+        >>> gold = [{"source_id": "de-1", "target_id": "en-7"}, {"source_id": "de-3", "target_id": "en-3"}]
+        >>> results = bucc_mining.compute(predictions=[mined], references=[gold], threshold=1.2)
+        >>> results["precision"], results["recall"], results["n_mined"]
+        (1.0, 0.5, 1)
+    """
 
     def _info(self):
         return evaluate.MetricInfo(
             module_type="metric",
-            description=_DESCRIPTION,
+            description=__doc__,
             citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
+            inputs_description=inspect.getdoc(type(self)),
             features=[_features("string"), _features("int64")],
             reference_urls=["https://comparable.limsi.fr/bucc2018/bucc2018-task.html"],
         )

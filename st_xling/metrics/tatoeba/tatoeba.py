@@ -1,18 +1,18 @@
-"""Translation retrieval from embeddings: P@1 both ways, mteb's weighted F1, xsim error."""
+"""Translation retrieval from embeddings: P@1 both ways, mteb's weighted F1, xsim error.
+
+Similarity search on aligned sentences, as on Tatoeba: does each sentence's embedding find that of its translation among
+all sentences of the other side, by cosine? Row i of the predictions translates row i of the references.
+"""
+
+import inspect
 
 import datasets
 import evaluate
 import numpy as np
 
-from st_xling import __version__
-from st_xling.evaluation.matching import weighted_f1
 from st_xling.mining.xsim import xsim
-from st_xling.utils.nearest import nearest
-
-_DESCRIPTION = """\
-Similarity search on aligned sentences, as on Tatoeba: does each sentence's embedding find that of its translation among
-all sentences of the other side, by cosine? Row i of the predictions translates row i of the references.
-"""
+from st_xling.utils.nearest import nearest, weighted_f1
+from st_xling.utils.signature import sign
 
 _CITATION = """\
 @article{artetxe2019massively,
@@ -24,36 +24,36 @@ _CITATION = """\
 }
 """
 
-_KWARGS_DESCRIPTION = """
-Args:
-    predictions: Embeddings of the source sentences, one vector a row.
-    references: Embeddings of their translations, row by row. Both are held in float32.
-    margin: What xsim scores neighbours by: "ratio", "distance" or "absolute" (plain cosine).
-    k: Neighbours that make up a sentence's neighbourhood for xsim; lowered to the number of rows where there are fewer.
-Returns:
-    source_to_target_accuracy, target_to_source_accuracy, accuracy: P@1 each way and their mean, fractions in [0, 1].
-    source_to_target_f1, target_to_source_f1: mteb's weighted F1 each way; mteb's own figure is the first.
-    xsim_error: share of source rows whose best target by margin is not their own, in [0, 1]. Lower is better.
-    n_pairs: rows.
-    signature: what the results depend on.
-Examples:
-    >>> tatoeba = evaluate.load("tatoeba")
-    >>> results = tatoeba.compute(predictions=[[1.0, 0.1], [0.2, 1.0]], references=[[0.9, 0.0], [0.0, 0.5]], k=1)
-    >>> results["accuracy"], results["source_to_target_f1"], results["xsim_error"]
-    (1.0, 1.0, 0.0)
-"""
 
-
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
 class Tatoeba(evaluate.Metric):
-    """One row a sentence pair; see the module's card."""
+    """One row a sentence pair; see the module's card.
+
+    Args:
+        predictions: Embeddings of the source sentences, one vector a row.
+        references: Embeddings of their translations, row by row. Both are held in float32.
+        margin: What xsim scores neighbours by: "ratio", "distance" or "absolute" (plain cosine).
+        k: Neighbours that make up a sentence's neighbourhood for xsim; lowered to the number of rows where there
+            are fewer.
+    Returns:
+        source_to_target_accuracy, target_to_source_accuracy, accuracy: P@1 each way and their mean, fractions
+            in [0, 1].
+        source_to_target_f1, target_to_source_f1: mteb's weighted F1 each way; mteb's own figure is the first.
+        xsim_error: share of source rows whose best target by margin is not their own, in [0, 1]. Lower is better.
+        n_pairs: rows.
+        signature: what the results depend on.
+    Examples:
+        >>> tatoeba = evaluate.load("tatoeba")
+        >>> results = tatoeba.compute(predictions=[[1.0, 0.1], [0.2, 1.0]], references=[[0.9, 0.0], [0.0, 0.5]], k=1)
+        >>> results["accuracy"], results["source_to_target_f1"], results["xsim_error"]
+        (1.0, 1.0, 0.0)
+    """
 
     def _info(self):
         info = evaluate.MetricInfo(
             module_type="metric",
-            description=_DESCRIPTION,
+            description=__doc__,
             citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
+            inputs_description=inspect.getdoc(type(self)),
             features=datasets.Features(
                 {"predictions": [datasets.Value("float32")], "references": [datasets.Value("float32")]}
             ),
@@ -69,15 +69,6 @@ class Tatoeba(evaluate.Metric):
         own = np.arange(len(source))
         to_target, to_source = float(np.mean(forward == own)), float(np.mean(backward == own))
         neighbours = min(k, len(source))
-        parts = [
-            "tatoeba",
-            f"pairs:{len(source)}",
-            "direction:both",
-            "ties:index",
-            "f1:weighted(mteb)",
-            f"xsim:{margin},k={neighbours}",
-            f"st-xling:{__version__}",
-        ]
         return {
             "source_to_target_accuracy": to_target,
             "target_to_source_accuracy": to_source,
@@ -86,7 +77,14 @@ class Tatoeba(evaluate.Metric):
             "target_to_source_f1": weighted_f1(backward),
             "xsim_error": xsim(source, target, margin=margin, k=neighbours).error_rate,
             "n_pairs": len(source),
-            "signature": "|".join(parts),
+            "signature": sign(
+                "tatoeba",
+                pairs=len(source),
+                direction="both",
+                ties="index",
+                f1="weighted(mteb)",
+                xsim=f"{margin},k={neighbours}",
+            ),
         }
 
 

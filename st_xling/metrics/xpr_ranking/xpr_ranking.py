@@ -1,15 +1,16 @@
-"""acc@k, MRR and MAP of ranked candidates, as in cross-lingual passage re-ranking."""
+"""acc@k, MRR and MAP of ranked candidates, as in cross-lingual passage re-ranking.
+
+Ranking with binary relevance: one row is one query with the scores of its own candidates and their labels. Top-k
+accuracy, mean reciprocal rank and mean average precision, also as a matrix of query language by passage language.
+"""
+
+import inspect
 
 import datasets
 import evaluate
 
-from st_xling import __version__
 from st_xling.evaluation.ranking import ranking_matrix, ranking_scores
-
-_DESCRIPTION = """\
-Ranking with binary relevance: one row is one query with the scores of its own candidates and their labels. Top-k
-accuracy, mean reciprocal rank and mean average precision, also as a matrix of query language by passage language.
-"""
+from st_xling.utils.signature import sign
 
 _CITATION = """\
 @article{chen2020crosslingual,
@@ -21,39 +22,37 @@ _CITATION = """\
 }
 """
 
-_KWARGS_DESCRIPTION = """
-Args:
-    predictions: For each query, a list of its candidates' scores; higher is better.
-    references: For each query, a list of labels, 1 for relevant and 0 for not, in the same order.
-    ks: The k of acc@k.
-    cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
-    ties: Among equal scores, "pessimistic" puts irrelevant candidates first; "index" keeps the order given.
-    no_relevant: "skip" leaves queries without a relevant candidate out of the means, "zero" counts them as 0.
-    query_languages: One for each query; with passage_languages adds the matrix.
-    passage_languages: For each query the language of all its candidates, or a list with one for each candidate.
-Returns:
-    acc@1, acc@10 (as ks says), mrr, map: fractions in [0, 1].
-    n_queries, n_without_relevant: counts.
-    matrix: query language -> passage language -> the same measures, with only that language's candidates ranked.
-    signature: what the results depend on.
-Examples:
-    >>> xpr_ranking = evaluate.load("xpr_ranking")
-    >>> results = xpr_ranking.compute(predictions=[[0.9, 0.2, 0.4], [0.1, 0.8]], references=[[0, 0, 1], [0, 1]])
-    >>> results["acc@1"], results["mrr"], results["map"]
-    (0.5, 0.75, 0.75)
-"""
 
-
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
 class XprRanking(evaluate.Metric):
-    """One row a query; see the module's card."""
+    """One row a query; see the module's card.
+
+    Args:
+        predictions: For each query, a list of its candidates' scores; higher is better.
+        references: For each query, a list of labels, 1 for relevant and 0 for not, in the same order.
+        ks: The k of acc@k.
+        cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
+        ties: Among equal scores, "pessimistic" puts irrelevant candidates first; "index" keeps the order given.
+        no_relevant: "skip" leaves queries without a relevant candidate out of the means, "zero" counts them as 0.
+        query_languages: One for each query; with passage_languages adds the matrix.
+        passage_languages: For each query the language of all its candidates, or a list with one for each candidate.
+    Returns:
+        acc@1, acc@10 (as ks says), mrr, map: fractions in [0, 1].
+        n_queries, n_without_relevant: counts.
+        matrix: query language -> passage language -> the same measures, with only that language's candidates ranked.
+        signature: what the results depend on.
+    Examples:
+        >>> xpr_ranking = evaluate.load("xpr_ranking")
+        >>> results = xpr_ranking.compute(predictions=[[0.9, 0.2, 0.4], [0.1, 0.8]], references=[[0, 0, 1], [0, 1]])
+        >>> results["acc@1"], results["mrr"], results["map"]
+        (0.5, 0.75, 0.75)
+    """
 
     def _info(self):
         return evaluate.MetricInfo(
             module_type="metric",
-            description=_DESCRIPTION,
+            description=__doc__,
             citation=_CITATION,
-            inputs_description=_KWARGS_DESCRIPTION,
+            inputs_description=inspect.getdoc(type(self)),
             features=datasets.Features(
                 {"predictions": [datasets.Value("float64")], "references": [datasets.Value("int64")]}
             ),
@@ -80,12 +79,6 @@ class XprRanking(evaluate.Metric):
             results["matrix"] = {
                 language: {other: cell.as_dict() for other, cell in row.items()} for language, row in matrix.items()
             }
-        parts = [
-            "xpr_ranking",
-            f"queries:{len(predictions)}",
-            f"cutoff:{'none' if cutoff is None else cutoff}",
-            f"ties:{ties}",
-            f"no_relevant:{no_relevant}",
-            f"st-xling:{__version__}",
-        ]
-        return {**results, "signature": "|".join(parts)}
+        cut = "none" if cutoff is None else cutoff
+        signature = sign("xpr_ranking", queries=len(predictions), cutoff=cut, ties=ties, no_relevant=no_relevant)
+        return {**results, "signature": signature}

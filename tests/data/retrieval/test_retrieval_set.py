@@ -163,7 +163,7 @@ def test_sentences_of_every_language_answer_questions_in_any(tmp_path: Path) -> 
         }
         assert found.relevant == {"q0": {"0/0": 1}, "q1": {"0/2": 1}}
     pool = mixed_pool(sets)
-    assert len(pool.queries) == 4 and len(pool.passages) == 6
+    assert len(pool.queries) == 4 and len(list(pool.passages)) == len(pool.passage_ids) == 6
     assert {query.id: set(query.relevant) for query in pool.queries}["zh:q1"] == {"en:0/2", "zh:0/2"}
 
 

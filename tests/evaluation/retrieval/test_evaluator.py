@@ -24,7 +24,7 @@ from st_xling.evaluation.retrieval import (
     separate_pools,
     write_run,
 )
-from st_xling.evaluation.retrieval.search import DenseSearch, words
+from st_xling.evaluation.retrieval.search import dense_search, words
 from st_xling.models.centring import Centring, centred_model
 from st_xling.reranking.records import FirstStage, TextRecords
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, translated
@@ -71,17 +71,15 @@ def test_a_model_centred_by_language(model: Any, sets: list[RetrievalSet], caplo
     means = {"xx": torch.linspace(-0.3, 0.3, 16), "eng": torch.linspace(0.3, -0.2, 16)}
     centred = centred_model(model, Centring(torch.zeros(16), means))
     pool = mixed_pool(sets)
-    search = DenseSearch(pool, k=5)
-    search.corpus_chunk_size = 3
-    found = search.search(centred)
+    evaluator = RetrievalEvaluator(sets, pool="mixed", name="t")
+    found = dense_search(pool, evaluator, centred, k=5, chunk=3)
     tasks = {"xx": "xx", "en": "eng"}
     codes = [pool.languages[name] for name in pool.passage_ids]
-    passages = np.stack([centred.encode(text, task=tasks[code]) for text, code in zip(pool.passages[:], codes)])
+    passages = np.stack([centred.encode(text, task=tasks[code]) for text, code in zip(pool.passages, codes)])
     for query in pool.queries:
         scores = passages @ centred.encode(query.text, task=tasks[query.language])
         best = sorted(zip(pool.passage_ids, scores.tolist()), key=lambda hit: (-round(hit[1], 5), hit[0]))[:5]
         assert [score for _, score in found[query.id]] == pytest.approx([score for _, score in best], abs=1e-5)
-    evaluator = RetrievalEvaluator(sets, pool="mixed", name="t")
     evaluator(centred)
     assert "centre:" not in evaluator.signature
     evaluator(centred_model(model, Centring(torch.zeros(16), {"xx": means["xx"]})))
@@ -182,17 +180,19 @@ def test_a_large_corpus_streams(make_model: Any, tmp_path: Path, monkeypatch: py
     (tmp_path / "qrels.tsv").write_text("q\t0603\t1\n", encoding="utf-8")
     found = read_retrieval_set(tmp_path, language="en")
     asked: list[int] = []
-    read = type(found.passages).__getitem__
-    monkeypatch.setattr(
-        type(found.passages), "__getitem__", lambda self, place: asked.append(place) or read(self, place)
-    )
+    evaluator = RetrievalEvaluator([found])
+    encode = evaluator.encode_columns
+
+    def counted(model: Any, columns: list[list[str]], *more: Any, **options: Any) -> Any:
+        asked.append(sum(map(len, columns)))
+        return encode(model, columns, *more, **options)
+
+    monkeypatch.setattr(evaluator, "encode_columns", counted)
     model = make_model()
     [pool] = separate_pools([found])
-    small = DenseSearch(pool, k=9)
-    small.corpus_chunk_size = 256
-    chunked = small.search(model)
-    assert asked == [slice(0, 256), slice(256, 512), slice(512, 700)]
-    whole = DenseSearch(pool, k=9).search(model)
+    chunked = dense_search(pool, evaluator, model, k=9, chunk=256)
+    assert asked == [1, 256, 256, 188]
+    whole = dense_search(pool, evaluator, model, k=9)
     assert [name for name, _ in chunked["en:q"]] == [name for name, _ in whole["en:q"]]
 
 

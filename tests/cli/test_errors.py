@@ -1,0 +1,147 @@
+"""What cannot be is one line on stderr that says why, before anything is written."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from st_xling.cli import main
+from tests.conftest import PAIRS
+from tests.retrieval_files import json_lines, lines, translated
+
+DATA = "--data phrasebook:vi?size=8"
+TINY = "--tiny hidden_size=16 --tiny layers=2 --tiny vocabulary=300"
+RECIPES = {
+    "TR": f"train tr --model tiny {DATA}",
+    "SF": f"train sf --model tiny --data zh-vi=phrasebook?size=80 {TINY} --cache cache",
+    "XPR": "train xpr-mixed --model tiny --data de=labelled.tsv",
+    "IR": "train ir --model tiny --data queries=queries.jsonl",
+    "PRECISION": "evaluate precision encoder --data zh-vi=phrasebook?size=9",
+    "BUCC": "evaluate bucc encoder --data bucc --pairs",
+    "MINE": "mine a.de a.en --model encoder --out out",
+    "SCORE": "score a.de --model encoder --out out",
+    "ENCODE": "encode encoder a.de --out out",
+}
+ERRORS = {
+    f"train dpa --model tiny {DATA}": "no recipe is called 'dpa'; did you mean 'dap'",
+    f"train sff --model tiny {DATA}": "no recipe is called 'sff'; did you mean 'sf'?",
+    f"train ir-sema --model tiny {DATA}": "did you mean 'ir-semacl'",
+    f"train xpr-mixd --model tiny {DATA}": "no recipe is called 'xpr-mixd'; did you mean 'xpr-mixed'?",
+    "TR --set training.epoch=2": "training has no key 'epoch'",
+    "TR --set losses.translation_ranking.margn=1": "did you mean 'margin'",
+    "TR --set training.num_train_epochs": "--set takes KEY=VALUE: got 'training.num_train_epochs'",
+    "TR --set name=[a": "--set name= takes a YAML value: got '[a'",
+    "TR --set losses.translation_ranking.margin=big": "margin must be a number: got 'big'",
+    "TR --set losses.translation_ranking.weight=-1": "losses.translation_ranking.weight must be a finite number",
+    "train tr --model tiny --data de-en=absent.tsv": "absent.tsv",
+    "train tr --model tiny --data de-en=empty.tsv": "empty.tsv",
+    "train tr --model tiny --data phrasebook:x1": "phrasebook:x1",
+    "TR --batch-size 0": "training.per_device_train_batch_size is out of range: got 0",
+    "TR --epochs inf": "training.num_train_epochs is out of range: got inf",
+    "TR --dev none --dev phrasebook:de": "--dev none means no development pairs: got none, phrasebook:de",
+    "XPR --dev none --dev x": "--dev none means no development pairs",
+    "TR --tiny hiden_size=32": "tiny has no key 'hiden_size'; did you mean 'hidden_size'",
+    "TR --tiny layers=two": "tiny.layers must be a whole number: got 'two'",
+    "TR --tiny heads=0": "heads must be 1 or more: got 0",
+    "TR --model encoder --tiny layers=1": "the model 'tiny' only",
+    "TR --model absent/model": "no encoder could be loaded from the Hub id or folder 'absent/model'",
+    "TR --max-length 0": "max_length must leave room for CLS, SEP and a word: got 0",
+    "TR --seeds 0,1 --seed 2": "got --seed 2 as well",
+    # Options of other kinds of recipes
+    "TR --parallel x": "--parallel is for retrievers",
+    "TR --layer 3": "--layer is for adapters: got the recipe of an encoder tr",
+    "TR --sweep": "--sweep is for adapters",
+    "TR --xpi-data phrasebook:de": "--xpi-data is for cross-encoders: got",
+    "IR --xpi-data x": "--xpi-data is for cross-encoders",
+    "IR --stream": "--stream is for encoders: got the recipe of a retriever ir",
+    "IR --others yy=absent": "absent",
+    "SF --stream --max-steps 3": "--stream is for encoders: got the recipe of an adapter sf",
+    "SF --xpi-steps 3": "--xpi-steps is for cross-encoders",
+    "SF --layer 9": "layer must be from 1 to 2: got 9; BertModel has 2 layers",
+    "SF --lora": "training has no key 'lora'",
+    "SF --set adapter.network=linaer": "network must be one of",
+    "XPR --stream": "--stream is for encoders: got the recipe of a cross-encoder xpr-mixed",
+    "XPR --xpi-steps 3": "options under 'xpi' are of a stage that is not there: give --xpi-data",
+    f"train xpi --model tiny {DATA} --xpi-data phrasebook:de": "XPI comes before a re-ranking recipe",
+    # Evaluation
+    "evaluate tatoeba absent-model --data tatoeba": "no encoder could be loaded",
+    "evaluate tatoeba encoder --data tatoeba --languages deu,xx": "xx",
+    "evaluate tatoeba encoder --data absent": "absent",
+    "PRECISION --at 1,x": "--at takes whole numbers joined by commas, such as 1,5: got '1,x'",
+    "BUCC de-en --margin log": "margin must be one of",
+    "BUCC fr-en": "fr-en.test",
+    "BUCC de-en --split sample": "de-en.sample",
+    "evaluate xsim encoder --data absent": "absent",
+    "evaluate retrieval bm25 --data xx=beir": "unknown passage (p98 is not in the corpus)",
+    "evaluate retrieval bm25 --data xx=absent --keep": "got bm25, which has none; leave --keep out",
+    "evaluate retrieval bm25 --data xx=absent --layer 1": "--layer is for encoders: got bm25",
+    "evaluate retrieval bm25 --data xx=absent --centre none": "--centre is for encoders: got bm25",
+    # Mining
+    "MINE --guard lenght_ratio=2": "did you mean 'length_ratio'?",
+    "MINE --no-guard all --k 0": "k must be at least 1: got k=0",
+    "MINE --engine cloud": "engine must be one of local, ray: got 'cloud'",
+    "MINE --calibrate absent.tsv": "absent.tsv",
+    "MINE --source-embeddings absent.store": "there is no folder absent.store",
+    "SCORE --columns 0,7": "expected at least 8, got 1",
+    "SCORE --margin log": "margin must be one of",
+    "ENCODE --batch-size 0": "batch_size must be at least 1: got 0",
+    "ENCODE --store-dtype bfloat16 --file-format npy": ".npy files have no bfloat16",
+    "encode encoder absent.txt a.de --out out": "expected a file absent.txt",
+}
+
+
+@pytest.fixture(scope="module")
+def inputs(saved_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("inputs")
+    others, english = zip(*PAIRS)
+    (folder / "encoder").symlink_to(saved_encoder)
+    (folder / "empty.tsv").touch()
+    lines(folder / "a.de", others)
+    lines(folder / "a.en", english)
+    lines(folder / "labelled.tsv", ["query\tpassage\tlabel", *(f"{text}\t{text}\t1" for text in english)])
+    json_lines(folder / "queries.jsonl", [{"query": query, "passage": text} for text, query in PAIRS])
+    for path in ("tatoeba/tatoeba.deu-eng.deu", "tatoeba/tatoeba.deu-eng.eng"):
+        (folder / path).parent.mkdir(exist_ok=True)
+        lines(folder / path, others)
+    (folder / "bucc").mkdir()
+    for name, rows in (("de", ["d1\tJa."]), ("en", ["e1\tYes."]), ("gold", ["d1\te1"])):
+        for split in ("training", "test"):
+            lines(folder / "bucc" / f"de-en.{split}.{name}", rows)
+    with (translated(folder / "beir") / "qrels.tsv").open("a", encoding="utf-8") as file:
+        file.write("q1\tp98\t1\nq2\tp99\t1\n")
+    return folder
+
+
+@pytest.mark.parametrize("command", ERRORS)
+def test_an_error_is_one_line(
+    command: str, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in inputs.iterdir():
+        Path(path.name).symlink_to(path)
+    before = {path.name for path in tmp_path.iterdir()} | {"cache", "out.work"}  # what took time is kept
+    head, _, rest = command.partition(" ")
+    words = shlex.split(f"{RECIPES.get(head, head)} {rest}")
+    assert main([*words, "--out", "out"] if words[0] == "train" else words) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and "Traceback" not in err
+    errors = [line for line in err.splitlines() if line.startswith("st-xling: error: ")]
+    assert len(errors) == 1 and ERRORS[command] in err[err.index(errors[0]) :]
+    assert {path.name for path in tmp_path.iterdir()} <= before
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("TR --seeds 1,1", "distinct whole numbers"),
+        ("TR --seeds 1,x", "distinct whole numbers"),
+        ("TR --batch-size many", "argument --batch-size: expected a number of rows, or 'auto': got 'many'"),
+        ("TR --mini-batch-size many", "argument --mini-batch-size: expected a number of rows, or 'auto': got 'many'"),
+    ],
+)
+def test_an_argument_that_does_not_parse(command: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(shlex.split(f"{RECIPES['TR']} {command[3:]} --out out"))
+    assert message in capsys.readouterr().err
