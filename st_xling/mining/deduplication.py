@@ -61,10 +61,10 @@ class Folding:
         folds[self.repeats] = self.repeated
         return folds
 
-    def members(self, fold: int) -> np.ndarray:
-        """All rows of a distinct sentence, ascending, its representative first. int64. *Shape:* ``(members,)``"""
-        start, stop = np.searchsorted(self.repeated, [fold, fold + 1])
-        return np.append(self.representatives[fold], self.repeats[start:stop])
+    def members(self, fold: int) -> list[int]:
+        """All rows of a distinct sentence, ascending."""
+        start, stop = self.repeated.searchsorted(fold), self.repeated.searchsorted(fold, side="right")
+        return [self.representatives.item(fold), *self.repeats[start:stop].tolist()]
 
     def without(self, row: int) -> Folding:
         """Without the distinct sentence that this row is the first of."""
@@ -155,7 +155,7 @@ class DistinctText(Sequence[str]):
 
     def members(self, place: int) -> list[int]:
         """All rows of the text with this sentence, ascending."""
-        return self._folding.members(place).tolist()
+        return self._folding.members(place)
 
     def place(self, place: int) -> str:
         """Where a distinct sentence stands in its text, as ``file:line`` where the text knows that."""
