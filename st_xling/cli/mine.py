@@ -35,7 +35,7 @@ embeddings:
 --dim N                             of LASER files (default: 1024)
 --laser-dtype {float32,float16}     of LASER files (default: float32)
 --batch-size N                      most sentences of a batch (default: as suits the device)
---store-dtype {float32,float16,bfloat16}  of embeddings that are made (default: float32)
+--store-dtype {float32,float16,bfloat16,int8}  of embeddings that are made (default: float32)
 search:
 --k N                               neighbours that make up a sentence's neighbourhood (default: 4)
 --margin MARGIN                     ratio (default), distance or absolute
@@ -73,7 +73,7 @@ def encode(arguments: argparse.Namespace) -> None:
     --format {lines,bucc,jsonl}         lines (default), bucc: id TAB sentence, jsonl: id and text
     --errors {strict,replace}           bytes that are not UTF-8 (default: strict)
     --blank-lines {error,keep}          lines without a sentence (default: error)
-    --store-dtype {float32,float16,bfloat16}  of the vectors (default: float32)
+    --store-dtype {float32,float16,bfloat16,int8}  of the vectors (default: float32)
     --file-format {safetensors,npy}     of the shards (default: safetensors)
     --no-normalise                      keep the vectors' lengths (default: length 1)
     --batch-size N                      most sentences of a batch (default: as suits the device)

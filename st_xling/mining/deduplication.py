@@ -21,6 +21,8 @@ from st_xling.utils.io import atomic_writer
 # Characters of sentences that are in memory: one that is looked at is so again soon, in another candidate.
 _REMEMBERED_CHARS = 1 << 20
 
+_ROWS_AT_ONCE = 1 << 16
+
 
 def folding_key(text: str) -> str:
     """What equal sentences have in common: the text in NFC, white space stripped and each run of it one space.
@@ -34,38 +36,51 @@ def folding_key(text: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Folding:
-    """Which rows are the same sentence.
+    """Which rows are the same sentence: 8 bytes for each distinct one, and 16 for each row that repeats one.
 
     Attributes:
+        rows: How many there are.
         representatives: First row of each distinct sentence, ascending, int64. *Shape:* ``(folds,)``
-        fold_of: The distinct sentence of each row: a place in ``representatives``, int64. *Shape:* ``(rows,)``
+        repeats: The other rows, by distinct sentence, then ascending, int64. *Shape:* ``(repeats,)``
+        repeated: The distinct sentence of each of these, a place in ``representatives``. *Shape:* ``(repeats,)``
     """
 
+    rows: int
     representatives: np.ndarray
-    fold_of: np.ndarray
+    repeats: np.ndarray
+    repeated: np.ndarray
 
     def __len__(self) -> int:
         return len(self.representatives)
 
-    def members(self, fold: int) -> np.ndarray:
-        """All rows of a distinct sentence, ascending, its representative first. int64. *Shape:* ``(members,)``"""
-        rows, starts = self._by_fold
-        return rows[starts[fold] : starts[fold + 1]]
+    @property
+    def fold_of(self) -> np.ndarray:
+        """The distinct sentence of each row, -1 for one that was left out, int64. *Shape:* ``(rows,)``"""
+        folds = np.full(self.rows, -1, dtype=np.int64)
+        folds[self.representatives] = np.arange(len(self))
+        folds[self.repeats] = self.repeated
+        return folds
 
-    @cached_property
-    def _by_fold(self) -> tuple[np.ndarray, np.ndarray]:
-        starts = np.zeros(len(self) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(self.fold_of, minlength=len(self)), out=starts[1:])
-        # A stable sort: members stay in the order of their rows.
-        return np.argsort(self.fold_of, kind="stable"), starts
+    def members(self, fold: int) -> list[int]:
+        """All rows of a distinct sentence, ascending."""
+        start, stop = self.repeated.searchsorted(fold), self.repeated.searchsorted(fold, side="right")
+        return [self.representatives.item(fold), *self.repeats[start:stop].tolist()]
+
+    def without(self, row: int) -> Folding:
+        """Without the distinct sentence that this row is the first of."""
+        fold = np.searchsorted(self.representatives, row)
+        others = self.repeated != fold
+        repeated = self.repeated[others]
+        return Folding(
+            self.rows, np.delete(self.representatives, fold), self.repeats[others], repeated - (repeated > fold)
+        )
 
 
 def fold_duplicates(texts: Iterable[str]) -> Folding:
     """Find the sentences that have the same :func:`folding_key`, by 128 bits of its BLAKE2b hash.
 
     The chance that any two of a billion distinct sentences share a hash is below :math:`10^{-20}`. Texts are read once,
-    front to back; some 60 bytes a row are held while it runs, and 16 in the result (8 more once
-    :meth:`Folding.members` is called).
+    front to back; some 40 bytes a row are held while it runs.
 
     Returns:
         Distinct sentences in the order of their first rows.
@@ -79,12 +94,19 @@ def fold_duplicates(texts: Iterable[str]) -> Folding:
     high, low = np.frombuffer(hashes, dtype=np.uint64).reshape(-1, 2).T
     # A stable sort: equal hashes lie side by side, the first row of each group before the others.
     order = np.lexsort((low, high))
-    starts = np.ones(len(order), dtype=bool)
-    starts[1:] = (np.diff(high[order]) != 0) | (np.diff(low[order]) != 0)
-    first = np.empty(len(order), dtype=np.int64)
-    first[order] = order[np.flatnonzero(starts)][np.cumsum(starts) - 1]
-    is_first = first == np.arange(len(first))
-    return Folding(np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[first])
+    is_repeat = np.zeros(len(order), dtype=bool)
+    for start in range(1, len(order), _ROWS_AT_ONCE):
+        one, other = (of[order[start - 1 : start + _ROWS_AT_ONCE]] for of in (high, low))
+        is_repeat[start : start + _ROWS_AT_ONCE] = (one[1:] == one[:-1]) & (other[1:] == other[:-1])
+    del high, low, hashes
+    repeats = order[is_repeat]
+    starts = np.flatnonzero(~is_repeat)
+    firsts = order[starts[np.searchsorted(starts, np.flatnonzero(is_repeat)) - 1]]
+    is_first = np.ones(len(order), dtype=bool)
+    is_first[repeats] = False
+    representatives = np.flatnonzero(is_first)
+    by_fold = np.lexsort((repeats, firsts))
+    return Folding(len(order), representatives, repeats[by_fold], np.searchsorted(representatives, firsts[by_fold]))
 
 
 class DistinctText(Sequence[str]):
@@ -93,14 +115,14 @@ class DistinctText(Sequence[str]):
     Args:
         text: Its sentences by row, readable several times.
         name: What to call it in an error.
-        blank_rows: Rows without a sentence, all of them.
+        blank_rows: Rows without a sentence, all of them, ascending.
     Raises:
         ValueError: If there is no sentence in it but blank ones.
 
     Attributes:
         text: As passed.
         rows: First row of each distinct sentence, int64. *Shape:* ``(distinct,)``
-        place_of: Which distinct sentence each row of the text is, -1 for a blank one, int64. *Shape:* ``(text rows,)``
+        blank_rows: How many rows have no sentence.
     """
 
     def __init__(self, text: Sequence[str], name: str, blank_rows: Sequence[int] = ()) -> None:
@@ -108,14 +130,12 @@ class DistinctText(Sequence[str]):
         self._remembered: dict[int, str] = {}
         self._remembered_chars = 0
         self._folding = fold_duplicates(text)
-        blank = self._folding.fold_of[list(blank_rows[:1])]  # all blank sentences are the same
-        self._folds = np.delete(np.arange(len(self._folding)), blank)
-        if not len(self._folds):
+        if len(blank_rows):  # all blank sentences are the same
+            self._folding = self._folding.without(blank_rows[0])
+        self.blank_rows = len(blank_rows)
+        self.rows = self._folding.representatives
+        if not len(self.rows):
             raise ValueError(f"{name} must hold a sentence that is not blank: got {len(text)} blank ones.")
-        self.rows = self._folding.representatives[self._folds]
-        places = np.full(len(self._folding), -1, dtype=np.int64)
-        places[self._folds] = np.arange(len(self._folds))
-        self.place_of = places[self._folding.fold_of]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -135,7 +155,7 @@ class DistinctText(Sequence[str]):
 
     def members(self, place: int) -> list[int]:
         """All rows of the text with this sentence, ascending."""
-        return self._folding.members(int(self._folds[place])).tolist()
+        return self._folding.members(place)
 
     def place(self, place: int) -> str:
         """Where a distinct sentence stands in its text, as ``file:line`` where the text knows that."""
@@ -143,13 +163,14 @@ class DistinctText(Sequence[str]):
         return self.text.place(row) if hasattr(self.text, "place") else f"row {row}"
 
     @property
-    def blank_rows(self) -> int:
-        return int((self.place_of < 0).sum())
+    def place_of(self) -> np.ndarray:
+        """Which distinct sentence each row of the text is, -1 for a blank one, int64. *Shape:* ``(text rows,)``"""
+        return self._folding.fold_of
 
     def write(self, path: Path) -> None:
         """Write the sentences for an encoder, unless they are there: then they are the same."""
         if not path.exists():
-            is_first = np.zeros(len(self.place_of), dtype=bool)
+            is_first = np.zeros(len(self.text), dtype=bool)
             is_first[self.rows] = True
             write_sentences((sentence for sentence, wanted in zip(self.text, is_first) if wanted), path)
 

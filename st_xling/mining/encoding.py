@@ -83,7 +83,7 @@ def encode(
         format: ``"lines"``, ``"bucc"`` (``id TAB sentence``) or ``"jsonl"``; see :mod:`st_xling.mining.text`.
         errors: ``"strict"``, or ``"replace"`` for U+FFFD in place of bytes that are not UTF-8; such lines are counted.
         blank: ``"error"``, or ``"keep"`` to give lines without a sentence a vector and note them in the manifest.
-        dtype: Type that is stored: ``"float32"``, ``"float16"`` or ``"bfloat16"``.
+        dtype: Type that is stored: ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"int8"``, with a scale a row.
         file_format: ``"safetensors"`` or ``"npy"``.
         normalise: Scale each vector to length 1 before it is rounded to ``dtype``.
         prompt: Put before every sentence, such as ``"query: "``; else the model's default prompt, if it has one.

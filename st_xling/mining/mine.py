@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,17 +48,9 @@ class MinedPairs:
         """The same pairs from target to source."""
         return MinedPairs(self.scores, self.target_indices, self.source_indices)
 
-    @staticmethod
-    def concatenate(*parts: MinedPairs) -> MinedPairs:
-        """All pairs of some parts, in order."""
-        columns = zip(*((part.scores, part.source_indices, part.target_indices) for part in parts))
-        return MinedPairs(*(np.concatenate(column) for column in columns))
-
 
 #: Says of each pair whether it may stay. *Shape of the result:* ``(pairs,)``, bool
 Allow = Callable[[MinedPairs], np.ndarray]
-
-_NO_PAIRS = MinedPairs(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
 def mine(
@@ -154,30 +146,54 @@ def best_pairs(
         Pairs, best first.
     """
     least = -np.inf if threshold is None else threshold
-    ask = None if allow is None else _AskOnce(allow, len(forward.indices), len(backward.indices))
-    from_source = from_target = _NO_PAIRS
+    ask = None if allow is None else _AskOnce(allow, len(backward.indices))
+    from_source = from_target = _Best.of(0)
     if retrieval != "backward":
         from_source = _best_allowed(forward, backward.means, margin, least, ask)
         if ask is not None:
-            ask.close_sources(from_source)
+            ask.close_sources(from_source.others)
     if retrieval != "forward":
         allow_swapped = None if ask is None else ask.from_target
-        from_target = _best_allowed(backward, forward.means, margin, least, allow_swapped).swapped()
-    # A pair found from both sides has the same score twice: the cosine is shared and the two means commute.
-    pairs = MinedPairs.concatenate(from_source, from_target)
-    pairs = pairs.select(np.lexsort((pairs.target_indices, pairs.source_indices, -pairs.scores)))
-    if retrieval in ("forward", "backward"):
-        return pairs
-    repeats = np.zeros(len(pairs), dtype=bool)
-    repeats[1:] = (np.diff(pairs.source_indices) == 0) & (np.diff(pairs.target_indices) == 0)
-    return pairs.select(repeats) if retrieval == "intersect" else _one_to_one(pairs.select(~repeats))
+        from_target = _best_allowed(backward, forward.means, margin, least, allow_swapped)
+    sources, targets = from_source.rows, from_target.rows
+    if retrieval in ("intersect", "max"):
+        # A pair found from both sides has the same score twice: the cosine is shared and the two means commute.
+        mutual = from_source.others[from_target.others[targets]] == targets
+        sources, targets = (sources[:0], targets[mutual]) if retrieval == "intersect" else (sources, targets[~mutual])
+    pairs = MinedPairs(
+        np.concatenate([from_source.scores[sources], from_target.scores[targets]]),
+        np.concatenate([sources, from_target.others[targets]]),
+        np.concatenate([from_source.others[sources], targets]),
+    )
+    del from_source, from_target, sources, targets  # tens of bytes a sentence
+    order = np.lexsort((pairs.target_indices, pairs.source_indices, -pairs.scores))
+    return pairs.select(order[_one_to_one(pairs, order)] if retrieval == "max" else order)
 
 
-def _best_allowed(
-    own: Neighbours, other_means: np.ndarray, margin: str, least: float, allow: Allow | None
-) -> MinedPairs:
-    """Each row's best neighbour that is allowed, as (score, row, neighbour); the lowest index first among equals."""
-    parts = [_NO_PAIRS]
+class _Best(NamedTuple):
+    """Each row's best neighbour that is allowed.
+
+    Attributes:
+        scores: float64. *Shape:* ``(n,)``
+        others: The neighbours, int64; -1 for none. *Shape:* ``(n,)``
+    """
+
+    scores: np.ndarray
+    others: np.ndarray
+
+    @classmethod
+    def of(cls, rows: int) -> _Best:
+        return cls(np.empty(rows), np.full(rows, -1, dtype=np.int64))
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Those that have one."""
+        return np.flatnonzero(self.others >= 0)
+
+
+def _best_allowed(own: Neighbours, other_means: np.ndarray, margin: str, least: float, allow: Allow | None) -> _Best:
+    """Each row's best neighbour that is allowed; the lowest index first among equals."""
+    best = _Best.of(len(own.indices))
     own_means = own.means
     for start in range(0, len(own.indices), _ROWS_AT_ONCE):
         block = slice(start, start + _ROWS_AT_ONCE)
@@ -193,32 +209,35 @@ def _best_allowed(
             if not len(candidates):
                 break
             allowed = np.ones(len(candidates), dtype=bool) if allow is None else allow(candidates)
-            parts.append(candidates.select(allowed))
+            found = candidates.select(allowed)
+            best.scores[found.source_indices], best.others[found.source_indices] = found.scores, found.target_indices
             undecided = candidates.source_indices[~allowed] - start
-    return MinedPairs.concatenate(*parts)
+    return best
 
 
 class _AskOnce:
     """Asks about each pair once, though it may be met from both corpora."""
 
-    def __init__(self, allow: Allow, sources: int, targets: int) -> None:
+    def __init__(self, allow: Allow, targets: int) -> None:
         self._allow, self._targets = allow, targets
         self._forbidden = [np.array([np.iinfo(np.int64).max])]  # ends with a key above all others
-        self._allowed = np.full(sources, -1, dtype=np.int64)
+        self._allowed: np.ndarray | None = None
 
     def __call__(self, pairs: MinedPairs) -> np.ndarray:
         allowed = self._allow(pairs)
         self._forbidden.append(self._keys(pairs)[~allowed])
         return allowed
 
-    def close_sources(self, allowed: MinedPairs) -> None:
-        """Remember what was forbidden, and the one pair that each source was allowed."""
+    def close_sources(self, allowed: np.ndarray) -> None:
+        """Remember what was forbidden, and the one target that each source was allowed, or -1."""
         self._forbidden = [np.sort(np.concatenate(self._forbidden))]
-        self._allowed[allowed.source_indices] = allowed.target_indices
+        self._allowed = allowed
 
     def from_target(self, pairs: MinedPairs) -> np.ndarray:
         pairs = pairs.swapped()
-        allowed = self._allowed[pairs.source_indices] == pairs.target_indices
+        allowed = np.zeros(len(pairs), dtype=bool)
+        if self._allowed is not None:
+            allowed = self._allowed[pairs.source_indices] == pairs.target_indices
         keys, forbidden = self._keys(pairs), self._forbidden[0]
         unknown = np.flatnonzero(~allowed & (forbidden[np.searchsorted(forbidden, keys)] != keys))
         if len(unknown):
@@ -229,17 +248,17 @@ class _AskOnce:
         return pairs.source_indices * self._targets + pairs.target_indices
 
 
-def _one_to_one(ordered: MinedPairs) -> MinedPairs:
-    """Greedy from the top: a pair stays when neither of its sentences is in a better pair."""
-    chosen = np.zeros(len(ordered), dtype=bool)
+def _one_to_one(pairs: MinedPairs, order: np.ndarray) -> np.ndarray:
+    """Which of the pairs, in this order, stay: those neither of whose sentences is in one that stays before."""
+    chosen = np.zeros(len(order), dtype=bool)
     # A byte a sentence, and some pairs at a time: Python's sets and lists of all would take a hundred times that.
-    used_sources = bytearray(int(ordered.source_indices.max(initial=-1)) + 1)
-    used_targets = bytearray(int(ordered.target_indices.max(initial=-1)) + 1)
-    for start in range(0, len(ordered), _PAIRS_AT_ONCE):
-        some = slice(start, start + _PAIRS_AT_ONCE)
-        candidates = zip(ordered.source_indices[some].tolist(), ordered.target_indices[some].tolist())
-        for row, (source, target) in enumerate(candidates, start):
+    used_sources = bytearray(int(pairs.source_indices.max(initial=-1)) + 1)
+    used_targets = bytearray(int(pairs.target_indices.max(initial=-1)) + 1)
+    for start in range(0, len(order), _PAIRS_AT_ONCE):
+        some = order[start : start + _PAIRS_AT_ONCE]
+        candidates = zip(pairs.source_indices[some].tolist(), pairs.target_indices[some].tolist())
+        for place, (source, target) in enumerate(candidates, start):
             if not used_sources[source] and not used_targets[target]:
                 used_sources[source] = used_targets[target] = True
-                chosen[row] = True
-    return ordered.select(chosen)
+                chosen[place] = True
+    return chosen

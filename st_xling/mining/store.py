@@ -2,7 +2,8 @@
 
 ==========================  ==========================================================================
 ``manifest.json``           written last: what the store holds, and every shard with rows and checksum
-``shard-000000.safetensors``…  one tensor ``embeddings`` *(rows, dim)*; or ``.npy``, an array of that shape
+``shard-000000.safetensors``…  one tensor ``embeddings`` *(rows, dim)*, of int8 also ``scales`` *(rows,)*; or
+                            ``.npy``, an array of that shape
 ``writing.json``            while it is being written: what it is to hold
 ``journal.jsonl``           while it is being written: a line for every shard that is whole
 ==========================  ==========================================================================
@@ -31,12 +32,13 @@ from st_xling.utils.text import describe_missing
 MANIFEST, WRITING, JOURNAL = "manifest.json", "writing.json", "journal.jsonl"
 FORMAT, FORMAT_VERSION = "st-xling embedding store", 1
 
-#: Names that ``dtype`` and ``file_format`` may take.
-DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+#: Names that ``dtype`` and ``file_format`` may take. A row of int8 stands for itself times its scale, a 127th of its
+#: largest coordinate: cosines do not depend on that, so the rounding of the coordinates is all that is lost.
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "int8": torch.int8}
 FILE_FORMATS = ("safetensors", "npy")
 
-#: Name of the tensor in a safetensors shard.
-TENSOR = "embeddings"
+#: Names of the tensors in a safetensors shard.
+TENSOR, SCALES = "embeddings", "scales"
 
 # Shards of a store that are mapped into memory at a time: each map of a .npy file keeps the file open.
 _MAPPED = 256
@@ -86,7 +88,7 @@ class Header:
     """What all shards of a store share; two writers must agree on it.
 
     Attributes:
-        dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``.
+        dtype: ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"int8"``.
         file_format: ``"safetensors"`` or ``"npy"``.
         normalised: Whether each vector was scaled to length 1 before it was rounded to ``dtype``.
         model: The encoder.
@@ -137,8 +139,9 @@ def check_format(dtype: str, file_format: str) -> None:
     for name, value, allowed in (("dtype", dtype, tuple(DTYPES)), ("file_format", file_format, FILE_FORMATS)):
         if value not in allowed:
             raise ValueError(f"{name} must be one of {', '.join(allowed)}: got {value!r}.")
-    if dtype == "bfloat16" and file_format == "npy":
-        raise ValueError(".npy files have no bfloat16: use file_format='safetensors', or dtype='float16'.")
+    if dtype in ("bfloat16", "int8") and file_format == "npy":
+        lack = "bfloat16" if dtype == "bfloat16" else "scales, which int8 needs"
+        raise ValueError(f".npy files have no {lack}: use file_format='safetensors', or dtype='float16'.")
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -192,24 +195,28 @@ def parse(kind: Any, content: Any, name: str = "") -> Any:
     return tuple(parse(get_args(kind)[0], part) for part in value) if expected is list else value
 
 
-def map_shard(path: Path) -> np.ndarray:
+def map_shard(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     """A shard mapped into memory, read-only: only what is looked at is read.
 
     Returns:
         The numbers as they are on the disk; bfloat16, which numpy lacks, as its bits, int16. *Shape:* ``(rows, dim)``
+        And each row's scale, float32, if they are int8. *Shape:* ``(rows,)``
     Raises:
         ValueError: If it is no shard.
     """
     try:
         if path.suffix == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False)
+            return np.load(path, mmap_mode="r", allow_pickle=False), None
         with safe_open(path, framework="pt") as file:
             rows = file.get_tensor(TENSOR)
+            scales = file.get_tensor(SCALES).numpy() if rows.dtype == torch.int8 else None
+            if scales is not None and (scales.dtype, scales.shape) != (np.float32, rows.shape[:1]):
+                raise ValueError(f"scales of {scales.dtype} and shape {scales.shape} for {len(rows)} rows")
     except (SafetensorError, ValueError, EOFError) as error:
         raise ValueError(f"{path}: expected a shard of embeddings, got: {error}; write the store again.") from error
     array = (rows.view(torch.int16) if rows.dtype == torch.bfloat16 else rows).numpy()
     array.flags.writeable = False
-    return array
+    return array, scales
 
 
 class EmbeddingStore:
@@ -217,8 +224,8 @@ class EmbeddingStore:
 
     ``store[a:b]`` reads no other rows, and copies none where they lie in one file; ``store[i]`` is one vector;
     ``store[indices]`` and ``store[mask]`` gather. All are numpy arrays of ``dtype``; bfloat16, which numpy lacks, is
-    read as float32, which holds it exactly. ``numpy.asarray(store)`` reads everything. It can be pickled and read in
-    several processes.
+    read as float32, which holds it exactly, and int8 as float32 times its scale: a search is exact among what is read.
+    ``numpy.asarray(store)`` reads everything. It can be pickled and read in several processes.
 
     Attributes:
         path: The folder.
@@ -230,7 +237,7 @@ class EmbeddingStore:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest = path, manifest
         self._ends = list(accumulate(shard.rows for shard in manifest.shards))
-        self._maps: dict[int, np.ndarray] = {}
+        self._maps: dict[int, tuple[np.ndarray, np.ndarray | None]] = {}
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = False) -> EmbeddingStore:
@@ -261,7 +268,7 @@ class EmbeddingStore:
                 raise FileNotFoundError(f"{file}: this shard of {shard.rows} rows is missing; {_WRITE_AGAIN}")
             if (size := file.stat().st_size) != shard.bytes:
                 raise ValueError(f"{file}: expected {shard.bytes:,} bytes, got {size:,}; {_WRITE_AGAIN}")
-            array = map_shard(file)
+            array, _ = map_shard(file)
             stored = "bfloat16" if array.dtype == np.int16 else str(array.dtype)
             if (array.shape, stored) != ((shard.rows, store.dim), dtype):
                 raise ValueError(
@@ -351,7 +358,10 @@ class EmbeddingStore:
             if len(self._maps) >= _MAPPED:
                 del self._maps[next(iter(self._maps))]
             self._maps[shard] = map_shard(self.path / self.manifest.shards[shard].file)
-        values = self._maps[shard][rows]
+        whole, scales = self._maps[shard]
+        values = whole[rows]
+        if scales is not None:
+            return values * scales[rows, None]
         # bfloat16 is the upper half of a float32.
         return (values.view(np.uint16).astype(np.uint32) << 16).view(np.float32) if values.dtype == np.int16 else values
 

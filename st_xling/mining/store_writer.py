@@ -21,6 +21,7 @@ from st_xling.mining.store import (
     DTYPES,
     JOURNAL,
     MANIFEST,
+    SCALES,
     TENSOR,
     WRITING,
     EmbeddingStore,
@@ -123,17 +124,18 @@ class StoreWriter(LockedFolder):
         assert self._lock is not None and self.finished is None, "write inside the with block, before finish"
         file = self._file_name(len(self._shards))
         try:
-            tensor = _rounded(rows, self.header.dtype, place or (lambda row: f"row {row} of {file}"))
+            tensors = _rounded(rows, self.header.dtype, place or (lambda row: f"row {row} of {file}"))
         except ValueError:
             # Nothing can become of this text; of a corrected one, those shards stay whose sentences it has as well.
             if self._shards and self.resume:
                 self._write_task(None)
             raise
+        tensor = tensors[TENSOR]
         dim = tensor.shape[1]
         if self._dim not in (None, dim):
             raise ValueError(f"{self.path}: expected vectors of dim {self._dim}, got {dim}; one store, one model.")
         if self.header.file_format == "safetensors":
-            data = save({TENSOR: tensor})
+            data = save(tensors)
         else:
             buffer = io.BytesIO()
             np.save(buffer, tensor.numpy(), allow_pickle=False)
@@ -288,7 +290,7 @@ def write_store(
         sentences: What they are of, so that a miner can check its text; not stored.
         model: What made them.
         normalised: Whether they have length 1; they are written as they are.
-        dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``.
+        dtype: ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"int8"``.
         file_format: ``"safetensors"`` or ``"npy"``.
         shard_rows: Rows of a file.
         append: Add to a finished store of the same model and types.
@@ -319,8 +321,8 @@ def write_store(
     return EmbeddingStore.open(folder)
 
 
-def _rounded(rows: Embeddings, dtype: str, place: Callable[[int], str]) -> Tensor:
-    """Vectors in ``dtype``.
+def _rounded(rows: Embeddings, dtype: str, place: Callable[[int], str]) -> dict[str, Tensor]:
+    """The tensors of a shard that holds these vectors in ``dtype``.
 
     Raises:
         ValueError: Naming the first rows that are NaN, infinite or zero, or become so in ``dtype``.
@@ -331,20 +333,27 @@ def _rounded(rows: Embeddings, dtype: str, place: Callable[[int], str]) -> Tenso
         raise ValueError(f"expected vectors of shape (rows, dim), none of them 0: got {tuple(vectors.shape)}.")
     if not vectors.is_floating_point():
         raise ValueError(f"expected vectors of floating-point numbers: got {vectors.dtype}; convert them to float32.")
-    result = vectors.to(DTYPES[dtype]).contiguous()
-    for tensor, remedy in (
-        (vectors, "mend or drop these sentences, or check the model and the precision it runs in"),
-        (result, f"{dtype} cannot hold them: normalise the vectors, or write float32"),
-    ):
-        bad = ~torch.isfinite(tensor).all(dim=1)
-        faults = []
-        for name, mask in {"NaN or infinite": bad, "only zeros": ~bad & ~tensor.any(dim=1)}.items():
-            if numbers := torch.nonzero(mask).flatten().tolist():
-                more = f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else ""
-                faults.append(f"{name} in {', '.join(map(place, numbers[:_SHOWN]))}{more}")
-        if faults:
-            raise ValueError(f"expected finite vectors of non-zero length: got {' and '.join(faults)}; {remedy}.")
-    return result
+    _check_vectors(vectors, place, "mend or drop these sentences, or check the model and the precision it runs in")
+    if dtype == "int8":
+        scales = vectors.abs().amax(dim=1).div(127).float()
+        tensors = {TENSOR: (vectors / scales[:, None]).round().clamp(-127, 127).to(torch.int8), SCALES: scales}
+        vectors = tensors[TENSOR] * scales[:, None]
+    else:
+        vectors = vectors.to(DTYPES[dtype]).contiguous()
+        tensors = {TENSOR: vectors}
+    _check_vectors(vectors, place, f"{dtype} cannot hold them: normalise the vectors, or write float32")
+    return tensors
+
+
+def _check_vectors(vectors: Tensor, place: Callable[[int], str], remedy: str) -> None:
+    bad = ~torch.isfinite(vectors).all(dim=1)
+    faults = []
+    for name, mask in {"NaN or infinite": bad, "only zeros": ~bad & ~vectors.any(dim=1)}.items():
+        if numbers := torch.nonzero(mask).flatten().tolist():
+            more = f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else ""
+            faults.append(f"{name} in {', '.join(map(place, numbers[:_SHOWN]))}{more}")
+    if faults:
+        raise ValueError(f"expected finite vectors of non-zero length: got {' and '.join(faults)}; {remedy}.")
 
 
 def _differences(stored: Header | TextSummary, requested: Header | TextSummary) -> list[str]:

@@ -23,7 +23,13 @@ def test_equals_a_dictionary(texts: list[str]) -> None:
     assert folding.fold_of.tolist() == expected and len(folding) == len(folds)
     assert folding.representatives.tolist() == [expected.index(fold) for fold in range(len(folds))]
     for fold in range(len(folding)):
-        assert folding.members(fold).tolist() == [row for row, own in enumerate(expected) if own == fold]
+        assert folding.members(fold) == [row for row, own in enumerate(expected) if own == fold]
+    if folds:
+        left = folding.without(0)
+        assert left.fold_of.tolist() == [fold - 1 for fold in expected] and len(left) == len(folds) - 1
+        assert [left.members(fold) for fold in range(len(left))] == [
+            folding.members(fold) for fold in range(1, len(folds))
+        ]
 
 
 def test_key() -> None:

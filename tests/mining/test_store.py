@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from st_xling.mining import EmbeddingStore, open_laser, write_store
+from st_xling.mining import EmbeddingStore, neighbours, open_laser, write_store
 from st_xling.mining.store import Header, ModelIdentity
 from st_xling.mining.store_writer import StoreWriter
 from st_xling.mining.text import TextSummary
@@ -25,7 +25,7 @@ from st_xling.utils.lock import lock_folder
 
 ROWS, DIM = 10, 6
 KINDS = [("float32", "safetensors"), ("float16", "safetensors"), ("bfloat16", "safetensors")]
-KINDS += [("float32", "npy"), ("float16", "npy")]
+KINDS += [("int8", "safetensors"), ("float32", "npy"), ("float16", "npy")]
 MODEL = ModelIdentity("encoder", "", "a" * 64)
 SENTENCES = [f"Satz {row}" for row in range(ROWS)]
 
@@ -35,7 +35,10 @@ def vectors(rows: int = ROWS, seed: int = 0) -> np.ndarray:
 
 
 def rounded(rows: np.ndarray, dtype: str) -> np.ndarray:
-    """To ``dtype`` by torch; bfloat16 as float32."""
+    """To ``dtype`` by torch; bfloat16 as float32, int8 as float32 after steps of a 127th of each row's largest."""
+    if dtype == "int8":
+        steps = np.array([np.float32(max(map(abs, row))) / np.float32(127) for row in rows.tolist()], np.float32)
+        return np.array([[round(float(x / step)) * step for x in row] for row, step in zip(rows, steps)], np.float32)
     made = torch.from_numpy(rows).to(getattr(torch, dtype))
     return made.float().numpy() if dtype == "bfloat16" else made.numpy()
 
@@ -71,6 +74,14 @@ def test_shards_are_plain_files(store: EmbeddingStore) -> None:
         *("texts", "shards"),
     ]
     assert list(content["shards"][0]) == ["file", "rows", "bytes", "sha256", "text_sha256"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_search_is_exact_among_what_is_read(kind: tuple[str, str], stores: Callable[..., EmbeddingStore]) -> None:
+    store, other = stores(3, kind), vectors(7, seed=1)
+    for found, expected in zip(neighbours(store, other, k=2), neighbours(np.asarray(store, np.float64), other, k=2)):
+        np.testing.assert_array_equal(found.indices, expected.indices)
+        np.testing.assert_array_equal(found.similarities, expected.similarities)
 
 
 KEYS = st.one_of(
@@ -290,12 +301,15 @@ def test_bad_vectors_are_refused_by_row(dtype: str, file_format: str, tmp_path: 
         assert not (tmp_path / "s").exists()
 
 
-@pytest.mark.parametrize(("value", "name"), [(1e5, "NaN or infinite"), (1e-9, "only zeros")])
-def test_vectors_that_float16_cannot_hold(value: float, name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "value", "name"),
+    [("float16", 1e5, "NaN or infinite"), ("float16", 1e-9, "only zeros"), ("int8", 1e-44, "only zeros")],
+)
+def test_vectors_that_a_type_cannot_hold(dtype: str, value: float, name: str, tmp_path: Path) -> None:
     rows = vectors()
     rows[3] = value
-    with pytest.raises(ValueError, match=rf"got {name} in row 3; float16 cannot hold them"):
-        write_store(tmp_path / "half", rows, dtype="float16", shard_rows=2)
+    with pytest.raises(ValueError, match=rf"got {name} in row 3; {dtype} cannot hold them"):
+        write_store(tmp_path / "half", rows, dtype=dtype, shard_rows=2)
     assert write_store(tmp_path / "half", rows).rows == ROWS  # nothing is in the way of what was corrected
     with pytest.raises(ValueError, match="got NaN or infinite in row 3"):
         bad = np.where(np.arange(ROWS)[:, None] == 3, np.nan, rows).astype(np.float32)
@@ -308,7 +322,8 @@ def test_vectors_that_float16_cannot_hold(value: float, name: str, tmp_path: Pat
     ("rows", "options", "message"),
     [
         (vectors(), {"dtype": "bfloat16", "file_format": "npy"}, r"\.npy files have no bfloat16: use .*safetensors"),
-        (vectors(), {"dtype": "int8"}, "float32, float16, bfloat16: got 'int8'"),
+        (vectors(), {"dtype": "int8", "file_format": "npy"}, r"\.npy files have no scales, which int8 needs"),
+        (vectors(), {"dtype": "int4"}, "float32, float16, bfloat16, int8: got 'int4'"),
         (vectors(), {"file_format": "pickle"}, "safetensors, npy: got 'pickle'"),
         (vectors(), {"shard_rows": 0}, "shard_rows must be at least 1: got 0"),
         (vectors(), {"sentences": ["x"]}, "got 1 sentences and 10 vectors"),

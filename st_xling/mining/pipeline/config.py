@@ -60,7 +60,7 @@ class MiningConfig:
         text_format: ``"lines"``, ``"bucc"`` or ``"jsonl"``; see :class:`~st_xling.mining.MiningText`.
         errors: ``"strict"`` or ``"replace"``, for bytes that are not UTF-8.
         batch_size: Most sentences of a batch; by default as many as suit the device.
-        dtype: Type in which embeddings are stored: ``"float32"``, ``"float16"`` or ``"bfloat16"``.
+        dtype: Type in which embeddings are stored: ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"int8"``.
         prompt: Put before every sentence, such as ``"query: "``.
         k: Neighbours that make up a sentence's neighbourhood.
         margin: ``"ratio"``, ``"distance"`` or ``"absolute"``.

@@ -163,6 +163,7 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
                 retrieval=config.retrieval,
                 threshold=threshold,
             )
+        del nearest  # the largest of what is in memory
         choice, rescored = [f"retrieval:{config.retrieval}"], None
         if rescorer is not None:
             least = config.rescore_threshold

@@ -26,7 +26,7 @@ from st_xling.mining.text import Files, file_list, read_rows
 from st_xling.mining.vectors import Encoder
 from st_xling.utils.text import open_bytes
 
-_BYTES_PER_NUMBER = {"float32": 4, "float16": 2, "bfloat16": 2}
+_BYTES_PER_NUMBER = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 _BYTES_PER_LINE = 64  # its place in the file, its fold, its hash
 _EXACT_BYTES, _APPROXIMATE_BYTES = 32, 48  # of a row in a search, beside its neighbours
 _HELD_BYTES = 120 * 2**20  # candidates of an approximate search that are held for their exact cosines
@@ -166,6 +166,7 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
     shape = rows["source"], rows["target"], dim
     method = choose_method(config.method, config.engine, *shape)
     k, both, a_vector = config.k, sum(rows.values()), dim * _BYTES_PER_NUMBER[config.dtype]
+    a_vector += 4 * (config.dtype == "int8")  # its scale
     options = {"k": k, "device": config.place, "memory_mib": config.memory_mib}
     # A row's neighbours are there three times: as keys, as they are read, as candidates.
     shared = config.memory_mib * 2**20 + (_BYTES_PER_LINE + 24 * k) * both

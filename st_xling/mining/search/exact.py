@@ -48,8 +48,15 @@ class Neighbours:
 
     @classmethod
     def from_keys(cls, keys: Tensor) -> Neighbours:
-        """From the packed candidates of :mod:`st_xling.mining.search.top_k`. *Shape:* ``(n, k)``"""
-        return cls(cosines_of(keys).numpy(), indices_of(keys).numpy())
+        """From the packed candidates of :mod:`st_xling.mining.search.top_k`, whose memory becomes that of the indices.
+
+        *Shape:* ``(n, k)``
+        """
+        similarities, indices = np.empty(keys.shape, dtype=np.float32), keys.numpy()
+        for start in range(0, len(keys), _CORPUS_ROWS):
+            block = slice(start, start + _CORPUS_ROWS)
+            similarities[block], indices[block] = cosines_of(keys[block]).numpy(), indices_of(keys[block]).numpy()
+        return cls(similarities, indices)
 
     @property
     def means(self) -> np.ndarray:

@@ -247,7 +247,7 @@ def test_another_task_is_refused_and_another_choice_goes_on(
     changes: list[tuple[dict[str, Any], str]] = [
         ({"k": 5}, "k was 4, is now 5"),
         ({"model": other}, "source model was .*, is now .*; target model was"),
-        ({"dtype": "float16"}, "source dtype was float32, is now float16; target dtype was"),
+        ({"dtype": "int8"}, "source dtype was float32, is now int8; target dtype was"),
         ({"prompt": "query: "}, "source prompt was None, is now query: "),
         ({"source": texts[1], "target": texts[0]}, "source text was .*; target text was"),
     ]
