@@ -29,9 +29,9 @@ from st_xling.mining.vectors import (
     vectors_from,
     ways,
 )
-from st_xling.models.load import name_of
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.devices import check_device
+from st_xling.utils.loaded import name_of
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.work_folder import Output, WorkFolder, deliver, work_folder, work_path
 

@@ -19,9 +19,9 @@ from st_xling.mining.deduplication import folding_key, write_sentences
 from st_xling.mining.pipeline.config import PUBLISHED, MiningConfig
 from st_xling.mining.published import Fit, PublishedThreshold, fitting_threshold, published_thresholds
 from st_xling.mining.vectors import Encoder, VectorMakers, ways
-from st_xling.models.load import name_of
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import read_json_object, write_json
+from st_xling.utils.loaded import name_of
 
 _FEWEST, _MOST = 100, 10_000
 
