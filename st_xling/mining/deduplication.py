@@ -6,7 +6,7 @@ import hashlib
 import json
 import unicodedata
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -107,7 +107,8 @@ class DistinctText(Sequence[str]):
         self.text = text
         self._remembered: dict[int, str] = {}
         self._remembered_chars = 0
-        self._folding = fold_duplicates(text)
+        first: list[str] = []
+        self._folding = fold_duplicates(self._noted(text, first))
         blank = self._folding.fold_of[list(blank_rows[:1])]  # all blank sentences are the same
         self._folds = np.delete(np.arange(len(self._folding)), blank)
         if not len(self._folds):
@@ -116,6 +117,16 @@ class DistinctText(Sequence[str]):
         places = np.full(len(self._folding), -1, dtype=np.int64)
         places[self._folds] = np.arange(len(self._folds))
         self.place_of = places[self._folding.fold_of]
+        noted = self.rows[: np.searchsorted(self.rows, len(first))].tolist()
+        self._remembered = {place: first[row] for place, row in enumerate(noted)}
+
+    def _noted(self, text: Iterable[str], first: list[str]) -> Iterator[str]:
+        """All sentences; the first of them are noted, so that a small text need not be read again."""
+        for sentence in text:
+            if self._remembered_chars <= _REMEMBERED_CHARS:
+                self._remembered_chars += len(sentence)
+                first.append(sentence)
+            yield sentence
 
     def __len__(self) -> int:
         return len(self.rows)
