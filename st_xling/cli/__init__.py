@@ -74,7 +74,7 @@ def _status(arguments: argparse.Namespace) -> int:
     try:
         check_arguments(arguments)
         # Where no model is loaded, as between ready embeddings, transformers need not be imported.
-        if getattr(arguments, "model", True) or getattr(arguments, "rescore", None):
+        if any(getattr(arguments, name, name == "model") for name in ("model", "rescore", "prefilter_model")):
             from transformers.utils.logging import disable_progress_bar
 
             disable_progress_bar()  # of every checkpoint's weights; downloads keep theirs
