@@ -73,9 +73,11 @@ def _status(arguments: argparse.Namespace) -> int:
 
     try:
         check_arguments(arguments)
-        from transformers.utils.logging import disable_progress_bar
+        # Where no model is loaded, as between ready embeddings, transformers need not be imported.
+        if any(getattr(arguments, name, name == "model") for name in ("model", "rescore", "prefilter_model")):
+            from transformers.utils.logging import disable_progress_bar
 
-        disable_progress_bar()  # of every checkpoint's weights; downloads keep theirs
+            disable_progress_bar()  # of every checkpoint's weights; downloads keep theirs
         arguments.run(arguments)
     except Exception as error:
         message = explain(error)

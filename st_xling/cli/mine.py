@@ -27,7 +27,8 @@ def _columns(word: str) -> tuple[int, ...] | tuple[str, ...]:
 
 
 # Options of both `mine` and `score`.
-MINING = Options("""
+MINING = Options(
+    """
 embeddings:
 --model MODEL                       Hub id or folder; embeds a text without embeddings
 --source-embeddings STORE           store of st-xling encode, or a LASER file (.raw, .emb)
@@ -46,13 +47,17 @@ guards:
 --source-language CODE              such as de; for the guard of languages
 --target-language CODE              such as en
 --guard NAME=X                      another limit, such as length_ratio=2.5 (repeatable)
---no-guard NAME                     switch one off: hub, copy, near_copy, length_ratio, numbers, language (repeatable)
+--no-guard NAME                     switch one off: hub, copy, near_copy, length_ratio, numbers, language, prefilter
+                                    (repeatable)
+--prefilter MODEL                   static embeddings: one more guard, last, of the pairs that these set far apart
 --rejects FILE                      pairs that guards turn down, as JSON lines
 work:
 --work DIR                          where it is kept until it is done (default: OUT.work)
 --keep-work                         leave it there, to try other thresholds or guards
 --save-seconds S                    least time between two saves (default: 60)
-""")
+""",
+    prefilter={"dest": "prefilter_model"},
+)
 
 
 @command(
@@ -143,6 +148,7 @@ def mine(arguments: argparse.Namespace) -> None:
     --target-precision P              with --calibrate: in (0, 1] (default: the best F1)
     --rescore MODEL                   cross-encoder that scores the mined pairs again
     --rescore-threshold X             keep pairs that it scores at least this (default: all)
+    --rescore-dtype {float32,float16,bfloat16}  in which it computes (default: as saved)
 
     examples:
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv --threshold 1.06 --rejects rejects.jsonl
@@ -196,6 +202,7 @@ def score(arguments: argparse.Namespace) -> None:
                           of the Hub, packed or not, xx-yy=PATH, PATH?size=10000
     --out FILE            file of the scored pairs, or - for stdout (required)
     --guards              leave out what guards turn down (so does any of these)
+    --guards-first        guards look before anything is embedded, which saves the time of what they turn down
     --columns I,J         of source and target: counted from 0, or names (default: found by name, else 0,1)
     --max-chars N         longest sentence (default: 5000)
     --threshold X         keep pairs that score at least this
@@ -214,7 +221,8 @@ def score(arguments: argparse.Namespace) -> None:
     """
     from st_xling.mining import score_texts
 
-    guarding = ("guards", "guard", "no_guard", "source_language", "target_language", "rejects")
+    guarding = ["guards", "guard", "no_guard", "source_language", "target_language", "rejects"]
+    guarding += ["guards_first", "prefilter_model"]
     guarded = any(is_set(getattr(arguments, name)) for name in guarding)
     options = set_options(arguments, score_texts) | encoding_options(arguments)
     options |= {"guards": _guards(arguments, all_off=not guarded), "progress": True}

@@ -73,14 +73,13 @@ def encoding_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
     The prompt stays apart from the model, so that vectors of queries and of passages are of one model.
     """
-    from st_xling.models import load_encoder
-    from st_xling.models.view import prompt_text
-
     stored: dict[str, Any] = {"dtype": arguments.store_dtype or "float32"}
     if arguments.model is None:
-        if others := sorted(set_options(arguments, load_encoder).keys() - {"device"}):
+        if others := sorted(name for name in ENCODER.set(arguments) if name != "device"):
             raise ValueError(f"--{others[0].replace('_', '-')} is for the model that embeds: give --model as well.")
         return stored
+    from st_xling.models.view import prompt_text
+
     model = load_model(arguments, prompted=False)
     return {**stored, "model": model, "prompt": prompt_text(model, arguments.prompt, arguments.prompt_name)}
 

@@ -65,6 +65,12 @@ class Options:
                 exclusive = group.add_mutually_exclusive_group(required=required) if after.startswith("| ") else None
             self._add(exclusive or group, declaration.removeprefix("| "), help, alone=exclusive is None)
 
+    def set(self, arguments: Namespace) -> list[str]:
+        """Names of those that were set, by the flags alone: no library needs to be imported."""
+        flags = [declaration.split()[0] for declaration, _ in self.entries if declaration.startswith("--")]
+        names = [flag.removeprefix("--").replace("-", "_") for flag in flags]
+        return [name for name in names if is_set(getattr(arguments, name))]
+
     def _add(self, group: Any, declaration: str, help: str, *, alone: bool) -> None:
         flags = re.findall(r"--[\w-]+", declaration)
         metavar = declaration.split(" ")[-1]

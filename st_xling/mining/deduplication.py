@@ -6,7 +6,7 @@ import hashlib
 import json
 import unicodedata
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -129,13 +129,24 @@ class DistinctText(Sequence[str]):
         self.text = text
         self._remembered: dict[int, str] = {}
         self._remembered_chars = 0
-        self._folding = fold_duplicates(text)
+        first: list[str] = []
+        self._folding = fold_duplicates(self._noted(text, first))
         if len(blank_rows):  # all blank sentences are the same
             self._folding = self._folding.without(blank_rows[0])
         self.blank_rows = len(blank_rows)
         self.rows = self._folding.representatives
         if not len(self.rows):
             raise ValueError(f"{name} must hold a sentence that is not blank: got {len(text)} blank ones.")
+        noted = self.rows[: np.searchsorted(self.rows, len(first))].tolist()
+        self._remembered = {place: first[row] for place, row in enumerate(noted)}
+
+    def _noted(self, text: Iterable[str], first: list[str]) -> Iterator[str]:
+        """All sentences; the first of them are noted, so that a small text need not be read again."""
+        for sentence in text:
+            if self._remembered_chars <= _REMEMBERED_CHARS:
+                self._remembered_chars += len(sentence)
+                first.append(sentence)
+            yield sentence
 
     def __len__(self) -> int:
         return len(self.rows)

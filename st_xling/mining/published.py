@@ -23,6 +23,7 @@ from st_xling.mining.margins import MARGINS
 from st_xling.mining.mine import RETRIEVALS
 from st_xling.utils.io import read_json_object, update_json_object
 from st_xling.utils.languages import canonical_language
+from st_xling.utils.loaded import loaded, name_of
 
 logger = logging.getLogger(__name__)
 
@@ -152,8 +153,6 @@ def published_thresholds(model: Any) -> dict[str, PublishedThreshold]:
     Raises:
         ValueError: If the file is broken, or there is neither such a folder nor such a model on the Hub.
     """
-    from st_xling.models.load import loaded, name_of
-
     name = str(model) if isinstance(model, Path) else name_of(model)
     if name is None:
         return {}

@@ -15,8 +15,8 @@ import numpy as np
 
 from st_xling.mining.deduplication import DistinctText
 from st_xling.mining.store import MANIFEST, EmbeddingStore, ModelIdentity, open_laser
-from st_xling.models.fingerprint import model_fingerprint
 from st_xling.utils.cosines import Embeddings
+from st_xling.utils.loaded import name_of
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +28,8 @@ def model_identity(model: Any, name: str | None = None) -> ModelIdentity:
         model: The encoder.
         name: As the user named it; else what the encoder knows of itself.
     """
+    from st_xling.models.fingerprint import model_fingerprint
+
     config = getattr(getattr(model[0], "auto_model", None), "config", None)
     known = name or model.model_card_data.model_id or getattr(config, "_name_or_path", None) or ""
     return ModelIdentity(str(known), str(getattr(config, "_commit_hash", None) or ""), model_fingerprint(model))
@@ -62,7 +64,6 @@ class Encoder:
         engine: str = "local",
     ) -> None:
         from st_xling.models import load_encoder
-        from st_xling.models.load import name_of
         from st_xling.models.view import model_options
 
         name = name_of(model)

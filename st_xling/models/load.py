@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -18,34 +17,13 @@ from sentence_transformers.sentence_transformer.modules import Transformer
 from transformers import PreTrainedConfig
 
 from st_xling.utils.hub_requests import limited_requests
+from st_xling.utils.loaded import Loaded, loaded
+from st_xling.utils.loaded import name_of as name_of  # for those who load
 
 Pooling = Literal["mean", "cls", "max"]
 Dtype = Literal["float32", "float16", "bfloat16"]
 Backend = Literal["torch", "onnx", "openvino"]
 Model = TypeVar("Model", bound=BaseModel)
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """How a model was loaded; :func:`st_model` leaves it with the model.
-
-    Attributes:
-        name: Hub id or folder, as the user named it.
-        options: What is not as the model was saved, by the name that signatures have for it.
-    """
-
-    name: str = ""
-    options: Mapping[str, str] = field(default_factory=dict)
-
-
-def loaded(model: Any) -> Loaded:
-    """How ``model`` was loaded; of one that :func:`st_model` did not load, nothing is known."""
-    return getattr(model, "st_xling_loaded", Loaded())
-
-
-def name_of(model: Any) -> str | None:
-    """Hub id or folder of a model that was loaded, or is yet to be; ``None``: it was made here."""
-    return model if isinstance(model, str) else loaded(model).name or None
 
 
 def in_its_dtype(model: Model) -> Model:

@@ -12,6 +12,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from st_xling.utils.languages import canonical_language
 
@@ -50,30 +53,38 @@ def likeliest_language(text: str) -> str:
     return _identifier().classify(text[:READ_CHARS])[0]
 
 
-def expected_odds(texts: Sequence[str], language: str) -> list[tuple[str, float]]:
-    """Of each text the likeliest language, and how probable the expected one is in comparison, in [0, 1]."""
-    labels = _identifier().nb_classes
-    expected = [column for column, label in enumerate(labels) if label in expected_labels(language)]
-    found: list[tuple[str, float]] = []
+def expected_odds(texts: Sequence[str], languages: Sequence[str]) -> list[tuple[str, float]]:
+    """Of each text the likeliest language, and how probable the expected one is in comparison, in [0, 1].
+
+    Args:
+        texts: Any number; those of several languages are best passed together.
+        languages: What each text should be in.
+    Raises:
+        LanguageUnknown: If py3langid does not know a language.
+    """
+    labels, found = _identifier().nb_classes, []
+    columns = {
+        language: [column for column, label in enumerate(labels) if label in expected_labels(language)]
+        for language in dict.fromkeys(languages)
+    }
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         shares = _shares([text[:READ_CHARS] for text in texts[start : start + _TEXTS_AT_ONCE]])
-        best = shares.argmax(axis=1)
-        odds = shares[:, expected].sum(axis=1) / shares.max(axis=1)
-        found += [(labels[one], min(1.0, ratio)) for one, ratio in zip(best.tolist(), odds.tolist())]
+        highest, best = shares.max(dim=1)
+        some = languages[start : start + _TEXTS_AT_ONCE]
+        odds = {code: (shares[:, places].sum(dim=1) / highest).tolist() for code, places in columns.items()}
+        found += [(labels[one], min(1.0, odds[code][row])) for row, (one, code) in enumerate(zip(best.tolist(), some))]
     return found
 
 
-def _shares(texts: Sequence[str]) -> np.ndarray:
+def _shares(texts: Sequence[str]) -> Tensor:
     """What py3langid's ``rank`` makes of each text: probabilities of its classes, those of one label added up.
 
     It walks an automaton over the bytes of a text, in a loop of Python's; here all texts take their next step at once,
-    at a sixth of the time. Features are the states that it comes through; a class scores the sum of the features'
+    at a tenth of the time. Features are the states that it comes through; a class scores the sum of the features'
     weights for it, by the logarithm of their counts. *Shape:* ``(texts, classes)``
     """
-    from scipy.sparse import csr_array
-
     identifier = _identifier()
-    step, row_of, feature_of = _automaton()
+    step, row_of, feature_of, weights = _automaton()
     lowered = (text.lower() if text.isupper() else text for text in texts)
     data = [unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass") for text in lowered]
     lengths = np.array([len(one) for one in data])
@@ -81,25 +92,36 @@ def _shares(texts: Sequence[str]) -> np.ndarray:
     # Longest first, so that those that still go on are the first ones at every step. *Shape:* ``(bytes, texts)``
     order = np.argsort(-lengths, kind="stable")
     columns = b"".join(data[row].ljust(longest, b"\0") for row in order.tolist())
-    letters = np.frombuffer(columns, dtype=np.uint8).reshape(len(data), longest).T.astype(np.int64)
+    letters = np.frombuffer(columns, dtype=np.uint8).reshape(len(data), longest).T.astype(np.int32)
     going = len(data) - np.searchsorted(np.sort(lengths), np.arange(longest), side="right")
-    features = np.full(letters.shape, -1, dtype=np.int64)
-    states = np.zeros(len(data), dtype=np.int64)
+    features = np.full(letters.shape, -1, dtype=np.int32)
+    states = np.zeros(len(data), dtype=np.intp)
     for place, count in enumerate(going.tolist()):
-        states[:count] = step[(row_of[states[:count]] << 8) + letters[place, :count]]
+        states[:count] = step[row_of[states[:count]] + letters[place, :count]]
         features[place, :count] = feature_of[states[:count]]
-    places, rows = np.nonzero(features >= 0)
-    # How often each text has each feature; of the weights (57 MB in float32) only the rows that occur are unpacked.
-    used, column = np.unique(features[places, rows], return_inverse=True)
-    cells, counts = np.unique(order[rows] * len(used) + column, return_counts=True)
-    starts = np.searchsorted(cells, np.arange(len(data) + 1) * len(used))
-    found = csr_array((np.log1p(counts, dtype=np.float32), cells % len(used), starts), shape=(len(data), len(used)))
-    scores = found @ identifier.nb_ptc[used].astype(np.float32) + identifier.nb_pc
-    scores[starts[:-1] == starts[1:]] = 0  # nothing to go by: all classes are as likely
+    places = np.flatnonzero(features >= 0)
+    occurring = features.ravel()[places]
+    # Of the weights (57 MB in float32) only the rows that occur are unpacked; each feature's place among these.
+    place_of = np.zeros(len(weights), dtype=np.int32)
+    place_of[occurring] = 1
+    used = np.flatnonzero(place_of)
+    place_of[used] = np.arange(len(used), dtype=np.int32)
+    # How often each text has each feature.
+    cells, counts = np.unique(order[places % len(data)] * len(used) + place_of[occurring], return_counts=True)
+    starts = np.searchsorted(cells, np.arange(len(data)) * len(used))
+    scores = embedding_bag(
+        torch.from_numpy(cells % max(len(used), 1)),
+        weights[torch.from_numpy(used)].float(),
+        torch.from_numpy(starts),
+        mode="sum",
+        per_sample_weights=torch.from_numpy(np.log1p(counts, dtype=np.float32)),
+    )
+    # Without a feature there is nothing to go by: all classes are as likely.
+    has_any = np.diff(starts, append=len(cells)) > 0
+    scores += torch.from_numpy(np.where(has_any[:, None], identifier.nb_pc, np.float32(0)))
     # Divided by the root of the length, as py3langid does, so that long texts are not all too sure.
-    scores /= np.sqrt(np.maximum(lengths, 1))[:, None]
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    shares /= shares.sum(axis=1, keepdims=True)
+    scores /= torch.from_numpy(np.sqrt(np.maximum(lengths, 1)).astype(np.float32))[:, None]
+    shares = scores.softmax(dim=1)
     # Two classes may be one label in two scripts: the first takes what both have.
     first: dict[str, int] = {}
     for place, label in enumerate(identifier.nb_classes):
@@ -138,8 +160,8 @@ def _identifier() -> Any:
 
 
 @cache
-def _automaton() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """States after each byte, by row; each state's row; its feature, or -1."""
+def _automaton() -> tuple[np.ndarray, np.ndarray, np.ndarray, Tensor]:
+    """States after each byte, by row; where each state's row begins; its feature, or -1; the features' weights."""
     identifier = _identifier()
-    rows, features = (np.array(table, dtype=np.int64) for table in (identifier.tk_row, identifier.tk_output))
-    return np.asarray(identifier.tk_nextmove), rows, features
+    rows, features = (np.array(table, dtype=np.int32) for table in (identifier.tk_row, identifier.tk_output))
+    return np.asarray(identifier.tk_nextmove), rows << 8, features, torch.from_numpy(identifier.nb_ptc)

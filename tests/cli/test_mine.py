@@ -8,12 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from st_xling.cli import main
 from st_xling.data import read_parallel
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.mining import EmbeddingStore, tsv_cells
+from st_xling.mining import EmbeddingStore, tsv_cells, write_store
 from tests.training.children import Death, st_xling
 
 
@@ -132,6 +133,26 @@ def test_score(saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: py
     kept = [line.split("\t", 1) for line in captured.out.splitlines()]
     assert 0 < len(kept) < len(scored) and all(line in scored for line in kept)
     assert captured.err.splitlines()[-1].startswith("score|model:") and "turned down by guards: " in captured.err
+
+
+def test_between_ready_stores_nothing_heavy_is_imported(sides: list[str], tmp_path: Path) -> None:
+    """No model is loaded, so neither are the libraries that load one: they take seconds."""
+    texts = [Path(side).read_text(encoding="utf-8").splitlines()[:120] for side in sides]
+    stores = []
+    for name, text, side in zip(("source", "target"), texts, sides):
+        Path(side).write_text("\n".join(text), encoding="utf-8")
+        vectors = np.random.default_rng(len(name)).standard_normal((len(text), 8))
+        stores += [f"--{name}-embeddings", str(write_store(tmp_path / name, vectors, sentences=text).path)]
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"{one}\t{other}\n" for one, other in zip(*texts)), encoding="utf-8")
+    common = [*stores, "--source-language", "de", "--target-language", "en", "--out", str(tmp_path / "out.tsv")]
+    score = ["score", str(pairs), *common, "--columns", "0,1"]
+    for words in (["mine", *sides, *common], score, ["mine", *sides, *common, "--plan"]):
+        script = f"import sys\nfrom st_xling.cli import main\nstatus = main({words})\nprint(status, *sys.modules)"
+        ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)
+        status, *modules = ran.stdout.splitlines()[-1].split()
+        assert status == "0", ran.stderr
+        assert not {"sentence_transformers", "transformers", "datasets", "pandas", "ray", "faiss"} & set(modules)
 
 
 def test_a_corrected_command_is_not_in_its_own_way(

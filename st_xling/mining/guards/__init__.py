@@ -6,6 +6,7 @@
 ``numbers``       they name different numbers                                  ``NumbersGuard``
 ``language``      a sentence is not in the language it should be in            ``LanguageGuard``
 ``hub``           a sentence is a neighbour of too many others                 ``HubGuard``
+``prefilter``     by a model of static embeddings, the two are far apart       ``PrefilterGuard``
 
 ``GuardOptions`` switches them, ``PairGuards`` applies them, ``RejectsFile`` writes down what they turned down.
 """
@@ -25,6 +26,7 @@ from st_xling.mining.guards.predicates import (
     letter_key,
     weighted_length,
 )
+from st_xling.mining.guards.prefilter import PrefilterGuard
 from st_xling.utils.identify import LanguageUnknown
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "NeighbourCounts",
     "NumbersGuard",
     "PairGuards",
+    "PrefilterGuard",
     "Quantity",
     "Reject",
     "RejectsFile",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from st_xling.mining.guards.predicates import CandidateBatch, Verdict, weighted_length
+from st_xling.mining.guards.predicates import REMEMBERED, CandidateBatch, Verdict, weighted_length
 from st_xling.utils.identify import NO_LANGUAGE, expected_labels, expected_odds
 
 #: Weighted characters below which a sentence is judged leniently.
@@ -37,6 +37,7 @@ class LanguageGuard:
     target_language: str | None = None
     limit: float = 0.1
     reason: ClassVar[str] = "language"
+    _odds: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 0 < self.limit < 1:
@@ -46,19 +47,21 @@ class LanguageGuard:
                 expected_labels(language)
 
     def check(self, batch: CandidateBatch) -> list[Verdict | None]:
-        verdicts: list[Verdict | None] = [None] * len(batch)
         sides = (("source", self.source_language, batch.sources), ("target", self.target_language, batch.targets))
-        for side, language, texts in sides:
-            if language is None:
-                continue
-            # A sentence is often in several candidates.
-            rows = [row for row, verdict in enumerate(verdicts) if verdict is None]
-            distinct = list(dict.fromkeys(texts[row] for row in rows))
-            odds = dict(zip(distinct, expected_odds(distinct, language)))
-            for row in rows:
-                found, ratio = odds[texts[row]]
-                limit = self.limit * min(1.0, weighted_length(texts[row]) / SHORT_CHARS)
-                if ratio < limit and found != NO_LANGUAGE:
-                    value = {"side": side, "expected": language, "found": found, "odds": round(ratio, 4)}
-                    verdicts[row] = Verdict(value, round(limit, 4))
+        asked = [(side, language, texts) for side, language, texts in sides if language is not None]
+        # A sentence is often in several candidates, and identifying it is what takes time.
+        new = dict.fromkeys((text, language) for _, language, texts in asked for text in texts)
+        if len(self._odds) + len(new) > 2 * REMEMBERED:
+            self._odds.clear()
+        if unknown := [key for key in new if key not in self._odds]:
+            self._odds.update(zip(unknown, expected_odds(*zip(*unknown))))
+        verdicts: list[Verdict | None] = [None] * len(batch)
+        for side, language, texts in asked:
+            for row, text in enumerate(texts):
+                found, ratio = self._odds[text, language]
+                if ratio < self.limit and found != NO_LANGUAGE and verdicts[row] is None:
+                    limit = self.limit * min(1.0, weighted_length(text) / SHORT_CHARS)
+                    if ratio < limit:
+                        value = {"side": side, "expected": language, "found": found, "odds": round(ratio, 4)}
+                        verdicts[row] = Verdict(value, round(limit, 4))
         return verdicts

@@ -163,13 +163,11 @@ class NumbersGuard:
     reason: ClassVar[str] = "numbers"
 
     def check(self, batch: CandidateBatch) -> list[Verdict | None]:
-        return [self._verdict(source, target) for source, target in zip(batch.sources, batch.targets)]
+        numbers = zip(map(known_quantities, batch.sources), map(known_quantities, batch.targets))
+        return [self._verdict(source, target) if source or target else None for source, target in numbers]
 
-    def _verdict(self, source: str, target: str) -> Verdict | None:
-        of_source, of_target = known_quantities(source), known_quantities(target)
-        if not of_source and not of_target:
-            return None
-        of_source, of_target = leftovers(of_source, of_target)
+    def _verdict(self, source: list[Quantity], target: list[Quantity]) -> Verdict | None:
+        of_source, of_target = leftovers(source, target)
         if of_source and of_target and any(number.power in (-1, -2) for number in (*of_source, *of_target)):
             split = leftovers(_split(of_source), _split(of_target))
             if not all(split):

@@ -6,7 +6,7 @@ import difflib
 import json
 import logging
 import math
-from collections import Counter
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
@@ -27,6 +27,7 @@ from st_xling.mining.guards.predicates import (
     NeighbourCounts,
     Verdict,
 )
+from st_xling.mining.guards.prefilter import PrefilterGuard
 from st_xling.mining.mine import MinedPairs
 from st_xling.utils.identify import LanguageUnknown
 from st_xling.utils.io import atomic_writer
@@ -34,7 +35,7 @@ from st_xling.utils.io import atomic_writer
 logger = logging.getLogger(__name__)
 
 #: Reason codes in the order in which guards look at a pair, cheapest first; a reject carries the first that applies.
-REASONS = ("hub", "copy", "near_copy", "length_ratio", "numbers", "language")
+REASONS = ("hub", "copy", "near_copy", "length_ratio", "numbers", "language", "prefilter")
 
 # Line ends to some readers (Python's str.splitlines among them), but not to JSON.
 _LINE_ENDS = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\x85\u2028\u2029"}
@@ -51,8 +52,10 @@ class GuardOptions:
         numbers: :class:`NumbersGuard`, which has no limit.
         language: Odds below which :class:`LanguageGuard` turns down, in (0, 1).
         hub: Multiple of the mean above which :class:`HubGuard` turns down.
+        prefilter: Cosine below which :class:`PrefilterGuard` turns down, in (-1, 1); of no account without its model.
         source_language: The language that the source side should be in; without it that side is not looked at.
         target_language: The same of the target side.
+        prefilter_model: Static embeddings of both languages: a ``SentenceTransformer``, or the Hub id or folder of one.
     """
 
     copy: bool = True
@@ -61,8 +64,10 @@ class GuardOptions:
     numbers: bool = True
     language: float | None = LanguageGuard.limit
     hub: float | None = HubGuard.limit
+    prefilter: float | None = PrefilterGuard.limit
     source_language: str | None = None
     target_language: str | None = None
+    prefilter_model: Any = None
 
     def with_flags(self, *, limits: Iterable[str] = (), off: Iterable[str] = ()) -> GuardOptions:
         """These options changed by words of a command line.
@@ -88,6 +93,8 @@ class GuardOptions:
             if name not in REASONS:
                 close = difflib.get_close_matches(name, REASONS, n=1, cutoff=0.5)
                 faults.append(f"got {given!r}" + (f" (did you mean {close[0]!r}?)" if close else ""))
+            elif word not in off and name == "prefilter" and self.prefilter_model is None:
+                faults.append(f"got {word!r} without its model: give one (prefilter_model, --prefilter)")
             elif word in off:
                 changes[name] = False if name in switches else None
             elif name in switches:
@@ -110,6 +117,7 @@ class GuardOptions:
             >>> GuardOptions(hub=None, near_copy=None, language=None).signature()
             'copy,length_ratio=2.5,numbers'
         """
+        idle = [*idle, *(["prefilter"] if self.prefilter_model is None else [])]
         values = {reason: getattr(self, reason) for reason in REASONS if reason not in idle}
         words = [
             reason if value is True else f"{reason}={value:g}"
@@ -159,6 +167,8 @@ class GuardOptions:
                 idle["language"] = "; ".join(notes)
             if known:
                 guards.append(LanguageGuard(**known, limit=self.language))
+        if self.prefilter is not None and self.prefilter_model is not None:
+            guards.append(PrefilterGuard(self.prefilter_model, self.prefilter))
         return guards, idle
 
 
@@ -196,11 +206,13 @@ class PairGuards:
     Attributes:
         guards: Those that are on and can work.
         idle: Reason code to why its guard cannot work.
+        stages: Of each guard, by reason code, in the order in which they look: the ``pairs`` that it looked at, how
+            many of these it ``removed``, and the ``seconds`` it took.
     """
 
     def __init__(self, options: GuardOptions | None = None, *, counts: NeighbourCounts | None = None) -> None:
         self.guards, self.idle = (options or GuardOptions()).build(counts=counts)
-        self._rejected: Counter[str] = Counter()
+        self.stages = {guard.reason: {"seconds": 0.0, "pairs": 0, "removed": 0} for guard in self.guards}
         if self.idle:
             reasons = "; ".join(f"{reason}: {why}" for reason, why in self.idle.items())
             logger.warning("guards that do not look at every pair: %s", reasons)
@@ -208,7 +220,7 @@ class PairGuards:
     @property
     def rejected(self) -> dict[str, int]:
         """Pairs turned down so far, by the reason codes that occurred, in the order in which guards look."""
-        return {reason: self._rejected[reason] for reason in REASONS if self._rejected[reason]}
+        return {reason: int(stage["removed"]) for reason, stage in self.stages.items() if stage["removed"]}
 
     def check(self, batch: CandidateBatch) -> tuple[np.ndarray, list[Reject]]:
         """Which candidates stay, bool, *shape* ``(pairs,)``, and the rejects of the others, in order."""
@@ -217,11 +229,16 @@ class PairGuards:
         for guard in self.guards:
             if not len(left):
                 break
-            stay = np.ones(len(left), dtype=bool)
-            for place, verdict in enumerate(guard.check(left)):
+            started = time.perf_counter()
+            verdicts = guard.check(left)
+            stay = np.array([verdict is None for verdict in verdicts])
+            stage = self.stages[guard.reason]
+            stage["seconds"] += time.perf_counter() - started
+            stage["pairs"] += len(left)
+            stage["removed"] += len(left) - int(stay.sum())
+            pair = left.pairs
+            for place, verdict in enumerate(verdicts):
                 if verdict is not None:
-                    stay[place] = False
-                    pair = left.pairs
                     rejects[int(rows[place])] = Reject(
                         reason=guard.reason,
                         verdict=verdict,
@@ -233,7 +250,6 @@ class PairGuards:
                     )
             if not stay.all():
                 rows, left = rows[stay], left.select(np.flatnonzero(stay))
-        self._rejected.update(reject.reason for reject in rejects.values())
         allowed = np.ones(len(batch), dtype=bool)
         allowed[list(rejects)] = False
         return allowed, [rejects[row] for row in sorted(rejects)]

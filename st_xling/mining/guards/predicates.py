@@ -137,8 +137,8 @@ class CopyGuard:
     reason: ClassVar[str] = "copy"
 
     def check(self, batch: CandidateBatch) -> list[Verdict | None]:
-        texts = zip(batch.sources, batch.targets)
-        return [Verdict(1.0, None) if letter_key(one) == letter_key(other) else None for one, other in texts]
+        keys = zip(map(letter_key, batch.sources), map(letter_key, batch.targets))
+        return [Verdict(1.0, None) if one == other else None for one, other in keys]
 
 
 @dataclass(frozen=True)
@@ -225,11 +225,9 @@ class LengthRatioGuard:
             raise ValueError(f"length_ratio must be above 1: got {self.limit}; 2.5 is the usual choice.")
 
     def check(self, batch: CandidateBatch) -> list[Verdict | None]:
-        verdicts: list[Verdict | None] = []
-        for lengths in zip(map(weighted_length, batch.sources), map(weighted_length, batch.targets)):
-            ratio = (max(lengths) + _SLACK_CHARS) / (min(lengths) + _SLACK_CHARS)
-            verdicts.append(Verdict(round(ratio, 3), self.limit) if ratio > self.limit else None)
-        return verdicts
+        lengths = np.array([[*map(weighted_length, texts)] for texts in (batch.sources, batch.targets)]) + _SLACK_CHARS
+        ratios = (lengths.max(axis=0) / lengths.min(axis=0)).tolist()
+        return [Verdict(round(ratio, 3), self.limit) if ratio > self.limit else None for ratio in ratios]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -15,7 +16,7 @@ import torch
 
 from st_xling._version import __version__
 from st_xling.mining.deduplication import DistinctText
-from st_xling.mining.guards import GuardOptions, NeighbourCounts, PairGuards
+from st_xling.mining.guards import REASONS, GuardOptions, NeighbourCounts, PairGuards
 from st_xling.mining.mine import check_choice
 from st_xling.mining.search.exact import Neighbours, check_k
 from st_xling.mining.search.find import check_search, choose_method, find_neighbours
@@ -29,9 +30,9 @@ from st_xling.mining.vectors import (
     vectors_from,
     ways,
 )
-from st_xling.models.load import name_of
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.devices import check_device
+from st_xling.utils.loaded import name_of
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.work_folder import Output, WorkFolder, deliver, work_folder, work_path
 
@@ -73,9 +74,11 @@ class MiningConfig:
         target_precision: Estimated precision that the threshold shall reach; else that of the best estimated F1.
         rescore: A cross-encoder of one label, or the Hub id or folder of one: scores the pairs that were mined, source
             before target, and puts them in that order; a pair's margin score stays beside.
-        rescore_threshold: Keep pairs that the cross-encoder scores at least this, after its activation.
+        rescore_threshold: Keep pairs that the cross-encoder scores at least this, after its activation; the others are
+            rejects, for the reason ``rescore``.
+        rescore_dtype: Type in which a cross-encoder that is loaded computes; by default that in which it was saved.
         guards: Which guards are on; by default all for mining, none for scoring, where every line has its score.
-        rejects: File for the pairs that guards turn down, as JSON lines.
+        rejects: File for the pairs that guards and the cross-encoder turn down, as JSON lines.
         format: ``"tsv"`` or ``"jsonl"``, of the pairs.
         method: As for :func:`~st_xling.mining.search.find.find_neighbours`.
         engine: As for :func:`~st_xling.mining.search.find.find_neighbours`.
@@ -105,6 +108,7 @@ class MiningConfig:
     target_precision: float | None = None
     rescore: Any = None
     rescore_threshold: float | None = None
+    rescore_dtype: str | None = None
     guards: GuardOptions | None = None
     rejects: str | Path | None = None
     format: str = "tsv"
@@ -147,8 +151,9 @@ class MiningConfig:
         """Raise for what should not wait for an encoder or a search."""
         check_choice(margin=self.margin, threshold=self.number, retrieval=self.retrieval)
         self._check_threshold()
-        if self.rescore is None and self.rescore_threshold is not None:
-            raise ValueError("rescore_threshold needs rescore (--rescore): the cross-encoder whose scores it is for.")
+        for name in ("rescore_threshold", "rescore_dtype"):
+            if self.rescore is None and getattr(self, name) is not None:
+                raise ValueError(f"{name} needs rescore (--rescore): the cross-encoder that it is for.")
         if self.format not in PAIR_FORMATS:
             raise ValueError(f"format must be one of {', '.join(PAIR_FORMATS)}: got {self.format!r}.")
         check_search(self.method, self.engine)
@@ -196,6 +201,7 @@ class MiningConfig:
             self.target_embeddings,
             self.calibrate_with,
             self.rescore,
+            name_of(self.active_guards.prefilter_model),
         ]
         check_outputs({"out": out, "rejects": self.rejects}, read, folders={"work": work_path(out, self.work)})
 
@@ -314,8 +320,30 @@ def check_vectors(texts: Mapping[str, tuple[Sequence[str], DistinctText]], maker
 
 def reject_lines(rejected: Mapping[str, int]) -> list[str]:
     """How many pairs each guard turned down, for a reader; none without rejects."""
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in rejected.items())
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in rejected.items() if reason in REASONS)
     return [f"turned down by guards: {reasons}"] if reasons else []
+
+
+class Stages(dict[str, dict[str, float]]):
+    """What each stage of a run took, in order: ``seconds``, and for those that choose pairs, how many ``pairs`` came
+    to it and how many of these it ``removed``."""
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[dict[str, float]]:
+        """Time a block; what it removes may be noted in the result."""
+        self[name] = {"seconds": 0.0}
+        started = time.perf_counter()
+        yield self[name]
+        self[name]["seconds"] = time.perf_counter() - started
+
+    def lines(self) -> list[str]:
+        """For a reader."""
+        words = [
+            f"{name} {stage['seconds']:.2f} s"
+            + (f" (removed {stage['removed']:,} of {stage['pairs']:,})" if "pairs" in stage else "")
+            for name, stage in self.items()
+        ]
+        return [f"stages: {', '.join(words)}"]
 
 
 def takes_options(*, without: Sequence[str] = ()) -> Callable[[_Function], _Function]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -31,7 +31,7 @@ from tqdm.auto import tqdm
 from st_xling.mining.deduplication import TextSide
 from st_xling.mining.guards import Reject, RejectsFile
 from st_xling.mining.mine import MinedPairs, best_pairs
-from st_xling.mining.pipeline.config import REJECTS, MiningConfig, check_vectors, reject_lines, takes_options
+from st_xling.mining.pipeline.config import REJECTS, MiningConfig, Stages, check_vectors, reject_lines, takes_options
 from st_xling.mining.pipeline.threshold import EstimatedThreshold, TakenThreshold, estimate_threshold, take_threshold
 from st_xling.mining.text import Files, file_list, tsv_line
 from st_xling.utils.io import atomic_writer
@@ -43,7 +43,7 @@ class MiningReport:
 
     Attributes:
         pairs: That were written.
-        rejected: Pairs that guards turned down, by reason code.
+        rejected: Pairs that guards and the cross-encoder turned down, by reason code.
         rows: Lines of each text.
         blank: Of these, without a sentence.
         distinct: Sentences that were mined.
@@ -52,6 +52,7 @@ class MiningReport:
         calibration: Where the threshold comes from, if it was estimated.
         rescored: What a cross-encoder made of the pairs: ``kept``, ``below`` its threshold, ``cut`` to its length, and
             ``too_long`` for it; ``None`` without one.
+        stages: What each stage took and removed, in order.
         signature: One line that says what was done with what.
     """
 
@@ -64,6 +65,7 @@ class MiningReport:
     published: TakenThreshold | None
     calibration: EstimatedThreshold | None
     rescored: Mapping[str, int] | None
+    stages: Stages = field(compare=False)
     signature: str
 
     def as_dict(self) -> dict[str, Any]:
@@ -85,7 +87,7 @@ class MiningReport:
                 f"re-scored: {counts['kept']:,} kept, {counts['below']:,} below the threshold, "
                 f"{counts['too_long']:,} left out as their source fills the model; {counts['cut']:,} targets cut"
             )
-        return lines
+        return lines + self.stages.lines()
 
 
 @takes_options()
@@ -132,7 +134,8 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
         if config.rescore is not None:
             from st_xling.mining.pipeline.rescore import load_reranker, rescore
 
-            rescorer = partial(rescore, *load_reranker(config.rescore, config.place))
+            loading = {} if config.rescore_dtype is None else {"dtype": config.rescore_dtype}
+            rescorer = partial(rescore, *load_reranker(config.rescore, config.place, **loading))
         makers, encoder = config.vector_makers({side.name: len(side.text) for side in sides})
         distinct = {side.name: side.distinct for side in sides}
         check_vectors({side.name: (side.text, side.distinct) for side in sides}, makers, config.k)
@@ -140,20 +143,25 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
         folder = stack.enter_context(config.working("mine", out, hashes, makers))
 
         # Embed, choose the threshold, search.
+        stages = Stages()
         published = take_threshold(config, makers, folder.path) if config.looks_up else None
-        embeddings, method = config.embed(distinct, makers, folder)
+        with stages.timed("embedding"):
+            embeddings, method = config.embed(distinct, makers, folder)
         calibration = None
         if encoder is not None and config.calibrate_with is not None:
             place = folder.path / "calibration"
-            calibration = estimate_threshold(config, tuple(distinct.values()), embeddings, encoder, place, method)
+            with stages.timed("calibration"):
+                calibration = estimate_threshold(config, tuple(distinct.values()), embeddings, encoder, place, method)
         threshold, origin = config.number, None
         if published is not None:
             threshold, origin = published.published.threshold, "published"
         elif calibration is not None:
             threshold, origin = calibration.threshold, "calibrated"
-        nearest, guards = config.find(embeddings, method, folder)
+        with stages.timed("search"):
+            nearest, guards = config.find(embeddings, method, folder)
 
         # Choose among the candidates that guards allow, score again, write.
+        choice, rescored = [f"retrieval:{config.retrieval}"], None
         with _rejects_to(None if config.rejects is None else folder.path / REJECTS, sides) as on_reject:
             allow = partial(guards.allowed, sources=sides[0].distinct, targets=sides[1].distinct, on_reject=on_reject)
             pairs = best_pairs(
@@ -163,19 +171,27 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
                 retrieval=config.retrieval,
                 threshold=threshold,
             )
-        del nearest  # the largest of what is in memory
-        choice, rescored = [f"retrieval:{config.retrieval}"], None
-        if rescorer is not None:
-            least = config.rescore_threshold
-            texts = [side.distinct for side in sides]
-            rescored = rescorer(pairs, texts, folder.path, threshold=least, progress=config.progress)
-            pairs = rescored.pairs
-            choice += [f"rescore:{rescored.model}"] + ([] if least is None else [f"rescore_threshold:{least:g}"])
+            del nearest  # the largest of what is in memory
+            stages |= guards.stages
+            rejected = guards.rejected
+            if rescorer is not None:
+                least, texts = config.rescore_threshold, [side.distinct for side in sides]
+                with stages.timed("rescore") as stage:
+                    rescored = rescorer(pairs, texts, folder.path, threshold=least, progress=config.progress)
+                removed = {"rescore": rescored.counts["below"], "too_long": rescored.counts["too_long"]}
+                stage |= {"pairs": len(pairs), "removed": sum(removed.values())}
+                rejected |= {reason: count for reason, count in removed.items() if count}
+                pairs = rescored.pairs
+                choice += [f"rescore:{rescored.model}"] + ([] if least is None else [f"rescore_threshold:{least:g}"])
+                if on_reject is not None:
+                    for reject in rescored.removed:
+                        on_reject(reject)
         margins = None if rescored is None else rescored.margins
-        _write_pairs(pairs, sides, config, config.written(folder), margins)
+        with stages.timed("writing"):
+            _write_pairs(pairs, sides, config, config.written(folder), margins)
         return MiningReport(
             pairs=len(pairs),
-            rejected=guards.rejected,
+            rejected=rejected,
             rows={side.name: len(side.text) for side in sides},
             blank={side.name: side.distinct.blank_rows for side in sides},
             distinct={name: len(sentences) for name, sentences in distinct.items()},
@@ -183,6 +199,7 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
             published=published,
             calibration=calibration,
             rescored=None if rescored is None else rescored.counts,
+            stages=stages,
             signature=config.signature(
                 "mine",
                 makers,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
@@ -12,6 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 from tqdm import tqdm
 
+from st_xling.mining.guards import Reject, Verdict
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.vectors import model_identity
 from st_xling.utils.io import atomic_writer
@@ -57,12 +59,15 @@ class Rescored:
         counts: Pairs ``kept``; ``below`` the threshold; whose target was ``cut`` to the model's length; left out as
             ``too_long``, because the source, which is never cut, leaves the model no room for a target.
         model: What scored them.
+        removed: The other pairs, to be read once: for the reason ``rescore`` those below the threshold, with what the
+            cross-encoder made of them, and for ``too_long`` those left out.
     """
 
     pairs: MinedPairs
     margins: np.ndarray
     counts: dict[str, int]
     model: str
+    removed: Iterable[Reject]
 
 
 def rescore(
@@ -93,7 +98,9 @@ def rescore(
     from st_xling.models.pair_scorer import PairScorer
 
     identity = model_identity(encoder, name)
-    digest = hashlib.sha256(repr(identity.fingerprint).encode())
+    # Other types of numbers give other scores; the usual one is not named, as it was before there were others.
+    own = {str(parameter.dtype) for parameter in encoder.parameters()} - {"torch.float32"}
+    digest = hashlib.sha256(repr((identity.fingerprint, *sorted(own)) if own else identity.fingerprint).encode())
     for column in (pairs.source_indices, pairs.target_indices):
         digest.update(column.tobytes())
     scorer = PairScorer(encoder, long_queries="lowest")
@@ -118,15 +125,28 @@ def rescore(
     order = np.argsort(-logits, kind="stable")
     order = order[np.isfinite(logits[order])]
     scores = scorer.activate(logits[order]).astype(np.float64)
-    above = slice(None) if threshold is None else scores >= threshold
+    above = np.ones(len(order), dtype=bool) if threshold is None else scores >= threshold
     chosen = order[above]
     counts = {"kept": len(chosen), "below": len(order) - len(chosen), "cut": cut, "too_long": len(pairs) - len(order)}
+    below = zip(order[~above].tolist(), scores[~above].tolist())
+    too_long = np.flatnonzero(~np.isfinite(logits)).tolist()
+    removed = chain(
+        (_reject(pairs, row, texts, "rescore", Verdict(score, threshold)) for row, score in below),
+        (_reject(pairs, row, texts, "too_long", Verdict(None, None)) for row in too_long),
+    )
     return Rescored(
         MinedPairs(scores[above], pairs.source_indices[chosen], pairs.target_indices[chosen]),
         pairs.scores[chosen],
         counts,
         model=str(identity or name),
+        removed=removed,
     )
+
+
+def _reject(pairs: MinedPairs, row: int, texts: Sequence[Sequence[str]], reason: str, verdict: Verdict) -> Reject:
+    """A pair that is removed; its score is the margin that it was mined by."""
+    one, other = int(pairs.source_indices[row]), int(pairs.target_indices[row])
+    return Reject(reason, verdict, float(pairs.scores[row]), one, other, texts[0][one], texts[1][other])
 
 
 def _saved(path: Path, pairs: int) -> tuple[np.ndarray, int] | None:

@@ -12,7 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -30,8 +30,9 @@ from st_xling.data.tables import PARALLEL_NAMES, Layout, file_layout, file_rows
 from st_xling.mining.deduplication import DistinctText
 from st_xling.mining.guards import CandidateBatch, GuardOptions, PairGuards, Reject, RejectsFile, Verdict, reject_line
 from st_xling.mining.mine import MinedPairs
-from st_xling.mining.pipeline.config import REJECTS, MiningConfig, check_vectors, reject_lines, takes_options
+from st_xling.mining.pipeline.config import REJECTS, MiningConfig, Stages, check_vectors, reject_lines, takes_options
 from st_xling.mining.score_pairs import PairScores
+from st_xling.mining.search.exact import check_k
 from st_xling.mining.text import hash_sentence, tsv_cells, tsv_line
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
@@ -54,6 +55,7 @@ class ScoreReport:
         kept: Pairs that were written.
         below: Pairs below the threshold, those without a score among them.
         rejected: Pairs that guards turned down, by reason code.
+        stages: What each stage took and removed, in order.
         signature: One line that says what was done with what.
     """
 
@@ -62,6 +64,7 @@ class ScoreReport:
     kept: int
     below: int
     rejected: dict[str, int]
+    stages: Stages = field(compare=False)
     signature: str
 
     def as_dict(self) -> dict[str, Any]:
@@ -75,12 +78,14 @@ class ScoreReport:
             f"{self.pairs:,} pairs, {self.below:,} below the threshold",
             *([f"left out as faulty: {faulty}"] if faulty else []),
             *reject_lines(self.rejected),
+            *self.stages.lines(),
         ]
 
 
 @takes_options(
     without=(
-        *("text_format", "errors", "retrieval", "calibrate_with", "target_precision", "rescore", "rescore_threshold"),
+        *("text_format", "errors", "retrieval", "calibrate_with", "target_precision"),
+        *("rescore", "rescore_threshold", "rescore_dtype"),
     )
 )
 def score_texts(
@@ -90,6 +95,7 @@ def score_texts(
     columns: Sequence[int] | Sequence[str] | None = None,
     max_chars: int = 5000,
     guards: GuardOptions | None = None,
+    guards_first: bool = False,
     **options: Any,
 ) -> ScoreReport:
     """Score each pair of a corpus among neighbourhoods taken from the corpus itself; the order is kept.
@@ -114,14 +120,16 @@ def score_texts(
             the first two by default, whatever follows.
         max_chars: Longest sentence that is scored.
         guards: Which guards are on; none by default, so that every pair has its score. Languages that they lack are
-            those of the corpus, where it says.
+            those of the corpus, where it says. They look at pairs that reach the threshold.
+        guards_first: They look before anything is embedded: what they turn down takes no time of the model, has no
+            score, and is nobody's neighbour. The hub guard, which needs neighbours, still looks last.
         options: As for :class:`~st_xling.mining.pipeline.config.MiningConfig`; embeddings have a row a line, ids of
             rejects are line numbers, and a threshold is a number.
     Returns:
         Metrics and signature.
     Raises:
-        ValueError: For a corpus without pairs; for faulty lines beside embeddings, of which no row can be left out;
-            and as ``mine_texts``.
+        ValueError: For a corpus without pairs, or with too few for ``k``, once the rejects are written; for faulty
+            lines, or ``guards_first``, beside embeddings, of which no row can be left out; and as ``mine_texts``.
         OSError: For a full disk; what was done before stays.
     """
     config = MiningConfig(guards=guards or GuardOptions().with_flags(off=["all"]), **options)
@@ -129,38 +137,65 @@ def score_texts(
         raise ValueError(f"threshold must be a number: got {config.threshold!r}; leave it out to keep every pair.")
     if max_chars < 1:
         raise ValueError(f"max_chars must be at least 1: got {max_chars}.")
+    has_embeddings = not config.source_embeddings is config.target_embeddings is None
+    if guards_first and has_embeddings:
+        raise ValueError("guards_first (--guards-first) saves embedding: leave it out where embeddings are ready.")
     config.check()
     config.check_files(out, [pairs])
     with ExitStack() as stack:
         corpus = stack.enter_context(
             _Corpus(str(pairs), columns=columns, max_chars=max_chars, progress=config.progress)
         )
-        if corpus.faulty and not config.source_embeddings is config.target_embeddings is None:
+        if corpus.faulty and has_embeddings:
             raise ParallelTextError(
                 f"embeddings have a row a line, so that none can be left out: {corpus.first_faults()}\nMend these "
                 "lines, or embed with the model."
             )
-        config = replace(config, guards=corpus.with_languages(config.active_guards))
+        sha256 = corpus.sha256  # of all pairs, guarded or not
+        config, stages = replace(config, guards=corpus.with_languages(config.active_guards)), Stages()
+        first: dict[str, int] = {}
+        if guards_first:
+            early = PairGuards(replace(config.active_guards, hub=None))
+            corpus.leave_out(early)
+            stages |= early.stages
+            first = early.rejected
+        if not corpus:
+            raise corpus.unusable(f"expected at least one pair, got none in {pairs}", config.rejects)
         makers, _ = config.vector_makers({"source": len(corpus), "target": len(corpus)})
         texts = {name: _Side(corpus, side) for side, name in enumerate(("source", "target"))}
         distinct = {name: DistinctText(text, f"the {name} side of {pairs}") for name, text in texts.items()}
+        try:
+            check_k(config.k, len(distinct["source"]), len(distinct["target"]), kind="distinct ")
+        except ValueError as error:
+            raise corpus.unusable(str(error), config.rejects) from None
         check_vectors({name: (text, distinct[name]) for name, text in texts.items()}, makers, config.k)
         folder = stack.enter_context(config.working("score", out, {"pairs": corpus.sha256}, makers))
-        embeddings, method = config.embed(distinct, makers, folder)
-        nearest, pair_guards = config.find(embeddings, method, folder)
+        with stages.timed("embedding"):
+            embeddings, method = config.embed(distinct, makers, folder)
+        with stages.timed("search"):
+            nearest, pair_guards = config.find(embeddings, method, folder)
+        if guards_first:  # all others have looked
+            pair_guards.guards = [guard for guard in pair_guards.guards if guard.reason == "hub"]
         places = tuple(text.place_of for text in distinct.values())
         scores = PairScores(*embeddings, nearest[0].means, nearest[1].means, margin=config.margin)
         with atomic_writer(config.written(folder)) as stream, RejectsFile(folder.path / REJECTS) as rejects:
             corpus.copy_faults(rejects)
-            kept = _write_scored(corpus, scores, places, pair_guards, config, stream, rejects)
+            with stages.timed("scoring and writing"):
+                kept = _write_scored(corpus, scores, places, pair_guards, config, stream, rejects)
+        stages |= {guard.reason: pair_guards.stages[guard.reason] for guard in pair_guards.guards}
+        rejected = first | pair_guards.rejected
         return ScoreReport(
-            pairs=len(corpus),
+            pairs=len(corpus) + sum(first.values()),
             faulty=dict(corpus.faulty),
             kept=kept,
             below=len(corpus) - kept - sum(pair_guards.rejected.values()),
-            rejected=pair_guards.rejected,
+            rejected=rejected,
+            stages=stages,
             signature=config.signature(
-                "score", makers, pair_guards, method=method, texts=[f"pairs:{corpus.name}@{corpus.sha256[:8]}"]
+                *("score", makers, pair_guards),
+                method=method,
+                choice=[f"max_chars:{max_chars}", *(["guards_first"] if guards_first else [])],
+                texts=[f"pairs:{corpus.name}@{sha256[:8]}"],
             ),
         )
 
@@ -265,8 +300,6 @@ class _Corpus(ExitStack):
                 hash_sentence(digest, text)
         faults.finalize()
         self._text.flush()
-        if not self._pairs:
-            raise ParallelTextError(f"expected at least one pair, got none in {self._spec}{self.first_faults()}")
         self.sha256 = digest.hexdigest()
         return self
 
@@ -279,6 +312,37 @@ class _Corpus(ExitStack):
         ids = [str(fault.line)]
         reject = Reject(reason, verdict, math.nan, -1, -1, None, None)
         self._rejects.write(reject_line(reject, ids, ids))
+
+    def leave_out(self, guards: PairGuards) -> None:
+        """Leave out what guards turn down: it joins the faulty lines among the rejects."""
+        text = self.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        digest, row, lines = hashlib.sha256(), 0, self.lines()
+        while block := list(islice(lines, _LINES_AT_ONCE)):
+            sources, targets = map(list, zip(*(self.cells(line) for _, line in block)))
+            rows = np.arange(row, row + len(block))
+            pairs = MinedPairs(np.full(len(rows), np.nan), rows, rows)
+            allowed, rejects = guards.check(CandidateBatch(pairs, sources, targets))
+            for reject in rejects:
+                ids = [str(block[reject.source_index - row][0])]
+                self._rejects.write(reject_line(reject, ids, ids))
+            for place in np.flatnonzero(allowed).tolist():
+                number, line = block[place]
+                text.write(f"{number}\t{line}\n".encode())
+                hash_sentence(digest, sources[place])
+                hash_sentence(digest, targets[place])
+            self._pairs -= len(rejects)
+            row += len(block)
+        text.flush()
+        self._text, self.sha256 = text, digest.hexdigest()
+
+    def unusable(self, fault: str, rejects: str | Path | None) -> ParallelTextError:
+        """The error that there is nothing to score; what was left out is written first, for it may be why."""
+        where = ""
+        if rejects is not None:
+            with RejectsFile(rejects) as file:
+                self.copy_faults(file)
+            where = f"\nWhat was left out is in {rejects}."
+        return ParallelTextError(f"{fault}{self.first_faults()}{where}")
 
     def first_faults(self) -> str:
         """The first faults, one a line; empty without any."""
@@ -293,7 +357,7 @@ class _Corpus(ExitStack):
 
     def with_languages(self, guards: GuardOptions) -> GuardOptions:
         """Guards with the languages that all pairs have, where they have none of their own."""
-        if len(self._languages) > 1 or guards.source_language or guards.target_language:
+        if len(self._languages) != 1 or guards.source_language or guards.target_language:
             return guards
         source, target = (None if code == UNKNOWN else code for code in next(iter(self._languages)))
         return replace(guards, source_language=source, target_language=target)

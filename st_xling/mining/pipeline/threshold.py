@@ -19,9 +19,9 @@ from st_xling.mining.deduplication import folding_key, write_sentences
 from st_xling.mining.pipeline.config import PUBLISHED, MiningConfig
 from st_xling.mining.published import Fit, PublishedThreshold, fitting_threshold, published_thresholds
 from st_xling.mining.vectors import Encoder, VectorMakers, ways
-from st_xling.models.load import name_of
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import read_json_object, write_json
+from st_xling.utils.loaded import name_of
 
 _FEWEST, _MOST = 100, 10_000
 
@@ -129,7 +129,7 @@ class EstimatedThreshold:
         threshold: Pairs that score at least this are kept.
         precision: Estimated share of translations among them, with the ends of its interval.
         recall: Estimated share of the text's translations among them, with the ends of its interval.
-        planted: Known pairs that were used: not those of which the text has a sentence.
+        known_pairs: Known pairs that were used: not those of which the text has a sentence.
         margin: By which pairs were scored.
         k: Neighbours that made up a neighbourhood.
         retrieval: By which pairs were chosen.
@@ -139,7 +139,7 @@ class EstimatedThreshold:
     threshold: float
     precision: tuple[float, float, float]
     recall: tuple[float, float, float]
-    planted: int
+    known_pairs: int
     margin: str
     k: int
     retrieval: str
@@ -151,8 +151,8 @@ class EstimatedThreshold:
             f"{share:.3f} [{low:.3f}, {high:.3f}]" for share, low, high in (self.precision, self.recall)
         )
         return (
-            f"threshold {self.threshold:.4f} from {self.planted:,} seeded known pairs; before guards, precision about "
-            f"{precision}, recall about {recall}"
+            f"threshold {self.threshold:.4f} from {self.known_pairs:,} seeded known pairs; before guards, precision "
+            f"about {precision}, recall about {recall}"
         )
 
     def as_published(self, signature: str) -> PublishedThreshold:

@@ -276,7 +276,7 @@ def test_a_stream_and_a_folder_of_choice(model: Any, texts: tuple[Path, Path], t
 
 
 @pytest.fixture
-def planted(tmp_path: Path) -> tuple[Path, Path, Path]:
+def seeded(tmp_path: Path) -> tuple[Path, Path, Path]:
     """ "Translations" that even an untrained encoder finds: the same words with other marks at the end."""
     heap = mining_phrases("de", "en", split="train", size=600, gold=0)
     sources, targets = heap.source[:400], [*heap.source[:200], *heap.source[400:600]]
@@ -288,16 +288,16 @@ NEAR: dict[str, Any] = {"method": "approximate", "progress": True}
 
 
 def test_a_threshold_from_known_translations(
-    model: Any, planted: tuple[Path, Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Any, seeded: tuple[Path, Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    *sides, known = planted
+    *sides, known = seeded
     found = {}
     for precision in (None, 0.97):
         out = tmp_path / f"{precision}.tsv"
         report = mine_texts(*sides, out, model=model, guards=OFF, calibrate_with=known, target_precision=precision, k=2)
         calibration = report.calibration
         assert calibration is not None and calibration.threshold == report.threshold
-        assert calibration.planted == 90  # those of the text itself are left out
+        assert calibration.known_pairs == 90  # those of the text itself are left out
         rows = read(out)
         assert min(row[0] for row in rows) >= report.threshold
         found[precision] = np.mean([f"{row[3]} !" == row[4] for row in rows])

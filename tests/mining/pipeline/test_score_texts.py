@@ -244,3 +244,45 @@ def test_text_stays_on_the_disk(tmp_path: Path, peak_growth: Callable[[Callable[
     growth = peak_growth(lambda: score_texts(path, tmp_path / "o", **options))
     assert len(scores(tmp_path / "o")) == 4000
     assert growth < 30 * 2**20
+
+
+def test_guards_first_spare_the_model_what_they_turn_down(model: Any, tmp_path: Path) -> None:
+    """The result is that of the sound pairs alone; the rejects are those of guards that look last, without a score."""
+    bad = [("Guten Tag!", "guten tag"), ("Wir sahen 3 Vögel.", "We saw 4 birds.")]
+    everything = [*PAIRS[:50], bad[0], *PAIRS[50:], bad[1]]
+    path = write(tmp_path / "all.tsv", ["\t".join(pair) for pair in everything])
+    sound = write(tmp_path / "sound.tsv", ["\t".join(pair) for pair in PAIRS])
+    guards, rejects = GuardOptions(), tmp_path / "rejects"
+    score_texts(sound, tmp_path / "alone", model=model)
+    first = score_texts(path, tmp_path / "o", model=model, guards=guards, guards_first=True, rejects=rejects)
+    assert (tmp_path / "o").read_bytes() == (tmp_path / "alone").read_bytes()
+    early = records(rejects)
+    last = score_texts(path, tmp_path / "p", model=model, guards=guards, rejects=rejects)
+    assert [{**one, "score": None} for one in records(rejects)] == early and records(rejects)[0]["score"] is not None
+    assert (first.pairs, first.kept, first.rejected) == (last.pairs, last.kept, last.rejected)
+    assert first.stages["copy"]["pairs"] == 152 and first.stages["hub"]["pairs"] == 150
+    assert list(first.stages)[:2] == ["copy", "near_copy"] and next(iter(last.stages)) == "embedding"
+    assert "|max_chars:5000|guards_first|" in first.signature
+    assert first.signature.split("|")[-2] == last.signature.split("|")[-2]  # the same corpus
+    store = write_store(tmp_path / "store", vectors(model, 0, everything))
+    with pytest.raises(ValueError, match="leave it out where embeddings are ready"):
+        score_texts(path, tmp_path / "q", source_embeddings=store.path, model=model, guards=guards, guards_first=True)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message", "options"),
+    [
+        (["Ja.\tYes.", "Nein.", "Gut.\tGood."], "got k=4 for 2 distinct source", {}),
+        (["Ja."], "expected at least one pair, got none", {}),
+        (["Ja.\tja", "\tNo."], "expected at least one pair, got none", {"guards_first": True}),
+    ],
+)
+def test_rejects_are_written_where_too_little_is_left(
+    lines: list[str], message: str, options: dict[str, Any], model: Any, tmp_path: Path
+) -> None:
+    path, rejects = write(tmp_path / "pairs.tsv", lines), tmp_path / "rejects"
+    with pytest.raises(ValueError, match=message) as error:
+        score_texts(path, tmp_path / "o", model=model, guards=GuardOptions(), rejects=rejects, **options)
+    assert str(rejects) in str(error.value)
+    reasons = [record["reason"] for record in records(rejects)]
+    assert reasons == (["empty_side", "copy"] if options else ["wrong_column_count"])
