@@ -152,7 +152,8 @@ def test_between_ready_stores_nothing_heavy_is_imported(sides: list[str], tmp_pa
         ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)
         status, *modules = ran.stdout.splitlines()[-1].split()
         assert status == "0", ran.stderr
-        assert not {"sentence_transformers", "transformers", "datasets", "pandas", "ray", "faiss"} & set(modules)
+        heavy = {"sentence_transformers", "transformers", "datasets", "pandas", "ray", "faiss"}
+        assert heavy & set(modules) <= ({"faiss"} if "--plan" in words else set())  # a plan tries an approximate search
 
 
 def test_a_corrected_command_is_not_in_its_own_way(
