@@ -78,14 +78,11 @@ def test_text_that_is_nearly_all_alike_ends_in_time() -> None:
     assert not any(shared(batch, keys) for batch in made)
 
 
-def test_a_row_whose_sides_are_equal_is_no_duplicate() -> None:
+def test_sides_of_one_row_and_of_several() -> None:
+    """A row of two equal sides is no duplicate; a source that is another row's target is one."""
     keys = np.array([[1, 1], [2, 2], [3, 3], [4, 4]], dtype=np.uint64)
     made, left_out = keep_apart([np.array([0, 1]), np.array([2, 3])], keys)
     assert [batch.tolist() for batch in made] == [[0, 1], [2, 3]] and left_out == 0
-
-
-def test_the_source_of_one_row_may_be_the_target_of_another() -> None:
-    """Both sides are candidates of the losses that rank all sentences of a batch."""
     keys = np.array([[1, 2], [2, 3], [4, 5], [6, 7]], dtype=np.uint64)
     made, _ = keep_apart([np.array([0, 1]), np.array([2, 3])], keys)
     assert not any({0, 1} <= set(batch.tolist()) for batch in made)

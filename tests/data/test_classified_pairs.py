@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from st_xling.data import ParallelTextError
 from st_xling.data.classified_pairs import read_pawsx, read_xnli
+from tests.retrieval_files import lines
 
 ROWS = [
     ("ar", "neutral", "وقال، ماما، لقد عدت للمنزل.", "اتصل بأمه حالما أوصلته حافلة المدرسة."),
@@ -21,14 +21,8 @@ ROWS = [
 HEADER = "language\tgold_label\tsentence1_binary_parse\tsentence1\tsentence2\tpromptID\tlabel1\tmatch"
 
 
-def write(path: Path, lines: list[str]) -> Path:
-    data = "".join(f"{line}\n" for line in lines).encode()
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-    return path
-
-
 def published(path: Path) -> Path:
-    return write(path, [HEADER, *(f"{code}\t{label}\t( x )\t{a}\t{b}\t7\t{label}\tTrue" for code, label, a, b in ROWS)])
+    return lines(path, [HEADER, *(f"{code}\t{label}\t( x )\t{a}\t{b}\t7\t{label}\tTrue" for code, label, a, b in ROWS)])
 
 
 def test_the_published_tsv_of_all_languages(tmp_path: Path) -> None:
@@ -44,27 +38,27 @@ def test_the_published_tsv_of_all_languages(tmp_path: Path) -> None:
 def test_json_lines_and_the_training_files(tmp_path: Path) -> None:
     names = ("language", "gold_label", "sentence1", "sentence2")
     rows = [json.dumps({**dict(zip(names, row)), "pairID": 1}, ensure_ascii=False) for row in ROWS]
-    assert read_xnli(write(tmp_path / "xnli.test.jsonl", rows), language="ar").second == [ROWS[0][3], ROWS[1][3]]
-    assert len(read_xnli(write(tmp_path / "all.jsonl.gz", rows))) == 4
-    translated = write(
+    assert read_xnli(lines(tmp_path / "xnli.test.jsonl", rows), language="ar").second == [ROWS[0][3], ROWS[1][3]]
+    assert len(read_xnli(lines(tmp_path / "all.jsonl.gz", rows))) == 4
+    translated = lines(
         tmp_path / "multinli.train.de.tsv", ["premise\thypo\tlabel", "Es regnet.\tTrocken.\tcontradictory"]
     )
     assert read_xnli(translated).labels == ["contradiction"]
-    faulty = write(tmp_path / "faulty.jsonl", ['{"gold_label": "neutral", "text": "a"}', "{"])
+    faulty = lines(tmp_path / "faulty.jsonl", ['{"gold_label": "neutral", "text": "a"}', "{"])
     with pytest.raises(ParallelTextError) as error:
         read_xnli(faulty)
     assert [(fault.line, fault.kind) for fault in error.value.faults] == [(1, "no such key"), (2, "bad JSON")]
 
 
 def test_three_columns(tmp_path: Path) -> None:
-    path = write(tmp_path / "dev-ar.tsv.gz", [f"{a}\t{b}\t{label}" for _, label, a, b in ROWS])
+    path = lines(tmp_path / "dev-ar.tsv.gz", [f"{a}\t{b}\t{label}" for _, label, a, b in ROWS])
     pairs = read_xnli(path, language="ar")
     assert pairs.rows == [0, 1, 2, 4] and pairs.total == 5
     assert pairs.select([3]).second == [ROWS[4][3]]
 
 
 def test_faults_come_together(tmp_path: Path) -> None:
-    path = write(tmp_path / "bad.tsv", ["a\tb\tneutral", "a\tb", "a\tb\tmaybe", "a\t \tneutral"])
+    path = lines(tmp_path / "bad.tsv", ["a\tb\tneutral", "a\tb", "a\tb\tmaybe", "a\t \tneutral"])
     with pytest.raises(ParallelTextError) as error:
         read_xnli(path)
     assert [(fault.line, fault.kind) for fault in error.value.faults] == [
@@ -74,7 +68,7 @@ def test_faults_come_together(tmp_path: Path) -> None:
     ]
     assert f"{path}:3: unknown label (expected one of entailment, neutral" in str(error.value)
     with pytest.raises(ParallelTextError, match="no rows"):
-        read_xnli(write(tmp_path / "empty.tsv", []))
+        read_xnli(lines(tmp_path / "empty.tsv", []))
     with pytest.raises(FileNotFoundError, match="none.tsv"):
         read_xnli(tmp_path / "none.tsv")
 
@@ -83,23 +77,23 @@ def test_pawsx_published_and_plain(tmp_path: Path) -> None:
     rows = [("1", "Le chat dort.", "Le chat est endormi.", "1"), ("2", "NS", "Le « chat » dort.", "0")]
     rows.append(("3", "El cafe\u0301 está frío.", "Está frío el cafe\u0301.", "1"))
     header = "id\tsentence1\tsentence2\tlabel"
-    whole = read_pawsx(write(tmp_path / "test_2k.tsv", [header, *map("\t".join, rows)]), language="fr")
-    plain = read_pawsx(write(tmp_path / "plain.tsv", ["\t".join(row[1:]) for row in rows]))
+    whole = read_pawsx(lines(tmp_path / "test_2k.tsv", [header, *map("\t".join, rows)]), language="fr")
+    plain = read_pawsx(lines(tmp_path / "plain.tsv", ["\t".join(row[1:]) for row in rows]))
     assert whole == plain
     assert (plain.labels, plain.rows, plain.total) == (["1", "1"], [0, 2], 3)  # NS was never translated
     keyed = [dict(zip(header.split("\t"), (*row[:3], int(row[3])))) for row in rows]
-    assert read_pawsx(write(tmp_path / "test.jsonl", list(map(json.dumps, keyed)))) == plain
+    assert read_pawsx(lines(tmp_path / "test.jsonl", list(map(json.dumps, keyed)))) == plain
     with pytest.raises(ParallelTextError, match=r":1: unknown label \(expected one of 0, 1, got 'neutral'\)"):
-        read_pawsx(write(tmp_path / "wrong.tsv", ["a\tb\tneutral"]))
+        read_pawsx(lines(tmp_path / "wrong.tsv", ["a\tb\tneutral"]))
 
 
 def test_a_ragged_header_file(tmp_path: Path) -> None:
     """MultiNLI's lines end early where later annotators are missing; more columns than the header are a fault."""
-    path = write(
+    path = lines(
         tmp_path / "multinli.txt", ["gold_label\tsentence1\tsentence2\tlabel1\tlabel2", "neutral\ta\tb\tneutral"]
     )
     assert len(read_xnli(path)) == 1
-    path = write(tmp_path / "long.txt", ["gold_label\tsentence1\tsentence2", "neutral\ta\tb\tc", "neutral\ta"])
+    path = lines(tmp_path / "long.txt", ["gold_label\tsentence1\tsentence2", "neutral\ta\tb\tc", "neutral\ta"])
     with pytest.raises(ParallelTextError) as error:
         read_xnli(path)
     assert [fault.line for fault in error.value.faults] == [2, 3]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import zipfile
 from pathlib import Path
@@ -18,19 +17,20 @@ from st_xling.data.samplers import LengthGroupedBatchSampler
 from st_xling.data.sides import check_sides
 from st_xling.data.specs import parse_data_spec
 from tests.data.test_parallel import cells, codes
+from tests.retrieval_files import json_lines, lines
 
 HUND = [("Der Hund schläft.", "The dog sleeps."), ("สุนัขนอนหลับ", "A dog — asleep")]
 NEGATIVES = [("The cat sleeps.", "A cat"), ("No dog", "Two dogs")]
 
 
 def table(folder: Path, ending: str, names: list[str], rows: list[tuple[str, ...]], name: str = "c") -> Path:
-    """The same table as TSV or CSV with a header, JSON lines or Parquet."""
+    """The same table as TSV or CSV with a header (if there are names), JSON lines or Parquet."""
     path = folder / f"{name}.{ending}"
     if ending in ("tsv", "csv"):
         divide = {"tsv": "\t", "csv": ","}[ending]
-        path.write_text("".join(divide.join(row) + "\n" for row in (tuple(names), *rows)), encoding="utf-8")
+        lines(path, (divide.join(row) for row in ((tuple(names), *rows) if names else rows)))
     elif ending == "jsonl":
-        path.write_text("".join(json.dumps(dict(zip(names, row))) + "\n" for row in rows), encoding="utf-8")
+        json_lines(path, (dict(zip(names, row)) for row in rows))
     else:
         Dataset.from_dict(dict(zip(names, map(list, zip(*rows))))).to_parquet(str(path))
     return path

@@ -104,16 +104,13 @@ def test_shares(streams: dict[str, IterableDataset], caplog: pytest.LogCaptureFi
         stream_shares(streams, alpha=0.5, temperature=2)
 
 
-def test_too_few_texts_for_a_batch(tmp_path: Any) -> None:
+def test_too_few_texts_for_a_batch_and_none_at_all(tmp_path: Any) -> None:
     (tmp_path / "x.tsv").write_text("a\tb\nc\td\n" * 50, encoding="utf-8")
     mixed = mix_streams({"de-en": stream_parallel(tmp_path / "x.tsv")}, batch_rows=4)
     with pytest.raises(ValueError, match="too few distinct texts for a batch of 4; lower batch_size"):
         next(iter(mixed))
     free = mix_streams({"x": stream_parallel(tmp_path / "x.tsv")}, batch_rows=4, keep_duplicates_apart=False)
     assert len(list(free.take(8))) == 8
-
-
-def test_an_empty_stream(tmp_path: Any) -> None:
     (tmp_path / "x.tsv").write_text("", encoding="utf-8")
     with pytest.raises(ValueError, match="data set 'de-en' is empty"):
         next(iter(mix_streams({"de-en": stream_parallel(tmp_path / "x.tsv")}, batch_rows=4)))

@@ -9,6 +9,7 @@ import pytest
 
 from st_xling.data import ParallelTextError
 from st_xling.data.tagged_words import UPOS, read_conllu, read_panx
+from tests.retrieval_files import raw
 
 
 def word(number: str, form: str, tag: str = "NOUN", head: str = "_") -> str:
@@ -16,9 +17,7 @@ def word(number: str, form: str, tag: str = "NOUN", head: str = "_") -> str:
 
 
 def write(path: Path, lines: list[str]) -> Path:
-    data = "\n".join(lines).encode()
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-    return path
+    return raw(path, "\n".join(lines).encode())
 
 
 FRENCH = [

@@ -4,7 +4,6 @@ from st_xling.data.phrasebook.grammar import Phrase, Word, flatten, lexicon, tag
 from st_xling.data.phrasebook.meanings import COLOURS, FRONTED, KIN, MANY, PLACES, Clause, Meaning, NounPhrase
 
 WORDS = lexicon("zh")
-NUMBERS = ("", "一", "两", "三", "四", "五", "六", "七", "八", "九")
 
 _PLACES, _COLOURS = frozenset(PLACES), frozenset(COLOURS)
 
@@ -31,7 +30,7 @@ def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
     elif phrase.determiner == "the" and (phrase.head not in _PLACES or phrase.adjective):
         words, pointed = [("那", (determiner,))], True
     if phrase.count > 1 or phrase.determiner == "a":
-        words.append((NUMBERS[phrase.count], (slot + "count",)))
+        words.append((WORDS.number.get(str(phrase.count), ""), (slot + "count",)))
         pointed = True
     if pointed:
         words.append((classifier, (slot + "classifier",)))

@@ -4,13 +4,8 @@ from st_xling.data.phrasebook.grammar import Phrase, Word, complements, flatten,
 from st_xling.data.phrasebook.meanings import FRONTED, Clause, Meaning, NounPhrase
 
 WORDS = lexicon("en")
-NUMBERS = ("", "", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 _FORMS_OF_BE = {"i": ("am", "was"), "he": ("is", "was"), "she": ("is", "was")}
-_NEGATED = {
-    "did": "didn't", "do": "don't", "does": "doesn't", "will": "won't", "can": "can't",
-    "am": "am not", "is": "isn't", "are": "aren't", "was": "wasn't", "were": "weren't",
-}  # fmt: skip
 _FUSED = {"want to": "wants to", "have to": "has to"}
 
 
@@ -28,7 +23,9 @@ def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
         determiner = "" if plural else "an" if (adjective or noun)[0] in "aeiou" else "a"
     # The article "a" says the count, as 一 and một do.
     article = ("count" if phrase.determiner == "a" else "determiner", determiner)
-    return tags(slot, article, ("count", NUMBERS[phrase.count]), ("adjective", adjective), ("noun", noun))
+    return tags(
+        slot, article, ("count", WORDS.number.get(str(phrase.count), "")), ("adjective", adjective), ("noun", noun)
+    )
 
 
 def _verb(clause: Clause) -> tuple[str, str, str]:
@@ -61,7 +58,7 @@ def _predicate(clause: Clause, slot: str, *, inverted: bool) -> tuple[list[Word]
         finite = (tense, verb)
     if clause.negated:
         finite = (*finite, slot + "negation")
-        auxiliary = _NEGATED[auxiliary]
+        auxiliary = WORDS.negated[auxiliary]
     elif not inverted and auxiliary in ("do", "does", "did"):
         third = auxiliary == "does"
         if modal:

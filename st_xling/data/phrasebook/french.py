@@ -21,19 +21,13 @@ WORDS = lexicon("fr")
 PREPOSED = frozenset(("young", "aged", "big", "small", "new", "old", "beautiful"))
 FUTURE = ("ai", "as", "a", "ons", "ont")
 WAS = ("étais", "étais", "était", "étions", "étaient")
-NUMBERS = ("", "", "deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf")
 
 _VOWELS = frozenset("aeiouyhâàéèêîôûœ")
-_ELIDED = {"le": "l'", "la": "l'", "je": "j'", "ne": "n'", "que": "qu'", "de": "d'"}
-_CONTRACTED = {
-    ("à", "le"): "au", ("à", "les"): "aux", ("jusqu'à", "le"): "jusqu'au", ("jusqu'à", "les"): "jusqu'aux",
-    ("de", "le"): "du", ("de", "les"): "des",
-}  # fmt: skip
 
 
 def _elide(left: str, right: str) -> str | None:
     """L'ami, j'achète, n'a, qu'il. Of the numerals none here elides: "les huit"."""
-    return _ELIDED[left] + right if left in _ELIDED and right[0] in _VOWELS and right != "huit" else None
+    return WORDS.elision[left] + right if left in WORDS.elision and right[0] in _VOWELS and right != "huit" else None
 
 
 def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
@@ -57,7 +51,7 @@ def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
     return tags(
         slot,
         ("count" if phrase.determiner == "a" else "determiner", determiner),
-        ("count", NUMBERS[phrase.count]),
+        ("count", WORDS.number.get(str(phrase.count), "")),
         ("adjective", before),
         ("noun", noun),
         ("adjective", after),
@@ -110,5 +104,5 @@ def clause_words(clause: Clause, slot: str, meaning: Meaning) -> list[Word]:
 def render(meaning: Meaning) -> Phrase:
     """Render a meaning in French."""
     question = tag("est-ce que" if meaning.question else "", "question")
-    line = merge(question + linked(meaning, clause_words, WORDS.link), _CONTRACTED, _elide)
+    line = merge(question + linked(meaning, clause_words, WORDS.link), WORDS.contraction, _elide)
     return sentence(line, closing=" ?" if meaning.question else ".")

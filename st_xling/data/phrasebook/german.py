@@ -4,13 +4,8 @@ from st_xling.data.phrasebook.grammar import Phrase, Word, flatten, lexicon, lin
 from st_xling.data.phrasebook.meanings import FRONTED, Clause, Meaning, NounPhrase
 
 WORDS = lexicon("de")
-NUMBERS = ("", "", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun")
-POSSESSIVES = {"my": "mein", "your": "dein", "our": "unser"}
 
 _CASES = ("nominative", "accusative", "dative")
-_CONTRACTIONS = {
-    ("in", "dem"): "im", ("an", "dem"): "am", ("von", "dem"): "vom", ("zu", "dem"): "zum", ("zu", "der"): "zur",
-}  # fmt: skip
 
 
 def noun_phrase(phrase: NounPhrase, slot: str, case: str) -> list[Word]:
@@ -23,14 +18,16 @@ def noun_phrase(phrase: NounPhrase, slot: str, case: str) -> list[Word]:
     cell = 4 * row + (3 if many else "mfn".index(gender))
     if phrase.determiner in ("the", "this"):
         determiner, declension = WORDS.ending[phrase.determiner][cell], "weak"
-    elif phrase.determiner not in POSSESSIVES and many:
+    elif phrase.determiner not in WORDS.owner and many:
         determiner, declension = "", "strong"
     else:
-        determiner = POSSESSIVES.get(phrase.determiner, "ein") + WORDS.ending["ein"][cell]
+        determiner = WORDS.owner.get(phrase.determiner, "ein") + WORDS.ending["ein"][cell]
         declension = "mixed"
     adjective = WORDS.adjective[phrase.adjective][1] + WORDS.ending[declension][cell] if phrase.adjective else ""
     article = ("count" if phrase.determiner == "a" else "determiner", determiner)
-    return tags(slot, article, ("count", NUMBERS[phrase.count]), ("adjective", adjective), ("noun", noun))
+    return tags(
+        slot, article, ("count", WORDS.number.get(str(phrase.count), "")), ("adjective", adjective), ("noun", noun)
+    )
 
 
 def _conjugate(verb: str, subject: NounPhrase) -> str:
@@ -124,5 +121,5 @@ def clause_words(clause: Clause, slot: str, meaning: Meaning) -> list[Word]:
 
 def render(meaning: Meaning) -> Phrase:
     """Render a meaning in German."""
-    line = merge(linked(meaning, clause_words, WORDS.link, pause=True), _CONTRACTIONS)
+    line = merge(linked(meaning, clause_words, WORDS.link, pause=True), WORDS.contraction)
     return sentence(line, closing="?" if meaning.question else ".")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from st_xling.data.phrasebook.meanings import Clause, Meaning, NounPhrase
+from st_xling.data.phrasebook.meanings import Clause, Meaning, NounPhrase, read_table
 
 # A word and the meaning slots it realises, e.g. ("cats", ("main.subject.noun",)).
 Word = tuple[str, tuple[str, ...]]
@@ -28,13 +26,6 @@ class Phrase:
     text: str
     tokens: tuple[str, ...]
     slots: tuple[tuple[str, ...], ...]
-
-
-def read_table(name: str) -> list[list[str]]:
-    """The cells of a tab-separated file of this package; ``-`` is an empty cell, and ``#`` opens a comment."""
-    text = (files(__package__) / "lexicons" / f"{name}.tsv").read_text(encoding="utf-8")
-    rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
-    return [["" if cell == "-" else cell for cell in row] for row in rows]
 
 
 def lexicon(language: str) -> SimpleNamespace:
@@ -88,14 +79,14 @@ def linked(
 
 def merge(
     words: list[Word],
-    contracted: Mapping[tuple[str, str], str],
+    contracted: Mapping[str, str],
     elide: Callable[[str, str], str | None] = lambda left, right: None,
 ) -> list[Word]:
     """Fuse neighbours (``de le`` to ``du``, ``le ami`` to ``l'ami``), from right to left, uniting their slots."""
     merged: list[Word] = []
     for text, slots in reversed(words):
         after = merged[-1][0] if merged else ""
-        joined = contracted.get((text, after)) or (elide(text, after) if merged else None)
+        joined = contracted.get(f"{text} {after}") or (elide(text, after) if merged else None)
         if joined is None:
             merged.append((text, slots))
         else:

@@ -5,8 +5,7 @@ that people read letters and dogs do not. The tests hold every lexicon against t
 """
 
 from dataclasses import dataclass
-
-from st_xling.data.phrasebook.grammar import read_table
+from importlib.resources import files
 
 #: Count of a plural without a numeral ("the cats").
 MANY = 0
@@ -34,6 +33,13 @@ class Verb:
     subjects: tuple[str, ...]
     objects: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
+
+
+def read_table(name: str) -> list[list[str]]:
+    """The cells of a tab-separated file of this package; ``-`` is an empty cell, and ``#`` opens a comment."""
+    text = (files(__package__) / "lexicons" / f"{name}.tsv").read_text(encoding="utf-8")
+    rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
+    return [["" if cell == "-" else cell for cell in row] for row in rows]
 
 
 _GROUPS: dict[str, tuple[str, ...]] = {}

@@ -17,10 +17,8 @@ from st_xling.data.phrasebook.meanings import FRONTED, KIN, PEOPLE, Clause, Mean
 
 WORDS = lexicon("es")
 FUTURE = ("é", "ás", "á", "emos", "án")
-NUMBERS = ("", "", "dos", "tres", "cuatro", "cinco", "seis", "siete", "ocho", "nueve")
 
 _PEOPLE = frozenset((*PEOPLE, *KIN))
-_AL_DEL = {("a", "el"): "al", ("de", "el"): "del"}
 
 
 def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
@@ -31,7 +29,7 @@ def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
     return tags(
         slot,
         ("count" if phrase.determiner == "a" else "determiner", WORDS.determiner[phrase.determiner][form]),
-        ("count", NUMBERS[phrase.count]),
+        ("count", WORDS.number.get(str(phrase.count), "")),
         ("noun", WORDS.noun[phrase.head][1 + phrase.plural]),
         ("adjective", WORDS.adjective[phrase.adjective][form] if phrase.adjective else ""),
     )
@@ -85,4 +83,6 @@ def clause_words(clause: Clause, slot: str, meaning: Meaning) -> list[Word]:
 def render(meaning: Meaning) -> Phrase:
     """Render a meaning in Spanish."""
     opening, closing = ("¿", "?") if meaning.question else ("", ".")
-    return sentence(merge(linked(meaning, clause_words, WORDS.link), _AL_DEL), opening=opening, closing=closing)
+    return sentence(
+        merge(linked(meaning, clause_words, WORDS.link), WORDS.contraction), opening=opening, closing=closing
+    )

@@ -4,7 +4,6 @@ from st_xling.data.phrasebook.grammar import Phrase, Word, complements, flatten,
 from st_xling.data.phrasebook.meanings import FRONTED, KIN, MANY, PLACES, Clause, Meaning, NounPhrase
 
 WORDS = lexicon("vi")
-NUMBERS = ("", "một", "hai", "ba", "bốn", "năm", "sáu", "bảy", "tám", "chín")
 
 _PLACES = frozenset(PLACES)
 
@@ -18,7 +17,7 @@ def noun_phrase(phrase: NounPhrase, slot: str) -> list[Word]:
         classifier = ""  # To school and to market: "đến trường", "đến chợ".
     number = ("number", "những") if phrase.count == MANY else ("count", "")
     if phrase.count > 1 or (phrase.count == 1 and phrase.determiner == "a"):
-        number = ("count", NUMBERS[phrase.count])
+        number = ("count", WORDS.number.get(str(phrase.count), ""))
     closing = "này" if phrase.determiner == "this" else ""
     if phrase.determiner in WORDS.owner:
         # One's own family goes without "của".

@@ -115,8 +115,15 @@ def _of_folder(
     # The passages stand beside the queries: no corpus is needed.
     queries, beside = read_queries_with_passages(file, skip_bad_lines=skip_bad_lines)
     negative: dict[str, list[str]] = {name: [] for name in queries}
-    if count:
-        negative = _negatives(file, count, skip_bad_lines=skip_bad_lines)
+    if count:  # faulty are queries that have fewer passages which are not relevant
+        faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries")
+        _, others = read_queries_with_passages(file, key="negative_passages", skip_bad_lines=skip_bad_lines)
+        for number, (name, passages) in enumerate(others.items(), 1):
+            if len(passages) < count:
+                fact = f"query {name} has {len(passages)} negative_passages of {count}"
+                faults.add(file, number, "too few negatives", fact)
+        faults.finalize()
+        negative = {name: [text for _, text in rows[:count]] for name, rows in others.items() if len(rows) >= count}
     rows = (
         (query, text, language, language, *negative[name])
         for name, query in queries.items()
@@ -124,18 +131,6 @@ def _of_folder(
         for _, text in beside[name]
     )
     return pair_dataset(rows, count)
-
-
-def _negatives(path: Path, count: int, *, skip_bad_lines: bool) -> dict[str, list[str]]:
-    """Query → the first ``count`` passages that are not relevant to it; faulty are queries that have fewer."""
-    faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries")
-    _, beside = read_queries_with_passages(path, key="negative_passages", skip_bad_lines=skip_bad_lines)
-    for number, (name, passages) in enumerate(beside.items(), 1):
-        if len(passages) < count:
-            fact = f"query {name} has {len(passages)} negative_passages of {count}"
-            faults.add(path, number, "too few negatives", fact)
-    faults.finalize()
-    return {name: [text for _, text in rows[:count]] for name, rows in beside.items() if len(rows) >= count}
 
 
 def read_question_table(

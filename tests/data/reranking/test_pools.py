@@ -174,11 +174,3 @@ def test_each_query_of_a_retrieval_set_makes_a_pool_in_each_language(folder: Pat
     lines(folder / "qrels.tsv", ["q0\tp0\t1", "q0\tp9\t1", "q0 p0 1"])
     with pytest.raises(ValueError, match=r"qrels.tsv:2: unknown passage \(p9 .*\n.*:3: wrong columns"):
         read_retrieval(folder, language="th")
-
-
-def test_mlqa_as_it_lies(real_data: Path) -> None:
-    folder = real_data / "retrieval" / "mlqa-dev-zh"
-    if not folder.is_dir():
-        pytest.skip(f"no {folder}")
-    pools = read_retrieval(folder, language="zh", query_languages=["en", "zh"])
-    assert len(pools) == 1008 and all(len(pool.passages) == 443 and sum(pool.labels) == 1 for pool in pools)

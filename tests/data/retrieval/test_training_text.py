@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +12,20 @@ from datasets import Dataset
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs, read_others
 from st_xling.data.retrieval.training_text import read_question_table
+from tests.data.reranking.aligned_sentences import question, squad
+from tests.data.test_layouts import table
 from tests.retrieval_files import ENGLISH, OTHERS, json_lines, lines, translated
 
 
-def squad(path: Path) -> Path:
-    def asked(text: str, answer: str | None) -> dict[str, Any]:
-        return {
-            "id": text,
-            "question": text,
-            "answers": [] if answer is None else [{"text": answer, "answer_start": 0}],
-        }
-
-    cities = {"context": "Hanoi is a capital.", "qas": [asked("What is Hanoi?", "a capital"), asked("Why?", None)]}
-    rivers = {"context": "The Spree flows.", "qas": [asked("What flows?", "The Spree"), asked("Which river?", "Spree")]}
-    path.write_text(json.dumps({"data": [{"title": "x", "paragraphs": [cities, rivers]}]}), encoding="utf-8")
-    return path
+def squad_file(path: Path) -> Path:
+    unanswered = {"id": "Why?", "question": "Why?", "answers": []}
+    cities = [question("a", "What is Hanoi?", "a capital"), unanswered]
+    rivers = [question("b", "What flows?", "The Spree"), question("c", "Which river?", "Spree")]
+    return squad(path, [("x", [("Hanoi is a capital.", cities), ("The Spree flows.", rivers)])])
 
 
 def test_answered_questions_of_squads_form(tmp_path: Path) -> None:
-    pairs = load_query_passage_specs([f"queries={squad(tmp_path / 'train.json')}"])["en"]
+    pairs = load_query_passage_specs([f"queries={squad_file(tmp_path / 'train.json')}"])["en"]
     assert list(zip(pairs["source"], pairs["target"])) == [
         ("What is Hanoi?", "Hanoi is a capital."),
         ("What flows?", "The Spree flows."),
@@ -54,15 +48,9 @@ WRONG = [("q1", "p1", "n1", "m1"), ("问？", "答。", "错。", "也错。")]
 
 
 def written(path: Path, rows: Any = WRONG) -> Path:
-    """The rows in the form that the file's ending asks for; names are query, passage, negative_1, negative_2."""
-    names = ("query", "passage", "negative_1", "negative_2")
-    if path.suffix == ".parquet":
-        Dataset.from_dict(dict(zip(names, map(list, zip(*rows))))).to_parquet(str(path))
-        return path
-    join = {".tsv": "\t".join, ".csv": ",".join}.get(path.suffix)
-    lines = [join(row) if join else json.dumps(dict(zip(names, row))) for row in rows]
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
+    """The rows as a table, whose columns tab- and comma-separated lines do not name."""
+    names = ["query", "passage", "negative_1", "negative_2"] if path.suffix in (".jsonl", ".parquet") else []
+    return table(path.parent, path.suffix[1:], names, rows, name=path.stem)
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet", "tsv", "csv"])
@@ -98,7 +86,7 @@ def test_mr_tydis_negative_passages(tmp_path: Path) -> None:
         {"query_id": "1", "query": "q1", "positive_passages": passages("a", "b"), "negative_passages": passages("x")},
         {"query_id": "2", "query": "q2", "positive_passages": passages("c"), "negative_passages": passages("y", "z")},
     ]
-    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    json_lines(tmp_path / "train.jsonl", rows)
     pairs = load_query_passage_specs([f"fi={tmp_path}?negatives=1"])["fi"]
     assert list(zip(pairs["source"], pairs["target"], pairs["negative_1"])) == [
         ("q1", "a", "x"), ("q1", "b", "x"), ("q2", "c", "y")
@@ -132,13 +120,13 @@ def test_mr_tydis_negative_passages(tmp_path: Path) -> None:
 def test_what_is_refused(spec: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "q.docx").write_text("x", encoding="utf-8")
     (tmp_path / "q.jsonl").write_text('{"query": "q", "passage": "p"}\n', encoding="utf-8")
-    given = spec.format(squad=squad(tmp_path / "train.json"), folder=tmp_path, jsonl=tmp_path / "q.jsonl")
+    given = spec.format(squad=squad_file(tmp_path / "train.json"), folder=tmp_path, jsonl=tmp_path / "q.jsonl")
     with pytest.raises((ValueError, FileNotFoundError), match=message.replace("{folder}", str(tmp_path))):
         load_query_passage_specs([given])
 
 
 def test_half_a_surrogate_pair_has_a_place(tmp_path: Path) -> None:
-    path = squad(tmp_path / "train.json")
+    path = squad_file(tmp_path / "train.json")
     path.write_text(path.read_text(encoding="utf-8").replace("What is Hanoi?", "What \\ud83d?"), encoding="utf-8")
     with pytest.raises(ValueError, match=r"train.json:1: bad JSON \(source holds half a surrogate pair\)"):
         load_query_passage_specs([f"en={path}"])
