@@ -144,3 +144,9 @@ def word_alignment(
         ]
         losses.append(1 - sum(traces) / len(traces) / min(len(x), len(y)))
     return sum(losses) / len(losses)
+
+
+def every_third(input_ids: Any, maskable: Any, *, mask_id: int, **options: Any) -> tuple[Any, Any]:
+    """``mask_tokens`` whose masks depend on the words alone: a definition, or another batch, can repeat them."""
+    hidden = maskable & (input_ids % 3 == 0)
+    return input_ids.masked_fill(hidden, mask_id), hidden

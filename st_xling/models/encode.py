@@ -161,14 +161,30 @@ def token_batches(
         else:
             lengths = mask.sum(dim=1)
             by_tokens = torch.argsort(lengths, descending=True, stable=True)
-            first = 0
-            while first < len(places):
-                width = max(1, int(lengths[by_tokens[first]]))
-                rows = by_tokens[first : first + min(batch_size or len(places), max(1, most_tokens // width))]
+            for batch_rows in batches(lengths[by_tokens].numpy(), most_tokens, batch_size):
+                rows = by_tokens[batch_rows]
                 # Padding stands on one side: what is left are the columns that hold a token of any row.
                 columns = mask[rows].any(dim=0).nonzero().flatten()
                 begin, end = (int(columns[0]), int(columns[-1]) + 1) if len(columns) else (0, 1)
                 batch = {**features, **{name: value[rows, begin:end] for name, value in tensors.items()}}
                 yield places[rows.numpy()], batch_to_device(batch, model.device)
-                first += len(rows)
         start += len(places)
+
+
+def batches(lengths: np.ndarray, token_budget: int, most_rows: int | None = None) -> Iterator[slice]:
+    """Runs of rows whose number by their longest is at most the budget, or of one row.
+
+    Args:
+        lengths: Tokens, descending. *Shape:* ``(rows,)``
+        token_budget: Tokens, padding included.
+        most_rows: Of a run.
+    Example:
+        >>> [(run.start, run.stop) for run in batches(np.array([9, 4, 4, 2, 2]), 8)]
+        [(0, 1), (1, 3), (3, 5)]
+    """
+    start = 0
+    while start < len(lengths):
+        rows = max(1, token_budget // max(1, int(lengths[start])))
+        stop = min(start + min(rows, most_rows or rows), len(lengths))
+        yield slice(start, stop)
+        start = stop

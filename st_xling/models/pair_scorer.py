@@ -1,10 +1,10 @@
-"""A cross-encoder's scores of many pairs, each text read once and little computed on padding; and ranking by them."""
+"""A cross-encoder's scores of many pairs, little of it computed on padding; and ranking by them."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
@@ -16,7 +16,7 @@ from sentence_transformers.util import batch_to_device
 from torch import Tensor
 from tqdm import tqdm
 
-from st_xling.models.encode import own_prompt
+from st_xling.models.encode import batches, own_prompt
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -310,20 +310,3 @@ def pair_sizes(tokenizer: Any, queries: Sequence[str], passages: Sequence[str]) 
         sizes.update(zip(part, map(len, rows)))
     first, second = (np.array([sizes[text] for text in side], np.int64) for side in (queries, passages))
     return first + tokenizer.num_special_tokens_to_add(pair=True), second
-
-
-def batches(lengths: np.ndarray, token_budget: int) -> Iterator[slice]:
-    """Runs of rows whose number by their longest is at most the budget, or of one row.
-
-    Args:
-        lengths: Tokens, descending. *Shape:* ``(rows,)``
-        token_budget: Tokens, padding included.
-    Example:
-        >>> [(run.start, run.stop) for run in batches(np.array([9, 4, 4, 2, 2]), 8)]
-        [(0, 1), (1, 3), (3, 5)]
-    """
-    start = 0
-    while start < len(lengths):
-        stop = min(start + max(1, token_budget // int(lengths[start])), len(lengths))
-        yield slice(start, stop)
-        start = stop

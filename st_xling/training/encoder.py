@@ -23,12 +23,11 @@ from st_xling.models.lora import add_lora, check_start, end_lora, trained_share,
 from st_xling.training.arguments import AUTO, total_steps, training_arguments
 from st_xling.training.auto_batch import choose_mini_batch
 from st_xling.training.callbacks import ScheduledWeights
-from st_xling.training.checkpoint import seal
 from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import add_mono, fingerprint, log_mixture, log_truncation, prepare, report_sides
 from st_xling.training.recipe import Recipe, objective, reads_negatives
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
-from st_xling.training.run_folder import save_model
+from st_xling.training.saving import save_sealed
 from st_xling.training.trainer import CrossLingualTrainer
 from st_xling.utils import distributed
 
@@ -160,7 +159,7 @@ class _EncoderRun(Run):
         if checkpoint is None and self.model != "tiny":  # a resumed run has the checkpoint's heads
             for origin in dict.fromkeys(part.origin for part in loss.modules() if isinstance(part, VocabularyHead)):
                 tqdm.write(f"vocabulary head: {origin}", file=sys.stderr)
-        weights = scheduled_weights(recipe, loss)
+        weights = scheduled_weights(recipe, loss)  # of the sum, before it is cached
         if lora is not None:  # after the losses, which copy plain layers
             add_lora(encoder, lora, base=folder.base, seed=training.seed)
             tqdm.write(f"LoRA trains {trained_share(encoder)} of the encoder", file=sys.stderr)
@@ -180,7 +179,7 @@ class _EncoderRun(Run):
             train_dataset=mixture.pairs,
             loss=CachedLoss(loss, mini_batch_size=size) if size else loss,
             evaluator=self.evaluator,
-            callbacks=[*self.callbacks_of(training), *([] if weights is None else [weights])],
+            callbacks=[*self.callbacks_of(training), *weights],
         )
         if training.mini_batch_size == AUTO:
             self._cache_what_fits()
@@ -203,19 +202,13 @@ class _EncoderRun(Run):
         model, folder, lora = self.trainer.model, self.folder, self.recipe.training.lora
         if checkpoint is None:
             if lora is not None:
-                distributed.run_on_main(lambda: _save_base(model, folder.base))
+                distributed.run_on_main(lambda: save_sealed(without_adapters(model), folder.base))
             if (begin := self.on_begin) is not None:
                 distributed.run_on_main(lambda: begin(model, folder.training))
         result = fit_trainer(self.trainer, folder, checkpoint, self.texts, name=self.recipe.name)
         if lora is not None:
             end_lora(result.model, lora, start=model_name(self.model), base=folder.base)
         return result
-
-
-def _save_base(model: SentenceTransformer, base: Path) -> None:
-    """The model below adapters, whole or not at all."""
-    save_model(without_adapters(model), base)
-    seal(base)
 
 
 def build_loss(
@@ -258,7 +251,7 @@ def build_loss(
     return total(recipe.losses)
 
 
-def scheduled_weights(recipe: Recipe, loss: CombinedLoss) -> ScheduledWeights | None:
+def scheduled_weights(recipe: Recipe, loss: CombinedLoss) -> list[ScheduledWeights]:
     """The callback that moves the recipe's changing weights, if it has any."""
     ramps = {name: options["weight"] for name, options in recipe.losses.items() if isinstance(options["weight"], dict)}
-    return ScheduledWeights(loss, ramps) if ramps else None
+    return [ScheduledWeights(loss, ramps)] if ramps else []

@@ -17,7 +17,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import logging
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -39,14 +38,15 @@ from st_xling.models.load import as_own, st_model
 from st_xling.models.lora import add_lora, end_lora, trained_share
 from st_xling.models.pair_scorer import pair_sizes
 from st_xling.training.arguments import TrainingOptions, training_arguments
-from st_xling.training.checkpoint import BASE, damage, enough_room, forget_last_call, newest_checkpoint, seal
+from st_xling.training.checkpoint import BASE, damage, newest_checkpoint
 from st_xling.training.leak_check import check_leaks, evaluation_texts
 from st_xling.training.mixture import fingerprint, log_truncation
 from st_xling.training.options import check_keys, merge
 from st_xling.training.ranking_losses import RankingLoss, check_pairs, loss_rows, meaning_keys, read_ranking_loss
 from st_xling.training.recipe import BaseRecipe, is_kind, read_sections, recipe_names
 from st_xling.training.run import Run, RunOptions, dev_data, model_name, run_trainer
-from st_xling.training.run_folder import RunFolder, save_model
+from st_xling.training.run_folder import RunFolder
+from st_xling.training.saving import save_sealed
 from st_xling.training.trainer import GuardedTrainer
 from st_xling.utils.io import read_json_object, write_json
 
@@ -257,21 +257,9 @@ class StagedRunFolder(RunFolder):
         return stage + 1 if start == self.model(stage) else stage
 
     def finish_stage(self, number: int, model: CrossEncoder, report: dict[str, Any]) -> None:
-        """Keep what a stage before the last ended with; the model stands, or does not, as a whole.
-
-        Raises:
-            OSError: No room; the stage's last checkpoint stands.
-        """
-        goal = self.model(number)
+        """Keep what a stage before the last ended with; without room for it, the stage's last checkpoint stands."""
         write_json(self.stage(number) / "report.json", report)
-        beside = goal.with_name("model.tmp")
-        shutil.rmtree(beside, ignore_errors=True)
-        with enough_room(goal, self.stage(number)):
-            forget_last_call(model)
-            model.save_pretrained(str(beside))
-            seal(beside)
-        shutil.rmtree(goal, ignore_errors=True)  # a damaged one
-        beside.replace(goal)
+        save_sealed(model, self.model(number))
 
     def report(self, number: int) -> dict[str, Any]:
         """What :meth:`finish_stage` kept."""
@@ -529,9 +517,7 @@ class _RerankerRun(Run):
         rows, counts = prepare_stage(stage, model)
         if lora is not None:
             if checkpoint is None:
-                base.mkdir(parents=True, exist_ok=True)
-                save_model(model, base)
-                seal(base)
+                save_sealed(model, base)
             add_lora(model, lora, base=base, seed=options.seed)
             tqdm.write(f"LoRA trains {trained_share(model)}", file=sys.stderr)
         loss = stage.recipe.loss

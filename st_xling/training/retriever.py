@@ -398,14 +398,13 @@ class _RetrieverRun(Run):
         total = build_loss(dataclasses.replace(recipe, losses=losses), encoder, token_ids=[set(), set()])
         self.check_steps(total_steps(recipe.training, text.rows), checkpoint)
         loss = TermByTermLoss(encoder, total.term_list())
-        weights = scheduled_weights(recipe, loss)
         self.trainer = RetrievalTrainer(
             model=encoder,
             args=self._arguments(encoder, names),
             train_dataset=join_sources(text, recipe),
             loss=loss,
             evaluator=self.evaluator,
-            callbacks=[*self.callbacks_of(recipe.training), *([] if weights is None else [weights])],
+            callbacks=[*self.callbacks_of(recipe.training), *scheduled_weights(recipe, loss)],
         )
         self.trainer.one_by_one = recipe.retrieval.gradients == "one_by_one"
 

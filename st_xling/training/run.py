@@ -402,10 +402,10 @@ def fit_trainer(
 def run_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, name: str) -> None:
     """``trainer.train`` under one progress bar on stderr, instead of transformers' two that write to stdout."""
     progress = StderrProgress(name)
+    for kind in (PrinterCallback, ProgressCallback):  # subclasses too: before ours is one of them
+        trainer.remove_callback(kind)
     for callback in (progress, EndReplaced(folder)):
         trainer.add_callback(callback)
-    trainer.remove_callback(PrinterCallback)
-    trainer.remove_callback(ProgressCallback)
     stops_early = any(isinstance(each, EarlyStoppingCallback) for each in trainer.callback_handler.callbacks)
     if checkpoint is not None and folder.is_finished and stops_early:  # it may have ended the run here
         trainer.args.max_steps = step_of(checkpoint)

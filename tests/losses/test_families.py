@@ -34,6 +34,7 @@ from st_xling.losses.translation_ranking import text_ids
 from st_xling.losses.word_alignment import top_attention
 from st_xling.models import Backbone, backbone, load_encoder
 from st_xling.training import load_recipe, train
+from tests import reference
 
 SHAPE: dict[str, Any] = {
     "hidden_size": 16,
@@ -93,18 +94,12 @@ def families(make_model: Any, tmp_path_factory: pytest.TempPathFactory) -> Calla
     return build
 
 
-def every_third(input_ids: Any, maskable: Any, *, mask_id: int, **options: Any) -> Any:
-    """Masks that depend on the words alone, not on the draws of a batch."""
-    hidden = maskable & (input_ids % 3 == 0)
-    return input_ids.masked_fill(hidden, mask_id), hidden
-
-
 @pytest.mark.parametrize("name", FAMILIES)
 def test_mlm_starts_at_the_loss_of_the_checkpoints_own_head(
     families: Any, features: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, whole = families(name)
-    monkeypatch.setattr(module, "mask_tokens", every_third)
+    monkeypatch.setattr(module, "mask_tokens", reference.every_third)
     found = TranslationLanguageModelingLoss(model, objective="mlm").eval()(features(model)[:1]).item()
     column = features(model)[0]
     hidden = column["attention_mask"].bool() & (column["input_ids"] % 3 == 0) & (column["input_ids"] > 4)
@@ -129,7 +124,7 @@ def test_a_pair_counts_as_if_it_was_alone(
     families: Any, features: Any, name: str, objective: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sums and counts of a padded batch are those of its pairs, read one at a time without padding."""
-    monkeypatch.setattr(module, "mask_tokens", every_third)
+    monkeypatch.setattr(module, "mask_tokens", reference.every_third)
     model = copy.deepcopy(families(name)[0]).double()
     torch.manual_seed(0)
     loss = OBJECTIVES[objective](model).double().eval()

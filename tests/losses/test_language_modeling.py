@@ -75,15 +75,9 @@ def test_random_words_are_ids_that_the_encoder_has(make_model, features):
         assert torch.isfinite(loss(features(model)))
 
 
-def every_third(input_ids, maskable, *, mask_id, **options):
-    """Masks that depend on the words alone, so that a definition can repeat them."""
-    hidden = maskable & (input_ids % 3 == 0)
-    return input_ids.masked_fill(hidden, mask_id), hidden
-
-
 @pytest.fixture
 def fixed_masks(monkeypatch):
-    monkeypatch.setattr(module, "mask_tokens", every_third)
+    monkeypatch.setattr(module, "mask_tokens", reference.every_third)
 
 
 def definition(loss, texts, positions, segments=None):

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from datasets import Dataset
-from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer import losses as theirs
 from torch.nn import functional as F
 
@@ -125,20 +123,6 @@ def test_adaptive_layers_over_ours(make_model: Any, features: Any) -> None:
     parts = theirs.AdaptiveLayerLoss(model, 0.4 * ours + 0.6 * ours)(features(model), None)
     assert list(parts) == ["in_batch_ranking", "in_batch_ranking_2", "wrapper"]
     assert sum(parts.values()).item() == pytest.approx(expected[0])
-
-
-def test_they_train_together(make_model: Any, pairs: Any, tmp_path: Any) -> None:
-    model = make_model()
-    data = Dataset.from_dict({"source": [s for s, _ in pairs], "target": [t for _, t in pairs]})
-    sizes = theirs.MatryoshkaLoss(model, TranslationRankingLoss(model), [16, 8])
-    loss = CachedLoss(sizes, mini_batch_size=4)
-    total = make(sizes) + RepresentationTranslationLoss(model) + 0.1 * make("st:MultipleNegativesRankingLoss", model)
-    options = {"max_steps": 2, "per_device_train_batch_size": 8, "logging_steps": 1, "report_to": "none"}
-    arguments = SentenceTransformerTrainingArguments(str(tmp_path), disable_tqdm=True, **options)
-    for part, logged in ((loss, "loss"), (total, "matryoshka"), (total, "multiple_negatives_ranking")):
-        trainer = SentenceTransformerTrainer(model=model, args=arguments, train_dataset=data, loss=part)
-        trainer.train()
-        assert logged in trainer.state.log_history[0]
 
 
 @pytest.mark.parametrize(

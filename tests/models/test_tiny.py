@@ -59,15 +59,6 @@ def test_the_same_in_other_processes() -> None:
     assert elsewhere == [seeded_digest()] * 2
 
 
-def test_cut_characters_are_the_same_each_time() -> None:
-    """The trainers of the tokenizers library hash with fresh keys in every call: five draws agree by luck never."""
-    rare = [chr(code) for code in range(0x4E00, 0x4E00 + 300)]
-    for _ in range(5):
-        tokenizer = train_tokenizer(["".join(rare)], vocabulary=200)
-        kept = [character for character in rare if character in tokenizer.get_vocab()]
-        assert kept == rare[: len(kept)] and len(kept) == 99  # half of 200, and the mark of a word's start
-
-
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_architectures(architecture: Any) -> None:
     model = tiny_encoder(TEXTS, architecture=architecture, max_length=10, **SHAPE)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     ["st_xling.cli", "st_xling.data", "st_xling.evaluation", "st_xling.training", "datasets"]
@@ -43,6 +45,20 @@ class Outcome:
     status: int | None
     stdout: str
     stderr: str
+
+
+def stop_at(patch: pytest.MonkeyPatch, trainer: type, step: int) -> None:
+    """Ctrl-C in the forward pass of a step, counted over all of the process."""
+    seen, whole = 0, trainer.training_step  # type: ignore[attr-defined]
+
+    def training_step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal seen
+        seen += 1
+        if seen == step:
+            raise KeyboardInterrupt
+        return whole(self, *args, **kwargs)
+
+    patch.setattr(trainer, "training_step", training_step)
 
 
 def st_xling(arguments: Sequence[str], folder: Path, death: Death | None = None, timeout: float = 120) -> Outcome:

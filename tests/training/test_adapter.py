@@ -26,7 +26,8 @@ from st_xling.training.adapter import (
 )
 from st_xling.training.arguments import total_steps
 from st_xling.training.sentence_vectors import VectorCache
-from tests.models.test_stock import TEXTS
+
+TEXTS = ["我买了三本旧书。", "I bought three old books.", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂", ""]
 
 
 def test_the_papers_settings() -> None:

@@ -205,13 +205,6 @@ def test_sides_are_put_in_order(
     assert manifest["sources"] == [{**source, "names": list(names)}]
 
 
-def test_one_language_on_both_sides_is_refused(tmp_path: Path) -> None:
-    data = {"en-en": phrases("en", "de").map(lambda row: {"target_language": "en"})}
-    with pytest.raises(ValueError, match="en-en: expected two languages, got en-en"):
-        train(load_recipe("tr", tiny=True), data, tmp_path / "run", model="tiny", tiny=TINY)
-    assert not (tmp_path / "run").exists()
-
-
 TEXTS = [
     "",
     "Der Hund schläft unter dem Tisch.",

@@ -94,7 +94,9 @@ def test_random_weights_only_by_name(tmp_path: Path, capsys: Any) -> None:
     assert "required: --model" in capsys.readouterr().err
     words += ["--tiny", "hidden_size=16", "--max-steps", "1", "--batch-size", "4", "--learning-rate", "1e-4"]
     assert main([*words, "--model", "tiny"]) == 0
-    line = next(line for line in capsys.readouterr().err.splitlines() if line.startswith("model tiny: BertModel, "))
+    err = capsys.readouterr().err
+    assert "tr: 100%|" in err and "loss=" in err  # the bar
+    line = next(line for line in err.splitlines() if line.startswith("model tiny: BertModel, "))
     assert (
         "random weights; mean pooling, at most 32 tokens; tr for random weights: losses.translation_ranking.margin=0.3"
         in line
@@ -246,13 +248,8 @@ def test_arguments_of_the_trainer(changes: Any, ready: Path, data: Any, constant
 def test_pushed_while_training(tmp_path: Path) -> None:
     """The model of each checkpoint, then all with our card; the run's manifest and the losses' state stay here."""
     tiny = "--model tiny --tiny layers=1 --tiny hidden_size=16 --tiny vocabulary=200 --data phrasebook:vi?size=40"
-    words = [
-        "train",
-        "tr",
-        *tiny.split(),
-        *["--dev", "none", "--batch-size", "8", "--max-steps", "2", "--eval-steps", "1"],
-    ]
-    words += ["--set", "training.push_to_hub=true", "--out", str(tmp_path / "run")]
+    steps = "--dev none --batch-size 8 --max-steps 2 --eval-steps 1 --set training.push_to_hub=true"
+    words = f"train tr {tiny} {steps} --out {tmp_path / 'run'}".split()
     (tmp_path / "hub").mkdir()
     with serve(tmp_path / "hub") as hub:
         environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": "0"}
@@ -283,15 +280,7 @@ def test_multilingual_e5(real_data: Path, real_encoder: str, tmp_path: Path) -> 
     words = ["train", "tr", "--model", real_encoder, "--data", "phrasebook:de?size=60", "--dev", "none"]
     words += ["--batch-size", "8"]
     assert main([*words, "--max-steps", "2", "--learning-rate", "1e-7", "--out", str(tmp_path / "run")]) == 0
-    evaluate = [
-        "evaluate",
-        "tatoeba",
-        str(tmp_path / "run"),
-        "--data",
-        str(real_data / "tatoeba"),
-        "--languages",
-        "deu",
-    ]
-    assert main([*evaluate, "--json", str(tmp_path / "results.json")]) == 0
+    evaluate = ["evaluate", "tatoeba", str(tmp_path / "run"), "--data", str(real_data / "tatoeba")]
+    assert main([*evaluate, "--languages", "deu", "--json", str(tmp_path / "results.json")]) == 0
     metrics = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["tatoeba"]
     assert metrics["tatoeba_mean_accuracy"] > 0.97

@@ -313,6 +313,8 @@ def test_set_takes_mappings_with_each_key_once() -> None:
 
 
 def test_tiny_options() -> None:
+    with pytest.raises(ValueError, match="tiny options shape the model 'tiny' only: got layers for another model"):
+        check_tiny({"layers": 2}, "some/encoder")
     assert check_tiny({"layers": 1, "dropout": "1e-1"}) == {"layers": 1, "dropout": 0.1} and check_tiny(None) == {}
     for options, message in (
         ({"layer": 1}, "tiny has no key 'layer'; did you mean 'layers'"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -267,26 +266,14 @@ def test_every_recipe_trains_on_the_phrasebook(name: str, tmp_path: Path) -> Non
     assert torch.equal(again, result.model.cpu().encode("Das Haus.", convert_to_tensor=True))
 
 
-def test_separate_encoders_are_stock_and_resume(tmp_path: Path) -> None:
-    """A run that is stopped half-way and goes on ends with the weights of one that was not; a plain model is saved."""
-    sources = phrase_sources()
-    options: dict[str, Any] = {"training__max_steps": 6, "training__eval_steps": 3}
-    options |= {"training__logging_steps": 3, "training__save_total_limit": 3}
-    whole = run("ir-semacl-langcl", tmp_path / "whole", sources, **options)
+def test_separate_encoders_are_stock(tmp_path: Path) -> None:
+    whole = run("ir-semacl-langcl", tmp_path / "whole", phrase_sources(), training__max_steps=2)
     loaded = SentenceTransformer(str(whole.folder), device="cpu")
     assert isinstance(loaded[0], Router)
     text = "The house is old."
     assert not torch.allclose(
         loaded.encode_query(text, convert_to_tensor=True), loaded.encode_document(text, convert_to_tensor=True)
     )
-    stopped = tmp_path / "stopped"
-    run("ir-semacl-langcl", stopped, sources, **options)
-    manifest = stopped / "training" / "run.json"
-    manifest.write_text(manifest.read_text(encoding="utf-8").replace('"finished": true', '"finished": false'), "utf-8")
-    shutil.rmtree(stopped / "training" / "checkpoint-6")
-    resumed = run("ir-semacl-langcl", stopped, sources, resume=True, **options)
-    for name, value in weights(whole.model).items():
-        torch.testing.assert_close(value.cpu(), weights(resumed.model)[name].cpu(), rtol=0, atol=0)
 
 
 def test_cells_without_text_are_left_out_of_a_batch() -> None:

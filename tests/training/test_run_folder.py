@@ -137,19 +137,6 @@ def test_an_error_while_preparing_leaves_nothing(
     assert list(empty.iterdir()) == []
 
 
-def test_data_that_cannot_be_trained_on(data: Any, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    with pytest.raises(ValueError, match="at least one data set: got none"):
-        train(short(), {}, out, model="tiny")
-    with pytest.raises(ValueError, match="data set 'vi-en' is empty"):
-        train(short(), {"vi-en": data["vi-en"].select([])}, out, model="tiny")
-    with pytest.raises(ValueError, match="data set 'x' lacks target_language: it has source, target, source_language"):
-        train(short(), {"x": data["vi-en"].select_columns(["source", "target", "source_language"])}, out, model="tiny")
-    with pytest.raises(ValueError, match="tiny options shape the model 'tiny' only: got layers for another model"):
-        train(short(), data, out, model="some/encoder", tiny={"layers": 2})
-    assert not out.exists()
-
-
 def test_a_whole_run_then_overwriting_it(data: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
     first = train(short(), data, out, model="tiny", tiny=TINY)

@@ -119,8 +119,5 @@ def test_hard_negatives(recipe: Any, make_model: Any, tmp_path: Path, capsys: py
     assert "hard negatives" not in capsys.readouterr().err
     train(recipe(both), {"a": rows()}, tmp_path / "none", model=make_model())
     assert RunFolder(tmp_path / "none").read_manifest()["data"] != manifest["data"]  # the fingerprint has them
-    train(recipe(both), {"a": rows(2), "b": rows(1)}, tmp_path / "some", model=make_model())
     train(recipe(pair), {"a": rows(1)}, tmp_path / "pair", model=make_model())
-    first, second = (line for line in capsys.readouterr().err.splitlines() if "hard negatives left out" in line)
-    assert "a: hard negatives left out (negative_2): not every data set" in first
-    assert "a: hard negatives left out (negative_1): no objective" in second
+    assert "a: hard negatives left out (negative_1): no objective" in capsys.readouterr().err

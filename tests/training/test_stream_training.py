@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from datasets import Dataset
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformerTrainingArguments
 
@@ -43,15 +42,14 @@ def run(folder: Path, out: Path, *more: str, death: Death | None = None) -> Outc
         "--model",
         "tiny",
         "--stream",
-        "--out",
-        str(out),
         "--max-steps",
         "12",
         "--batch-size",
         "8",
         "--eval-steps",
         "4",
-    ]
+        "--out",
+    ] + [str(out)]
     for name in ("de-en.tsv", "zh-en.jsonl"):
         words += ["--data", str(folder / name)]
     for key, value in SHAPE.items():
@@ -126,32 +124,3 @@ def test_the_trainer_takes_a_stream(mixed: bool, tmp_path: Path, folder: Path, m
     trainer.train()
     assert trainer.state.global_step == 7  # more than the five batches of one pass
     assert len([entry for entry in trainer.state.log_history if "loss" in entry]) == 7
-
-
-def test_one_pair_and_balance_by_the_recipe(tmp_path: Path) -> None:
-    """Without streams, the same keys reach the sampler."""
-    data = {
-        f"{language}-en": parallel_phrases(language, "en", size=size) for language, size in (("de", 64), ("zh", 16))
-    }
-    seen: list[set[str]] = []
-
-    class Spy(CrossLingualTrainer):
-        def training_step(self, model: Any, inputs: dict[str, Any], *more: Any) -> Any:
-            seen.append({str(value) for value in inputs["source_language"].tolist()})
-            return super().training_step(model, inputs, *more)
-
-    overrides = {
-        "training.batches": "one_pair",
-        "training.language_alpha": 0.0,
-        "training.per_device_train_batch_size": 8,
-    }
-    overrides |= {"training.num_train_epochs": 2, "losses.representation_translation.layers": 1}
-    overrides["losses.representation_translation.languages"] = "auto"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("st_xling.training.encoder.CrossLingualTrainer", Spy)
-        result = train(
-            load_recipe("dap", tiny=True, overrides=overrides), data, tmp_path / "run", model="tiny", tiny=SHAPE
-        )
-    assert result.steps == 20 == len(seen) and all(len(batch) == 1 for batch in seen)
-    assert sum("0" in batch for batch in seen) == 10  # half of the batches are Chinese's four times over
-    assert isinstance(data["de-en"], Dataset)

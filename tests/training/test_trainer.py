@@ -11,11 +11,10 @@ import pytest
 import torch
 from datasets import Dataset, DatasetDict, IterableDataset
 from safetensors.torch import load_file, save_file
-from sentence_transformers import InputExample, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import nn
-from torch.utils.data import DataLoader
 
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import (
@@ -296,24 +295,3 @@ def test_missing_languages(direction: Any, needed: list[str], make_model: Make) 
         check_columns(loss, columns_of("source", "target"))
     check_columns(loss, columns_of("source", "target", *columns))
     check_columns(RepresentationTranslationLoss(model, layers=1, direction=direction), columns_of("source", "target"))
-
-
-def test_the_loss_falls_in_model_fit(
-    make_model: Make, features: Any, pairs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """sentence-transformers' oldest interface, ``model.fit([(loader, loss)])``."""
-    monkeypatch.chdir(tmp_path)  # it writes below the current folder
-    model = make_model()
-    loss = 0.5 * TranslationRankingLoss(model, margin=0.3) + 2 * RepresentationTranslationLoss(model).on(1, 0)
-
-    @torch.no_grad()
-    def values() -> dict[str, float]:
-        result = loss.eval()(features(model))
-        loss.train()
-        return {name: float(part) for name, part in result.items()}
-
-    before = values()
-    loader = DataLoader([InputExample(texts=list(pair)) for pair in pairs * 6], batch_size=8, shuffle=True)
-    model.fit([(loader, loss)], epochs=1, warmup_steps=0, optimizer_params={"lr": 1e-2}, show_progress_bar=False)
-    after = values()
-    assert before.keys() == after.keys() and all(after[name] < 0.98 * start for name, start in before.items())
