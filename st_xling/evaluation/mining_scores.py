@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from st_xling.mining.thresholds import Threshold, best_threshold, precision_recall_f1
+from st_xling.utils.checks import check_choice
 
 #: Where a threshold may come from; ``"none"``: no threshold, every pair given counts as mined.
 THRESHOLD_SOURCES = ("given", "train", "tuned on this gold", "none")
@@ -60,8 +61,7 @@ class EvaluatedPairs:
 
     def at(self, threshold: float, source: str) -> MiningScores:
         """Scores of the pairs that score at least ``threshold``, which comes from ``source``."""
-        if source not in THRESHOLD_SOURCES:
-            raise ValueError(f"source must be one of {', '.join(THRESHOLD_SOURCES)}: got {source!r}.")
+        check_choice("source", source, THRESHOLD_SOURCES)
         if np.isnan(threshold):
             raise ValueError("threshold must be a number: got NaN; leave it out to keep every pair.")
         selected = self.scores >= threshold
@@ -96,8 +96,7 @@ def judge_pairs(
     Raises:
         ValueError: On repeated pairs, scores that are not finite, or no gold.
     """
-    if duplicates not in DUPLICATES:
-        raise ValueError(f"duplicates must be one of {', '.join(DUPLICATES)}: got {duplicates!r}.")
+    check_choice("duplicates", duplicates, DUPLICATES)
     best: dict[tuple[Hashable, Hashable], float] = {}
     for source, target, score in pairs:
         if not np.isfinite(score):

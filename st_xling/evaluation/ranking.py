@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from st_xling.utils.checks import check_choice
+
 # Drawn places held at a time.
 _AT_ONCE = 2**22
 
@@ -68,7 +70,7 @@ def relevant_ranks(scores: ArrayLike, labels: ArrayLike, *, ties: str = "pessimi
         >>> relevant_ranks([0.5, 0.9, 0.5], [1, 0, 0], ties="index").tolist()
         [2]
     """
-    _check_choice(ties, TIES, "ties")
+    check_choice("ties", ties, TIES)
     values, relevant = np.asarray(scores, dtype=np.float64), np.asarray(labels)
     if values.ndim != 1 or values.shape != relevant.shape:
         raise ValueError(
@@ -137,7 +139,10 @@ def ranking_scores(
     Source:
         Chen et al. 2020 (XPR), equations 5 to 11.
     """
-    check_ranking_options(ks, cutoff, ties, no_relevant)
+    check_choice("ties", ties, TIES)
+    check_choice("no_relevant", no_relevant, NO_RELEVANT)
+    if not ks or min(*ks, cutoff if cutoff is not None else 1) < 1:
+        raise ValueError(f"ks and cutoff must be ranks from 1: got ks={list(ks)} and cutoff={cutoff}.")
     if not len(scores) or len(scores) != len(labels):
         raise ValueError(
             f"scores and labels must hold a list for each query, and at least one: got {len(scores)} and {len(labels)}."
@@ -167,14 +172,6 @@ def ranking_scores(
         n_without_relevant=sum(not len(row) for row in ranks),
         per_query=np.array(measured).reshape(len(measured), len(ks) + 2),
     )
-
-
-def check_ranking_options(ks: Sequence[int], cutoff: int | None, ties: str, no_relevant: str) -> None:
-    """Refuse options out of range, without waiting for scores."""
-    _check_choice(ties, TIES, "ties")
-    _check_choice(no_relevant, NO_RELEVANT, "no_relevant")
-    if not ks or min(*ks, cutoff if cutoff is not None else 1) < 1:
-        raise ValueError(f"ks and cutoff must be ranks from 1: got ks={list(ks)} and cutoff={cutoff}.")
 
 
 def ranking_matrix(
@@ -256,7 +253,10 @@ def bootstrap_interval(
         >>> low.tolist(), high.tolist()
         ([0.25], [1.0])
     """
-    check_bootstrap(samples, confidence)
+    if samples < 1:
+        raise ValueError(f"samples of a bootstrap must be 1 or more: got {samples}; 1000 is the usual choice.")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie in (0, 1): got {confidence}; 0.95 is the usual choice.")
     table = np.asarray(values, dtype=np.float64)
     rows, measures = table.shape
     if not rows:
@@ -273,16 +273,3 @@ def bootstrap_interval(
     tail = 100 * (1 - confidence) / 2
     low, high = np.percentile(means, [tail, 100 - tail], axis=0)
     return low, high
-
-
-def check_bootstrap(samples: int, confidence: float) -> None:
-    """Refuse options out of range."""
-    if samples < 1:
-        raise ValueError(f"samples of a bootstrap must be 1 or more: got {samples}; 1000 is the usual choice.")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie in (0, 1): got {confidence}; 0.95 is the usual choice.")
-
-
-def _check_choice(value: str, choices: tuple[str, ...], name: str) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}: got {value!r}.")

@@ -13,8 +13,6 @@ from st_xling.evaluation.base import Metrics, SignedEvaluator
 from st_xling.evaluation.ranking import (
     RankingScores,
     bootstrap_interval,
-    check_bootstrap,
-    check_ranking_options,
     ranking_matrix,
     ranking_scores,
 )
@@ -170,14 +168,14 @@ class RerankingEvaluator(SignedEvaluator):
         name: str = "",
         **options: Any,
     ) -> None:
-        check_ranking_options(ks, cutoff, ties, no_relevant)
-        check_bootstrap(samples, confidence)
+        self.ranking: dict[str, Any] = {"ks": tuple(ks), "cutoff": cutoff, "ties": ties, "no_relevant": no_relevant}
+        self.bootstrap: dict[str, Any] = {"samples": samples, "confidence": confidence, "seed": seed}
+        # What cannot be should not wait for the model.
+        bootstrap_interval(ranking_scores([[1.0]], [[1]], **self.ranking).per_query, **self.bootstrap)
         if not len(pools):
             raise ValueError("expected at least one query with candidates: got none; check the data and its languages.")
         super().__init__(f"acc@{ks[0]}", name=name, **options)
         self.pools = pools
-        self.ranking: dict[str, Any] = {"ks": tuple(ks), "cutoff": cutoff, "ties": ties, "no_relevant": no_relevant}
-        self.bootstrap = {"samples": samples, "confidence": confidence, "seed": seed}
         self.scoring: dict[str, Any] = {"token_budget": token_budget, "autocast": autocast}
 
     @cached_property

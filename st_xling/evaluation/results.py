@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from st_xling._version import __version__
+from st_xling.utils.checks import check_choice
 from st_xling.utils.io import finite, read_json_object, update_json_object
 from st_xling.utils.tables import format_table
 
@@ -217,8 +218,7 @@ class KeptFigures:
     rows: list[Row] | None = None
 
     def __post_init__(self) -> None:
-        if self.task not in TASKS:
-            raise ValueError(f"task must be one of {', '.join(TASKS)}: got {self.task!r}.")
+        check_choice("task", self.task, TASKS)
         if self.columns is None or self.rows is None:
             columns, rows = _table(self.task, self.figures, self.parts)
             object.__setattr__(self, "columns", columns)

@@ -12,6 +12,7 @@ from st_xling.evaluation.base import Metrics, SignedEvaluator
 from st_xling.evaluation.retrieval.measures import MEASURES, Measures, Rankings
 from st_xling.evaluation.retrieval.pool import PoolQuery, RetrievalPool, mixed_pool, separate_pools
 from st_xling.evaluation.retrieval.search import Bm25, dense_search
+from st_xling.utils.checks import check_choice
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
@@ -142,8 +143,7 @@ class RetrievalEvaluator(SignedEvaluator):
         measures: Sequence[str] = MEASURES,
         **options: Any,
     ) -> None:
-        if pool not in POOLS:
-            raise ValueError(f"pool must be one of {', '.join(POOLS)}: got {pool!r}.")
+        check_choice("pool", pool, POOLS)
         self.measures = Measures(measures)
         super().__init__(f"mean_{self.measures.names[0]}", **options)
         self.pool = pool

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.evaluation.retrieval.pool import PoolQuery
-from st_xling.utils.extras import require
+from st_xling.utils.checks import require
 from st_xling.utils.io import write_atomic
 
 Rankings = dict[str, list[tuple[str, float]]]

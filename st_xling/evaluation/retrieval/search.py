@@ -16,7 +16,7 @@ from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.retrieval.measures import Rankings
 from st_xling.evaluation.retrieval.pool import RetrievalPool
 from st_xling.models.encode import Role
-from st_xling.utils.extras import require
+from st_xling.utils.checks import require
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -13,7 +13,7 @@ from st_xling.data.classified_pairs import ClassifiedPairs
 from st_xling.data.spec_options import Sample
 from st_xling.data.tagged_words import TaggedSentences
 from st_xling.training.transfer.tasks import TASKS, Rows, TransferTask
-from st_xling.utils.extras import require
+from st_xling.utils.checks import require
 from st_xling.utils.languages import is_code
 from st_xling.utils.signature import sha8
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from st_xling.utils.extras import require
+from st_xling.utils.checks import require
 
 Labels = Sequence[Sequence[str]]
 """Labels of each row: one of a pair of sentences, one for each word of a sentence."""

@@ -1,9 +1,16 @@
-"""The packages of extras, ``retrieval`` and ``transfer``."""
+"""Checks that come with their error: one of some choices; a package of the extras ``retrieval`` and ``transfer``."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib import import_module
 from typing import Any
+
+
+def check_choice(name: str, value: Any, choices: Collection[str]) -> None:
+    """Raise ``ValueError`` unless ``value`` is one of ``choices``."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}: got {value!r}.")
 
 
 def require(package: str, purpose: str, *, extra: str = "retrieval") -> Any:
