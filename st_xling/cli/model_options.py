@@ -21,7 +21,7 @@ the model (what is not as it was saved is named in signatures):
 --revision REV                      of the Hub: a branch, a tag or a commit
 --device DEVICE                     cpu, cuda, cuda:1, … (default: a GPU if there is one)
 --dtype {float32,float16,bfloat16}  to compute in (default: as saved)
---backend {torch,onnx,openvino}     that runs it (default: torch; others by sentence-transformers[onnx], [openvino])
+--backend {torch,onnx,openvino}     that runs it (default: torch; openvino: see st-xling[openvino])
 --trust-remote-code                 run code that comes with the model; it can do whatever you can, so read it before
 """
 _USED = """

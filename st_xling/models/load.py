@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 import torch
+import transformers
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
@@ -77,7 +78,7 @@ def st_model(
         raise ValueError(
             f"revision (--revision) is for models of the Hub: got {revision!r} for the folder {name_or_path}."
         )
-    with loading(name_or_path):
+    with loading(name_or_path), _running(backend):
         if is_folder:
             # Not local_files_only for the model itself: the base of adapters may be of the Hub.
             options["model_card_data"] = kind.model_card_data_class(local_files_only=True)
@@ -111,6 +112,29 @@ def _bare(folder: str, *, device: str | None = None, **options: Any) -> Any:
     )
     head = PoolingModule(transformer.get_embedding_dimension(), pooling_mode="mean")
     return st_model(SentenceTransformer, modules=[transformer, head], device=device, backend=options["backend"])
+
+
+#: As of optimum-onnx 0.1.0 and optimum-intel 2.2.0.
+_WANTS = {
+    "onnx": "optimum-onnx, whose releases up to 0.1.0 refuse the transformers 5 that sentence-transformers 6 needs: "
+    "take openvino or torch",
+    "openvino": "optimum-intel, which refuses transformers from 5.6 on: in an environment of its own, pip install "
+    "'st-xling[openvino]'",
+}
+
+
+@contextlib.contextmanager
+def _running(backend: Backend) -> Iterator[None]:
+    """Load by ``backend`` within; ``ValueError`` says what to install where its libraries are missing or do not fit."""
+    try:
+        yield
+    except Exception as error:
+        if backend == "torch" or not (isinstance(error, ImportError) or "pip install" in str(error)):
+            raise
+        cause = f": {error}" if isinstance(error, ImportError) else ""
+        raise _NotLoadable(
+            f"backend (--backend) {backend} needs {_WANTS[backend]}; got transformers {transformers.__version__}{cause}"
+        ) from error
 
 
 @contextlib.contextmanager

@@ -52,7 +52,7 @@ def load_encoder(
         prompt_name: One of the model's own prompts, instead.
         passage_prompt: Before each passage.
         truncate_dim: Dimensions kept of an embedding.
-        backend: ``"torch"``, ``"onnx"`` or ``"openvino"``, the last two where ST's extras of these names are installed.
+        backend: ``"torch"``, ``"onnx"`` or ``"openvino"``, the last two where what ST asks of them is installed.
         trust_remote_code: Let code run that comes with the model. It can do whatever you can: read it before.
 
     Weights in ``pytorch_model.bin`` are read where there is no ``model.safetensors``, as transformers does: tensors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from st_xling.models.load import as_own, name_of
 from st_xling.models.view import load_encoder, model_options, view
 from st_xling.training.retriever import separate_encoders
 
+HAS_OPENVINO = find_spec("openvino") is not None
 TEXTS = ["我买了三本旧书。", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂"]
 
 
@@ -105,13 +107,29 @@ def test_faults(options: dict[str, Any], message: str, model: Any) -> None:
         ({"backend": "tf"}, "backend must be one of torch, onnx, openvino: got 'tf'"),
         ({"backend": "onnx", "dtype": "float16"}, "--dtype.* got float16 for onnx"),
         ({"backend": "onnx", "layer": 1}, "--layer.* got 1 for onnx"),
-        ({"backend": "onnx"}, "pip install sentence-transformers.onnx."),
+        ({"backend": "onnx"}, "--backend. onnx needs optimum-onnx.* got transformers 5"),
+        pytest.param(
+            *({"backend": "openvino"}, "--backend. openvino needs optimum-intel.*pip install 'st-xling.openvino.'"),
+            marks=pytest.mark.skipif(HAS_OPENVINO, reason="openvino is installed"),
+        ),
         ({"revision": "main"}, "--revision.* got 'main' for the folder"),
     ],
 )
 def test_faults_of_loading(options: dict[str, Any], message: str, saved_encoder: Path) -> None:
     with pytest.raises(ValueError, match=message):
         load_encoder(str(saved_encoder), **options)
+
+
+@pytest.mark.skipif(not HAS_OPENVINO, reason="needs st-xling[openvino], in an environment of its own")
+def test_openvino(saved_encoder: Path, tmp_path: Path) -> None:
+    """Exported, saved, loaded again: vectors as torch's, and the backend named."""
+    texts = ["Ein kurzer Satz.", "东京", "نص", ""]
+    expected = load_encoder(str(saved_encoder)).encode(texts)
+    load_encoder(str(saved_encoder), backend="openvino").save_pretrained(str(tmp_path / "exported"))
+    exported = load_encoder(str(tmp_path / "exported"), backend="openvino")
+    (found,) = encode_once(exported, [texts])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=0.02)  # bfloat16 where the processor has it
+    assert model_options(exported) == {"backend": "openvino"}
 
 
 def test_models_of_other_backends_are_told_apart(make_model: Callable[..., Any]) -> None:
