@@ -237,13 +237,14 @@ def _line_starts(file: IO[bytes]) -> np.ndarray:
     file.seek(0)
     first = len(UTF8_MARK) if file.read(len(UTF8_MARK)) == UTF8_MARK else 0
     file.seek(0)
-    starts, place = [np.array([first], dtype=np.int64)], 0
+    # It grows in place: a list of arrays would be there twice when they are joined, and leave holes in memory.
+    starts, place = array("q", [first]), 0
     while chunk := file.read(_CHUNK_BYTES):
-        starts.append(np.flatnonzero(np.frombuffer(chunk, dtype=np.uint8) == ord("\n")) + place + 1)
+        starts.frombytes((np.flatnonzero(np.frombuffer(chunk, dtype=np.uint8) == ord("\n")) + place + 1).tobytes())
         place += len(chunk)
-    joined = np.concatenate(starts)
-    # A last line without an end is a line like any other.
-    return joined if joined[-1] == place else np.append(joined, np.int64(place))
+    if starts[-1] != place:  # a last line without an end is a line like any other
+        starts.append(place)
+    return np.frombuffer(starts, dtype=np.int64)
 
 
 class MiningText(IndexedLines[str]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
@@ -15,6 +15,7 @@ from typing import Any, TypedDict
 import numpy as np
 import torch
 
+from st_xling.mining.deduplication import fold_duplicates
 from st_xling.mining.guards import CandidateBatch, GuardOptions, PairGuards, weighted_length
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.pipeline.config import MiningConfig, takes_options
@@ -27,9 +28,17 @@ from st_xling.mining.vectors import Encoder
 from st_xling.utils.text import open_bytes
 
 _BYTES_PER_NUMBER = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
-_BYTES_PER_LINE = 64  # its place in the file, its fold, its hash
-_EXACT_BYTES, _APPROXIMATE_BYTES = 32, 48  # of a row in a search, beside its neighbours
+_BYTES_PER_LINE = 16  # its place in the file, the place of its sentence; beside them a MiB or so of sentences
+_CHOICE_BYTES = 48  # of a row, while pairs are chosen, beside its neighbours
+_EXACT_BYTES, _APPROXIMATE_BYTES = 22, 48  # of a row in a search, beside its neighbours
 _TRAINING_ROUNDS = 10  # of k-means in FAISS
+
+# Rows and columns of a trial of the exact search: enough for bfloat16 to be tried where it pays.
+_TRIAL = 4096, 16384
+
+# What else is done with a line, and with a pair, in units of what it takes to find a line's duplicates: the first is
+# read to be checked, folded, and put in order; the others read again or written, by row.
+_PER_LINE, _PER_EMBEDDED_LINE, _PER_PAIR = 2.5, 3.0, 8.0
 
 # Rows of a trial search, cells in it, sentences embedded, and pairs that guards look at.
 _ROWS, _PROBES, _SENTENCES, _PAIRS = 2048, (3, 12), 256, 1024
@@ -64,6 +73,7 @@ class MiningPlan:
         calibrate_seconds: To estimate a threshold, at most; 0 where none is to be.
         searches: What each method would take, by name; a cluster has only the exact one.
         guard_seconds: For the guards to look at candidates.
+        text_seconds: To read both texts, find duplicates, choose pairs and write as many as there can be.
     """
 
     rows: dict[str, int]
@@ -79,6 +89,7 @@ class MiningPlan:
     calibrate_seconds: float
     searches: dict[str, SearchCost]
     guard_seconds: float
+    text_seconds: float
 
     def as_dict(self) -> dict[str, Any]:
         """The estimates, as JSON can write them."""
@@ -89,6 +100,7 @@ class MiningPlan:
         picked = ", picked by auto" if self.automatic else ""
         times = f"about {_duration(self.encode_seconds)} to embed, {_duration(self.search_seconds)} to search"
         times += f", {_duration(self.guard_seconds)} for the guards" if self.guard_seconds else ""
+        times += f", {_duration(self.text_seconds)} to read and write"
         times += f", up to {_duration(self.calibrate_seconds)} to calibrate" if self.calibrate_seconds else ""
         short = " — not enough" if self.disk_bytes > self.disk_free_bytes else ""
         lines = [
@@ -168,16 +180,15 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
     k, both, a_vector = config.k, sum(rows.values()), dim * _BYTES_PER_NUMBER[config.dtype]
     a_vector += 4 * (config.dtype == "int8")  # its scale
     options = {"k": k, "device": config.place, "memory_mib": config.memory_mib}
-    # A row's neighbours are there three times: as keys, as they are read, as candidates.
-    shared = config.memory_mib * 2**20 + (_BYTES_PER_LINE + 24 * k) * both
-    searches: dict[str, SearchCost] = {
-        "exact": {"seconds": search_seconds(*shape, **options), "memory_bytes": shared + _EXACT_BYTES * both}
-    }
-    if config.engine == "local":  # a cluster has but one
-        name = method if method.startswith(approximate.FAISS) else "approximate"
-        indexed = 4 * dim * (max(rows.values()) + approximate.LEAST_SAMPLE)
-        memory = shared + _APPROXIMATE_BYTES * both + indexed
-        searches[name] = {"seconds": approximate_seconds(*shape, **options), "memory_bytes": memory}
+    searched = {"exact": exact_bytes(*shape, **options)}
+    searches: dict[str, SearchCost] = {}
+    name = method if method.startswith(approximate.FAISS) else "approximate"
+    indexed = 4 * dim * (max(rows.values()) + approximate.LEAST_SAMPLE)
+    searched[name] = config.memory_mib * 2**20 + indexed + (12 * k + _APPROXIMATE_BYTES) * both
+    for name, memory in searched.items():
+        seconds_of = search_seconds if name == "exact" else approximate_seconds
+        memory = _BYTES_PER_LINE * both + max(memory, (12 * k + _CHOICE_BYTES) * both)
+        searches[name] = {"seconds": seconds_of(*shape, **options), "memory_bytes": memory}
     embedded = [name for name, maker in makers.items() if maker is encoder]
     # Two states of the search while one replaces the other; the pairs hold each text at most once.
     disk = 16 * k * both + sum(text_bytes.values())
@@ -205,6 +216,7 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
         calibrate_seconds=calibrate_seconds,
         searches=searches,
         guard_seconds=guard_seconds(samples["source"], samples["target"], config.active_guards, both, k=k),
+        text_seconds=text_seconds(samples, rows, embedded),
     )
 
 
@@ -220,15 +232,44 @@ def _count(files: Files) -> tuple[int, int]:
     return lines, size
 
 
+def text_seconds(samples: dict[str, list[str]], rows: dict[str, int], embedded: Sequence[str]) -> float:
+    """Expected seconds of all that is neither embedding nor search nor guards.
+
+    Args:
+        samples: Some sentences of each text, by side.
+        rows: Lines, by side.
+        embedded: Sides that will be embedded: their sentences are written for that, and read twice more.
+    """
+    total = 0.0
+    for name, lines in rows.items():
+        sample = samples[name] or ["."]
+        unit = min(_timed(lambda some=sample: fold_duplicates(some)) for _ in range(3)) / len(sample)  # type: ignore[misc]
+        passes = _PER_LINE + _PER_EMBEDDED_LINE * (name in embedded)
+        total += unit * (passes * lines + _PER_PAIR / 2 * min(rows.values()))
+    return total
+
+
 def search_seconds(sources: int, targets: int, dim: int, *, k: int, device: str, memory_mib: int) -> float:
-    """Expected seconds of an exact search: each product has its price, and each row."""
-    blocks = block_sizes(min(sources, _ROWS), min(targets, _ROWS), dim, memory_mib=memory_mib, device=device)
-    rows, columns = blocks
-    a_product = _product_trial(rows, columns, dim, device) / (rows * columns)
-    pair = _random_vectors(rows, columns, dim)
-    seconds = _timed(lambda: neighbours(*pair, k=min(k, rows, columns), device=device, memory_mib=memory_mib))
-    a_row = max(0.0, seconds - a_product * rows * columns) / (rows + columns)
+    """Expected seconds of an exact search: each product has its price, and each row, which two trials tell apart."""
+    rows, many = min(sources, _TRIAL[0]), min(targets, _TRIAL[1])
+    few = max(1, many // 2)
+    one, other = _random_vectors(rows, many, dim)
+    options: dict[str, Any] = {"k": min(k, rows, few), "device": device, "memory_mib": memory_mib}
+    short, long = (
+        min(_timed(lambda columns=columns: neighbours(one, other[:columns], **options)) for _ in range(2))  # type: ignore[misc]
+        for columns in (few, many)
+    )
+    # Both took a_product * rows * columns + a_row * (rows + columns).
+    a_row = max(0.0, (short * many - long * few) / (rows * max(1, many - few)))
+    a_product = max(0.0, long - a_row * (rows + many)) / (rows * many)
     return a_product * sources * targets + a_row * (sources + targets)
+
+
+def exact_bytes(sources: int, targets: int, dim: int, *, k: int, device: str, memory_mib: int) -> int:
+    """Memory of an exact search: a block, both corpora's lengths, and the neighbours of either as packed keys."""
+    rows, columns = block_sizes(sources, targets, dim, memory_mib=memory_mib, device=device)
+    block = 8 * rows * columns + 14 * dim * (rows + columns)
+    return block + 8 * k * sources + 12 * k * targets + _EXACT_BYTES * (sources + targets)
 
 
 def approximate_seconds(sources: int, targets: int, dim: int, *, k: int, device: str, memory_mib: int) -> float:
