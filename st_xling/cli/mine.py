@@ -42,6 +42,7 @@ search:
 --method METHOD                     exact (default), approximate, or auto: by size
 --engine ENGINE                     local (default), or ray: a cluster, the same result
 --memory-mib N                      for one block of the search (default: 256)
+--shard-rows N                      of either text, searched in one task (default: by size; approximate: 1,048,576)
 guards:
 --source-language CODE              such as de; for the guard of languages
 --target-language CODE              such as en
@@ -51,7 +52,7 @@ guards:
 work:
 --work DIR                          where it is kept until it is done (default: OUT.work)
 --keep-work                         leave it there, to try other thresholds or guards
---save-seconds S                    least time between two saves (default: 60)
+--save-seconds S                    time between two saves of the search (default: 60)
 """)
 
 

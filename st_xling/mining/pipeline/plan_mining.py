@@ -62,7 +62,7 @@ class MiningPlan:
         disk_free_bytes: Where the work is to be kept.
         automatic: Whether ``"auto"`` picked the method.
         calibrate_seconds: To estimate a threshold, at most; 0 where none is to be.
-        searches: What each method would take, by name; a cluster has only the exact one.
+        searches: What each method would take in one process, by name.
         guard_seconds: For the guards to look at candidates.
     """
 
@@ -119,7 +119,7 @@ def _size(count: int) -> str:
 @takes_options(
     without=(
         *("margin", "retrieval", "threshold", "target_precision", "rescore", "rescore_threshold", "rejects", "format"),
-        *("save_seconds", "keep_work", "progress"),
+        *("shard_rows", "save_seconds", "keep_work", "progress"),
     )
 )
 def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **options: Any) -> MiningPlan:
@@ -164,7 +164,7 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
             dim = int(maker.rows.shape[1])
 
     shape = rows["source"], rows["target"], dim
-    method = choose_method(config.method, config.engine, *shape)
+    method = choose_method(config.method, *shape)
     k, both, a_vector = config.k, sum(rows.values()), dim * _BYTES_PER_NUMBER[config.dtype]
     options = {"k": k, "device": config.place, "memory_mib": config.memory_mib}
     # A row's neighbours are there three times: as keys, as they are read, as candidates.
@@ -172,9 +172,8 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
     searches: dict[str, SearchCost] = {
         "exact": {"seconds": search_seconds(*shape, **options), "memory_bytes": shared + _EXACT_BYTES * both}
     }
-    if config.engine == "local":  # a cluster has but one
-        memory = shared + _APPROXIMATE_BYTES * both + _HELD_BYTES
-        searches["approximate"] = {"seconds": approximate_seconds(*shape, **options), "memory_bytes": memory}
+    memory = shared + _APPROXIMATE_BYTES * both + _HELD_BYTES
+    searches["approximate"] = {"seconds": approximate_seconds(*shape, **options), "memory_bytes": memory}
     embedded = [name for name, maker in makers.items() if maker is encoder]
     # Two states of the search while one replaces the other; the pairs hold each text at most once.
     disk = 16 * k * both + sum(text_bytes.values())

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from functools import partial
 from typing import Any
 
 import torch
 from tqdm import tqdm
 
-from st_xling.mining.ray import import_ray, ray_neighbours
+from st_xling.mining.ray import import_ray, run_on_ray
 from st_xling.mining.search.approximate import approximate_neighbours
 from st_xling.mining.search.exact import Neighbours, neighbours
+from st_xling.mining.search.shards import run_here, sharded_neighbours, tasks_of
 from st_xling.utils.cosines import Embeddings, check_shapes
 
 #: Names that ``method`` may take; ``auto`` chooses by the size of the corpora.
@@ -28,10 +31,6 @@ def check_search(method: str, engine: str) -> None:
     """Raise unless there is such a search."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}: got {method!r}; {METHODS[0]!r} is usual.")
-    if method == "approximate" and engine == "ray":
-        raise ValueError(
-            "method 'approximate' runs in this process: got engine 'ray'; choose engine 'local', or method 'exact'."
-        )
     check_engine(engine)
 
 
@@ -43,12 +42,11 @@ def check_engine(engine: str) -> None:
         import_ray()
 
 
-def choose_method(method: str, engine: str, sources: int, targets: int, dim: int, *, progress: bool = False) -> str:
-    """``"exact"`` or ``"approximate"``: ``"auto"`` is exact on a cluster, and up to :data:`MOST_EXACT` multiplications.
+def choose_method(method: str, sources: int, targets: int, dim: int, *, progress: bool = False) -> str:
+    """``"exact"`` or ``"approximate"``: ``"auto"`` is exact up to :data:`MOST_EXACT` multiplications.
 
     Args:
         method: As for :func:`find_neighbours`; any but ``"auto"`` stays as it is.
-        engine: As for :func:`find_neighbours`.
         sources: Rows of the source corpus.
         targets: Rows of the target corpus.
         dim: Of the embeddings.
@@ -57,9 +55,9 @@ def choose_method(method: str, engine: str, sources: int, targets: int, dim: int
     if method != "auto":
         return method
     cost = sources * targets * dim
-    chosen = "exact" if engine == "ray" or cost <= MOST_EXACT else "approximate"
+    chosen = "exact" if cost <= MOST_EXACT else "approximate"
     if progress:
-        why = "on a cluster" if engine == "ray" else f"{cost:.1e} multiplications, exact up to {MOST_EXACT:.0e}"
+        why = f"{cost:.1e} multiplications, exact up to {MOST_EXACT:.0e}"
         shape = f"{sources:,} x {targets:,} sentences of dim {dim}"
         tqdm.write(f"auto: {chosen} search of {shape} ({why})", file=sys.stderr)
     return chosen
@@ -74,8 +72,11 @@ def find_neighbours(
     engine: str = "local",
     device: str | torch.device = "cpu",
     memory_mib: int = 256,
+    shard_rows: int | None = None,
+    state_folder: str | os.PathLike[str] | None = None,
+    save_seconds: float = 60.0,
     progress: bool = False,
-    **exact_options: Any,
+    **blocks: Any,
 ) -> tuple[Neighbours, Neighbours]:
     """Nearest targets of each source and nearest sources of each target.
 
@@ -88,28 +89,42 @@ def find_neighbours(
         k: Neighbours of each sentence.
         method: ``"exact"``, ``"approximate"`` (:func:`~st_xling.mining.approximate_neighbours`), or ``"auto"`` for what
             :func:`choose_method` says.
-        engine: ``"local"``, or ``"ray"`` for :func:`~st_xling.mining.ray.ray_neighbours`: the same result.
-        device: Where to search, such as ``"cuda"``.
-        memory_mib: Bound on the memory of one block of the search, in MiB.
+        engine: ``"local"``, or ``"ray"`` for the workers of a cluster: the same result.
+        device: Where to search, such as ``"cuda"``; workers of a cluster search on their processors.
+        memory_mib: Bound on the memory of one block of the search, in MiB, in each worker.
+        shard_rows: Each task searches at most so many sources among as many targets; see
+            :func:`~st_xling.mining.search.shards.tasks_of`. What an approximate search finds depends on it; an exact
+            search in this process has no tasks.
+        state_folder: Save what has been found there, and resume from what is saved there.
+        save_seconds: Time between two saves.
         progress: Show a bar on stderr.
-        exact_options: ``block_rows``, ``block_columns``, ``state_folder`` and ``save_seconds`` of
-            :func:`~st_xling.mining.neighbours`, which only an exact local search uses; others begin again.
+        blocks: ``block_rows`` and ``block_columns`` of :func:`~st_xling.mining.neighbours`, for an exact local search.
     Returns:
         Source → target, with ``sources`` rows, and target → source, with ``targets`` rows.
     Raises:
         ValueError: On another method or engine, and as :func:`~st_xling.mining.neighbours`.
     """
     check_search(method, engine)
-    if unknown := exact_options.keys() - {"block_rows", "block_columns", "state_folder", "save_seconds"}:
+    if unknown := blocks.keys() - {"block_rows", "block_columns"}:
         raise TypeError(f"got unexpected options of a search: {', '.join(sorted(unknown))}")
     source, target = check_shapes(source, target, "source_embeddings", "target_embeddings")
-    options: dict[str, Any] = {"k": k, "memory_mib": memory_mib, "progress": progress}
-    shape = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
-    if choose_method(method, engine, *shape, progress=progress) == "approximate":
-        found = approximate_neighbours(source, target, device=device, **options)
+    sources, targets, dim = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
+    method = choose_method(method, sources, targets, dim, progress=progress)
+    tasks = tasks_of(sources, targets, k=k, method=method, shard_rows=shard_rows)
+    options: dict[str, Any] = {"k": k, "memory_mib": memory_mib, "device": "cpu" if engine == "ray" else device}
+    state: dict[str, Any] = {"state_folder": state_folder, "save_seconds": save_seconds, "progress": progress}
+    if engine == "local" and method == "exact":
+        return neighbours(source, target, **options, **state, **blocks)
+    if engine == "local" and len(tasks) == 1:
+        found = approximate_neighbours(source, target, progress=progress, **options)
         if progress:
             tqdm.write(f"approximate: {found}", file=sys.stderr)
         return found.forward, found.backward
-    if engine == "ray":
-        return ray_neighbours(source, target, **options)
-    return neighbours(source, target, device=device, **options, **exact_options)
+    search = partial(neighbours if method == "exact" else _approximate, **options)
+    run = run_on_ray if engine == "ray" else run_here
+    return sharded_neighbours(source, target, search, tasks, run, k=k, name=method, **state)
+
+
+def _approximate(source: Embeddings, target: Embeddings, **options: Any) -> tuple[Neighbours, Neighbours]:
+    found = approximate_neighbours(source, target, recall_sample=0, **options)
+    return found.forward, found.backward
