@@ -62,7 +62,7 @@ def search(folder: Path, run: Callable[..., Any] = run_on_ray, *, deaths: int = 
     tasks = tasks_of(both[0].rows, both[1].rows, k=4, method="exact", shard_rows=SHARD_ROWS)
     (marks := folder / "searched").mkdir(exist_ok=True)
     task = partial(slow_neighbours, folder=marks, deaths=deaths, k=4)
-    return sharded_neighbours(*both, task, tasks, run, k=4, state_folder=state)
+    return sharded_neighbours(*both, task, tasks, run, k=4, state_folder=state, save_seconds=0)
 
 
 def embedded_here(folder: Path) -> np.ndarray:
@@ -101,9 +101,10 @@ def same_bytes(folder: Path) -> None:
 
     ray.init(address="local", num_cpus=2, **HERE)
     store, other = stores(folder)
+    remote = EmbeddingStore.open(f"file://{store.path}")
     for method in ("exact", "approximate"):
         options = {"method": method, "shard_rows": SHARD_ROWS, "engine": "ray"}
-        save(folder / f"files {method}.npz", find_neighbours(store, other, **options))
+        save(folder / f"files {method}.npz", find_neighbours(remote, other, **options))
     save(folder / "arrays.npz", find_neighbours(store[:], other[:], engine="ray"))
     encode(str(folder / "encoder"), folder / "text", folder / "on ray", batch_size=16, shard_rows=20, engine="ray")
     (folder / "target" / "shard-000000.safetensors").unlink()
@@ -142,12 +143,12 @@ def killed_nodes(folder: Path) -> None:
 
 
 def killed_driver(folder: Path) -> None:
-    """A search whose driver dies when three more tasks are done; its cluster must end with it."""
+    """A search whose driver dies when six more tasks are done; its cluster must end with it."""
 
     def die() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    run = partial(after, 3, die)
+    run = partial(after, 6, die)
     save(folder / "driver.npz", search(folder, lambda *arguments: run(run_on_ray(*arguments)), state=folder / "state"))
 
 
