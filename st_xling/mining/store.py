@@ -244,17 +244,8 @@ class EmbeddingStore:
             FileNotFoundError: If there is no such folder, or a shard is missing.
             ValueError: If it is no store, half-written or damaged; names the file and says what to do.
         """
-        if "://" in str(path):
-            url = str(path).rstrip("/")
-            content = _fetch(f"{url}/{MANIFEST}")
-            folder = Path("~/.cache/st-xling").expanduser() / hashlib.sha256(content).hexdigest()[:32]
-            folder.mkdir(parents=True, exist_ok=True)
-            write_atomic(folder / MANIFEST, content)
-            store = cls(folder, read_manifest(folder), url)
-            if verify:
-                store.verify()
-            return store
-        folder = Path(path)
+        url = str(path).rstrip("/") if "://" in str(path) else ""
+        folder = _copy_manifest(url) if url else Path(path)
         if not folder.is_dir():
             raise FileNotFoundError(f"expected the folder of an embedding store, but there is no folder {folder}.")
         if not (folder / MANIFEST).is_file():
@@ -264,9 +255,9 @@ class EmbeddingStore:
                     "the command that writes it again, it goes on from there."
                 )
             raise ValueError(f"{folder}: expected an embedding store, got a folder without {MANIFEST}.")
-        store = cls(folder, read_manifest(folder))
+        store = cls(folder, read_manifest(folder), url)
         dtype = store.manifest.header.dtype
-        for shard in store.manifest.shards:
+        for shard in () if url else store.manifest.shards:
             file = folder / shard.file
             if not file.is_file():
                 raise FileNotFoundError(f"{file}: this shard of {shard.rows} rows is missing; {_WRITE_AGAIN}")
@@ -433,6 +424,15 @@ class EmbeddingStore:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(path, content)
         return path
+
+
+def _copy_manifest(url: str) -> Path:
+    """The folder for copies of this very store's files, with its manifest."""
+    content = _fetch(f"{url}/{MANIFEST}")
+    folder = Path("~/.cache/st-xling").expanduser() / hashlib.sha256(content).hexdigest()[:32]
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomic(folder / MANIFEST, content)
+    return folder
 
 
 def _fetch(url: str) -> bytes:

@@ -35,7 +35,7 @@ import numpy as np
 import psutil
 import torch
 
-from st_xling.mining import neighbours
+from st_xling.mining import Neighbours, neighbours
 from st_xling.mining.search.find import find_neighbours
 from st_xling.mining.search.shards import run_here, sharded_neighbours, tasks_of
 
@@ -150,9 +150,12 @@ def on_ray(arguments: argparse.Namespace) -> None:
     torch.set_num_threads(1)  # as each worker has
     search = partial(find_neighbours, k=K, memory_mib=arguments.memory_mib)
     tasks = tasks_of(rows, rows, k=K, method="exact", shard_rows=max(2 * K, rows // 4))
-    one_task = partial(neighbours, k=K, memory_mib=arguments.memory_mib)
+
+    def task(some: np.ndarray, others: np.ndarray, _: object) -> tuple[Neighbours, Neighbours]:
+        return neighbours(some, others, k=K, memory_mib=arguments.memory_mib)
+
     base = {"one search": _family_seconds(lambda: search(source, target))}
-    base["the tasks"] = _family_seconds(lambda: sharded_neighbours(source, target, one_task, tasks, run_here, k=K))
+    base["the tasks"] = _family_seconds(lambda: sharded_neighbours(source, target, task, tasks, run_here, k=K))
     print(f"{rows} x {rows} x {dim}, k {K}, {len(tasks)} tasks; one search: {base['one search'][1]:.1f} s of processor")
     print("               processor time, by that of     clock, by that of")
     print("               the tasks   one search        the tasks   one search")

@@ -42,7 +42,7 @@ def kill_some(folder: Path, deaths: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def slow_neighbours(source: Any, target: Any, *, folder: Path, deaths: int, **options: Any) -> Any:
+def slow_neighbours(source: Any, target: Any, task: Any, *, folder: Path, deaths: int, **options: Any) -> Any:
     kill_some(folder, deaths)
     return neighbours(source, target, **options)
 

@@ -29,7 +29,7 @@ from st_xling.utils.text import open_bytes
 _BYTES_PER_NUMBER = {"float32": 4, "float16": 2, "bfloat16": 2}
 _BYTES_PER_LINE = 64  # its place in the file, its fold, its hash
 _EXACT_BYTES, _APPROXIMATE_BYTES = 32, 48  # of a row in a search, beside its neighbours
-_HELD_BYTES = 120 * 2**20  # candidates of an approximate search that are held for their exact cosines
+_TRAINING_ROUNDS = 10  # of k-means in FAISS
 
 # Rows of a trial search, cells in it, sentences embedded, and pairs that guards look at.
 _ROWS, _PROBES, _SENTENCES, _PAIRS = 2048, (3, 12), 256, 1024
@@ -172,8 +172,10 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
     searches: dict[str, SearchCost] = {
         "exact": {"seconds": search_seconds(*shape, **options), "memory_bytes": shared + _EXACT_BYTES * both}
     }
-    memory = shared + _APPROXIMATE_BYTES * both + _HELD_BYTES
-    searches["approximate"] = {"seconds": approximate_seconds(*shape, **options), "memory_bytes": memory}
+    name = method if method.startswith(approximate.FAISS) else "approximate"
+    indexed = 4 * dim * (max(rows.values()) + approximate.LEAST_SAMPLE)
+    memory = shared + _APPROXIMATE_BYTES * both + indexed
+    searches[name] = {"seconds": approximate_seconds(*shape, **options), "memory_bytes": memory}
     embedded = [name for name, maker in makers.items() if maker is encoder]
     # Two states of the search while one replaces the other; the pairs hold each text at most once.
     disk = 16 * k * both + sum(text_bytes.values())
@@ -230,26 +232,30 @@ def search_seconds(sources: int, targets: int, dim: int, *, k: int, device: str,
 def approximate_seconds(sources: int, targets: int, dim: int, *, k: int, device: str, memory_mib: int) -> float:
     """Expected seconds of an approximate search: rows by members of near cells, rows by cells, and each row by itself.
 
-    The price of the first is what more probes cost in a trial, so that reading rows together is in it.
+    The price of the first is what more probes cost in a trial. Other indexes of FAISS are taken to cost the same.
     """
     rows, columns = min(sources, _ROWS), min(targets, _ROWS)
     few, many = _PROBES
-    options: dict[str, Any] = {"k": min(k, rows, columns), "cells": many, "recall_sample": 0, "device": device}
+    options: dict[str, Any] = {"k": min(k, rows, columns), "recall_sample": 0, "device": device}
     trial = partial(
         approximate.approximate_neighbours, *_random_vectors(rows, columns, dim), memory_mib=memory_mib, **options
     )
-    first, more = (min(_timed(partial(trial, probes=probes)) for _ in range(2)) for probes in (few, many))
+    first, more = (
+        min(_timed(partial(trial, factory=f"IVF{many},Flat?nprobe={probes}")) for _ in range(2))
+        for probes in (few, many)
+    )
     compared = 2 * rows * columns  # each row by its near cells, in either direction
     a_pair = max(0.0, more - first) / (compared * (many - few) / many)
     a_row = max(0.0, first - a_pair * compared * few / many) / (rows + columns)
     a_product = _product_trial(_ROWS, _ROWS, dim, device) / _ROWS**2
     both = sources + targets
-    cells = max(1, both // approximate.ROWS_PER_CELL)
-    # K-means, then each row by all cells: its own, and the nearest of the other corpus.
-    by_cells = approximate.ROUNDS * approximate.SAMPLE_PER_CELL * cells**2 + 2 * both * cells
-    exactly = approximate.RECALL_SAMPLE * both
-    near = 2 * sources * targets * min(approximate.PROBES, cells) / cells
-    return a_pair * near + a_product * (by_cells + exactly) + a_row * both
+    products, near = float(approximate.RECALL_SAMPLE * both), 0.0
+    for count in (sources, targets):
+        # K-means, then all rows by the cells of one corpus: its own, and those of the other that look for the nearest.
+        cells = approximate.default_cells(count)
+        products += _TRAINING_ROUNDS * approximate.SAMPLE_PER_CELL * cells**2 + both * cells
+        near += sources * targets * approximate.default_probes(cells) / cells
+    return a_pair * near + a_product * products + a_row * both
 
 
 def guard_seconds(sources: list[str], targets: list[str], guards: GuardOptions, rows: int, *, k: int) -> float:

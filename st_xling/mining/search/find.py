@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from tqdm import tqdm
 
 from st_xling.mining.ray import import_ray, run_on_ray
-from st_xling.mining.search.approximate import approximate_neighbours
+from st_xling.mining.search.approximate import FAISS, approximate_neighbours, check_factory, measured
+from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import Neighbours, neighbours
-from st_xling.mining.search.shards import run_here, sharded_neighbours, tasks_of
+from st_xling.mining.search.shards import Task, run_here, sharded_neighbours, tasks_of
 from st_xling.utils.cosines import Embeddings, check_shapes
 
 #: Names that ``method`` may take; ``auto`` chooses by the size of the corpora.
@@ -29,8 +31,13 @@ MOST_EXACT = 2 * 10**13
 
 def check_search(method: str, engine: str) -> None:
     """Raise unless there is such a search."""
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}: got {method!r}; {METHODS[0]!r} is usual.")
+    if method not in METHODS and not method.startswith(FAISS):
+        raise ValueError(
+            f"method must be one of {', '.join(METHODS)}, or {FAISS} and a factory string, such as "
+            f"'{FAISS}IVF4096,Flat': got {method!r}; {METHODS[0]!r} is usual."
+        )
+    if method.startswith(FAISS):
+        check_factory(method.removeprefix(FAISS))
     check_engine(engine)
 
 
@@ -43,7 +50,7 @@ def check_engine(engine: str) -> None:
 
 
 def choose_method(method: str, sources: int, targets: int, dim: int, *, progress: bool = False) -> str:
-    """``"exact"`` or ``"approximate"``: ``"auto"`` is exact up to :data:`MOST_EXACT` multiplications.
+    """What ``method`` comes to: ``"auto"`` is exact up to :data:`MOST_EXACT` multiplications.
 
     Args:
         method: As for :func:`find_neighbours`; any but ``"auto"`` stays as it is.
@@ -72,6 +79,7 @@ def find_neighbours(
     engine: str = "local",
     device: str | torch.device = "cpu",
     memory_mib: int = 256,
+    index_folder: str | Path | None = None,
     shard_rows: int | None = None,
     state_folder: str | os.PathLike[str] | None = None,
     save_seconds: float = 60.0,
@@ -87,11 +95,13 @@ def find_neighbours(
         source: Embeddings of the source corpus. *Shape:* ``(sources, dim)``
         target: Those of the target corpus. *Shape:* ``(targets, dim)``
         k: Neighbours of each sentence.
-        method: ``"exact"``, ``"approximate"`` (:func:`~st_xling.mining.approximate_neighbours`), or ``"auto"`` for what
-            :func:`choose_method` says.
+        method: ``"exact"``, ``"approximate"`` (:func:`~st_xling.mining.approximate_neighbours`), ``"faiss:FACTORY"``
+            for another index of FAISS with its search parameters, such as ``"faiss:IVF4096,Flat?nprobe=64"``, or
+            ``"auto"`` for what :func:`choose_method` says.
         engine: ``"local"``, or ``"ray"`` for the workers of a cluster: the same result.
         device: Where to search, such as ``"cuda"``; workers of a cluster search on their processors.
         memory_mib: Bound on the memory of one block of the search, in MiB, in each worker.
+        index_folder: Where indexes are kept for another search; by default in ``state_folder``.
         shard_rows: Each task searches at most so many sources among as many targets; see
             :func:`~st_xling.mining.search.shards.tasks_of`. What an approximate search finds depends on it; an exact
             search in this process has no tasks.
@@ -110,21 +120,34 @@ def find_neighbours(
     source, target = check_shapes(source, target, "source_embeddings", "target_embeddings")
     sources, targets, dim = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
     method = choose_method(method, sources, targets, dim, progress=progress)
-    tasks = tasks_of(sources, targets, k=k, method=method, shard_rows=shard_rows)
     options: dict[str, Any] = {"k": k, "memory_mib": memory_mib, "device": "cpu" if engine == "ray" else device}
     state: dict[str, Any] = {"state_folder": state_folder, "save_seconds": save_seconds, "progress": progress}
-    if engine == "local" and method == "exact":
+    if method != "exact":
+        options["factory"] = method.removeprefix(FAISS) if method.startswith(FAISS) else None
+        options["index_folder"] = index_folder or state_folder
+    elif engine == "local":
         return neighbours(source, target, **options, **state, **blocks)
+    tasks = tasks_of(sources, targets, k=k, method=method, shard_rows=shard_rows)
     if engine == "local" and len(tasks) == 1:
         found = approximate_neighbours(source, target, progress=progress, **options)
-        if progress:
-            tqdm.write(f"approximate: {found}", file=sys.stderr)
-        return found.forward, found.backward
-    search = partial(neighbours if method == "exact" else _approximate, **options)
-    run = run_on_ray if engine == "ray" else run_here
-    return sharded_neighbours(source, target, search, tasks, run, k=k, name=method, **state)
+    else:
+        run = run_on_ray if engine == "ray" else run_here
+        search = partial(_exact if method == "exact" else _approximate, **options)
+        both = sharded_neighbours(source, target, search, tasks, run, k=k, name=method, **state)
+        if method == "exact" or not progress:
+            return both
+        one, other = (CorpusMatrix(rows, "rows", torch.device("cpu")) for rows in (source, target))
+        found = measured(one, other, both, f"{len(tasks)} tasks", k=k, memory_mib=memory_mib)
+    if progress:
+        tqdm.write(f"{method}: {found}", file=sys.stderr)
+    return found.forward, found.backward
 
 
-def _approximate(source: Embeddings, target: Embeddings, **options: Any) -> tuple[Neighbours, Neighbours]:
-    found = approximate_neighbours(source, target, recall_sample=0, **options)
+def _exact(source: Embeddings, target: Embeddings, task: Task, **options: Any) -> tuple[Neighbours, Neighbours]:
+    return neighbours(source, target, **options)
+
+
+def _approximate(source: Embeddings, target: Embeddings, task: Task, **options: Any) -> tuple[Neighbours, Neighbours]:
+    names = "source-{}-{}".format(*task.source), "target-{}-{}".format(*task.target)
+    found = approximate_neighbours(source, target, index_names=names, recall_sample=0, **options)
     return found.forward, found.backward

@@ -5,11 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -40,7 +37,7 @@ class SearchState:
         k: Neighbours of each row.
         folder: Where to save; nothing is written without one.
         save_seconds: Least time between two saves, except for the last; most time, for a search in tasks.
-        tasks: Of a search in tasks.
+        tasks: Number of tasks, for a search in tasks.
         search: What else their results depend on.
     Raises:
         ValueError: When the folder holds the state of another search.
@@ -60,28 +57,22 @@ class SearchState:
         k: int,
         folder: Path | None,
         save_seconds: float,
-        tasks: Sequence[Any] = (),
+        tasks: int = 0,
         search: str = "",
     ) -> None:
         self._path = None if folder is None else folder / _FILES[bool(tasks)]
         self._save_seconds, self._cost = save_seconds, 0.0
         self._saved_at = time.monotonic()
         self._identity = "" if folder is None else _identity(source, target, k)
-        if tasks:
-            self._identity += f" {search} {tasks[-1]} of {len(tasks)}"
-        self._shapes = (source.rows, k), (target.rows if tasks else 0, k), len(tasks)
-        self._begin()
+        self._identity += search
+        self.done, self.tasks = 0, torch.zeros(tasks, dtype=torch.bool)
+        self.source_keys = torch.full((source.rows, k), NO_CANDIDATE)
+        self.target_keys = torch.full((target.rows if tasks else 0, k), NO_CANDIDATE)
         if self._path is not None and self._path.exists():
             try:
                 self._load(self._path)
             except (SafetensorError, KeyError, RuntimeError) as error:  # cut off, or other shapes
                 logger.warning("%s is damaged (%r): the search begins again.", self._path, error)
-                self._begin()
-
-    def _begin(self) -> None:
-        sources, targets, tasks = self._shapes
-        self.done, self.tasks = 0, torch.zeros(tasks, dtype=torch.bool)
-        self.source_keys, self.target_keys = (torch.full(shape, NO_CANDIDATE) for shape in (sources, targets))
 
     def is_due(self) -> bool:
         least = min(self._save_seconds, _SAVE_SHARE * self._cost) if len(self.tasks) else self._save_seconds
@@ -115,18 +106,15 @@ class SearchState:
                     f"state_folder must hold the state of this search: {path} is of other embeddings or {others}; "
                     "delete it or name another folder."
                 )
-            self.done = int(metadata["done"])
-            self.source_keys[: self.done] = saved.get_tensor("source")
-            self.target_keys = saved.get_tensor("target")
-            if len(self.tasks):
-                self.tasks = saved.get_tensor("tasks")
+            done, target = int(metadata["done"]), saved.get_tensor("target")
+            tasks = saved.get_tensor("tasks") if len(self.tasks) else self.tasks
+            self.source_keys[:done] = saved.get_tensor("source")
+            self.done, self.target_keys, self.tasks = done, target, tasks
 
 
 def _identity(source: CorpusMatrix, target: CorpusMatrix, k: int) -> str:
-    """A digest of k, both shapes, all lengths and about a thousand exact rows of either matrix."""
+    """A digest of k, both shapes and both matrices."""
     digest = hashlib.sha256(str((k, source.rows, target.rows, source.dim)).encode())
     for matrix in (source, target):
-        digest.update(matrix.lengths.tobytes())
-        rows = np.unique(np.linspace(0, matrix.rows - 1, min(matrix.rows, 1024)).astype(np.int64))
-        digest.update(matrix.fixed_point_rows(torch.from_numpy(rows)).cpu().numpy().tobytes())
+        matrix.add_to(digest)
     return digest.hexdigest()

@@ -36,9 +36,6 @@ APPROXIMATE_ROWS = 2**20
 #: however large the corpora.
 EXACT_ROWS, EXACT_SHARDS = 2**15, 64
 
-#: Finds the ``k`` nearest of two parts in each other.
-Search = Callable[[Embeddings, Embeddings], tuple[Neighbours, Neighbours]]
-
 
 class Task(NamedTuple):
     """Rows of both corpora that are searched in each other: from the first, to before the last."""
@@ -50,6 +47,9 @@ class Task(NamedTuple):
         (first, last), (start, stop) = self
         return f"shard of sources {first} to {last - 1} and targets {start} to {stop - 1}"
 
+
+#: Finds the ``k`` nearest of the rows of a task in each other.
+Search = Callable[[Embeddings, Embeddings, Task], tuple[Neighbours, Neighbours]]
 
 #: Runs the tasks of these numbers, in any order: packed keys of both directions, as :func:`run_task` returns them.
 Run = Callable[[Embeddings, Embeddings, Search, dict[int, Task]], Iterator[tuple[int, tuple[np.ndarray, np.ndarray]]]]
@@ -119,7 +119,9 @@ def sharded_neighbours(
     both = check_shapes(source_embeddings, target_embeddings, *names)
     matrices = [CorpusMatrix(rows, name, torch.device("cpu")) for rows, name in zip(both, names)]
     folder = None if state_folder is None else Path(state_folder)
-    state = SearchState(*matrices, k=k, folder=folder, save_seconds=save_seconds, tasks=tasks, search=name)
+    state = SearchState(
+        *matrices, k=k, folder=folder, save_seconds=save_seconds, tasks=len(tasks), search=f" {name}, {tasks[-1]}"
+    )
     del matrices
     todo = {number: task for number, task in enumerate(tasks) if not state.tasks[number]}
     done = len(tasks) - len(todo)
@@ -156,7 +158,7 @@ def run_here(
 
 def run_task(source: Embeddings, target: Embeddings, search: Search, task: Task) -> tuple[np.ndarray, np.ndarray]:
     """Packed keys of a task's rows, with indices into whole corpora. *Shapes:* ``(rows of the shard, k)``"""
-    forward, backward = search(*map(_part, (source, target), task))
+    forward, backward = search(_part(source, task.source), _part(target, task.target), task)
     one, other = (
         pack_keys(torch.from_numpy(found.similarities), torch.from_numpy(found.indices) + first).numpy()
         for found, first in ((forward, task.target[0]), (backward, task.source[0]))
