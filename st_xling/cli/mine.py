@@ -45,6 +45,7 @@ search:
 --index DIR                         where its indexes are kept for other searches (default: with the work)
 --engine ENGINE                     local (default), or ray: a cluster, the same result
 --memory-mib N                      for one block of the search (default: 256)
+--shard-rows N                      of either text, searched in one task (default: by size; approximate: 1,048,576)
 guards:
 --source-language CODE              such as de; for the guard of languages
 --target-language CODE              such as en
@@ -56,7 +57,7 @@ guards:
 work:
 --work DIR                          where it is kept until it is done (default: OUT.work)
 --keep-work                         leave it there, to try other thresholds or guards
---save-seconds S                    least time between two saves (default: 60)
+--save-seconds S                    time between two saves of the search (default: 60)
 """,
     prefilter={"dest": "prefilter_model"},
 )

@@ -1,4 +1,4 @@
-"""The exact search, and embedding, by the workers of a ray cluster: the same results to the last bit."""
+"""The tasks of a search, and embedding, by the workers of a ray cluster: the same results to the last bit."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
-from st_xling.mining.search.exact import Neighbours, check_k, neighbours
-from st_xling.mining.search.top_k import NO_CANDIDATE, pack_keys
-from st_xling.utils.cosines import Embeddings, check_pair, check_shapes
+from st_xling.mining.search.shards import Search, Task, failure, run_task
+from st_xling.utils.cosines import Embeddings
 
 if TYPE_CHECKING:
     from st_xling.mining.encoding import Window
 
-# Sources of a task: as many amortise reading the targets, and fewer keep all workers busy to the end.
-_MOST_SOURCES, _TASKS_PER_CPU = 65_536, 4
+# Workers of one task that may be killed before it is given up.
+_RETRIES = 10
 
 
 def import_ray() -> Any:
@@ -46,8 +44,8 @@ def import_ray() -> Any:
 
 
 @contextmanager
-def ray_cluster() -> Iterator[tuple[Any, int]]:
-    """The module ``ray``, connected, and the number of processors of the cluster.
+def ray_cluster() -> Iterator[Any]:
+    """The module ``ray``, connected.
 
     A program that has called ``ray.init`` keeps its connection. Else ``RAY_ADDRESS`` in the environment names a
     cluster, on which st-xling and the files of embeddings must be found under the same paths; without it, workers are
@@ -63,94 +61,65 @@ def ray_cluster() -> Iterator[tuple[Any, int]]:
     elif ours:
         ray.init(address="local", include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
     try:
-        yield ray, max(1, int(ray.cluster_resources().get("CPU", 1)))
+        yield ray
     finally:
         if ours:
             ray.shutdown()
 
 
-def ray_neighbours(
-    source_embeddings: Embeddings,
-    target_embeddings: Embeddings,
-    *,
-    k: int = 4,
-    memory_mib: int = 256,
-    progress: bool = False,
-) -> tuple[Neighbours, Neighbours]:
-    """As :func:`~st_xling.mining.neighbours`, to the last bit, by the workers of a cluster.
+def run_on_ray(
+    source: Embeddings, target: Embeddings, search: Search, tasks: dict[int, Task]
+) -> Generator[tuple[int, tuple[np.ndarray, np.ndarray]]]:
+    """A :data:`~st_xling.mining.search.shards.Run` by the workers of a cluster, each task with one processor.
 
-    Each task compares some sources with all targets. Every worker finds the exact best among its rows, and the best of
-    all are among the best of the parts: by exact cosine, then by index, whoever finds them and in whatever order.
-    Stores and memory maps are sent by name and read where they are needed; arrays in memory are sent once. Results are
-    merged as they come, so that this process holds ``8 * k`` bytes for each row of either corpus, and a few results.
+    Stores and memory maps are sent by name and read where they are needed; arrays in memory are sent once. The tasks of
+    a worker or node that is killed run again elsewhere. Where one fails, the running ones still yield what they find.
 
-    Args:
-        source_embeddings: As for ``neighbours``. *Shape:* ``(sources, dim)``
-        target_embeddings: *Shape:* ``(targets, dim)``
-        k: Neighbours of each sentence.
-        memory_mib: Bound on the memory of one block, in MiB, in each worker.
-        progress: Show a bar on stderr.
-    Returns:
-        Source → target, and target → source.
     Raises:
-        ValueError: As ``neighbours``, or when ray is not installed.
+        ValueError: When ray is not installed.
+        OSError: Of a task, which is named.
+        ChildProcessError: When workers were killed again and again.
     """
-    names = "source_embeddings", "target_embeddings"
-    source_embeddings, target_embeddings = check_shapes(source_embeddings, target_embeddings, *names)
-    sources, targets = int(source_embeddings.shape[0]), int(target_embeddings.shape[0])
-    check_k(k, sources, targets)
-    forward = torch.full((sources, k), NO_CANDIDATE, dtype=torch.int64)
-    backward = torch.full((targets, k), NO_CANDIDATE, dtype=torch.int64)
-    with ray_cluster() as (ray, cpus), tqdm(total=sources, unit="row", desc="search", disable=not progress) as bar:
-        rows = max(k, min(_MOST_SOURCES, -(-sources // (_TASKS_PER_CPU * cpus))))
-        packed = ray.put(pack(source_embeddings)), ray.put(pack(target_embeddings))
-        task = ray.remote(num_cpus=1)(_search)
-        spans = iter(_spans(sources, rows, k))
-        running: dict[Any, tuple[int, int]] = {}
-        while True:
-            for span in islice(spans, 2 * cpus - len(running)):
-                running[task.remote(*packed, *span, k, memory_mib)] = span
-            if not running:
-                break
-            done = ray.wait(list(running))[0][0]
-            start, stop = running.pop(done)
-            try:
-                result = ray.get(done)
-            except ray.exceptions.RayTaskError as error:
-                if isinstance(error.cause, ValueError):  # rows are to be named by their numbers in the whole corpus
-                    check_pair(source_embeddings, target_embeddings, *names)
-                raise
-            _merge(result, start, stop, forward, backward)
-            bar.update(stop - start)
-    return Neighbours.from_keys(forward), Neighbours.from_keys(backward)
+    with ray_cluster() as ray:
+        packed = ray.put(pack(source)), ray.put(pack(target)), ray.put(search)
+        remote = ray.remote(num_cpus=1, max_retries=_RETRIES)(_run_task)
+        todo, running = iter(tasks.items()), dict[Any, int]()
+        failed: tuple[Task, Exception] | None = None
+        try:
+            while True:
+                free = 0 if failed else 2 * int(_resource(ray, "CPU")) - len(running)  # nodes may join
+                for number, task in islice(todo, max(0, free)):
+                    running[remote.remote(*packed, task)] = number
+                if not running:
+                    break
+                done = ray.wait(list(running))[0][0]
+                number = running.pop(done)
+                try:
+                    yield number, ray.get(done)
+                except ray.exceptions.RayError as error:
+                    failed = tasks[number], error
+        finally:
+            for reference in running:
+                ray.cancel(reference, force=True)
+        if failed is not None:
+            cause = _cause(ray, failed[1])
+            remedy = "; every worker must find the files of the embeddings under the same path"
+            if isinstance(cause, OSError):
+                cause = failure(failed[0], cause, remedy if isinstance(cause, FileNotFoundError) else "")
+            raise cause from None
 
 
-def _spans(rows: int, step: int, least: int) -> list[tuple[int, int]]:
-    """Ranges of ``step`` rows, none below ``least``: the last takes a remainder that is."""
-    starts = [start for start in range(0, rows, step) if rows - start >= least]
-    return list(zip(starts, [*starts[1:], rows]))
-
-
-def _search(source: Any, target: Any, start: int, stop: int, k: int, memory_mib: int) -> tuple[np.ndarray, ...]:
-    """A task: neighbours between some sources and all targets, as arrays that ray shares without copying."""
+def _run_task(source: Any, target: Any, search: Search, task: Task) -> tuple[np.ndarray, np.ndarray]:
     torch.set_num_threads(1)
-    forward, backward = neighbours(unpack(source)[start:stop], unpack(target), k=k, memory_mib=memory_mib)
-    return forward.similarities, forward.indices, backward.similarities, backward.indices
-
-
-def _merge(result: tuple[np.ndarray, ...], start: int, stop: int, forward: Tensor, backward: Tensor) -> None:
-    """Put what a task found among the best candidates."""
-    cosines, indices, back_cosines, back_indices = (torch.from_numpy(array.copy()) for array in result)
-    forward[start:stop] = pack_keys(cosines, indices)
-    keys = torch.cat([backward, pack_keys(back_cosines, back_indices + start)], dim=1)
-    backward.copy_(keys.topk(backward.shape[1], dim=1).values)
+    return run_task(unpack(source), unpack(target), search, task)
 
 
 def embed_on_ray(load: Any, windows: Iterable[Window], options: dict[str, Any]) -> Generator[tuple[Window, np.ndarray]]:
     """As :func:`~st_xling.models.encode.encode`, each window by one worker of the cluster.
 
-    A worker has as many processors as this process has threads, or a GPU where the cluster has any. On the same kind
-    of processor, vectors are those of this process to the last bit.
+    A task has as many processors as this process has threads, or a GPU where the cluster has any. On the same kind of
+    processor, vectors are those of this process to the last bit. The windows of a worker or node that is killed are
+    embedded again elsewhere.
 
     Args:
         load: A :data:`~st_xling.mining.encoding.Load`, called in each worker with its device.
@@ -161,46 +130,65 @@ def embed_on_ray(load: Any, windows: Iterable[Window], options: dict[str, Any]) 
     Raises:
         ValueError: When ray is not installed, or a worker cannot load or run the encoder for a reason that the user can
             mend.
+        ChildProcessError: When workers were killed again and again.
     """
-    threads = torch.get_num_threads()
-    with ray_cluster() as (ray, cpus):
-        gpus = int(ray.cluster_resources().get("GPU", 0))
-        # More threads than the cluster has processors run slower, and would else wait for ever.
-        needed: dict[str, float] = {"num_gpus": 1} if gpus else {"num_cpus": min(threads, cpus)}
-        worker = ray.remote(**needed)(_EmbeddingWorker)
-        count = gpus or max(1, cpus // threads)
-        load = ray.put(load)  # an encoder may be large: once for all
-        workers = [worker.remote(load, "cuda" if gpus else "cpu", threads, options) for _ in range(count)]
+    with ray_cluster() as ray:
+        gpus = int(_resource(ray, "GPU"))
+        # More threads than a node has processors run slower, and would else wait for ever.
+        largest = max(node["Resources"].get("CPU", 1) for node in ray.nodes() if node["Alive"])
+        threads = min(torch.get_num_threads(), max(1, int(largest)))
+        needed: dict[str, float] = {"num_gpus": 1} if gpus else {"num_cpus": threads}
+        # Tasks, not actors: after the loss of a node there may be room for fewer. A worker keeps its encoder for the
+        # next task (max_calls: also on a GPU).
+        task = ray.remote(**needed, max_retries=_RETRIES, max_calls=0)(_embed)
+        encoder = [ray.put(load)], os.urandom(8), "cuda" if gpus else "cpu", torch.get_num_threads(), options
         running: deque[tuple[Window, Any]] = deque()
-        for number, window in enumerate(windows):
-            running.append((window, workers[number % count].embed.remote(window.sentences)))
-            if len(running) == 2 * count:
+        for window in windows:
+            running.append((window, task.remote(*encoder, window.sentences)))
+            if len(running) >= 2 * (gpus or max(1, int(_resource(ray, "CPU")) // threads)):
                 yield _embedded(ray, *running.popleft())
         while running:
             yield _embedded(ray, *running.popleft())
 
 
-class _EmbeddingWorker:
-    def __init__(self, load: Any, device: str, threads: int, options: dict[str, Any]) -> None:
-        torch.set_num_threads(threads)
-        self._load, self._device, self._options = load, device, options
-        self._encoder: Any = None
+def _embed(
+    load: list[Any], key: bytes, device: str, threads: int, options: dict[str, Any], sentences: list[str]
+) -> np.ndarray:
+    from st_xling.models.encode import encode
 
-    def embed(self, sentences: list[str]) -> np.ndarray:
-        from st_xling.models.encode import encode
+    torch.set_num_threads(threads)
+    if key not in _encoders:
+        _encoders.clear()
+        _encoders[key] = import_ray().get(load[0])(device=device)
+    return encode(_encoders[key], sentences, device=device, **options)
 
-        if self._encoder is None:  # not before: an error here is the caller's to hear
-            self._encoder = self._load(device=self._device)
-        return encode(self._encoder, sentences, device=self._device, **self._options)
+
+# What this worker has loaded, by the call that it is of.
+_encoders: dict[bytes, Any] = {}
 
 
 def _embedded(ray: Any, window: Window, reference: Any) -> tuple[Window, np.ndarray]:
     try:
         return window, ray.get(reference).copy()
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, (ValueError, OSError)):
-            raise ValueError(f"{type(error.cause).__name__} in a worker that embeds: {error.cause}") from None
-        raise
+    except ray.exceptions.RayError as error:
+        cause = _cause(ray, error)
+        if isinstance(cause, (ValueError, OSError)):
+            raise ValueError(f"{type(cause).__name__} in a worker that embeds: {cause}") from None
+        raise cause from None
+
+
+def _cause(ray: Any, error: Exception) -> Exception:
+    """What went wrong in a task, rather than Ray's report of it."""
+    if isinstance(error, ray.exceptions.RayTaskError):
+        return error.cause if isinstance(error.cause, (ValueError, OSError)) else error
+    return ChildProcessError(
+        f"a worker or its node was killed {_RETRIES + 1} times in one task, for want of memory perhaps "
+        f"({type(error).__name__}); run the same command again: it resumes."
+    )
+
+
+def _resource(ray: Any, name: str) -> float:
+    return float(ray.cluster_resources().get(name, 0))
 
 
 def pack(embeddings: Embeddings) -> Any:

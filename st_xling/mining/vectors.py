@@ -131,7 +131,7 @@ class GivenEmbeddings:
         """Open a store, or a LASER file.
 
         Args:
-            path: A folder is a store, a file is LASER's.
+            path: A folder or URL is a store, a file is LASER's.
             rows: Sentences of the text.
             dim: Of a LASER file.
             dtype: Of a LASER file.
@@ -139,12 +139,11 @@ class GivenEmbeddings:
             FileNotFoundError: If there is neither.
             ValueError: If it cannot be read, or its rows are not those of the text.
         """
-        path = Path(path)
-        if path.is_file():
-            return cls(path, open_laser(path, dim=dim, dtype=dtype, rows=rows))
+        if Path(path).is_file():
+            return cls(Path(path), open_laser(path, dim=dim, dtype=dtype, rows=rows))
         store = EmbeddingStore.open(path)
         store.check_rows(rows)
-        return cls(path, store, store)
+        return cls(store.path, store, store)
 
     @property
     def name(self) -> str:

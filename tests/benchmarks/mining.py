@@ -5,6 +5,8 @@
             are compared too
 ``growth``  time and memory from 10,000 to 100,000 sentences a side (300,000 with ``--large``), as exponents: 2 is what
             comparing all with all costs, and memory beyond the inputs should not grow with the pairs
+``ray``     processor time of 1, 2 and 4 workers of a cluster on this machine, with all that belongs to it, by that of
+            the same tasks in this process, and of one search without tasks
 
 From text to pairs, against the two ways in common use: ``python -m tests.benchmarks.mining_end_to_end``; approximate
 search, recall against time: ``python -m tests.benchmarks.mining_approximate``.
@@ -16,6 +18,7 @@ once more in processor time, which waits for nobody. Each memory figure is the p
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import math
@@ -25,12 +28,16 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import psutil
 import torch
 
-from st_xling.mining import neighbours
+from st_xling.mining import Neighbours, neighbours
+from st_xling.mining.search.find import find_neighbours
+from st_xling.mining.search.shards import run_here, sharded_neighbours, tasks_of
 
 DIM, K = 768, 4
 
@@ -133,6 +140,56 @@ def one_size(rows: int, dim: int, memory_mib: int) -> dict[str, float]:
     return {"seconds": seconds, "extra_mib": memory.extra_mib}
 
 
+def on_ray(arguments: argparse.Namespace) -> None:
+    import ray
+
+    from tests.mining.on_ray import HERE
+
+    dim, rows = arguments.dim, arguments.rows
+    source, target = embeddings(rows, 0, dim), embeddings(rows, 1, dim)
+    torch.set_num_threads(1)  # as each worker has
+    search = partial(find_neighbours, k=K, memory_mib=arguments.memory_mib)
+    tasks = tasks_of(rows, rows, k=K, method="exact", shard_rows=max(2 * K, rows // 4))
+
+    def task(some: np.ndarray, others: np.ndarray, _: object) -> tuple[Neighbours, Neighbours]:
+        return neighbours(some, others, k=K, memory_mib=arguments.memory_mib)
+
+    base = {"one search": _family_seconds(lambda: search(source, target))}
+    base["the tasks"] = _family_seconds(lambda: sharded_neighbours(source, target, task, tasks, run_here, k=K))
+    print(f"{rows} x {rows} x {dim}, k {K}, {len(tasks)} tasks; one search: {base['one search'][1]:.1f} s of processor")
+    print("               processor time, by that of     clock, by that of")
+    print("               the tasks   one search        the tasks   one search")
+    _ray_row("here", base["the tasks"], base)
+    for workers in (1, 2, 4):
+        ray.init(address="local", num_cpus=workers, **HERE)
+        # Every worker imports torch before the clock starts.
+        search(source[: 64 * workers], target[:64], engine="ray", shard_rows=16)
+        options = {"engine": "ray", "shard_rows": rows // 4}
+        _ray_row(f"{workers} workers", _family_seconds(lambda: search(source, target, **options)), base)  # noqa: B023
+        ray.shutdown()
+
+
+def _ray_row(name: str, spent: tuple[float, float], base: dict[str, tuple[float, float]]) -> None:
+    ratios = [f"{spent[unit] / base[peer][unit]:8.2f}" for unit in (1, 0) for peer in ("the tasks", "one search")]
+    print(f"{name:<12} {ratios[0]:>11} {ratios[1]:>11} {ratios[2]:>16} {ratios[3]:>11}")
+
+
+def _family_seconds(run: Callable[[], object]) -> tuple[float, float]:
+    """Clock and processor seconds of this process and all that it has started, while something runs."""
+    before, started = _family_processor(), time.perf_counter()
+    run()
+    return time.perf_counter() - started, _family_processor() - before
+
+
+def _family_processor() -> float:
+    """Seconds of this process and its descendants, those that have ended included."""
+    total = 0.0
+    for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
+        with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+            total += sum(process.cpu_times()[:4])  # user, system, and both of its own children
+    return total
+
+
 class _PeakMemory:
     """Peak of this process's own memory, sampled: mapped files are pages that the system may take back."""
 
@@ -161,14 +218,14 @@ def _own_mib() -> float:
     return int(next(line for line in status.splitlines() if line.startswith("RssAnon")).split()[1]) / 2**10
 
 
-PARTS = {"kernel": kernel, "growth": growth}
+PARTS = {"kernel": kernel, "growth": growth, "ray": on_ray}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=PARTS, default="kernel")
-    parser.add_argument("--rows", type=int, default=16_384, help="sentences a side, for kernel")
-    parser.add_argument("--dim", type=int, default=DIM, help="for growth")
+    parser.add_argument("--rows", type=int, default=16_384, help="sentences a side, for kernel and ray")
+    parser.add_argument("--dim", type=int, default=DIM, help="for growth and ray")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--memory-mib", type=int, default=256)
     parser.add_argument("--large", action="store_true", help="growth: also 300,000 sentences a side")

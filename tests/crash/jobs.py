@@ -77,6 +77,9 @@ JOBS: dict[str, Job] = {
         whole=("st/manifest.json", "st/shard-000000.safetensors"),
     ),
     "mine from vectors": Job(f"{MINE} {VECTORS} --json f.json", (*TEXT, "de.raw", "en.raw"), whole=("o.tsv", "f.json")),
+    "mine in shards": Job(
+        f"{MINE} {VECTORS} --method approximate --shard-rows 12", (*TEXT, "de.raw", "en.raw"), whole=("o.tsv",)
+    ),
     "mine from texts": Job(
         f"{MINE} --model enc --rejects r.jsonl --json f.json",
         ("enc", *TEXT),

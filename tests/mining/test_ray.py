@@ -1,9 +1,11 @@
-"""The ray engine: the bytes of the local one, or a word on what to install."""
+"""The ray engine: the bytes of the local one, whatever is killed, or a word on what to install."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import pickle
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,40 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from st_xling.mining import MiningText, encode, neighbours, write_store
-from st_xling.mining.ray import _merge, _spans, pack, unpack
-from st_xling.mining.search.exact import Neighbours
-from st_xling.mining.search.find import check_search, choose_method
-from st_xling.mining.search.top_k import NO_CANDIDATE
+from st_xling.mining.ray import pack, unpack
+from st_xling.mining.search.find import check_search, find_neighbours
+from tests.mining.on_ray import NAMES, SHARD_ROWS, embedded_here, stores
 from tests.mining.search.test_exact import embeddings
 
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed: st-xling[ray]")
-
-
-def test_parts_merge_to_the_whole_even_under_ties():
-    """What the workers and the merging do, without a cluster: many duplicates, parts in any order."""
-    random = np.random.default_rng(0)
-    source, target = random.integers(-1, 2, (90, 3)) + 0.5, random.integers(-1, 2, (41, 3)) + 0.5
-    forward = torch.full((90, 4), NO_CANDIDATE)
-    backward = torch.full((41, 4), NO_CANDIDATE)
-    spans = _spans(90, 13, 4)
-    assert spans[0][0] == 0 and spans[-1][1] == 90
-    for start, stop in reversed(spans):
-        one, other = neighbours(source[start:stop], target)
-        arrays = (one.similarities, one.indices, other.similarities, other.indices)
-        _merge(arrays, start, stop, forward, backward)
-    for merged, whole in zip(map(Neighbours.from_keys, (forward, backward)), neighbours(source, target)):
-        assert merged.similarities.tobytes() == whole.similarities.tobytes()
-        assert merged.indices.tobytes() == whole.indices.tobytes()
-
-
-@pytest.mark.parametrize(("rows", "step", "least"), [(10, 3, 3), (9, 3, 3), (11, 5, 4), (4, 4, 4), (7, 100, 1)])
-def test_spans_hold_every_row_once_and_never_too_few(rows, step, least):
-    spans = _spans(rows, step, least)
-    assert [row for start, stop in spans for row in range(start, stop)] == list(range(rows))
-    assert min(stop - start for start, stop in spans) >= least
 
 
 def test_files_travel_by_name(tmp_path):
@@ -71,65 +47,70 @@ def test_without_ray_there_is_a_remedy(monkeypatch):
         check_search("exact", "ray")
 
 
-def test_auto_is_exact_until_it_is_large():
-    assert choose_method("auto", "local", 100_000, 100_000, 768) == "exact"
-    assert choose_method("auto", "local", 400_000, 400_000, 768) == "approximate"
-    assert choose_method("auto", "ray", 400_000, 400_000, 768) == "exact"
-    assert choose_method("exact", "local", 400_000, 400_000, 768) == "exact"
-    with pytest.raises(ValueError, match="approximate.*runs in this process.*engine 'local'"):
-        check_search("approximate", "ray")
-
-
-ON_A_CLUSTER = """
-import os, sys
-from pathlib import Path
-import numpy as np, ray
-ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
-from st_xling.mining import EmbeddingStore, encode
-from st_xling.mining.search.find import find_neighbours
-from st_xling.mining import ray as on_ray
-folder = Path(sys.argv[1])
-on_ray._MOST_SOURCES = 61
-store, mapped = EmbeddingStore.open(folder / "source"), np.load(folder / "target.npy", mmap_mode="r")
-for name, found in (
-    ("files", on_ray.ray_neighbours(store, mapped)),
-    ("arrays", find_neighbours(store[:], np.array(mapped), engine="ray")),
-):
-    values = {f"{n}{side}": getattr(r, n) for side, r in enumerate(found) for n in ("similarities", "indices")}
-    np.savez(folder / f"{name}.npz", **values)
-bad = np.array(mapped)
-bad[70] = 0
-try:
-    on_ray.ray_neighbours(bad, store)
-except ValueError as error:
-    print(error)
-encode(str(folder / "encoder"), folder / "text", folder / "on ray", batch_size=16, shard_rows=20, engine="ray")
-assert ray.is_initialized()
-ray.shutdown()
-"""
-
-
-@needs_ray
-def test_a_local_cluster_gives_the_same_bytes(make_model: Callable[..., Any], tmp_path: Path) -> None:
-    """Started in a process of its own, bounded in time; two processors, loopback only."""
+@pytest.fixture
+def folder(make_model: Callable[..., Any], tmp_path: Path) -> Path:
+    """Input of :mod:`tests.mining.on_ray`."""
     source, target = embeddings(300, 0, 32), embeddings(200, 1, 32)
     target[100:] = target[:100]
     write_store(tmp_path / "source", source)
-    np.save(tmp_path / "target.npy", target)
+    write_store(tmp_path / "target", target)
     make_model().save_pretrained(str(tmp_path / "encoder"))
-    text = tmp_path / "text"
-    text.write_text("".join(f"مرحبا ทดสอบ sentence {row}\n" for row in range(70)), encoding="utf-8")
-    ran = subprocess.run(
-        [sys.executable, "-c", ON_A_CLUSTER, str(tmp_path)], capture_output=True, text=True, timeout=280
-    )
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    assert "source_embeddings" in ran.stdout and "only zeros in row 70;" in ran.stdout
-    for name in ("files", "arrays"):
-        found = np.load(tmp_path / f"{name}.npz")
-        for side, result in enumerate(neighbours(source, target)):
-            assert found[f"similarities{side}"].tobytes() == result.similarities.tobytes()
-            assert found[f"indices{side}"].tobytes() == result.indices.tobytes()
-    encode(str(tmp_path / "encoder"), text, tmp_path / "here", batch_size=16, shard_rows=20)
-    files = {path.name: path.read_bytes() for path in (tmp_path / "here").iterdir()}
-    assert files == {path.name: path.read_bytes() for path in (tmp_path / "on ray").iterdir()}
-    assert len(MiningText(text)) == 70
+    lines = "".join(f"مرحبا ทดสอบ sentence {row}\n" for row in range(70))
+    (tmp_path / "text").write_text(lines, encoding="utf-8")
+    return tmp_path
+
+
+def drive(what: str, folder: Path, *, status: int = 0) -> str:
+    """A cluster in a process of its own, bounded in time, on loopback only."""
+    words = [sys.executable, "-m", "tests.mining.on_ray", what, str(folder)]
+    home = {**os.environ, "HOME": str(folder / "home")}  # where copies of remote stores go
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=500, env=home)
+    assert ran.returncode == status, ran.stderr[-3000:]
+    return ran.stdout
+
+
+def assert_found(file: Path, expected: Any) -> None:
+    found = np.load(file)
+    for side, result in enumerate(expected):
+        for name in NAMES:
+            assert found[f"{name}{side}"].tobytes() == getattr(result, name).tobytes(), (file.name, name)
+
+
+@needs_ray
+def test_a_local_cluster_gives_the_same_bytes(folder: Path) -> None:
+    both = [store[:] for store in stores(folder)]
+    errors = drive("bytes", folder)
+    assert "source_embeddings" not in errors and "target_embeddings" in errors and "only zeros in row 70;" in errors
+    assert "shard of sources 0 to 299 and targets 0 to 199" in errors and "worker must find the files" in errors
+    exact = neighbours(*both)
+    for name in ("arrays", "files exact"):
+        assert_found(folder / f"{name}.npz", exact)
+    here = find_neighbours(*both, method="approximate", shard_rows=SHARD_ROWS)
+    assert_found(folder / "files approximate.npz", here)
+    encode(str(folder / "encoder"), folder / "text", folder / "here", batch_size=16, shard_rows=20)
+    files = {path.name: path.read_bytes() for path in (folder / "here").iterdir()}
+    assert files == {path.name: path.read_bytes() for path in (folder / "on ray").iterdir()}
+    assert len(MiningText(folder / "text")) == 70
+    assert len(list((folder / "home").rglob("shard-*"))) == 1
+
+
+@needs_ray
+@pytest.mark.slow
+def test_killed_workers_and_nodes_lose_their_tasks_only(folder: Path) -> None:
+    drive("nodes", folder)
+    assert_found(folder / "nodes.npz", neighbours(*stores(folder)))
+    assert np.load(folder / "vectors.npy").tobytes() == embedded_here(folder).tobytes()
+    for name, tasks, deaths in (("searched", 20, 7), ("loaded", 0, 4)):
+        calls, died = (len(list((folder / name).glob(f"{kind}-*"))) for kind in ("call", "death"))
+        assert died == deaths and tasks + deaths <= calls <= tasks + deaths + 2 * 3
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_killed_driver_resumes(folder: Path) -> None:
+    """It dies each time that six more tasks are done; what is done then is not done again."""
+    for _ in range(3):
+        drive("driver", folder, status=-signal.SIGKILL)
+    drive("driver", folder)
+    assert_found(folder / "driver.npz", neighbours(*stores(folder)))
+    assert 20 <= len(list((folder / "searched").iterdir())) <= 20 + 3 * 2 * (os.cpu_count() or 1)

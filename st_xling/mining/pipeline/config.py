@@ -20,6 +20,7 @@ from st_xling.mining.guards import REASONS, GuardOptions, NeighbourCounts, PairG
 from st_xling.mining.mine import check_choice
 from st_xling.mining.search.exact import Neighbours, check_k
 from st_xling.mining.search.find import check_search, choose_method, find_neighbours
+from st_xling.mining.search.shards import tasks_of
 from st_xling.mining.store import check_format
 from st_xling.mining.vectors import (
     Encoder,
@@ -85,7 +86,8 @@ class MiningConfig:
         engine: As for :func:`~st_xling.mining.search.find.find_neighbours`.
         device: Where to embed and search; by default a GPU where there is one.
         memory_mib: Bound on the memory of one block of the search, in MiB.
-        save_seconds: Least time between two saves of the search.
+        shard_rows: As for :func:`~st_xling.mining.search.find.find_neighbours`.
+        save_seconds: Time between two saves of the search.
         work: Folder of the work; by default ``OUT.work``, or for a stream one that does not outlive the call.
         keep_work: Leave it when all is done.
         progress: Show bars on stderr.
@@ -118,6 +120,7 @@ class MiningConfig:
     engine: str = "local"
     device: str | None = None
     memory_mib: int = 256
+    shard_rows: int | None = None
     save_seconds: float = 60.0
     work: str | Path | None = None
     keep_work: bool = False
@@ -146,7 +149,7 @@ class MiningConfig:
     @property
     def search(self) -> dict[str, Any]:
         """Options of every search of this call."""
-        names = ("k", "memory_mib", "save_seconds", "progress")
+        names = ("k", "memory_mib", "shard_rows", "save_seconds", "progress")
         return {"device": self.place, **{name: getattr(self, name) for name in names}}
 
     def check(self) -> None:
@@ -159,6 +162,7 @@ class MiningConfig:
         if self.format not in PAIR_FORMATS:
             raise ValueError(f"format must be one of {', '.join(PAIR_FORMATS)}: got {self.format!r}.")
         check_search(self.method, self.engine)
+        tasks_of(self.k, self.k, k=self.k, method=self.method, shard_rows=self.shard_rows)  # raises for shards below k
         check_format(self.dtype, "safetensors")
         for name in ("batch_size", "memory_mib"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
@@ -238,6 +242,8 @@ class MiningConfig:
         """
         # What embeddings and search depend on: other options may change while the work is resumed.
         task: dict[str, Any] = {"command": command, "k": self.k, "method": self.method}
+        if self.shard_rows is not None and self.method != "exact":
+            task["shard_rows"] = self.shard_rows
         task |= {f"{name} text": sha256 for name, sha256 in hashes.items()}
         for side, maker in makers.items():
             task |= {f"{side} {name}": value for name, value in maker.settings.items()}
@@ -258,7 +264,7 @@ class MiningConfig:
             for name, text in texts.items()
         )
         shape = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
-        return (source, target), choose_method(self.method, self.engine, *shape, progress=self.progress)
+        return (source, target), choose_method(self.method, *shape, progress=self.progress)
 
     def find(
         self, embeddings: tuple[Embeddings, Embeddings], method: str, folder: WorkFolder
@@ -296,7 +302,8 @@ class MiningConfig:
         words = [
             *(command, f"model:{model_names(makers)}", *(f"{name}:{value}" for name, value in ways(makers).items())),
             *(f"margin:{self.margin}", f"k:{self.k}", *choice),
-            *(f"method:{method}", f"guards:{self.active_guards.signature(guards.idle)}"),
+            f"method:{method}" + (f"|shard_rows:{self.shard_rows}" if self.shard_rows and method != "exact" else ""),
+            f"guards:{self.active_guards.signature(guards.idle)}",
             *(f"threshold:{threshold or number}", "duplicates:folded", *texts, f"st-xling:{__version__}"),
         ]
         return "|".join(words)

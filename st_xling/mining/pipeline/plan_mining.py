@@ -71,7 +71,7 @@ class MiningPlan:
         disk_free_bytes: Where the work is to be kept.
         automatic: Whether ``"auto"`` picked the method.
         calibrate_seconds: To estimate a threshold, at most; 0 where none is to be.
-        searches: What each method would take, by name; a cluster has only the exact one.
+        searches: What each method would take in one process, by name.
         guard_seconds: For the guards to look at candidates.
         text_seconds: To read both texts, find duplicates, choose pairs and write as many as there can be.
     """
@@ -131,7 +131,7 @@ def _size(count: int) -> str:
 @takes_options(
     without=(
         *("margin", "retrieval", "threshold", "target_precision", "rescore", "rescore_threshold", "rejects", "format"),
-        *("save_seconds", "keep_work", "progress"),
+        *("shard_rows", "save_seconds", "keep_work", "progress"),
     )
 )
 def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **options: Any) -> MiningPlan:
@@ -176,7 +176,7 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
             dim = int(maker.rows.shape[1])
 
     shape = rows["source"], rows["target"], dim
-    method = choose_method(config.method, config.engine, *shape)
+    method = choose_method(config.method, *shape)
     k, both, a_vector = config.k, sum(rows.values()), dim * _BYTES_PER_NUMBER[config.dtype]
     a_vector += 4 * (config.dtype == "int8")  # its scale
     options = {"k": k, "device": config.place, "memory_mib": config.memory_mib}

@@ -12,7 +12,7 @@ import hashlib
 import logging
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from st_xling.mining.search.corpus_matrix import CorpusMatrix, pair_cosines, product_error
 from st_xling.mining.search.exact import Neighbours, check_k, exact_rows, neighbours
-from st_xling.mining.search.top_k import NO_CANDIDATE, distinct_best, merge_pairs, pack_keys
+from st_xling.mining.search.top_k import NO_CANDIDATE, distinct_best, indices_of, merge_pairs, pack_keys
 from st_xling.utils.cosines import Embeddings, check_shapes
 from st_xling.utils.io import atomic_path
 
@@ -158,30 +158,42 @@ def approximate_neighbours(
     keys, completed = [], []
     for (own, other, name), index in zip(sides, chosen):
         index.prepare(other, folder, name, seed=seed, **options)
-        found, lacking = index.search(own, other, k=k, **options)
-        found[lacking] = exact_rows(own, other, lacking.numpy(), k=k, memory_mib=memory_mib)
+        own_keys, lacking = index.search(own, other, k=k, **options)
+        own_keys[lacking] = exact_rows(own, other, lacking.numpy(), k=k, memory_mib=memory_mib)
         index.release()
-        keys.append(found)
+        keys.append(own_keys)
         completed.append(len(lacking))
     forward, backward = keys
-    keys = [merge_pairs(forward, backward), merge_pairs(backward, forward)]
+    pairs = ((forward, backward), (backward, forward))
+    best = [Neighbours.from_keys(merge_pairs(*pair)) for pair in pairs]
+    used = " and ".join(dict.fromkeys(index.text for index in chosen))
+    counts = completed[0], completed[1]
+    return measured(source, target, best, used, k=k, rows=recall_sample, completed=counts, seed=seed, **options)
+
+
+def measured(
+    source: CorpusMatrix,
+    target: CorpusMatrix,
+    both: Sequence[Neighbours],
+    index: str,
+    *,
+    k: int,
+    rows: int = RECALL_SAMPLE,
+    completed: tuple[int, int] = (0, 0),
+    seed: int = 0,
+    **options: Any,
+) -> ApproximateSearch:
+    """What was found in both directions, with its recall for so many rows of either corpus."""
     recalls, sizes = [], []
-    for number, ((own, other, _), own_keys) in enumerate(zip(sides, keys)):
+    for number, (own, other) in enumerate(((source, target), (target, source))):
         random = np.random.default_rng(seed + number)
-        sample = np.sort(random.choice(own.rows, min(recall_sample, own.rows), replace=False))
-        true = exact_rows(own, other, sample, k=k, **options)
-        # Equal keys are equal in cosine and index.
-        some = own_keys[torch.from_numpy(sample)]
-        recalls.append(float((true[:, :, None] == some[:, None, :]).any(dim=2).double().mean()))
+        sample = np.sort(random.choice(own.rows, min(rows, own.rows), replace=False))
+        true = indices_of(exact_rows(own, other, sample, k=k, **options)).numpy()
+        some = both[number].indices[sample]  # equal in index is equal in cosine
+        recalls.append(float((true[:, :, None] == some[:, None, :]).any(axis=2).mean()) if rows else 0.0)
         sizes.append(len(sample))
-    return ApproximateSearch(
-        Neighbours.from_keys(keys[0]),
-        Neighbours.from_keys(keys[1]),
-        recall=(recalls[0], recalls[1]) if recall_sample else None,
-        sampled=(sizes[0], sizes[1]),
-        completed=(completed[0], completed[1]),
-        index=" and ".join(dict.fromkeys(index.text for index in chosen)),
-    )
+    recall = (recalls[0], recalls[1]) if rows else None
+    return ApproximateSearch(both[0], both[1], recall, (sizes[0], sizes[1]), completed, index)
 
 
 def default_factory(rows: int) -> str:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from tqdm import tqdm
 
-from st_xling.mining.ray import import_ray, ray_neighbours
-from st_xling.mining.search.approximate import FAISS, approximate_neighbours, check_factory
+from st_xling.mining.ray import import_ray, run_on_ray
+from st_xling.mining.search.approximate import FAISS, approximate_neighbours, check_factory, measured
+from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import Neighbours, neighbours
+from st_xling.mining.search.shards import Task, run_here, sharded_neighbours, tasks_of
 from st_xling.utils.cosines import Embeddings, check_shapes
 
 #: Names that ``method`` may take; ``auto`` chooses by the size of the corpora.
@@ -34,10 +38,6 @@ def check_search(method: str, engine: str) -> None:
         )
     if method.startswith(FAISS):
         check_factory(method.removeprefix(FAISS))
-    if engine == "ray" and method not in ("exact", "auto"):
-        raise ValueError(
-            f"method {method!r} runs in this process: got engine 'ray'; choose engine 'local', or method 'exact'."
-        )
     check_engine(engine)
 
 
@@ -49,12 +49,11 @@ def check_engine(engine: str) -> None:
         import_ray()
 
 
-def choose_method(method: str, engine: str, sources: int, targets: int, dim: int, *, progress: bool = False) -> str:
-    """What ``method`` comes to: ``"auto"`` is exact on a cluster, and up to :data:`MOST_EXACT` multiplications.
+def choose_method(method: str, sources: int, targets: int, dim: int, *, progress: bool = False) -> str:
+    """What ``method`` comes to: ``"auto"`` is exact up to :data:`MOST_EXACT` multiplications.
 
     Args:
         method: As for :func:`find_neighbours`; any but ``"auto"`` stays as it is.
-        engine: As for :func:`find_neighbours`.
         sources: Rows of the source corpus.
         targets: Rows of the target corpus.
         dim: Of the embeddings.
@@ -63,9 +62,9 @@ def choose_method(method: str, engine: str, sources: int, targets: int, dim: int
     if method != "auto":
         return method
     cost = sources * targets * dim
-    chosen = "exact" if engine == "ray" or cost <= MOST_EXACT else "approximate"
+    chosen = "exact" if cost <= MOST_EXACT else "approximate"
     if progress:
-        why = "on a cluster" if engine == "ray" else f"{cost:.1e} multiplications, exact up to {MOST_EXACT:.0e}"
+        why = f"{cost:.1e} multiplications, exact up to {MOST_EXACT:.0e}"
         shape = f"{sources:,} x {targets:,} sentences of dim {dim}"
         tqdm.write(f"auto: {chosen} search of {shape} ({why})", file=sys.stderr)
     return chosen
@@ -81,8 +80,11 @@ def find_neighbours(
     device: str | torch.device = "cpu",
     memory_mib: int = 256,
     index_folder: str | Path | None = None,
+    shard_rows: int | None = None,
+    state_folder: str | os.PathLike[str] | None = None,
+    save_seconds: float = 60.0,
     progress: bool = False,
-    **exact_options: Any,
+    **blocks: Any,
 ) -> tuple[Neighbours, Neighbours]:
     """Nearest targets of each source and nearest sources of each target.
 
@@ -96,33 +98,56 @@ def find_neighbours(
         method: ``"exact"``, ``"approximate"`` (:func:`~st_xling.mining.approximate_neighbours`), ``"faiss:FACTORY"``
             for another index of FAISS with its search parameters, such as ``"faiss:IVF4096,Flat?nprobe=64"``, or
             ``"auto"`` for what :func:`choose_method` says.
-        engine: ``"local"``, or ``"ray"`` for :func:`~st_xling.mining.ray.ray_neighbours`: the same result.
-        device: Where to search, such as ``"cuda"``.
-        memory_mib: Bound on the memory of one block of the search, in MiB.
+        engine: ``"local"``, or ``"ray"`` for the workers of a cluster: the same result.
+        device: Where to search, such as ``"cuda"``; workers of a cluster search on their processors.
+        memory_mib: Bound on the memory of one block of the search, in MiB, in each worker.
         index_folder: Where indexes are kept for another search; by default in ``state_folder``.
+        shard_rows: Each task searches at most so many sources among as many targets; see
+            :func:`~st_xling.mining.search.shards.tasks_of`. What an approximate search finds depends on it; an exact
+            search in this process has no tasks.
+        state_folder: Save what has been found there, and resume from what is saved there.
+        save_seconds: Time between two saves.
         progress: Show a bar on stderr.
-        exact_options: ``block_rows``, ``block_columns``, ``state_folder`` and ``save_seconds`` of
-            :func:`~st_xling.mining.neighbours`, for an exact local search. An approximate one keeps its indexes in
-            ``state_folder`` and searches again.
+        blocks: ``block_rows`` and ``block_columns`` of :func:`~st_xling.mining.neighbours`, for an exact local search.
     Returns:
         Source → target, with ``sources`` rows, and target → source, with ``targets`` rows.
     Raises:
         ValueError: On another method or engine, and as :func:`~st_xling.mining.neighbours`.
     """
     check_search(method, engine)
-    if unknown := exact_options.keys() - {"block_rows", "block_columns", "state_folder", "save_seconds"}:
+    if unknown := blocks.keys() - {"block_rows", "block_columns"}:
         raise TypeError(f"got unexpected options of a search: {', '.join(sorted(unknown))}")
     source, target = check_shapes(source, target, "source_embeddings", "target_embeddings")
-    options: dict[str, Any] = {"k": k, "memory_mib": memory_mib, "progress": progress}
-    shape = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
-    method = choose_method(method, engine, *shape, progress=progress)
+    sources, targets, dim = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
+    method = choose_method(method, sources, targets, dim, progress=progress)
+    options: dict[str, Any] = {"k": k, "memory_mib": memory_mib, "device": "cpu" if engine == "ray" else device}
+    state: dict[str, Any] = {"state_folder": state_folder, "save_seconds": save_seconds, "progress": progress}
     if method != "exact":
-        factory = method.removeprefix(FAISS) if method.startswith(FAISS) else None
-        folder = index_folder or exact_options.get("state_folder")
-        found = approximate_neighbours(source, target, factory=factory, index_folder=folder, device=device, **options)
-        if progress:
-            tqdm.write(f"{method}: {found}", file=sys.stderr)
-        return found.forward, found.backward
-    if engine == "ray":
-        return ray_neighbours(source, target, **options)
-    return neighbours(source, target, device=device, **options, **exact_options)
+        options["factory"] = method.removeprefix(FAISS) if method.startswith(FAISS) else None
+        options["index_folder"] = index_folder or state_folder
+    elif engine == "local":
+        return neighbours(source, target, **options, **state, **blocks)
+    tasks = tasks_of(sources, targets, k=k, method=method, shard_rows=shard_rows)
+    if engine == "local" and len(tasks) == 1:
+        found = approximate_neighbours(source, target, progress=progress, **options)
+    else:
+        run = run_on_ray if engine == "ray" else run_here
+        search = partial(_exact if method == "exact" else _approximate, **options)
+        both = sharded_neighbours(source, target, search, tasks, run, k=k, name=method, **state)
+        if method == "exact" or not progress:
+            return both
+        one, other = (CorpusMatrix(rows, "rows", torch.device("cpu")) for rows in (source, target))
+        found = measured(one, other, both, f"{len(tasks)} tasks", k=k, memory_mib=memory_mib)
+    if progress:
+        tqdm.write(f"{method}: {found}", file=sys.stderr)
+    return found.forward, found.backward
+
+
+def _exact(source: Embeddings, target: Embeddings, task: Task, **options: Any) -> tuple[Neighbours, Neighbours]:
+    return neighbours(source, target, **options)
+
+
+def _approximate(source: Embeddings, target: Embeddings, task: Task, **options: Any) -> tuple[Neighbours, Neighbours]:
+    names = "source-{}-{}".format(*task.source), "target-{}-{}".format(*task.target)
+    found = approximate_neighbours(source, target, index_names=names, recall_sample=0, **options)
+    return found.forward, found.backward

@@ -334,7 +334,7 @@ def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) ->
         ({"retrieval": "best"}, "retrieval must be one of"),
         ({"threshold": float("nan")}, "threshold must be a number"),
         ({"format": "csv"}, "format must be one of tsv, jsonl: got 'csv'"),
-        ({"method": "approximate", "engine": "ray"}, "method 'approximate' runs in this process: got engine 'ray'"),
+        ({"method": "approximate", "shard_rows": 7}, r"shard_rows must be at least 2 \* k = 8: got 7"),
         ({"method": "fast"}, "method must be one of exact, approximate, auto"),
         ({"engine": "cloud"}, "engine must be one of local, ray: got 'cloud'"),
         ({"guards": GuardOptions(hub=0.5)}, "hub must be at least 1"),

@@ -1,0 +1,178 @@
+"""A search in tasks, each shard of the sources with each shard of the targets: by any method, here or on a cluster.
+
+Shards are ranges of rows that depend on sizes alone, so that the tasks are the same whatever runs them. A pair of rows
+is in one task, and the best of all are among the best of the tasks: by exact cosine, then by index, in whatever order
+tasks end. So the result is the same too, and a search that was killed lacks only the tasks that were running.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from st_xling.mining.deduplication import SelectedRows
+from st_xling.mining.search.corpus_matrix import CorpusMatrix
+from st_xling.mining.search.exact import Neighbours, check_k
+from st_xling.mining.search.search_state import SearchState
+from st_xling.mining.search.top_k import pack_keys
+from st_xling.utils.cosines import Embeddings, check_shapes
+
+#: Rows of a shard of an approximate search, at most. A cell's members grow with the shard, not the cells that a row is
+#: compared with: two shards a side take twice as long as one, and find more. An index of so many vectors of dim 384 in
+#: float32 takes 1.5 GiB.
+APPROXIMATE_ROWS = 2**20
+
+#: Rows of a shard of an exact search: reading them costs nothing beside comparing them. No more than 64 shards a side,
+#: however large the corpora.
+EXACT_ROWS, EXACT_SHARDS = 2**15, 64
+
+
+class Task(NamedTuple):
+    """Rows of both corpora that are searched in each other: from the first, to before the last."""
+
+    source: tuple[int, int]
+    target: tuple[int, int]
+
+    def __str__(self) -> str:
+        (first, last), (start, stop) = self
+        return f"shard of sources {first} to {last - 1} and targets {start} to {stop - 1}"
+
+
+#: Finds the ``k`` nearest of the rows of a task in each other.
+Search = Callable[[Embeddings, Embeddings, Task], tuple[Neighbours, Neighbours]]
+
+#: Runs the tasks of these numbers, in any order: packed keys of both directions, as :func:`run_task` returns them.
+Run = Callable[[Embeddings, Embeddings, Search, dict[int, Task]], Iterator[tuple[int, tuple[np.ndarray, np.ndarray]]]]
+
+
+def tasks_of(sources: int, targets: int, *, k: int, method: str, shard_rows: int | None = None) -> list[Task]:
+    """All shards of the sources with all shards of the targets.
+
+    Args:
+        sources: Rows.
+        targets: Rows.
+        k: Neighbours, which every shard must have.
+        method: Of the search; its default is another for ``"exact"``.
+        shard_rows: Rows of a shard at most; a corpus is parted into as many equal ones as that takes.
+    Raises:
+        ValueError: When ``shard_rows`` is too small for ``k``.
+    """
+    check_k(k, sources, targets)
+    if shard_rows is not None and shard_rows < 2 * k:
+        raise ValueError(
+            f"shard_rows must be at least 2 * k = {2 * k}: got {shard_rows}; leave it out for the default."
+        )
+    if shard_rows is None:
+        many = max(EXACT_ROWS, -(-max(sources, targets) // EXACT_SHARDS))
+        shard_rows = max(2 * k, many if method == "exact" else APPROXIMATE_ROWS)
+    shards = []
+    for rows in (sources, targets):
+        count = -(-rows // shard_rows)
+        edges = [rows * number // count for number in range(count + 1)]
+        shards.append(list(pairwise(edges)))
+    return [Task(source, target) for source in shards[0] for target in shards[1]]
+
+
+def sharded_neighbours(
+    source_embeddings: Embeddings,
+    target_embeddings: Embeddings,
+    search: Search,
+    tasks: list[Task],
+    run: Run,
+    *,
+    k: int,
+    name: str = "",
+    state_folder: str | os.PathLike[str] | None = None,
+    save_seconds: float = 60.0,
+    progress: bool = False,
+) -> tuple[Neighbours, Neighbours]:
+    """Merge what ``search`` finds in each task.
+
+    Beyond the embeddings this process holds ``8 * k + 40`` bytes for each row of either corpus, and a few results.
+
+    Args:
+        source_embeddings: *Shape:* ``(sources, dim)``
+        target_embeddings: *Shape:* ``(targets, dim)``
+        search: Of one task.
+        tasks: From :func:`tasks_of`.
+        run: :func:`run_here`, or what runs them elsewhere.
+        k: Neighbours of each row.
+        name: Of ``search`` with all that its result depends on: a saved state of another is refused.
+        state_folder: Save there what finished tasks found, and resume from that.
+        save_seconds: Most time between two saves; less while saving takes no time beside the tasks.
+        progress: Show a bar on stderr.
+    Raises:
+        ValueError: As :func:`~st_xling.mining.neighbours`.
+        OSError: For a full disk in a task, which is named; what others found is saved.
+    """
+    names = "source_embeddings", "target_embeddings"
+    both = check_shapes(source_embeddings, target_embeddings, *names)
+    matrices = [CorpusMatrix(rows, name, torch.device("cpu")) for rows, name in zip(both, names)]
+    folder = None if state_folder is None else Path(state_folder)
+    state = SearchState(
+        *matrices, k=k, folder=folder, save_seconds=save_seconds, tasks=len(tasks), search=f" {name}, {tasks[-1]}"
+    )
+    del matrices
+    todo = {number: task for number, task in enumerate(tasks) if not state.tasks[number]}
+    done = len(tasks) - len(todo)
+    best = state.source_keys, state.target_keys
+    save = partial(state.save, len(best[0]), best[1])
+    with tqdm(total=len(tasks), initial=done, desc="search", unit="task", disable=not progress) as bar:
+        try:
+            for number, keys in run(*both, search, todo):
+                for rows, known, found in zip(tasks[number], best, keys):
+                    known = known[slice(*rows)]
+                    known.copy_(torch.cat([known, torch.tensor(found)], dim=1).topk(k, dim=1).values)
+                state.tasks[number] = True
+                if state.is_due() or state.tasks.all():
+                    save()
+                bar.update()
+        except BaseException:
+            with suppress(OSError):  # what finished is kept, unless the disk is full
+                save()
+            raise
+    return Neighbours.from_keys(best[0]), Neighbours.from_keys(best[1])
+
+
+def run_here(
+    source: Embeddings, target: Embeddings, search: Search, tasks: dict[int, Task]
+) -> Iterator[tuple[int, tuple[np.ndarray, np.ndarray]]]:
+    """A :data:`Run` in this process, one task after the other."""
+    for number, task in tasks.items():
+        try:
+            keys = run_task(source, target, search, task)
+        except OSError as error:
+            raise failure(task, error) from error
+        yield number, keys
+
+
+def run_task(source: Embeddings, target: Embeddings, search: Search, task: Task) -> tuple[np.ndarray, np.ndarray]:
+    """Packed keys of a task's rows, with indices into whole corpora. *Shapes:* ``(rows of the shard, k)``"""
+    forward, backward = search(_part(source, task.source), _part(target, task.target), task)
+    one, other = (
+        pack_keys(torch.from_numpy(found.similarities), torch.from_numpy(found.indices) + first).numpy()
+        for found, first in ((forward, task.target[0]), (backward, task.source[0]))
+    )
+    return one, other
+
+
+def failure(task: Task, error: OSError, remedy: str = "") -> OSError:
+    """The error with the name of its task."""
+    words = f"{task}: {error.strerror or error}{remedy}"
+    return type(error)(error.errno, words) if error.errno else type(error)(words)
+
+
+def _part(embeddings: Embeddings, rows: tuple[int, int]) -> Embeddings:
+    """Some rows; of what lies in files, without reading them."""
+    in_memory = isinstance(embeddings, (np.ndarray, Tensor))
+    return embeddings[slice(*rows)] if in_memory else SelectedRows(embeddings, np.arange(*rows))

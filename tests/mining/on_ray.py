@@ -1,0 +1,156 @@
+"""Small ray clusters, each driven by a process that a test may kill: ``python -m tests.mining.on_ray WHAT FOLDER``.
+
+The folder has ``source`` and ``target`` (stores), ``text`` and ``encoder``; what is found goes there as ``WHAT….npz``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from st_xling.mining import EmbeddingStore, encode, neighbours
+from st_xling.mining.encoding import Window
+from st_xling.mining.ray import embed_on_ray, run_on_ray
+from st_xling.mining.search.find import find_neighbours
+from st_xling.mining.search.shards import sharded_neighbours, tasks_of
+from st_xling.mining.text import read_rows
+from st_xling.models import load_encoder
+from st_xling.models.encode import encode as encode_sentences
+
+SHARD_ROWS, WINDOW_ROWS, LEAST_S = 61, 7, 0.2
+HERE: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "_node_ip_address": "127.0.0.1"}
+
+
+def kill_some(folder: Path, deaths: int) -> None:
+    """Note a call in the folder, and end the process in the first so many."""
+    (folder / f"call-{uuid.uuid4().hex}").touch()
+    time.sleep(LEAST_S)  # so that every worker has one
+    for death in range(deaths):
+        try:
+            (folder / f"death-{death}").touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def slow_neighbours(source: Any, target: Any, task: Any, *, folder: Path, deaths: int, **options: Any) -> Any:
+    kill_some(folder, deaths)
+    return neighbours(source, target, **options)
+
+
+def slow_load(path: str, *, folder: Path, deaths: int, device: str) -> Any:
+    kill_some(folder, deaths)
+    return load_encoder(path, device=device)
+
+
+def stores(folder: Path) -> tuple[EmbeddingStore, EmbeddingStore]:
+    return EmbeddingStore.open(folder / "source"), EmbeddingStore.open(folder / "target")
+
+
+def search(folder: Path, run: Callable[..., Any] = run_on_ray, *, deaths: int = 0, state: Path | None = None) -> Any:
+    """In tasks of 61 rows, each at least 0.2 s long."""
+    both = stores(folder)
+    tasks = tasks_of(both[0].rows, both[1].rows, k=4, method="exact", shard_rows=SHARD_ROWS)
+    (marks := folder / "searched").mkdir(exist_ok=True)
+    task = partial(slow_neighbours, folder=marks, deaths=deaths, k=4)
+    return sharded_neighbours(*both, task, tasks, run, k=4, state_folder=state, save_seconds=0)
+
+
+def embedded_here(folder: Path) -> np.ndarray:
+    encoder, rows = load_encoder(str(folder / "encoder"), device="cpu"), list(read_rows(folder / "text"))
+    windows = (rows[start : start + WINDOW_ROWS] for start in range(0, len(rows), WINDOW_ROWS))
+    return np.concatenate([encode_sentences(encoder, Window(some).sentences, batch_size=16) for some in windows])
+
+
+def embed(folder: Path, *, deaths: int = 0) -> Iterator[np.ndarray]:
+    rows = list(read_rows(folder / "text"))
+    windows = (Window(rows[start : start + WINDOW_ROWS]) for start in range(0, len(rows), WINDOW_ROWS))
+    (marks := folder / "loaded").mkdir()
+    load = partial(slow_load, str(folder / "encoder"), folder=marks, deaths=deaths)
+    for _, vectors in embed_on_ray(load, windows, {"batch_size": 16}):
+        yield vectors
+
+
+def after(number: int, action: Callable[[], object], items: Iterator[Any]) -> Iterator[Any]:
+    """The items; before that of this number is used, something happens."""
+    for place, item in enumerate(items):
+        if place == number:
+            action()
+        yield item
+
+
+def save(path: Path, found: Any) -> None:
+    np.savez(path, **{f"{name}{side}": getattr(one, name) for side, one in enumerate(found) for name in NAMES})
+
+
+NAMES = "similarities", "indices"
+
+
+def same_bytes(folder: Path) -> None:
+    """One machine, files and arrays, exact and approximate search, and a store."""
+    import ray
+
+    ray.init(address="local", num_cpus=2, **HERE)
+    store, other = stores(folder)
+    remote = EmbeddingStore.open(f"file://{store.path}")
+    for method in ("exact", "approximate"):
+        options = {"method": method, "shard_rows": SHARD_ROWS, "engine": "ray"}
+        save(folder / f"files {method}.npz", find_neighbours(remote, other, **options))
+    save(folder / "arrays.npz", find_neighbours(store[:], other[:], engine="ray"))
+    encode(str(folder / "encoder"), folder / "text", folder / "on ray", batch_size=16, shard_rows=20, engine="ray")
+    (folder / "target" / "shard-000000.safetensors").unlink()
+    for bad in ("bad", "missing"):
+        rows = other[:].copy()
+        rows[70] = 0
+        try:
+            find_neighbours(store, rows if bad == "bad" else other, engine="ray")
+        except (ValueError, OSError) as error:
+            print(error)
+    assert ray.is_initialized()
+
+
+def killed_nodes(folder: Path) -> None:
+    """Three nodes; one dies during the search, one while text is embedded, and some workers besides."""
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # else addresses of loopback become the machine's
+    import ray
+    from ray.cluster_utils import Cluster
+
+    own: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "node_ip_address": "127.0.0.1"}
+    quick = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
+    cluster = Cluster(initialize_head=True, head_node_args={**own, "include_dashboard": False, "_system_config": quick})
+    nodes = [cluster.add_node(**own) for _ in range(2)]
+    ray.init(address=cluster.address, log_to_driver=False, _node_ip_address="127.0.0.1")
+
+    def lose_node() -> None:
+        cluster.remove_node(nodes.pop(), allow_graceful=False)
+
+    try:
+        found = search(folder, lambda *arguments: after(3, lose_node, run_on_ray(*arguments)), deaths=7)
+        save(folder / "nodes.npz", found)
+        np.save(folder / "vectors.npy", np.concatenate(list(after(1, lose_node, embed(folder, deaths=4)))))
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def killed_driver(folder: Path) -> None:
+    """A search whose driver dies when six more tasks are done; its cluster must end with it."""
+
+    def die() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    run = partial(after, 6, die)
+    save(folder / "driver.npz", search(folder, lambda *arguments: run(run_on_ray(*arguments)), state=folder / "state"))
+
+
+if __name__ == "__main__":
+    {"bytes": same_bytes, "nodes": killed_nodes, "driver": killed_driver}[sys.argv[1]](Path(sys.argv[2]))

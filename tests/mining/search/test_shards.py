@@ -1,0 +1,126 @@
+"""A search in tasks: the result of one, whatever order they end in and whatever stops them."""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+
+from st_xling.mining import Neighbours, neighbours, write_store
+from st_xling.mining.search import find
+from st_xling.mining.search.find import choose_method, find_neighbours
+from st_xling.mining.search.shards import EXACT_ROWS, Task, run_here, sharded_neighbours, tasks_of
+from tests.mining.search.test_exact import embeddings
+
+
+def exact(source: Any, target: Any, task: Task) -> tuple[Neighbours, Neighbours]:
+    return neighbours(source, target, k=4)
+
+
+def assert_same(found: tuple[Neighbours, Neighbours], expected: tuple[Neighbours, Neighbours]) -> None:
+    for one, other in zip(found, expected):
+        assert one.similarities.tobytes() == other.similarities.tobytes()
+        assert one.indices.tobytes() == other.indices.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "shard_rows"), [(10, 4, 3), (9, 9, 2), (11, 30, 5), (4, 4, 4), (7, 1, 99)]
+)
+def test_tasks_hold_every_pair_once_and_never_too_few_rows(sources: int, targets: int, shard_rows: int) -> None:
+    tasks = tasks_of(sources, targets, k=1, method="exact", shard_rows=shard_rows)
+    pairs = [(row, other) for source, target in tasks for row in range(*source) for other in range(*target)]
+    assert sorted(pairs) == [(row, other) for row in range(sources) for other in range(targets)]
+    assert all(min(shard_rows // 2, 1) <= stop - start <= shard_rows for task in tasks for start, stop in task)
+
+
+def test_auto_is_exact_until_it_is_large() -> None:
+    for method, rows, chosen in (
+        ("auto", 100_000, "exact"),
+        ("auto", 400_000, "approximate"),
+        ("exact", 400_000, "exact"),
+    ):
+        assert choose_method(method, rows, rows, 768) == chosen
+
+
+def test_shards_by_default_depend_on_sizes_alone() -> None:
+    for method, rows, tasks in (
+        ("approximate", 2**20, 1),
+        ("approximate", 2**20 + 1, 4),
+        ("exact", EXACT_ROWS, 1),
+        ("exact", 100_000, 16),
+        ("exact", 10**7, 64 * 64),
+    ):
+        assert len(tasks_of(rows, rows, k=4, method=method)) == tasks
+    with pytest.raises(ValueError, match=r"shard_rows must be at least 2 \* k = 8: got 7"):
+        tasks_of(100, 100, k=4, method="exact", shard_rows=7)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_parts_merge_to_the_whole_even_under_ties(
+    stored: bool, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Many duplicates, tasks in any order, rows of files that are not read whole."""
+    random = np.random.default_rng(0)
+    source, target = (random.integers(-1, 2, (rows, 3)).astype(np.float32) + 0.5 for rows in (90, 41))
+    both = [write_store(tmp_path / str(len(one)), one) for one in (source, target)] if stored else [source, target]
+    tasks = tasks_of(90, 41, k=4, method="exact", shard_rows=13)
+
+    def backwards(*arguments: Any) -> Any:
+        return reversed(list(run_here(*arguments)))
+
+    expected = neighbours(source, target)
+    assert_same(sharded_neighbours(*both, exact, tasks, backwards, k=4), expected)
+    if importlib.util.find_spec("faiss"):
+        assert_same(find_neighbours(*both, method="faiss:Flat", shard_rows=13, progress=True), expected)
+        assert "faiss:Flat: recall of exact neighbours: source side 1.0000 of 90 rows" in capsys.readouterr().err
+
+
+def test_a_killed_search_loses_the_running_task_only(tmp_path: Any) -> None:
+    """Killed after each number of tasks, and before, while and after a state is saved."""
+    source, target = embeddings(70, 0, 8), embeddings(50, 1, 8)
+    tasks = tasks_of(70, 50, k=4, method="exact", shard_rows=20)
+    expected, ran = neighbours(source, target), []
+
+    def run(*arguments: Any, most: int) -> Any:
+        yield from islice(run_here(*arguments), most)
+        raise KeyboardInterrupt
+
+    def counted(*both: Any) -> Any:
+        ran.append(both)
+        return exact(*both)
+
+    for most in range(len(tasks)):
+        folder = tmp_path / str(most)
+        options: dict[str, Any] = {"k": 4, "state_folder": folder}
+        with pytest.raises(KeyboardInterrupt):
+            sharded_neighbours(source, target, exact, tasks, partial(run, most=most), **options)
+        ran.clear()
+        assert_same(sharded_neighbours(source, target, counted, tasks, run_here, **options), expected)
+        assert len(ran) == len(tasks) - most
+    with pytest.raises(ValueError, match="other embeddings or another k, method or shard_rows; delete it"):
+        sharded_neighbours(source, target, exact, tasks, run_here, name="approximate", **options)
+    (folder / "shards.safetensors").write_bytes((folder / "shards.safetensors").read_bytes()[:-9])
+    assert_same(sharded_neighbours(source, target, exact, tasks, run_here, **options), expected)
+
+
+def test_a_full_disk_in_a_task_names_it_and_keeps_the_others(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = embeddings(70, 0, 8), embeddings(50, 1, 8)
+    calls: list[object] = []
+
+    def full(*both: Any, **options: Any) -> Any:
+        calls.append(both)
+        if len(calls) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device: index could not be written")
+        return neighbours(*both[:2], k=4)
+
+    monkeypatch.setattr(find, "_approximate", full)
+    search = partial(find_neighbours, source, target, method="approximate", shard_rows=20, state_folder=tmp_path)
+    with pytest.raises(OSError, match="shard of sources 0 to 16 and targets 33 to 49: No space left.*index could"):
+        search()
+    assert_same(search(), neighbours(source, target))
+    assert len(calls) == 1 + 12  # twelve tasks, one of them twice
