@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from st_xling.data.faults import FaultLog
@@ -108,7 +108,8 @@ def _read(
         language: Of the rows to take from a file that has a column of languages.
     """
     faults = FaultLog(can_skip=False, what=name)
-    pairs, others, total = ClassifiedPairs(), set(), 0
+    rows: list[tuple[str, str, str, int]] = []
+    others, total = set(), 0
     for number, (first, second, label, code) in named_cells(path, _COLUMNS, 3, faults):
         if language is not None and code and canonical_language(str(code)) != canonical_language(language):
             others.add(str(code))
@@ -120,12 +121,10 @@ def _read(
         elif not all(isinstance(text, str) and text.strip() for text in (first, second)):
             faults.add(path, number, "empty side", "expected two sentences")
         elif known[spelling] is not None and untranslated not in (first.strip(), second.strip()):
-            pairs.first.append(first)
-            pairs.second.append(second)
-            pairs.labels.append(str(known[spelling]))
-            pairs.rows.append(row)
-    if not pairs.labels and not faults.faults:
+            rows.append((first, second, str(known[spelling]), row))
+    if not rows and not faults.faults:
         there = f" in {language!r}; the file has {', '.join(sorted(others))}" if others else ""
         faults.add_beyond_repair(path, "no rows", f"expected labelled pairs{there}")
     faults.finalize()
-    return replace(pairs, total=total)
+    firsts, seconds, labels, numbers = map(list, zip(*rows))
+    return ClassifiedPairs(firsts, seconds, labels, numbers, total)

@@ -103,14 +103,8 @@ class PooledQuestions:
         )
 
 
-@dataclass(frozen=True)
-class _Folder:
-    """What one folder holds in one language, under the release's own labels."""
-
-    texts: list[str]
-    answers: Mapping[str, str]
-    relevant: list[list[str]]
-    candidates: list[list[str]]
+_Release = tuple[Mapping[str, str], list[tuple[str, list[str], list[str]]]]
+"""What one folder holds in one language: label → answer; each question with the labels of its truths and its pool."""
 
 
 def is_insurance_qa(folder: Path) -> bool:
@@ -150,39 +144,38 @@ def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train", pool
         for code, folder in folders.items()
     }
     # The pools are those of v2 where it is there: the translation lists negatives that no search has ranked.
-    first = read[next(iter(encoded or folders))]
-    for code, other in read.items():
-        apart = sum(set(one) != set(two) for one, two in zip(first.relevant, other.relevant))
-        if len(other.texts) != len(first.texts) or apart:
+    _, first = read[next(iter(encoded or folders))]
+    for code, (_, other) in read.items():
+        apart = sum(set(one[1]) != set(two[1]) for one, two in zip(first, other))
+        if len(other) != len(first) or apart:
             raise ValueError(
-                f"expected the same questions in every folder: {folders[code]} has {len(other.texts):,}, of which "
-                f"{apart:,} have other ground truths, beside {len(first.texts):,}; take the releases of one version."
+                f"expected the same questions in every folder: {folders[code]} has {len(other):,}, of which {apart:,} "
+                f"have other ground truths, beside {len(first):,}; take the releases of one version."
             )
     # Answers of no pool cost memory and are never shown.
-    labels = {label: None for column in (first.candidates, first.relevant) for row in column for label in row}
+    labels = dict.fromkeys(label for place in (2, 1) for question in first for label in question[place])
     numbers = {label: number for number, label in enumerate(labels)}
-    for code, own in read.items():
-        lacking = [label for label in labels if label not in own.answers]
+    for code, (answers, _) in read.items():
+        lacking = [label for label in labels if label not in answers]
         if lacking:
             raise ValueError(
                 f"{folders[code]}: expected an answer for every label, got none for {len(lacking):,}, such as "
                 f"{lacking[0]}; is it of another version?"
             )
+    truths, pools = ([[numbers[label] for label in dict.fromkeys(row[place])] for row in first] for place in (1, 2))
     return PooledQuestions(
-        {code: own.texts for code, own in read.items()},
-        {code: [own.answers[label] for label in labels] for code, own in read.items()},
-        [[numbers[label] for label in dict.fromkeys(row)] for row in first.relevant],
-        [[numbers[label] for label in row] for row in first.candidates],
-        [f"{split}/{row}" for row in range(len(first.texts))],
+        {code: [text for text, _, _ in questions] for code, (_, questions) in read.items()},
+        {code: [answers[label] for label in labels] for code, (answers, _) in read.items()},
+        truths,
+        pools,
+        [f"{split}/{row}" for row in range(len(first))],
         list(labels),
     )
 
 
-def _read_encoded(folder: Path, part: str, pool: int) -> _Folder:
+def _read_encoded(folder: Path, part: str, pool: int) -> _Release:
     faults = FaultLog(can_skip=False, what="InsuranceQA")
-    vocabulary: dict[str, str] = {}
-    for _, _, (index, word) in _cells(folder, "vocabulary", 2, faults):
-        vocabulary[index] = word
+    vocabulary: dict[str, str] = {index: word for _, _, (index, word) in _cells(folder, "vocabulary", 2, faults)}
 
     def decoded(path: Path, number: int, text: str) -> str:
         words = text.split()
@@ -194,13 +187,14 @@ def _read_encoded(folder: Path, part: str, pool: int) -> _Folder:
     answers = {
         label: decoded(path, number, text) for number, path, (label, text) in _cells(folder, _ANSWERS, 2, faults)
     }
-    data = _Folder([], answers, [], [])
-    for number, path, (_, question, truths, listed) in _cells(folder, _POOLS.format(pool=pool, part=part), 4, faults):
-        data.texts.append(decoded(path, number, question))
-        data.relevant.append(truths.split())
-        data.candidates.append(list(dict.fromkeys(listed.split())))
+    questions = [
+        (decoded(path, number, question), truths.split(), listed.split())
+        for number, path, (_, question, truths, listed) in _cells(
+            folder, _POOLS.format(pool=pool, part=part), 4, faults
+        )
+    ]
     faults.finalize()
-    return data
+    return answers, questions
 
 
 def _cells(folder: Path, name: str, width: int, faults: FaultLog) -> Any:
@@ -209,18 +203,16 @@ def _cells(folder: Path, name: str, width: int, faults: FaultLog) -> Any:
         yield number, path, cells
 
 
-def _read_translated(folder: Path, part: str, language: str) -> _Folder:
+def _read_translated(folder: Path, part: str, language: str) -> _Release:
     asked = _translated_rows(_required(folder, f"pool/{part}.json", f"{part}.json"), language)
     answers = _translated_rows(_required(folder, *_JSON_ANSWERS), language)
-    data = _Folder([], {label: row[language] for label, row in answers.items()}, [], [])
+    questions = []
     for number, row in sorted(asked.items(), key=lambda item: int(item[0]) if item[0].isdecimal() else -1):
         right, wrong = row.get("answers"), row.get("negatives")
         if not isinstance(right, list) or not isinstance(wrong, list):
             raise ValueError(f"{folder}: expected the lists answers and negatives: got none of {number}.")
-        data.texts.append(row[language])
-        data.relevant.append(list(map(str, right)))
-        data.candidates.append(list(dict.fromkeys(map(str, [*right, *wrong]))))
-    return data
+        questions.append((row[language], list(map(str, right)), list(map(str, [*right, *wrong]))))
+    return {label: row[language] for label, row in answers.items()}, questions
 
 
 def _translated_rows(path: Path, language: str) -> dict[str, Any]:
