@@ -115,3 +115,9 @@ def run(words: Sequence[Any], variables: dict[str, str], folder: Path, seconds: 
         [sys.executable, *map(str, words)], env=variables, cwd=folder, capture_output=True, text=True, timeout=seconds
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def change(path: Path, **content: Any) -> None:
+    """Set keys of a JSON file, which may not be there yet."""
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    path.write_text(json.dumps({**before, **content}), encoding="utf-8")

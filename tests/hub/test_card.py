@@ -20,6 +20,7 @@ from st_xling.hub.card import card_metadata, eval_results, shown_command
 from st_xling.hub.card_facts import read_facts
 from st_xling.hub.markdown import fenced, one_line, paragraphs, plain, span
 from st_xling.mining.published import PublishedThreshold, publish_thresholds
+from tests.hub.clients import change
 from tests.hub.hub_server import Hub
 from tests.hub_cards.golden import recorded
 
@@ -28,11 +29,6 @@ pytest_plugins = ["tests.hub.publishing"]
 
 def metadata(text: str) -> Any:
     return ModelCard(text, ignore_metadata_errors=False).data
-
-
-def change(path: Path, **content: Any) -> None:
-    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    path.write_text(json.dumps({**before, **content}), encoding="utf-8")
 
 
 def test_training_ends_with_a_card(tmp_path):

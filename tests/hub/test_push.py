@@ -19,7 +19,7 @@ from st_xling.hub import HubError, published_files
 from st_xling.hub.push import talking_to_hub
 from st_xling.models.sidecar import names
 from st_xling.utils import hub_requests
-from tests.hub.clients import Client, environment, run
+from tests.hub.clients import Client, change, environment, run
 from tests.hub.hub_server import LFS_SUFFIXES, READ_TOKEN, TOKEN, Fault, Hub
 
 pytest_plugins = ["tests.hub.publishing"]
@@ -152,10 +152,6 @@ def test_a_branch_a_pull_request_and_a_public_repository(my_encoder: Path, hub: 
     commits = dict(hub.model("tester/mine").commits)
     assert "tester/mine is public" in client("push", my_encoder, "tester/mine", "--private").error
     assert hub.model("tester/mine").commits == commits and hub.files("tester/mine").keys() == {".gitattributes"}
-
-
-def change(path: Path, **settings: Any) -> None:
-    path.write_text(json.dumps({**json.loads(path.read_text()), **settings}), encoding="utf-8")
 
 
 def write(path: Path, text: str | bytes) -> None:

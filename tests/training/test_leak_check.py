@@ -7,22 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset
 from sentence_transformers.base.evaluation import SequentialEvaluator
 
 from st_xling.data import LeakError
-from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation import TatoebaEvaluator
-from st_xling.training import load_recipe, train
+from st_xling.training import train
 from st_xling.training.leak_check import check_leaks, evaluation_texts
 from st_xling.training.run_folder import RunFolder
-
-TINY = {"hidden_size": 32, "layers": 1, "vocabulary": 300}
-
-
-@pytest.fixture(scope="module")
-def data() -> dict[str, Dataset]:
-    return {"vi-en": parallel_phrases("vi", "en", size=24)}
+from tests.training.test_run_folder import TINY, short
 
 
 @pytest.fixture
@@ -31,10 +23,6 @@ def evaluator(data: Any) -> TatoebaEvaluator:
     rows = data["vi-en"].select([3, 7])
     source, target = [*rows["source"], "Xin chào các bạn!"], [*rows["target"], "Hello, friends!"]
     return TatoebaEvaluator({"vie": (source, target)}, name="dev", write_csv=False)
-
-
-def short() -> Any:
-    return load_recipe("tr", tiny=True, overrides={"training.max_steps": 1, "training.per_device_train_batch_size": 8})
 
 
 def test_the_texts_of_evaluators(evaluator: TatoebaEvaluator) -> None:

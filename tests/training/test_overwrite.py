@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset
 
 from st_xling.cli import main
-from st_xling.data.phrasebook import parallel_phrases
 from st_xling.training import NotFiniteError, train
 from st_xling.training.checkpoint import damage, newest_checkpoint, remove_earlier, seal
 from st_xling.training.run_folder import RunFolder
@@ -170,11 +168,6 @@ def test_files_of_others_are_not_removed(tmp_path: Path) -> None:
     (out / "training" / "data.tsv").unlink()
     run(out, "new", overwrite=True)
     assert outside.read_text() == "mine" and model(out) == ("new", False)
-
-
-@pytest.fixture(scope="module")
-def data() -> dict[str, Dataset]:
-    return {"vi-en": parallel_phrases("vi", "en", size=24)}
 
 
 def test_data_in_the_folder_and_a_run_that_fails(data: Any, tmp_path: Path) -> None:

@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from transformers import TrainerCallback
 
 from st_xling.cli import main
-from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation import TatoebaEvaluator
 from st_xling.training import CrossLingualTrainer, load_recipe, train
 from st_xling.training.run import shape_of
@@ -26,11 +24,6 @@ from tests.hub.hub_server import TOKEN, serve
 
 STEPS = {"training.max_steps": 4, "training.eval_steps": 1, "training.per_device_train_batch_size": 4}
 PROMPTS = {"query": "query: ", "document": "passage: "}
-
-
-@pytest.fixture(scope="module")
-def data() -> dict[str, Dataset]:
-    return {"vi-en": parallel_phrases("vi", "en", size=24)}
 
 
 @pytest.fixture(scope="module")

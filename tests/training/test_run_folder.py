@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset
 
-from st_xling.data.phrasebook import parallel_phrases
 from st_xling.training import load_recipe, train
 from st_xling.training.run_folder import RunFolder
 
@@ -22,11 +20,6 @@ TINY = {"hidden_size": 32, "layers": 1, "vocabulary": 300}
 
 def snapshot(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
-@pytest.fixture(scope="module")
-def data() -> dict[str, Dataset]:
-    return {"vi-en": parallel_phrases("vi", "en", size=24)}
 
 
 def short(**overrides: Any) -> Any:
