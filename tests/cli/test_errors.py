@@ -23,6 +23,8 @@ RECIPES = {
     "MINE": "mine a.de a.en --model encoder --out out",
     "SCORE": "score a.de --model encoder --out out",
     "ENCODE": "encode encoder a.de --out out",
+    "KEEP": "mine a.de a.en --model encoder --out out --source-language de --target-language en --keep-threshold",
+    "SLIM": "slim encoder --text phrasebook:de?size=60 --out out --langs",
 }
 ERRORS = {
     f"train dpa --model tiny {DATA}": "no recipe is called 'dpa'; did you mean 'dap'",
@@ -84,12 +86,30 @@ ERRORS = {
     "MINE --engine cloud": "engine must be one of local, ray: got 'cloud'",
     "MINE --calibrate absent.tsv": "absent.tsv",
     "MINE --source-embeddings absent.store": "there is no folder absent.store",
+    "MINE --source-language de --target-language en --threshold published": "it has none; give a number, or calibrate",
+    "KEEP": "give --calibrate as well",
+    "KEEP --calibrate c.tsv --model some/model": "there is no folder some/model",
+    "KEEP --calibrate c.tsv --source-language German": "'german-en'",
     "SCORE --columns 0,7": "expected at least 8, got 1",
     "SCORE --margin log": "margin must be one of",
     "ENCODE --batch-size 0": "batch_size must be at least 1: got 0",
     "ENCODE --store-dtype bfloat16 --file-format npy": ".npy files have no bfloat16",
     "encode encoder absent.txt a.de --out out": "expected a file absent.txt",
+    # Slim models
+    "SLIM de,fr": "got none of fr (there is text of: de, en)",
+    "SLIM de,fr --text fr=blank.txt": "got none of fr",
+    "SLIM ,": "languages are needed",
+    "SLIM de --hold-out 60": "hold_out must leave text to count: 60 takes all of de; hold out less",
+    "SLIM de --hold-out 1.5": "a share in [0, 1)",
+    "SLIM de --min-count 0": "min_count must be 1 or more",
+    "SLIM de --parity fr=phrasebook?size=20": "parity is found on text of de: got text of fr alone",
+    "SLIM de --parity-rows 0": "parity_rows must be 1 or more: got 0",
 }
+
+
+def words_of(command: str) -> list[str]:
+    head, _, rest = command.partition(" ")
+    return shlex.split(f"{RECIPES.get(head, head)} {rest}")
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +118,7 @@ def inputs(saved_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     others, english = zip(*PAIRS)
     (folder / "encoder").symlink_to(saved_encoder)
     (folder / "empty.tsv").touch()
+    lines(folder / "blank.txt", ["", " "])
     lines(folder / "a.de", others)
     lines(folder / "a.en", english)
     lines(folder / "labelled.tsv", ["query\tpassage\tlabel", *(f"{text}\t{text}\t1" for text in english)])
@@ -122,8 +143,7 @@ def test_an_error_is_one_line(
     for path in inputs.iterdir():
         Path(path.name).symlink_to(path)
     before = {path.name for path in tmp_path.iterdir()} | {"cache", "out.work"}  # what took time is kept
-    head, _, rest = command.partition(" ")
-    words = shlex.split(f"{RECIPES.get(head, head)} {rest}")
+    words = words_of(command)
     assert main([*words, "--out", "out"] if words[0] == "train" else words) == 2
     out, err = capfd.readouterr()
     assert out == "" and "Traceback" not in err
@@ -137,11 +157,12 @@ def test_an_error_is_one_line(
     [
         ("TR --seeds 1,1", "distinct whole numbers"),
         ("TR --seeds 1,x", "distinct whole numbers"),
+        ("MINE --threshold best", "--threshold: expected a number, auto, published or none, got 'best'"),
         ("TR --batch-size many", "argument --batch-size: expected a number of rows, or 'auto': got 'many'"),
         ("TR --mini-batch-size many", "argument --mini-batch-size: expected a number of rows, or 'auto': got 'many'"),
     ],
 )
 def test_an_argument_that_does_not_parse(command: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(shlex.split(f"{RECIPES['TR']} {command[3:]} --out out"))
+        main([*words_of(command), "--out", "out"])
     assert message in capsys.readouterr().err

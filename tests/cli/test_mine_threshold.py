@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -77,27 +76,6 @@ def test_an_estimated_threshold_is_published(
     pairs = Path(words[-1]).read_bytes()
     assert main([*words[:-2], *calibrate[2:], *words[-2:]]) == 0
     assert Path(words[-1]).read_bytes() == pairs != b""
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (["--keep-threshold"], "give --calibrate as well"),
-        (["--keep-threshold", "--calibrate", "c.tsv", "--model", "some/model"], "there is no folder some/model"),
-        (
-            ["--keep-threshold", "--calibrate", "c.tsv", "--source-language", "German"],
-            "two language codes .* 'german-en'",
-        ),
-        (["--threshold", "published"], "it has none; give a number, or calibrate"),
-    ],
-)
-def test_what_cannot_be(change: list[str], message: str, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*words, *change]) == 2
-    assert re.search(message, capsys.readouterr().err)
-    assert not Path(words[-1]).exists()
-    with pytest.raises(SystemExit, match="2"):
-        main([*words, "--threshold", "best"])
-    assert "--threshold: expected a number, auto, published or none, got 'best'" in capsys.readouterr().err
 
 
 def test_languages_are_needed(words: list[str], encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -129,24 +129,3 @@ def test_folders_that_may_not_be_written_to(source: Path, tmp_path: Path, capsys
     assert files(out) == kept
     assert main(["slim", *words, "--out", str(out), "--overwrite"]) == 0
     assert not (out / "old.txt").exists() and (out / "model.safetensors").is_file()
-
-
-def test_text_that_does_not_do(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    book, out = ["--text", "phrasebook:de?size=60"], ["--out", str(tmp_path / "small")]
-    (tmp_path / "empty.txt").write_text("\n \n", encoding="utf-8")
-    empty = ["--text", f"fr={tmp_path / 'empty.txt'}"]
-    assert "got none of fr (there is text of: de, en)" in fails([str(source), "--langs", "de,fr", *book, *out], capsys)
-    assert "got none of fr" in fails([str(source), "--langs", "de,fr", *book, *empty, *out], capsys)
-    held = fails([str(source), "--langs", "de", *book, "--hold-out", "60", *out], capsys)
-    assert "hold_out must leave text to count: 60 takes all of de; hold out less" in held
-    parity = [str(source), "--langs", "de", *book, *out, "--parity", "fr=phrasebook?size=20"]
-    assert "parity is found on text of de: got text of fr alone" in fails(parity, capsys)
-    assert "parity_rows must be 1 or more: got 0" in fails(
-        [str(source), "--langs", "de", *book, *out, "--parity-rows", "0"], capsys
-    )
-    assert "languages are needed" in fails([str(source), "--langs", ",", *book, *out], capsys)
-    assert "min_count must be 1 or more" in fails(
-        [str(source), "--langs", "de", *book, *out, "--min-count", "0"], capsys
-    )
-    assert "a share in [0, 1)" in fails([str(source), "--langs", "de", *book, *out, "--hold-out", "1.5"], capsys)
-    assert not (tmp_path / "small").exists()
