@@ -259,7 +259,7 @@ class _Products:
 
     def __init__(self, source: CorpusMatrix, target: CorpusMatrix, blocks: Blocks, k: int) -> None:
         self.source, self.target, self.k = source, target, k
-        self.precisions = precisions(source, target)
+        self.precisions = precisions(source, target, k)
         self._most = self._padded(blocks.rows)[1], self._padded(blocks.columns)[1]
         self._products = torch.empty(self._most[0] * self._most[1], dtype=torch.float32, device=source.device)
         self._buffers: dict[torch.dtype, tuple[Tensor, Tensor, Tensor]] = {}

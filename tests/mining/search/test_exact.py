@@ -199,6 +199,21 @@ def test_crowded_bfloat16_blocks_are_multiplied_again(monkeypatch):
     assert_exact(found, by_definition(source, target, 1))
 
 
+@pytest.mark.parametrize(("spread", "expected"), [(1.0, [torch.bfloat16, torch.float32]), (0.05, [torch.float32])])
+def test_small_corpora_are_multiplied_in_bfloat16_where_it_tells_enough_apart(spread, expected, monkeypatch):
+    """As many pairs of a row as, by definition, lie within twice the error of its k best."""
+    vectors = 1 + spread * np.random.default_rng(3).standard_normal((2, 1800, 64)) - (spread == 1)
+    source, target = (CorpusMatrix(side.astype(np.float32), "side", torch.device("cpu")) for side in vectors)
+    monkeypatch.setattr(corpus_matrix, "bfloat16_pays", lambda: True)
+    monkeypatch.setattr(corpus_matrix, "_LEAST_ROWS", 2500)
+    assert [precision.dtype for precision in corpus_matrix.precisions(source, target, 4)] == expected
+    error = corpus_matrix.bfloat16_error(source, target)
+    unit = [side / np.linalg.norm(side, axis=1, keepdims=True) for side in vectors.astype(np.float32)]
+    rows = [np.sort(row @ unit[0].T)[::-1] for row in unit[1][:: -(-1800 // 32)]]
+    counts = [(row >= row[3] - 2 * error).sum() for row in rows]
+    assert corpus_matrix._candidates(source, target, 4, error) == pytest.approx(np.mean(counts), rel=0.02)
+
+
 def test_threads_and_low_precision_products_do_not_change_a_bit():
     source, target = np.random.default_rng(2).standard_normal((2, 500, 96)).astype(np.float32)
     target[::3] = source[::3]
