@@ -326,7 +326,8 @@ class CandidateIndex:
         return True
 
     def _build(self, matrix: CorpusMatrix, *, seed: int, memory_mib: int, progress: bool) -> None:
-        self._faiss.omp_set_num_threads(torch.get_num_threads())
+        # With more threads, last bits of centroids would depend on how many: the tasks of a cluster have one.
+        self._faiss.omp_set_num_threads(1)
         index = self._on(matrix.device)
         if not index.is_trained:
             most = min(matrix.rows, max(LEAST_SAMPLE, SAMPLE_PER_CELL * self.cells))
@@ -341,6 +342,7 @@ class CandidateIndex:
                 inverted.cp.min_points_per_centroid = 1  # it would warn of less than 39
                 inverted.cp.seed += seed
             index.train(sample)
+        self._faiss.omp_set_num_threads(torch.get_num_threads())
         for _, vectors in _blocks(matrix, memory_mib, "index", progress):
             index.add(vectors)
         self._index = index if index is self._index else self._faiss.index_gpu_to_cpu(index)
