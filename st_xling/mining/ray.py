@@ -87,8 +87,8 @@ def run_on_ray(
         failed: tuple[Task, Exception] | None = None
         try:
             while True:
-                free = 0 if failed else 2 * int(_resource(ray, "CPU")) - len(running)  # nodes may join
-                for number, task in islice(todo, max(0, free)):
+                most = 0 if failed else 2 * max(1, int(_resource(ray, "CPU")))  # nodes may join, or all be lost
+                for number, task in islice(todo, max(0, most - len(running))):
                     running[remote.remote(*packed, task)] = number
                 if not running:
                     break
@@ -172,7 +172,7 @@ def _embedded(ray: Any, window: Window, reference: Any) -> tuple[Window, np.ndar
         return window, ray.get(reference).copy()
     except ray.exceptions.RayError as error:
         cause = _cause(ray, error)
-        if isinstance(cause, (ValueError, OSError)):
+        if isinstance(cause, (ValueError, OSError)) and not isinstance(cause, ChildProcessError):
             raise ValueError(f"{type(cause).__name__} in a worker that embeds: {cause}") from None
         raise cause from None
 

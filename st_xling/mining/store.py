@@ -339,7 +339,7 @@ class EmbeddingStore:
         return np.array(self[:], dtype=dtype)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_maps": {}}
+        return {**self.__dict__, "_maps": {}, "path": self.path.absolute()}
 
     def _contiguous(self, start: int, stop: int) -> np.ndarray:
         if start >= stop:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shlex
 import shutil
@@ -77,9 +78,6 @@ JOBS: dict[str, Job] = {
         whole=("st/manifest.json", "st/shard-000000.safetensors"),
     ),
     "mine from vectors": Job(f"{MINE} {VECTORS} --json f.json", (*TEXT, "de.raw", "en.raw"), whole=("o.tsv", "f.json")),
-    "mine in shards": Job(
-        f"{MINE} {VECTORS} --method approximate --shard-rows 12", (*TEXT, "de.raw", "en.raw"), whole=("o.tsv",)
-    ),
     "mine from texts": Job(
         f"{MINE} --model enc --rejects r.jsonl --json f.json",
         ("enc", *TEXT),
@@ -146,6 +144,10 @@ JOBS: dict[str, Job] = {
         training=True,
     ),
 }
+if importlib.util.find_spec("faiss"):
+    JOBS["mine in shards"] = Job(
+        f"{MINE} {VECTORS} --method approximate --shard-rows 12", (*TEXT, "de.raw", "en.raw"), whole=("o.tsv",)
+    )
 
 
 def write_inputs(folder: Path, zygote: Zygote) -> None:

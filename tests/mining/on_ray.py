@@ -5,6 +5,7 @@ The folder has ``source`` and ``target`` (stores), ``text`` and ``encoder``; wha
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import sys
@@ -93,6 +94,7 @@ def save(path: Path, found: Any) -> None:
 
 
 NAMES = "similarities", "indices"
+METHODS = ("exact", "faiss:IVF4,PQ4x4?nprobe=1,candidates=6") if importlib.util.find_spec("faiss") else ("exact",)
 
 
 def same_bytes(folder: Path) -> None:
@@ -102,8 +104,8 @@ def same_bytes(folder: Path) -> None:
     ray.init(address="local", num_cpus=2, **HERE)
     store, other = stores(folder)
     remote = EmbeddingStore.open(f"file://{store.path}")
-    for method in ("exact", "approximate"):
-        options = {"method": method, "shard_rows": SHARD_ROWS, "engine": "ray"}
+    for method in METHODS:
+        options = {"method": method, "shard_rows": SHARD_ROWS, "engine": "ray", "index_folder": folder / method}
         save(folder / f"files {method}.npz", find_neighbours(remote, other, **options))
     save(folder / "arrays.npz", find_neighbours(store[:], other[:], engine="ray"))
     encode(str(folder / "encoder"), folder / "text", folder / "on ray", batch_size=16, shard_rows=20, engine="ray")

@@ -18,7 +18,7 @@ import pytest
 from st_xling.mining import MiningText, encode, neighbours, write_store
 from st_xling.mining.ray import pack, unpack
 from st_xling.mining.search.find import check_search, find_neighbours
-from tests.mining.on_ray import NAMES, SHARD_ROWS, embedded_here, stores
+from tests.mining.on_ray import METHODS, NAMES, SHARD_ROWS, embedded_here, stores
 from tests.mining.search.test_exact import embeddings
 
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed: st-xling[ray]")
@@ -83,12 +83,15 @@ def test_a_local_cluster_gives_the_same_bytes(folder: Path) -> None:
     assert "source_embeddings" not in errors and "target_embeddings" in errors and "only zeros in row 70;" in errors
     assert "shard of sources 0 to 299 and targets 0 to 199" in errors and "worker must find the files" in errors
     exact = neighbours(*both)
-    for name in ("arrays", "files exact"):
-        assert_found(folder / f"{name}.npz", exact)
-    here = find_neighbours(*both, method="approximate", shard_rows=SHARD_ROWS)
-    assert_found(folder / "files approximate.npz", here)
-    encode(str(folder / "encoder"), folder / "text", folder / "here", batch_size=16, shard_rows=20)
-    files = {path.name: path.read_bytes() for path in (folder / "here").iterdir()}
+    assert_found(folder / "arrays.npz", exact)
+    for method in METHODS:
+        here = find_neighbours(*both, method=method, shard_rows=SHARD_ROWS, index_folder=folder / "here" / method)
+        assert_found(folder / f"files {method}.npz", here)
+        indexes = [sorted(path.name for path in (place / method).glob("*")) for place in (folder, folder / "here")]
+        assert indexes[0] == indexes[1] and len(indexes[0]) == (0 if method == "exact" else 9)
+    assert len(METHODS) == 1 or any((one.indices != other.indices).any() for one, other in zip(here, exact))
+    encode(str(folder / "encoder"), folder / "text", folder / "local", batch_size=16, shard_rows=20)
+    files = {path.name: path.read_bytes() for path in (folder / "local").iterdir()}
     assert files == {path.name: path.read_bytes() for path in (folder / "on ray").iterdir()}
     assert len(MiningText(folder / "text")) == 70
     assert len(list((folder / "home").rglob("shard-*"))) == 1

@@ -124,7 +124,8 @@ def find_neighbours(
     state: dict[str, Any] = {"state_folder": state_folder, "save_seconds": save_seconds, "progress": progress}
     if method != "exact":
         options["factory"] = method.removeprefix(FAISS) if method.startswith(FAISS) else None
-        options["index_folder"] = index_folder or state_folder
+        folder = index_folder or state_folder
+        options["index_folder"] = None if folder is None else Path(folder).absolute()
     elif engine == "local":
         return neighbours(source, target, **options, **state, **blocks)
     tasks = tasks_of(sources, targets, k=k, method=method, shard_rows=shard_rows)

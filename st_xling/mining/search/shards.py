@@ -141,6 +141,7 @@ def sharded_neighbours(
             with suppress(OSError):  # what finished is kept, unless the disk is full
                 save()
             raise
+    assert state.tasks.all()
     return Neighbours.from_keys(best[0]), Neighbours.from_keys(best[1])
 
 
