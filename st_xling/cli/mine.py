@@ -39,7 +39,9 @@ embeddings:
 search:
 --k N                               neighbours that make up a sentence's neighbourhood (default: 4)
 --margin MARGIN                     ratio (default), distance or absolute
---method METHOD                     exact (default), approximate, or auto: by size
+--method METHOD                     exact (default), approximate, auto: by size, or faiss:FACTORY, such as
+                                    faiss:IVF4096,Flat?nprobe=64
+--index DIR                         where its indexes are kept for other searches (default: with the work)
 --engine ENGINE                     local (default), or ray: a cluster, the same result
 --memory-mib N                      for one block of the search (default: 256)
 guards:

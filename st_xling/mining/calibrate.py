@@ -114,7 +114,7 @@ def calibrate(
         confidence: Of the intervals, in (0, 1).
         draws: Draws for the intervals of precision.
         seed: For parting and drawing.
-        method: ``"exact"``, ``"approximate"`` or ``"auto"``, as for :func:`~st_xling.mining.mine`. The text should be
+        method: As for :func:`~st_xling.mining.mine`. The text should be
             mined by the same: what a search misses lowers the estimated recall too.
         search_options: As for :func:`~st_xling.mining.neighbours`.
     Returns:

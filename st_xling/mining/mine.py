@@ -74,8 +74,9 @@ def mine(
     - ``"intersect"``: the pairs that both of these hold, hence one-to-one.
     - ``"max"``: the pairs that either holds, taken from the best score down, each sentence at most once.
 
-    With ``method="approximate"`` the result is not exact: a neighbour that the search misses is no candidate, and the
-    next best takes its place in the neighbourhood, so that some pairs are missed and some scores differ.
+    With ``method="approximate"`` or an index of FAISS the result is not exact: a neighbour that the search misses is no
+    candidate, and the next best takes its place in the neighbourhood, so that some pairs are missed and some scores
+    differ.
 
     A candidate whose ratio has no meaning (see :func:`~st_xling.mining.margin_scores`) is left out, so a sentence may
     go without a pair. Nothing here removes duplicate sentences: equal sentences have equal neighbours and compete by
@@ -88,7 +89,8 @@ def mine(
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         retrieval: ``"forward"``, ``"backward"``, ``"intersect"`` or ``"max"``.
         threshold: Keep pairs that score at least this; all by default.
-        method: ``"exact"``, ``"approximate"`` or ``"auto"``; see :func:`~st_xling.mining.search.find.find_neighbours`.
+        method: ``"exact"``, ``"approximate"``, ``"faiss:FACTORY"`` or ``"auto"``; see
+            :func:`~st_xling.mining.search.find.find_neighbours`.
         search_options: As for :func:`~st_xling.mining.neighbours`: ``device``, ``memory_mib``, ``progress``,
             ``state_folder`` and so on; what an exact search finds does not depend on them.
     Returns:

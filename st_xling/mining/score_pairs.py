@@ -35,7 +35,7 @@ def score_pairs(
         k: Neighbours that make up a sentence's neighbourhood.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         count_own: Whether a pair counts in the neighbourhoods of its own sentences.
-        method: ``"exact"``, ``"approximate"`` or ``"auto"``, as for :func:`~st_xling.mining.mine`: of an approximate
+        method: As for :func:`~st_xling.mining.mine`: of an approximate
             search the neighbourhoods, and so the scores, are not exact.
         search_options: As for :func:`~st_xling.mining.neighbours`: ``device``, ``memory_mib``, ``progress`` and so on.
     Returns:

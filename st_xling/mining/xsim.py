@@ -57,7 +57,7 @@ def xsim(
         margin: ``"absolute"`` (plain cosine), ``"distance"`` or ``"ratio"``.
         target_texts: The targets' sentences; where given, a target with the translation's text is no error, so that
             repeated sentences do no harm.
-        method: ``"exact"``, ``"approximate"`` or ``"auto"``, as for :func:`~st_xling.mining.mine`: of an approximate
+        method: As for :func:`~st_xling.mining.mine`: of an approximate
             search the errors are not exact.
         search_options: As for :func:`~st_xling.mining.neighbours`.
     Returns:

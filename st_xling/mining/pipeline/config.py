@@ -78,6 +78,7 @@ class MiningConfig:
         rejects: File for the pairs that guards turn down, as JSON lines.
         format: ``"tsv"`` or ``"jsonl"``, of the pairs.
         method: As for :func:`~st_xling.mining.search.find.find_neighbours`.
+        index: Folder where the indexes of an approximate search are kept and found again; by default in the work.
         engine: As for :func:`~st_xling.mining.search.find.find_neighbours`.
         device: Where to embed and search; by default a GPU where there is one.
         memory_mib: Bound on the memory of one block of the search, in MiB.
@@ -109,6 +110,7 @@ class MiningConfig:
     rejects: str | Path | None = None
     format: str = "tsv"
     method: str = "exact"
+    index: str | Path | None = None
     engine: str = "local"
     device: str | None = None
     memory_mib: int = 256
@@ -258,7 +260,7 @@ class MiningConfig:
         """Neighbours in both directions, and the guards that know them; a search that was stopped resumes."""
         state = folder.path / "search"
         forward, backward = find_neighbours(
-            *embeddings, method=method, engine=self.engine, state_folder=state, **self.search
+            *embeddings, method=method, engine=self.engine, index_folder=self.index, state_folder=state, **self.search
         )
         return (forward, backward), PairGuards(self.active_guards, counts=NeighbourCounts.of(forward, backward))
 

@@ -30,8 +30,8 @@ from st_xling.utils.text import open_bytes
 _BYTES_PER_NUMBER = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 _BYTES_PER_LINE = 16  # its place in the file, the place of its sentence; beside them a MiB or so of sentences
 _CHOICE_BYTES = 48  # of a row, while pairs are chosen, beside its neighbours
-_EXACT_BYTES, _APPROXIMATE_BYTES = 22, 48  # of a row in a search, beside its neighbours
-_HELD_BYTES = 120 * 2**20  # candidates of an approximate search that are held for their exact cosines
+_MATRIX_BYTES = 22  # of a row in a search, beside its neighbours
+_TRAINING_ROUNDS = 10  # of k-means in FAISS
 
 # Rows and columns of a trial of the exact search: enough for bfloat16 to be tried where it pays.
 _TRIAL = 4096, 16384
@@ -183,9 +183,11 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
     searched = {"exact": exact_bytes(*shape, **options)}
     searches: dict[str, SearchCost] = {}
     if config.engine == "local":  # a cluster has but one
-        searched["approximate"] = config.memory_mib * 2**20 + _HELD_BYTES + (12 * k + _APPROXIMATE_BYTES) * both
+        searched[method if method.startswith(approximate.FAISS) else "approximate"] = approximate_bytes(
+            *shape, k=k, memory_mib=config.memory_mib
+        )
     for name, memory in searched.items():
-        seconds_of = {"exact": search_seconds, "approximate": approximate_seconds}[name]
+        seconds_of = search_seconds if name == "exact" else approximate_seconds
         memory = _BYTES_PER_LINE * both + max(memory, (12 * k + _CHOICE_BYTES) * both)
         searches[name] = {"seconds": seconds_of(*shape, **options), "memory_bytes": memory}
     embedded = [name for name, maker in makers.items() if maker is encoder]
@@ -268,32 +270,45 @@ def exact_bytes(sources: int, targets: int, dim: int, *, k: int, device: str, me
     """Memory of an exact search: a block, both corpora's lengths, and the neighbours of either as packed keys."""
     rows, columns = block_sizes(sources, targets, dim, memory_mib=memory_mib, device=device)
     block = 8 * rows * columns + 14 * dim * (rows + columns)
-    return block + 8 * k * sources + 12 * k * targets + _EXACT_BYTES * (sources + targets)
+    return block + 8 * k * sources + 12 * k * targets + _MATRIX_BYTES * (sources + targets)
 
 
 def approximate_seconds(sources: int, targets: int, dim: int, *, k: int, device: str, memory_mib: int) -> float:
     """Expected seconds of an approximate search: rows by members of near cells, rows by cells, and each row by itself.
 
-    The price of the first is what more probes cost in a trial, so that reading rows together is in it.
+    The price of the first is what more probes cost in a trial. Other indexes of FAISS are taken to cost the same.
     """
     rows, columns = min(sources, _ROWS), min(targets, _ROWS)
     few, many = _PROBES
-    options: dict[str, Any] = {"k": min(k, rows, columns), "cells": many, "recall_sample": 0, "device": device}
+    options: dict[str, Any] = {"k": min(k, rows, columns), "recall_sample": 0, "device": device}
     trial = partial(
         approximate.approximate_neighbours, *_random_vectors(rows, columns, dim), memory_mib=memory_mib, **options
     )
-    first, more = (min(_timed(partial(trial, probes=probes)) for _ in range(2)) for probes in (few, many))
+    first, more = (
+        min(_timed(partial(trial, factory=f"IVF{many},Flat?nprobe={probes}")) for _ in range(2))
+        for probes in (few, many)
+    )
     compared = 2 * rows * columns  # each row by its near cells, in either direction
     a_pair = max(0.0, more - first) / (compared * (many - few) / many)
     a_row = max(0.0, first - a_pair * compared * few / many) / (rows + columns)
     a_product = _product_trial(_ROWS, _ROWS, dim, device) / _ROWS**2
     both = sources + targets
-    cells = max(1, both // approximate.ROWS_PER_CELL)
-    # K-means, then each row by all cells: its own, and the nearest of the other corpus.
-    by_cells = approximate.ROUNDS * approximate.SAMPLE_PER_CELL * cells**2 + 2 * both * cells
-    exactly = approximate.RECALL_SAMPLE * both
-    near = 2 * sources * targets * min(approximate.PROBES, cells) / cells
-    return a_pair * near + a_product * (by_cells + exactly) + a_row * both
+    products, near = float(approximate.RECALL_SAMPLE * both), 0.0
+    for count in (sources, targets):
+        # K-means, then all rows by the cells of one corpus: its own, and those of the other that look for the nearest.
+        cells = approximate.default_cells(count)
+        products += _TRAINING_ROUNDS * approximate.SAMPLE_PER_CELL * cells**2 + both * cells
+        near += sources * targets * approximate.default_probes(cells) / cells
+    return a_pair * near + a_product * products + a_row * both
+
+
+def approximate_bytes(sources: int, targets: int, dim: int, *, k: int, memory_mib: int) -> int:
+    """Memory of an approximate search: one index at a time, as large as ``IVF…,Flat``, or the neighbours' keys."""
+    rows = max(sources, targets)
+    trained = max(approximate.LEAST_SAMPLE, approximate.SAMPLE_PER_CELL * approximate.default_cells(rows))
+    both, block = sources + targets, min(rows * (4 * dim + 1280), memory_mib * 2**20)
+    index = 4 * dim * (rows + min(rows, trained)) + 8 * rows + block + 8 * k * both
+    return max(index, 48 * k * both) + _MATRIX_BYTES * both
 
 
 def guard_seconds(sources: list[str], targets: list[str], guards: GuardOptions, rows: int, *, k: int) -> float:

@@ -1,14 +1,20 @@
-"""Nearest neighbours for corpora too large to compare all with all: candidates from near cells, scored exactly.
+"""Nearest neighbours for corpora too large to compare all with all: candidates from a FAISS index, scored exactly.
 
-Both corpora are parted into cells by k-means. Rows are compared with the members of their nearest cells, one product of
-matrices for each cell and some rows, and :class:`~st_xling.mining.search.top_k.TopK` scores exactly what may be among
-the best. So whatever is compared is ranked as an exact search would rank it.
+An index of each corpus is searched with the other. It only proposes: its candidates are ranked by the cosines that an
+exact search ranks by, and lists that it leaves short, or that equal candidates may have been cut from, are searched
+exactly. So every index gives true cosines, no gaps, and equal candidates in the order of their indices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import hashlib
+import logging
+import re
+import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,34 +22,37 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from st_xling.mining.search.corpus_matrix import CorpusMatrix, Precision, precisions, to_cosines
-from st_xling.mining.search.exact import Neighbours, check_k, exact_rows, full_precision
-from st_xling.mining.search.top_k import NO_CANDIDATE, TopK, cosines_of, indices_of, overflow, pack_keys
+from st_xling.mining.search.corpus_matrix import CorpusMatrix, pair_cosines, product_error
+from st_xling.mining.search.exact import Neighbours, check_k, exact_rows, neighbours
+from st_xling.mining.search.top_k import NO_CANDIDATE, distinct_best, merge_pairs, pack_keys
 from st_xling.utils.cosines import Embeddings, check_shapes
+from st_xling.utils.io import atomic_path
 
-#: Sentences of both corpora that share a cell, on average: fewer cost more cells to look at, more cost products.
-ROWS_PER_CELL = 600
-
-#: Cells that each sentence is compared with.
-PROBES = 40
+#: Begins a ``method`` that names a FAISS index.
+FAISS = "faiss:"
 
 #: Rows of each corpus that are searched exactly too.
 RECALL_SAMPLE = 256
 
-#: Vectors that cells are learnt from, per cell, and rounds of k-means: more of either barely moves the recall.
-SAMPLE_PER_CELL, ROUNDS = 32, 8
+#: Candidates that an index is asked for, per neighbour; the least for few.
+CANDIDATES_PER_NEIGHBOUR, LEAST_CANDIDATES = 5, 20
 
-# Numbers in a block of vectors, or of their similarities to cells.
-_AT_ONCE = 2**22
+#: Vectors that an index is trained on, per cell of an inverted file, and the least.
+SAMPLE_PER_CELL, LEAST_SAMPLE = 64, 2**16
 
-# Each row's nearest cells are compared in turns: the first gives bounds that most products of the others stay below.
-_TURNS = (0, 1)
+# Fewer are repeated: FAISS warns, hundreds of times, of less than 39 for each centroid of a quantiser.
+_LEAST_TRAINED = 39 * 256
 
-# Rows and members in one product: as many stay in a processor's cache while both corpora look at it.
-_EDGE = 1024
+# Queries searched, and vectors added, at a time, at most.
+_MOST_AT_ONCE = 2**14
 
-# Shapes of rounded products are multiples of this.
-_STEP = 128
+# What parts of a factory string look like; a number stands for any.
+_PARTS = (
+    *("Flat", "SQ8", "SQ6", "SQ4", "SQfp16", "SQbf16", "PQ{}", "PQ{}x4", "PQ{}x4fs", "RaBitQ", "RaBitQfs"),
+    *("IVF{}", "IVF{}_HNSW32", "HNSW{}", "NSG{}", "OPQ{}", "PCA{}", "PCAR{}", "RR{}", "ITQ{}", "L2norm", "RFlat"),
+)
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +65,10 @@ class ApproximateSearch:
         recall: Share of the true ``k`` nearest that were found for a sample of each corpus, source first; ``None``
             where no sample was requested.
         sampled: Rows of each sample.
-        completed: Rows of each corpus that were compared with fewer than ``k`` and then searched exactly.
+        completed: Rows of each corpus whose candidates were too few, or cut off among equals, and that were then
+            searched exactly.
+        index: The factory string of the index, with the parameters it was searched with; ``"exact"`` where the rows
+            were too few to train it and all were searched exactly.
     """
 
     forward: Neighbours
@@ -64,12 +76,13 @@ class ApproximateSearch:
     recall: tuple[float, float] | None
     sampled: tuple[int, int]
     completed: tuple[int, int]
+    index: str
 
     def __str__(self) -> str:
         if self.recall is None:
-            return "recall not measured"
+            return f"recall not measured, by {self.index}"
         shares = (f"{share:.4f} of {rows} rows" for share, rows in zip(self.recall, self.sampled))
-        return "recall of exact neighbours: source side {}, target side {}".format(*shares)
+        return "recall of exact neighbours: source side {}, target side {}, by {}".format(*shares, self.index)
 
 
 def approximate_neighbours(
@@ -77,42 +90,46 @@ def approximate_neighbours(
     target_embeddings: Embeddings,
     *,
     k: int = 4,
-    probes: int = PROBES,
-    cells: int | None = None,
+    factory: str | None = None,
+    index_folder: str | Path | None = None,
+    index_names: tuple[str, str] = ("source", "target"),
     recall_sample: int = RECALL_SAMPLE,
     seed: int = 0,
     device: str | torch.device = "cpu",
     memory_mib: int = 256,
     progress: bool = False,
 ) -> ApproximateSearch:
-    """As :func:`~st_xling.mining.neighbours`, but only pairs in near cells are compared.
+    """As :func:`~st_xling.mining.neighbours`, but only what a FAISS index proposes is compared.
 
-    Both corpora are parted into the same cells by k-means. A pair is compared when either sentence is in one of the
-    other's ``probes`` nearest cells. Of what is compared the result is exact: the same cosines to the last
-    bit as an exact search has, best first, the lowest index first among equals. No neighbour is missing: a row that
-    was compared with fewer than ``k`` is searched exactly. One seed and number of threads always give the same result.
+    Each corpus is indexed, as unit vectors under their inner product, and searched with the other. Candidates have
+    their exact cosines to the last bit, best first, the lowest index first among equals; a pair that is found from
+    either corpus counts for both. No neighbour is missing: a row with too few candidates is searched exactly. If there
+    are too few rows to train the index, that is logged and all are searched exactly.
 
-    Embeddings may be memory maps; beyond them a search takes ``memory_mib``, some 120 MiB of candidates that are held
-    for their exact cosines, and ``12 * k + 48`` bytes per row of either corpus.
+    Embeddings may be memory maps, which are read in blocks. Beyond them a search takes ``memory_mib``, one index at a
+    time, the vectors that it is trained on, and ``48 * k`` bytes per row of either corpus.
 
     Args:
         source_embeddings: As for an exact search. *Shape:* ``(sources, dim)``
         target_embeddings: *Shape:* ``(targets, dim)``
         k: Neighbours of each sentence.
-        probes: Cells that each sentence is compared with: more find more and take longer. With all it is exact.
-        cells: Cells, at most; by default one for 600 sentences of both corpora together.
+        factory: Of FAISS, such as ``"IVF4096,Flat"``, and after a question mark search parameters under FAISS's own
+            names, separated by commas; ``candidates`` among them is how many are scored exactly. By default what
+            :func:`default_factory` says for the rows of each corpus.
+        index_folder: Where the indexes are kept and found again, ``NAME-VECTORS-INDEX.faiss``; nowhere by default.
+        index_names: What the files' names begin with, for source and target; shards of a corpus need different ones.
         recall_sample: Rows of each corpus whose exact neighbours are searched too, to measure the recall; 0 for none.
-        seed: For the cells and the sample.
-        device: Where to compute; embeddings may lie elsewhere.
+        seed: For the vectors that are trained on, and the sample.
+        device: Where to compute; a GPU serves the index too where the installed FAISS has one for it.
         memory_mib: Bound on the working memory, in MiB, on ``device``.
         progress: Show bars on stderr.
     Returns:
         Neighbours in both directions with the measured recall.
     Raises:
-        ValueError: As :func:`~st_xling.mining.neighbours`, and when ``probes``, ``cells`` or ``recall_sample`` is out
-            of range.
+        ValueError: As :func:`~st_xling.mining.neighbours`; when FAISS knows no such index or parameter, when
+            ``index_folder`` holds an index of other vectors, or ``recall_sample`` is negative.
     Example:
-        >>> found = approximate_neighbours(np.eye(3), np.eye(3)[[1, 2, 0]], k=1)
+        >>> found = approximate_neighbours(np.eye(3), np.eye(3)[[1, 2, 0]], k=1, factory="Flat")
         >>> found.forward.indices.ravel().tolist(), found.recall
         ([2, 0, 1], (1.0, 1.0))
     """
@@ -120,283 +137,294 @@ def approximate_neighbours(
         source_embeddings, target_embeddings, "source_embeddings", "target_embeddings"
     )
     check_k(k, source_embeddings.shape[0], target_embeddings.shape[0])
-    for name, value, least in (("probes", probes, 1), ("cells", cells, 1), ("recall_sample", recall_sample, 0)):
-        if value is not None and value < least:
-            raise ValueError(f"{name} must be at least {least}: got {value}; leave it out for the default.")
+    if recall_sample < 0:
+        raise ValueError(f"recall_sample must be at least 0: got {recall_sample}; leave it out for the default.")
     source = CorpusMatrix(source_embeddings, "source_embeddings", torch.device(device))
     target = CorpusMatrix(target_embeddings, "target_embeddings", torch.device(device))
-    cells = cells or max(1, (source.rows + target.rows) // ROWS_PER_CELL)
-    parts = part_into_cells(source, target, cells=cells, seed=seed)
-    options: dict[str, Any] = {"k": k, "memory_mib": memory_mib, "progress": progress}
-    keys = _search_cells(source, target, cells=parts, probes=min(probes, len(parts[0].members)), **options)
-    completed, recalls, sampled = [], [], []
-    for number, (own, other, own_keys) in enumerate(zip((source, target), (target, source), keys)):
-        lacking = (own_keys[:, -1] == NO_CANDIDATE).nonzero().squeeze(1)
-        own_keys[lacking] = exact_rows(own, other, lacking.numpy(), **options)
+    sides = ((source, target, index_names[1]), (target, source, index_names[0]))
+    chosen = [CandidateIndex(factory or default_factory(other.rows), source.dim) for _, other, _ in sides]
+    folder = None if index_folder is None else Path(index_folder)
+    options: dict[str, Any] = {"memory_mib": memory_mib, "progress": progress}
+    for (_, other, _), index in zip(sides, chosen):
+        if index.cells > other.rows:
+            logger.warning(
+                "%r has more cells than the %s rows to train it on: all are searched exactly instead.",
+                *(index.factory, f"{other.rows:,}"),
+            )
+            both = neighbours(source_embeddings, target_embeddings, k=k, device=device, **options)
+            sampled = min(recall_sample, source.rows), min(recall_sample, target.rows)
+            recall = (1.0, 1.0) if recall_sample else None
+            return ApproximateSearch(*both, recall, sampled, (source.rows, target.rows), "exact search")
+    keys, completed = [], []
+    for (own, other, name), index in zip(sides, chosen):
+        index.prepare(other, folder, name, seed=seed, **options)
+        found, lacking = index.search(own, other, k=k, **options)
+        found[lacking] = exact_rows(own, other, lacking.numpy(), k=k, memory_mib=memory_mib)
+        index.release()
+        keys.append(found)
+        completed.append(len(lacking))
+    forward, backward = keys
+    keys = [merge_pairs(forward, backward), merge_pairs(backward, forward)]
+    recalls, sizes = [], []
+    for number, ((own, other, _), own_keys) in enumerate(zip(sides, keys)):
         random = np.random.default_rng(seed + number)
         sample = np.sort(random.choice(own.rows, min(recall_sample, own.rows), replace=False))
-        true, some = exact_rows(own, other, sample, **options), own_keys[torch.from_numpy(sample)]
+        true = exact_rows(own, other, sample, k=k, **options)
         # Equal keys are equal in cosine and index.
+        some = own_keys[torch.from_numpy(sample)]
         recalls.append(float((true[:, :, None] == some[:, None, :]).any(dim=2).double().mean()))
-        completed.append(len(lacking))
-        sampled.append(len(sample))
+        sizes.append(len(sample))
     return ApproximateSearch(
         Neighbours.from_keys(keys[0]),
         Neighbours.from_keys(keys[1]),
         recall=(recalls[0], recalls[1]) if recall_sample else None,
-        sampled=(sampled[0], sampled[1]),
+        sampled=(sizes[0], sizes[1]),
         completed=(completed[0], completed[1]),
+        index=" and ".join(dict.fromkeys(index.text for index in chosen)),
     )
 
 
-@dataclass(frozen=True)
-class Cells:
-    """The rows of one corpus, parted by the nearest of some centroids.
-
-    Attributes:
-        members: Rows of each cell, ascending, int64, on the CPU; some cells may have none.
-        means: Mean unit vector of each cell's rows, zero for an empty one. *Shape:* ``(cells, dim)``
-    """
-
-    members: list[Tensor]
-    means: Tensor
-
-    def nearest(self, vectors: Tensor, probes: int) -> Tensor:
-        """The cells whose members have the highest mean cosine with each unit vector, best first, int32, on the CPU.
-
-        *Shape:* ``(n, probes)``
-        """
-        parts = vectors.split(max(1, _AT_ONCE // len(self.members)))
-        return torch.cat([(part @ self.means.T).topk(probes, dim=1).indices.int().cpu() for part in parts])
+def default_factory(rows: int) -> str:
+    """The index for so many vectors: the best of those compared by ``tests.benchmarks.mining_approximate``."""
+    return f"IVF{default_cells(rows)},Flat"
 
 
-def part_into_cells(source: CorpusMatrix, target: CorpusMatrix, *, cells: int, seed: int) -> tuple[Cells, Cells]:
-    """Both corpora parted by the same centroids, those of k-means on a sample of both.
+def default_cells(rows: int) -> int:
+    """Cells that so many vectors are parted into."""
+    return 2 ** max(0, round(np.log2(rows / 256)))
 
-    Each corpus is centred first: languages differ by an offset that would else part them from each other. Centroids
-    that nothing is nearest to are dropped, among duplicates say. The same seed gives the same cells for one number of
-    threads; another may change last bits of products, and with them the cell of a vector that is as near to two.
+
+def default_probes(cells: int) -> int:
+    """Cells of so many to look at for a query."""
+    return min(cells, max(16, round(2 * cells**0.5)))
+
+
+def check_factory(factory: str) -> None:
+    """Raise unless FAISS can read such a factory string; what depends on the vectors' dim is not known yet."""
+    CandidateIndex(factory, None)
+
+
+class CandidateIndex:
+    """A FAISS index that proposes candidates.
 
     Args:
-        source: One corpus.
-        target: The other.
-        cells: At most so many.
-        seed: For the sample and the first centroids.
-    """
-    random = np.random.default_rng(seed)
-    samples = []
-    for matrix in (source, target):
-        most = min(max(1, SAMPLE_PER_CELL * cells // 2), matrix.rows)
-        rows = torch.from_numpy(np.sort(random.choice(matrix.rows, most, replace=False)))
-        samples.append(torch.cat([matrix.unit_rows(some) for some in rows.split(4096)]))
-    offsets = [vectors.mean(dim=0) for vectors in samples]
-    sample = torch.cat([vectors.sub_(offset) for vectors, offset in zip(samples, offsets)])
-    first = random.choice(len(sample), min(cells, len(sample)), replace=False)
-    centroids = sample[torch.from_numpy(first).to(sample.device)]
-    for _ in range(ROUNDS):
-        homes = torch.cat([_nearest(part, centroids) for part in sample.split(max(1, _AT_ONCE // len(centroids)))])
-        counts = torch.bincount(homes, minlength=len(centroids))
-        sums = torch.zeros_like(centroids).index_add_(0, homes, sample)
-        centroids = (sums / counts[:, None])[counts > 0]
-    return _parted(source, centroids, offsets[0]), _parted(target, centroids, offsets[1])
-
-
-def _nearest(vectors: Tensor, centroids: Tensor) -> Tensor:
-    """Number of the nearest centroid: the highest product less half the centroid's squared length."""
-    return torch.addmm(centroids.square().sum(dim=1).mul(-0.5), vectors, centroids.T).argmax(dim=1)
-
-
-def _parted(matrix: CorpusMatrix, centroids: Tensor, offset: Tensor) -> Cells:
-    homes = torch.empty(matrix.rows, dtype=torch.int32)
-    sums = torch.zeros_like(centroids)
-    step = min(matrix.rows, max(1, _AT_ONCE // max(len(centroids), matrix.dim)))
-    vectors = torch.empty((step, matrix.dim), device=matrix.device)
-    for start in range(0, matrix.rows, step):
-        stop = min(start + step, matrix.rows)
-        matrix.unit(start, stop, vectors)
-        here = vectors[: stop - start]
-        home = _nearest(here - offset, centroids)
-        sums.index_add_(0, home, here)
-        homes[start:stop] = home.cpu()
-    members = _by_cell(homes, len(centroids))
-    counts = torch.tensor([max(1, len(rows)) for rows in members], device=sums.device)
-    return Cells(members, sums / counts[:, None])
-
-
-def _by_cell(cell_of: Tensor, cells: int) -> list[Tensor]:
-    """Places of each cell's number in a list of such numbers, ascending."""
-    order = torch.sort(cell_of, stable=True).indices  # stable: the blocks are the same every time
-    return list(order.split(torch.bincount(cell_of, minlength=cells).tolist()))
-
-
-def _search_cells(
-    source: CorpusMatrix,
-    target: CorpusMatrix,
-    *,
-    k: int,
-    cells: tuple[Cells, Cells],
-    probes: int,
-    memory_mib: int,
-    progress: bool,
-) -> tuple[Tensor, Tensor]:
-    """Packed candidates of either corpus among the pairs compared; ``NO_CANDIDATE`` where those were fewer than ``k``.
-
-    Pairs are compared when either row is in one of the other's ``probes`` nearest cells; a product serves both rows.
-    """
-    tried = precisions(source, target)
-    both = (CellTopK(source, target, k=k), CellTopK(target, source, k=k))
-    bar = tqdm(total=source.rows + target.rows, unit="row", desc="search", disable=not progress)
-    with torch.inference_mode(), full_precision(), bar:
-        for own, other, homes in ((both[0], both[1], cells[1]), (both[1], both[0], cells[0])):
-            work = _Pass(own, other, homes, probes, tried, memory_mib)
-            for start in range(0, own.own.rows, work.rows_at_once):
-                stop = min(start + work.rows_at_once, own.own.rows)
-                work.compare(start, stop)
-                bar.update(stop - start)
-        for best in both:
-            best.finalize()
-    return both[0].keys.cpu(), both[1].keys.cpu()
-
-
-class CellTopK(TopK):
-    """A :class:`~st_xling.mining.search.top_k.TopK` that takes rows and candidates from anywhere, in any order.
-
-    What it ends with is exact among the pairs it was offered, ties by index included: products only decide what is
-    scored exactly. A pair may be offered twice, once from either corpus, and counts once.
+        factory: See :func:`approximate_neighbours`.
+        dim: Of the vectors; without it only the string is checked.
+    Raises:
+        ValueError: When FAISS refuses it.
     """
 
-    def __init__(self, own: CorpusMatrix, other: CorpusMatrix, *, k: int) -> None:
-        super().__init__(own, other, k=k, first=0, rows=own.rows)
+    def __init__(self, factory: str, dim: int | None) -> None:
+        import faiss
 
-    def offer_pairs(self, rows: Tensor, others: Tensor, block: Tensor, precision: Precision, *, dim: int = 0) -> bool:
-        """Take from a block of products what may be among the best; nothing, and say so, if that would be too much.
+        self._faiss = faiss
+        self.factory, _, words = factory.partition("?")
+        self.parameters = dict(word.partition("=")[::2] for word in words.split(",") if word)
+        count = self.parameters.pop("candidates", "0")
+        if not count.isdecimal():
+            raise ValueError(f"candidates of a FAISS index must be a whole number: got {count!r}; leave it out.")
+        self.candidates, self.cells = int(count), 0
+        self.text = factory
+        self._index: Any = None
+        try:
+            self._index = faiss.index_factory(dim or 5760, self.factory, faiss.METRIC_INNER_PRODUCT)
+        except RuntimeError as error:
+            if dim is not None or "could not parse" in str(error):
+                hint = f"the nearest that it takes is {nearest_factory(self.factory, dim or 384)!r}"
+                raise ValueError(
+                    f"method must name an index that FAISS can make{f' for dim {dim}' if dim else ''}: got "
+                    f"{self.factory!r}, and FAISS says: {_said(error)}; {hint}."
+                ) from None
+            return
+        self._set_parameters()
 
-        Args:
-            rows: Different own rows, int64. *Shape:* ``(n,)``
-            others: Different candidates, int64. *Shape:* ``(m,)``
-            block: Products in float32. *Shape:* ``(n, m)``, or ``(m, n)`` for ``dim=1``
-            precision: What they are worth.
-            dim: Where the own rows are.
-        Returns:
-            Whether they were taken: not from a block that overflows.
+    def release(self) -> None:
+        """Free its memory."""
+        self._index = None
+
+    def _set_parameters(self) -> None:
+        """What the user named, and where he named nothing what measurements recommend."""
+        space = self._faiss.ParameterSpace()
+        inverted = self._faiss.try_extract_index_ivf(self._index)
+        self.cells = 0 if inverted is None else inverted.nlist
+        defaults: dict[str, Any] = {"efSearch": 128}
+        if self.cells:
+            nprobe = self.parameters.get("nprobe", default_probes(self.cells))
+            defaults = {"nprobe": nprobe, "quantizer_efSearch": nprobe}  # the latter of a graph of cells only
+        used = []
+        for name, value in (defaults | self.parameters).items():
+            try:
+                space.set_index_parameter(self._index, name, float(value))
+                used.append(f"{name}={value}")
+            except (RuntimeError, ValueError) as error:
+                if name in self.parameters:
+                    raise ValueError(
+                        f"parameters after the question mark must be search parameters of {self.factory!r}, such as "
+                        f"nprobe=64, efSearch=128 or candidates=50: got {name}={value}, and FAISS says: {_said(error)}."
+                    ) from None
+        used += [f"candidates={self.candidates}"] if self.candidates else []
+        self.text = f"{self.factory}?{','.join(used)}" if used else self.factory
+
+    def prepare(
+        self, matrix: CorpusMatrix, folder: Path | None, name: str, *, seed: int, memory_mib: int, progress: bool
+    ) -> None:
+        """Train the index and add all rows, or read it from the folder, where it is then kept.
+
+        Raises:
+            ValueError: If the folder holds an index of other vectors under this name.
         """
-        if len(others) >= self.k:
-            # Rows without a bound get that of the block's k best, different candidates; others would gain too little.
-            new = torch.isinf(self.bounds[rows, -1]).nonzero().squeeze(1)
-            if len(new):
-                best = block.index_select(dim, new).topk(self.k, dim=1 - dim).values
-                kth = best.select(1 - dim, self.k - 1) - precision.error
-                self.bounds[rows[new]] = kth[:, None].expand(-1, self.k)
-        floor = (self.bounds[rows, -1] - precision.error).clamp_(min=torch.finfo(torch.float32).min)
-        worth = _true_places(block >= floor.unsqueeze(1 - dim))
-        if not len(worth):
-            return True
-        if len(worth) > max(overflow(block.numel(), self.k), 4 * self.k * len(rows)):
+        options: dict[str, Any] = {"seed": seed, "memory_mib": memory_mib, "progress": progress}
+        if folder is None:
+            self._build(matrix, **options)
+            return
+        made_by = hashlib.sha256(f"{self.factory} {seed} {self._faiss.__version__}".encode()).hexdigest()[:16]
+        digest = hashlib.sha256(str((matrix.rows, matrix.dim)).encode())
+        matrix.add_to(digest)
+        vectors = digest.hexdigest()[:16]
+        path = folder / f"{name}-{vectors}-{made_by}.faiss"
+        folder.mkdir(parents=True, exist_ok=True)
+        for other in folder.glob(f"{name}-{'?' * 16}-{'?' * 16}.faiss"):
+            if not other.name.startswith(f"{name}-{vectors}-"):
+                raise ValueError(
+                    f"index folder must hold indexes of these {matrix.rows:,} {name} vectors, of fingerprint "
+                    f"{vectors}: got {other}, which is of others; delete it or name another folder."
+                )
+        if self._read(path, matrix):
+            return
+        with atomic_path(path) as temporary:  # waits while another process makes the same index
+            if self._read(path, matrix):
+                shutil.copyfile(path, temporary)
+            else:
+                self._build(matrix, **options)
+                self._faiss.write_index(self._index, str(temporary))
+
+    def _read(self, path: Path, matrix: CorpusMatrix) -> bool:
+        """Whether there was such a file, and it is whole."""
+        if not path.exists():
             return False
-        first, second = worth // block.shape[1], worth % block.shape[1]
-        row, other = (first, second) if dim == 0 else (second, first)
-        self._rounded |= precision.dtype != torch.float32
-        self._hold(rows[row], others[other], block[first, second] + precision.error)
+        try:
+            index = self._faiss.read_index(str(path))
+            if (index.ntotal, index.d) != (matrix.rows, matrix.dim):
+                raise RuntimeError(f"{index.ntotal} vectors of dim {index.d}")
+        except (RuntimeError, MemoryError) as error:
+            logger.warning("%s is damaged (%s): the index is made again.", path, _said(error))
+            return False
+        self._index = index
+        self._set_parameters()
         return True
 
-    def _worth_scoring(self) -> tuple[Tensor, Tensor]:
-        """Pairs held that are not ruled out and not among the best already, each once, by row, then by candidate."""
-        rows, others, _ = self._survivors()
-        pairs, order = torch.sort(rows * self.other.rows + others)
-        fresh = torch.ones_like(pairs, dtype=torch.bool)
-        fresh[1:] = pairs[1:] != pairs[:-1]
-        order = order[fresh]
-        rows, others = rows[order], others[order]
-        unknown = (indices_of(self.keys[rows]) != others[:, None]).all(dim=1)
-        return rows[unknown], others[unknown]
+    def _build(self, matrix: CorpusMatrix, *, seed: int, memory_mib: int, progress: bool) -> None:
+        self._faiss.omp_set_num_threads(torch.get_num_threads())
+        index = self._on(matrix.device)
+        if not index.is_trained:
+            most = min(matrix.rows, max(LEAST_SAMPLE, SAMPLE_PER_CELL * self.cells))
+            rows = np.sort(np.random.default_rng(seed).choice(matrix.rows, most, replace=False))
+            rows = np.resize(rows, max(most, _LEAST_TRAINED))
+            sample = np.empty((len(rows), matrix.dim), dtype=np.float32)
+            for start in range(0, len(rows), _MOST_AT_ONCE):
+                some = torch.from_numpy(rows[start : start + _MOST_AT_ONCE])
+                sample[start : start + len(some)] = matrix.unit_rows(some).cpu().numpy()
+            if self.cells:
+                inverted: Any = self._faiss.try_extract_index_ivf(index)
+                inverted.cp.min_points_per_centroid = 1  # it would warn of less than 39
+                inverted.cp.seed += seed
+            index.train(sample)
+        for _, vectors in _blocks(matrix, memory_mib, "index", progress):
+            index.add(vectors)
+        self._index = index if index is self._index else self._faiss.index_gpu_to_cpu(index)
 
-    def score_all(self, rows: Tensor, others: Tensor) -> None:
-        """Exact cosines of all these pairs, for text with so many near-equal sentences that products cannot choose."""
-        candidates = self.other.fixed_point_rows(others.cpu()).T
-        for some in rows.split(max(1, 2**20 // len(others))):
-            keys = pack_keys(to_cosines(self.own.fixed_point_rows(some.cpu()) @ candidates), others)
-            best = keys.topk(min(self.k, len(others)), dim=1).values
-            self.keys[some] = distinct_best(torch.cat([self.keys[some], best], dim=1), self.k)
-            self.bounds[some] = torch.maximum(self.bounds[some], cosines_of(self.keys[some]))
+    def _on(self, device: torch.device) -> Any:
+        """The index on that device, or as it is where the installed FAISS has no such index there."""
+        if device.type == "cuda" and self._faiss.get_num_gpus():
+            try:
+                resources = self._faiss.StandardGpuResources()
+                return self._faiss.index_cpu_to_gpu(resources, device.index or 0, self._index)
+            except RuntimeError as error:
+                logger.warning("FAISS searches %s on the processor: %s", self.factory, _said(error))
+        return self._index
 
+    def search(
+        self, own: CorpusMatrix, other: CorpusMatrix, *, k: int, memory_mib: int, progress: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Packed candidates of ``own`` among the rows of ``other``, which are indexed.
 
-class _Pass:
-    """Rows of ``own``, some at a time, compared with the members of near cells of ``other``."""
-
-    def __init__(
-        self, own: CellTopK, other: CellTopK, cells: Cells, probes: int, tried: Sequence[Precision], memory_mib: int
-    ) -> None:
-        self.own, self.other, self.cells, self.probes, self.tried = own, other, cells, probes, tried
-        matrix = own.own
-        # A quarter for products and what is selected from them, the rest for rows, their cells and sorting these.
-        budget = memory_mib * 2**18
-        self._edge = max(64, min(_EDGE, int((budget / 8) ** 0.5)))
-        self.rows_at_once = min(matrix.rows, max(1024, 3 * budget // (4 * matrix.dim + 32 * probes)))
-        self._vectors = torch.empty((self.rows_at_once, matrix.dim), device=matrix.device)
-        self._selected = torch.empty((self._edge, matrix.dim), device=matrix.device)
-        self._products = torch.empty(self._edge**2, device=matrix.device)
-
-    def compare(self, start: int, stop: int) -> None:
-        """Compare rows ``start:stop``."""
-        self.own.own.unit(start, stop, self._vectors)
-        nearest = self.cells.nearest(self._vectors[: stop - start], self.probes)
-        for first, last in zip(_TURNS, (*_TURNS[1:], self.probes)):
-            turn = nearest[:, first:last]
-            places = _by_cell(turn.flatten(), len(self.cells.members))
-            for members, here in zip(self.cells.members, places):
-                if len(members) and len(here):
-                    self._compare_with(members, here // turn.shape[1], start)
-            self.own.finalize()
-
-    def _compare_with(self, members: Tensor, places: Tensor, start: int) -> None:
-        """Offer the products of rows and members to both corpora, in float32 where rounder ones tell too few apart."""
-        places = places.to(self._vectors.device)
-        for others in members.split(self._edge):
-            candidates = self.other.own.unit_rows(others)
-            rounded = {one.dtype: _padded(candidates, one.dtype).T for one in self.tried if one.dtype != torch.float32}
-            others = others.to(places.device)
-            for some in places.split(self._edge):
-                vectors = torch.index_select(self._vectors, 0, some, out=self._selected[: len(some)])
-                rows = some + start
-                block = self._products[: len(rows) * len(others)].view(len(rows), -1)
-                own_takes = other_takes = False
-                for precision in self.tried:
-                    if precision.dtype == torch.float32:
-                        torch.mm(vectors, candidates.T, out=block)
-                    else:
-                        products = _padded(vectors, precision.dtype) @ rounded[precision.dtype]
-                        block.copy_(products[: len(rows), : len(others)])
-                    own_takes = own_takes or self.own.offer_pairs(rows, others, block, precision)
-                    other_takes = other_takes or self.other.offer_pairs(others, rows, block, precision, dim=1)
-                    if own_takes and other_takes:
-                        break
-                if not own_takes:
-                    self.own.score_all(rows, others)
-                if not other_takes:
-                    self.other.score_all(others, rows)
+        Returns:
+            The candidates, *Shape:* ``(rows, k)``, and the rows whose own are to be searched exactly.
+        """
+        self._faiss.omp_set_num_threads(torch.get_num_threads())
+        count = min(other.rows, max(k + 1, self.candidates or max(LEAST_CANDIDATES, CANDIDATES_PER_NEIGHBOUR * k)))
+        index = self._on(own.device)
+        keys = torch.empty((own.rows, k), dtype=torch.int64)
+        lacking = torch.empty(own.rows, dtype=torch.bool)
+        for start, vectors in _blocks(own, memory_mib, "search", progress, count=count):
+            found = torch.from_numpy(index.search(vectors, count)[1])
+            here = slice(start, start + len(vectors))
+            keys[here], lacking[here] = _scored(own, other, start, found, k)
+        return keys, lacking.nonzero().squeeze(1)
 
 
-def _padded(vectors: Tensor, dtype: torch.dtype) -> Tensor:
-    """Rounded vectors and rows of zeros, so that there are few shapes of products.
+def _blocks(
+    matrix: CorpusMatrix, memory_mib: int, name: str, progress: bool, *, count: int = 0
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Unit vectors of the rows from a first one on, in blocks that leave room for ``count`` candidates of each."""
+    rows = min(matrix.rows, _MOST_AT_ONCE, max(256, memory_mib * 2**20 // (4 * matrix.dim + 64 * count)))
+    vectors = torch.empty((rows, matrix.dim), device=matrix.device)
+    with tqdm(total=matrix.rows, unit="row", desc=name, disable=not progress) as bar:
+        for start in range(0, matrix.rows, rows):
+            stop = min(start + rows, matrix.rows)
+            matrix.unit(start, stop, vectors)
+            yield start, vectors[: stop - start].cpu().numpy()
+            bar.update(stop - start)
 
-    oneDNN compiles a product for its shape, and keeps the last thousand: with the shapes of cells, almost a GiB.
+
+def _scored(own: CorpusMatrix, other: CorpusMatrix, start: int, found: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Packed best of the candidates of some rows, and which rows these may be too few for.
+
+    Args:
+        own: The matrix of the rows.
+        other: That of the candidates.
+        start: The first row.
+        found: Candidates, -1 for none. *Shape:* ``(rows, count)``
+        k: How many are wanted.
     """
-    result = vectors.new_zeros((-(-len(vectors) // _STEP) * _STEP, vectors.shape[1]), dtype=dtype)
-    result[: len(vectors)] = vectors
-    return result
+    error, valid = product_error(own.dim), found >= 0
+    products = torch.full(found.shape, -torch.inf)
+    rows, places = valid.nonzero(as_tuple=True)
+    products[rows, places] = pair_cosines(own, other, rows + start, found[rows, places], exact=False).cpu()
+    kth = products.topk(k, dim=1).values[:, -1:]
+    # Float32 products rule most candidates out: the k best by them are worth kth - error, others at most error more.
+    rows, places = (valid & (products >= kth - 2 * error)).nonzero(as_tuple=True)
+    others = found[rows, places]
+    keys = torch.full(found.shape, NO_CANDIDATE)
+    keys[rows, places] = pack_keys(pair_cosines(own, other, rows + start, others).cpu(), others)
+    keys = distinct_best(keys, k)
+    # Where even the last candidate may equal the k-th, equal ones may not have been proposed. If the index compares the
+    # vectors themselves, what it left out is at most 2 errors better than its last, so that Flat is exact.
+    cut = (products.amin(dim=1) >= kth[:, 0] - 4 * error) & (found.shape[1] < other.rows)
+    return keys, cut | (keys[:, -1] == NO_CANDIDATE)
 
 
-def _true_places(mask: Tensor) -> Tensor:
-    """Places of what is true, flattened, ascending; eight at a time, as nearly nothing is."""
-    mask = mask.flatten()
-    whole = len(mask) // 8 * 8
-    eights = mask[:whole].view(torch.int64).nonzero() * 8 + torch.arange(8, device=mask.device)
-    places = torch.cat([eights.flatten(), torch.arange(whole, len(mask), device=mask.device)])
-    return places[mask[places]]
+def nearest_factory(factory: str, dim: int) -> str:
+    """What FAISS can make for vectors of that dim that looks most like a string that it cannot read."""
+    import faiss
+
+    parts = []
+    for part in (factory or "Flat").split(","):
+        number = int((re.findall(r"\d+", part) or ["64"])[0])
+        if re.match(r"O?PQ", part) and dim % max(1, number):  # parts of a vector must be of equal length
+            number = min((n for n in range(1, dim + 1) if dim % n == 0), key=lambda n: abs(n - number))
+            part = re.sub(r"\d+", str(number), part, count=1)
+        forms = [form.format(number) for form in _PARTS]
+        parts.append(part if part in forms else difflib.get_close_matches(part, forms, 1, 0.0)[0])
+    for nearest in (",".join(parts), f"{parts[0]},Flat", "Flat"):
+        try:
+            faiss.index_factory(dim, nearest, faiss.METRIC_INNER_PRODUCT)
+        except RuntimeError:
+            continue
+        return nearest
+    raise AssertionError("Flat is always possible")
 
 
-def distinct_best(keys: Tensor, k: int) -> Tensor:
-    """The ``k`` largest different keys of each row, then ``NO_CANDIDATE``. *Shape:* ``(rows, k)``"""
-    keys = keys.sort(dim=1, descending=True).values
-    keys[:, 1:].masked_fill_(keys[:, 1:] == keys[:, :-1], NO_CANDIDATE)
-    return keys.topk(k, dim=1).values
+def _said(error: Exception) -> str:
+    """FAISS's words without the place in its code."""
+    return re.sub(r"^Error in .*? at \S+:\d+: (Error: )?", "", str(error))

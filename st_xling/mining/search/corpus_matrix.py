@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -102,6 +103,12 @@ class CorpusMatrix:
         if isinstance(self.embeddings, Tensor):
             return self.embeddings.index_select(0, rows.to(self.embeddings.device)).to(self.device)
         return _as_tensor(self.embeddings[rows.numpy()]).to(self.device)
+
+    def add_to(self, digest: Any) -> None:
+        """Update a digest of :mod:`hashlib` with all lengths and about a thousand exact rows."""
+        digest.update(self.lengths.tobytes())
+        rows = np.unique(np.linspace(0, self.rows - 1, min(self.rows, 1024)).astype(np.int64))
+        digest.update(self.fixed_point_rows(torch.from_numpy(rows)).cpu().numpy().tobytes())
 
     def rounding(self, dtype: torch.dtype) -> float:
         """The farthest that rounding to ``dtype`` moves a unit vector (and a little more)."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import torch
 from tqdm import tqdm
 
 from st_xling.mining.ray import import_ray, ray_neighbours
-from st_xling.mining.search.approximate import approximate_neighbours
+from st_xling.mining.search.approximate import FAISS, approximate_neighbours, check_factory
 from st_xling.mining.search.exact import Neighbours, neighbours
 from st_xling.utils.cosines import Embeddings, check_shapes
 
@@ -26,11 +27,16 @@ MOST_EXACT = 2 * 10**13
 
 def check_search(method: str, engine: str) -> None:
     """Raise unless there is such a search."""
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}: got {method!r}; {METHODS[0]!r} is usual.")
-    if method == "approximate" and engine == "ray":
+    if method not in METHODS and not method.startswith(FAISS):
         raise ValueError(
-            "method 'approximate' runs in this process: got engine 'ray'; choose engine 'local', or method 'exact'."
+            f"method must be one of {', '.join(METHODS)}, or {FAISS} and a factory string, such as "
+            f"'{FAISS}IVF4096,Flat': got {method!r}; {METHODS[0]!r} is usual."
+        )
+    if method.startswith(FAISS):
+        check_factory(method.removeprefix(FAISS))
+    if engine == "ray" and method not in ("exact", "auto"):
+        raise ValueError(
+            f"method {method!r} runs in this process: got engine 'ray'; choose engine 'local', or method 'exact'."
         )
     check_engine(engine)
 
@@ -44,7 +50,7 @@ def check_engine(engine: str) -> None:
 
 
 def choose_method(method: str, engine: str, sources: int, targets: int, dim: int, *, progress: bool = False) -> str:
-    """``"exact"`` or ``"approximate"``: ``"auto"`` is exact on a cluster, and up to :data:`MOST_EXACT` multiplications.
+    """What ``method`` comes to: ``"auto"`` is exact on a cluster, and up to :data:`MOST_EXACT` multiplications.
 
     Args:
         method: As for :func:`find_neighbours`; any but ``"auto"`` stays as it is.
@@ -74,6 +80,7 @@ def find_neighbours(
     engine: str = "local",
     device: str | torch.device = "cpu",
     memory_mib: int = 256,
+    index_folder: str | Path | None = None,
     progress: bool = False,
     **exact_options: Any,
 ) -> tuple[Neighbours, Neighbours]:
@@ -86,14 +93,17 @@ def find_neighbours(
         source: Embeddings of the source corpus. *Shape:* ``(sources, dim)``
         target: Those of the target corpus. *Shape:* ``(targets, dim)``
         k: Neighbours of each sentence.
-        method: ``"exact"``, ``"approximate"`` (:func:`~st_xling.mining.approximate_neighbours`), or ``"auto"`` for what
-            :func:`choose_method` says.
+        method: ``"exact"``, ``"approximate"`` (:func:`~st_xling.mining.approximate_neighbours`), ``"faiss:FACTORY"``
+            for another index of FAISS with its search parameters, such as ``"faiss:IVF4096,Flat?nprobe=64"``, or
+            ``"auto"`` for what :func:`choose_method` says.
         engine: ``"local"``, or ``"ray"`` for :func:`~st_xling.mining.ray.ray_neighbours`: the same result.
         device: Where to search, such as ``"cuda"``.
         memory_mib: Bound on the memory of one block of the search, in MiB.
+        index_folder: Where indexes are kept for another search; by default in ``state_folder``.
         progress: Show a bar on stderr.
         exact_options: ``block_rows``, ``block_columns``, ``state_folder`` and ``save_seconds`` of
-            :func:`~st_xling.mining.neighbours`, which only an exact local search uses; others begin again.
+            :func:`~st_xling.mining.neighbours`, for an exact local search. An approximate one keeps its indexes in
+            ``state_folder`` and searches again.
     Returns:
         Source → target, with ``sources`` rows, and target → source, with ``targets`` rows.
     Raises:
@@ -105,10 +115,13 @@ def find_neighbours(
     source, target = check_shapes(source, target, "source_embeddings", "target_embeddings")
     options: dict[str, Any] = {"k": k, "memory_mib": memory_mib, "progress": progress}
     shape = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
-    if choose_method(method, engine, *shape, progress=progress) == "approximate":
-        found = approximate_neighbours(source, target, device=device, **options)
+    method = choose_method(method, engine, *shape, progress=progress)
+    if method != "exact":
+        factory = method.removeprefix(FAISS) if method.startswith(FAISS) else None
+        folder = index_folder or exact_options.get("state_folder")
+        found = approximate_neighbours(source, target, factory=factory, index_folder=folder, device=device, **options)
         if progress:
-            tqdm.write(f"approximate: {found}", file=sys.stderr)
+            tqdm.write(f"{method}: {found}", file=sys.stderr)
         return found.forward, found.backward
     if engine == "ray":
         return ray_neighbours(source, target, **options)

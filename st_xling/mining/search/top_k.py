@@ -221,3 +221,27 @@ def _ranks(rows: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     order = order[torch.argsort(rows[order], stable=True)]
     ordered = rows[order]
     return order, torch.arange(len(ordered), device=rows.device) - torch.searchsorted(ordered, ordered)
+
+
+def distinct_best(keys: Tensor, k: int) -> Tensor:
+    """The ``k`` largest different keys of each row, then ``NO_CANDIDATE``. *Shape:* ``(rows, k)``"""
+    keys = keys.sort(dim=1, descending=True).values
+    keys[:, 1:].masked_fill_(keys[:, 1:] == keys[:, :-1], NO_CANDIDATE)
+    return keys.topk(k, dim=1).values
+
+
+def merge_pairs(keys: Tensor, others: Tensor) -> Tensor:
+    """The best of what was found for each row and of what was found from the other corpus for the same row.
+
+    Args:
+        keys: Candidates of one corpus. *Shape:* ``(rows, k)``
+        others: Those of the other corpus, which name the rows of this one. *Shape:* ``(other rows, k)``
+    """
+    k = keys.shape[1]
+    rows, cosines = indices_of(others).flatten(), cosines_of(others).flatten()
+    pairs = pack_keys(cosines, torch.arange(len(others)).repeat_interleave(k))
+    order, rank = _ranks(rows, pairs)
+    order, rank = order[rank < k], rank[rank < k]
+    table = torch.full_like(keys, NO_CANDIDATE)
+    table[rows[order], rank] = pairs[order]
+    return distinct_best(torch.cat([keys, table], dim=1), k)
