@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +32,15 @@ def test_equals_a_dictionary(texts: list[str]) -> None:
         assert [left.members(fold) for fold in range(len(left))] == [
             folding.members(fold) for fold in range(1, len(folds))
         ]
+
+
+def test_bytes_a_row() -> None:
+    texts = [f"{row % 90_000}" for row in range(100_000)]
+    tracemalloc.start()
+    folding = fold_duplicates(texts)
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(folding) == 90_000 and kept < 100_000 * 10 and peak < 100_000 * 48
 
 
 def test_key() -> None:

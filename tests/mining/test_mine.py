@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tracemalloc
 import zlib
 from itertools import product
 from pathlib import Path
@@ -189,6 +190,23 @@ def test_pairs_below_the_threshold_are_not_asked_about() -> None:
 
     found = best_pairs(*neighbours(*tied(40, 30, 3), k=3), allow=allow, threshold=1.01)
     assert len(found) == 0 and min(lowest) >= 1.01
+
+
+def test_bytes_a_sentence() -> None:
+    """Beyond their neighbours: what lets ten million sentences a side fit, whatever the share of mutual pairs."""
+    rows, k, random = 100_000, 4, np.random.default_rng(0)
+    for mutual in (0.0, 0.9):
+        partners = random.permutation(rows)
+        both = []
+        for near in (partners, np.argsort(partners)):
+            indices = random.integers(0, rows, (rows, k))
+            indices[:, 0] = np.where(random.random(rows) < mutual, near, indices[:, 0])
+            both.append(Neighbours(np.tile(np.float32([0.9, 0.5, 0.4, 0.3]), (rows, 1)), indices))
+        tracemalloc.start()
+        found = best_pairs(*both)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert len(found) and peak < 2 * rows * 84
 
 
 LIGHT = """

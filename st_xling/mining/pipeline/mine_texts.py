@@ -102,8 +102,9 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
     same call resumes there and ends with the same bytes (with the reserve of :func:`~st_xling.mining.encode`).
     What that work does not depend on may be changed meanwhile: margin, retrieval, threshold, guards, formats.
 
-    Beyond the memory of a search (see :func:`~st_xling.mining.neighbours`) this takes about 64 bytes a line and
-    ``12 * k`` a distinct sentence; text is read from its files when it is needed.
+    Beyond the stores and what an encoder takes, memory grows by 16 bytes a line, and by the larger of a search (see
+    :func:`~st_xling.mining.neighbours`) and the choice of pairs: some ``12 * k + 48`` bytes a distinct sentence, more
+    where few are each other's best. Text is read from its files when it is needed.
 
     Args:
         source: One file or several, which count as one text.

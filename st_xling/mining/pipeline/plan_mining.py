@@ -30,7 +30,7 @@ from st_xling.utils.text import open_bytes
 _BYTES_PER_NUMBER = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 _BYTES_PER_LINE = 16  # its place in the file, the place of its sentence; beside them a MiB or so of sentences
 _CHOICE_BYTES = 48  # of a row, while pairs are chosen, beside its neighbours
-_EXACT_BYTES, _APPROXIMATE_BYTES = 22, 48  # of a row in a search, beside its neighbours
+_MATRIX_BYTES = 22  # of a row in a search, beside its neighbours
 _TRAINING_ROUNDS = 10  # of k-means in FAISS
 
 # Rows and columns of a trial of the exact search: enough for bfloat16 to be tried where it pays.
@@ -182,9 +182,9 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
     options = {"k": k, "device": config.place, "memory_mib": config.memory_mib}
     searched = {"exact": exact_bytes(*shape, **options)}
     searches: dict[str, SearchCost] = {}
-    name = method if method.startswith(approximate.FAISS) else "approximate"
-    indexed = 4 * dim * (max(rows.values()) + approximate.LEAST_SAMPLE)
-    searched[name] = config.memory_mib * 2**20 + indexed + (12 * k + _APPROXIMATE_BYTES) * both
+    searched[method if method.startswith(approximate.FAISS) else "approximate"] = approximate_bytes(
+        *shape, k=k, memory_mib=config.memory_mib
+    )
     for name, memory in searched.items():
         seconds_of = search_seconds if name == "exact" else approximate_seconds
         memory = _BYTES_PER_LINE * both + max(memory, (12 * k + _CHOICE_BYTES) * both)
@@ -269,7 +269,7 @@ def exact_bytes(sources: int, targets: int, dim: int, *, k: int, device: str, me
     """Memory of an exact search: a block, both corpora's lengths, and the neighbours of either as packed keys."""
     rows, columns = block_sizes(sources, targets, dim, memory_mib=memory_mib, device=device)
     block = 8 * rows * columns + 14 * dim * (rows + columns)
-    return block + 8 * k * sources + 12 * k * targets + _EXACT_BYTES * (sources + targets)
+    return block + 8 * k * sources + 12 * k * targets + _MATRIX_BYTES * (sources + targets)
 
 
 def approximate_seconds(sources: int, targets: int, dim: int, *, k: int, device: str, memory_mib: int) -> float:
@@ -300,6 +300,15 @@ def approximate_seconds(sources: int, targets: int, dim: int, *, k: int, device:
         products += _TRAINING_ROUNDS * approximate.SAMPLE_PER_CELL * cells**2 + both * cells
         near += sources * targets * approximate.default_probes(cells) / cells
     return a_pair * near + a_product * products + a_row * both
+
+
+def approximate_bytes(sources: int, targets: int, dim: int, *, k: int, memory_mib: int) -> int:
+    """Memory of an approximate search: one index at a time, as large as ``IVF…,Flat``, or the neighbours' keys."""
+    rows = max(sources, targets)
+    trained = max(approximate.LEAST_SAMPLE, approximate.SAMPLE_PER_CELL * approximate.default_cells(rows))
+    both, block = sources + targets, min(rows * (4 * dim + 1280), memory_mib * 2**20)
+    index = 4 * dim * (rows + min(rows, trained)) + 8 * rows + block + 8 * k * both
+    return max(index, 48 * k * both) + _MATRIX_BYTES * both
 
 
 def guard_seconds(sources: list[str], targets: list[str], guards: GuardOptions, rows: int, *, k: int) -> float:

@@ -24,7 +24,7 @@ def test_it_counts_measures_and_writes_nothing(make_model: Callable[..., Any], t
     assert sorted(tmp_path.rglob("*")) == before
     assert plan.rows == {"source": 5001, "target": 300} and plan.dim == 16
     assert 0 < plan.encode_seconds < 600 and 0 < plan.search_seconds < 60
-    assert plan.memory_bytes > 256 * 2**20
+    assert 5301 * (12 * 4 + 48 + 16) < plan.memory_bytes < 40 * 2**20 and 0 < plan.text_seconds < 60
     stores, texts, state = 5301 * 16 * 4, 5000 * 9 + 10 + 300 * 11, 5301 * 4 * 16
     assert plan.disk_bytes == stores + 2 * texts + state < plan.disk_free_bytes
     lines = plan.lines()
@@ -50,8 +50,7 @@ def test_what_auto_picks_and_the_other_method(tmp_path: Path, monkeypatch: pytes
         assert plan.lines()[-1].startswith(f"{other} instead: about ")
         cost = plan.searches[picked]
         assert [plan.search_seconds, plan.memory_bytes] == list(cost.values()) and cost["seconds"] > 0
-        more = plan.searches["approximate"]["memory_bytes"] - plan.searches["exact"]["memory_bytes"]
-        assert more == 4 * 24 * (900 + 2**16) + 16 * 1800
+        assert all(cost["memory_bytes"] > 1800 * (12 * 4 + 48 + 16) for cost in plan.searches.values())
         assert plan_mining(*sides, method=picked, **options).lines()[2] == f"search: {picked}, dim 24, on {plan.device}"
     assert plan.encode_seconds == 0 and plan.dim == 24
     with pytest.raises(ValueError, match="k must be smaller than the corpus.* got k=901 for 900"):
