@@ -159,14 +159,15 @@ def approximate_neighbours(
             sampled = min(recall_sample, source.rows), min(recall_sample, target.rows)
             recall = (1.0, 1.0) if recall_sample else None
             return ApproximateSearch(*both, recall, sampled, (source.rows, target.rows), "exact search")
-    keys, completed = [], []
-    for (own, other, name), index in zip(sides, chosen):
+    keys, completed, texts = [], [], []
+    for own, other, name in sides:
+        index = chosen.pop(0)  # one at a time in memory
         index.prepare(other, folder, name, seed=seed, **options)
         found, lacking = index.search(own, other, k=k, **options)
         found[lacking] = exact_rows(own, other, lacking.numpy(), k=k, memory_mib=memory_mib)
-        index.release()
         keys.append(found)
         completed.append(len(lacking))
+        texts.append(index.text)
     forward, backward = keys
     keys = [merge_pairs(forward, backward), merge_pairs(backward, forward)]
     recalls, sizes = [], []
@@ -184,7 +185,7 @@ def approximate_neighbours(
         recall=(recalls[0], recalls[1]) if recall_sample else None,
         sampled=(sizes[0], sizes[1]),
         completed=(completed[0], completed[1]),
-        index=" and ".join(dict.fromkeys(index.text for index in chosen)),
+        index=" and ".join(dict.fromkeys(texts)),
     )
 
 
@@ -244,10 +245,6 @@ class CandidateIndex:
                 ) from None
             return
         self.set_parameters()
-
-    def release(self) -> None:
-        """Free its memory."""
-        self._index = None
 
     def set_parameters(self) -> None:
         """What the user named, and where he named nothing what measurements recommend."""
