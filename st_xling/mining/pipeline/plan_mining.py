@@ -182,8 +182,9 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
     options = {"k": k, "device": config.place, "memory_mib": config.memory_mib}
     searched = {"exact": exact_bytes(*shape, **options)}
     searches: dict[str, SearchCost] = {}
-    searched[method if method.startswith(approximate.FAISS) else "approximate"] = approximate_bytes(
-        *shape, k=k, memory_mib=config.memory_mib
+    is_named = method.startswith(approximate.FAISS)  # an index of the user's choice may hold whole vectors
+    searched[method if is_named else "approximate"] = approximate_bytes(
+        *shape, k=k, memory_mib=config.memory_mib, indexed=4 * dim if is_named else dim // 8
     )
     for name, memory in searched.items():
         seconds_of = search_seconds if name == "exact" else approximate_seconds
@@ -302,12 +303,12 @@ def approximate_seconds(sources: int, targets: int, dim: int, *, k: int, device:
     return a_pair * near + a_product * products + a_row * both
 
 
-def approximate_bytes(sources: int, targets: int, dim: int, *, k: int, memory_mib: int) -> int:
-    """Memory of an approximate search: one index at a time, as large as ``IVF…,Flat``, or the neighbours' keys."""
+def approximate_bytes(sources: int, targets: int, dim: int, *, k: int, memory_mib: int, indexed: int) -> int:
+    """Memory of an approximate search: one index at a time, of so many bytes a vector, or the neighbours' keys."""
     rows = max(sources, targets)
     trained = max(approximate.LEAST_SAMPLE, approximate.SAMPLE_PER_CELL * approximate.default_cells(rows))
     both, block = sources + targets, min(rows * (4 * dim + 1280), memory_mib * 2**20)
-    index = 4 * dim * (rows + min(rows, trained)) + 8 * rows + block + 8 * k * both
+    index = indexed * rows + 4 * dim * min(rows, trained) + 8 * rows + block + 8 * k * both
     return max(index, 48 * k * both) + _MATRIX_BYTES * both
 
 
