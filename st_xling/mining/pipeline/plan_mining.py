@@ -173,7 +173,8 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
         "exact": {"seconds": search_seconds(*shape, **options), "memory_bytes": shared + _EXACT_BYTES * both}
     }
     name = method if method.startswith(approximate.FAISS) else "approximate"
-    indexed = 4 * dim * (max(rows.values()) + approximate.LEAST_SAMPLE)
+    most = max(rows.values())  # codes and row numbers of the larger corpus, and the vectors that it is trained on
+    indexed = (dim // 8 + 8) * most + 4 * dim * max(approximate.LEAST_SAMPLE, most // 8)
     memory = shared + _APPROXIMATE_BYTES * both + indexed
     searches[name] = {"seconds": approximate_seconds(*shape, **options), "memory_bytes": memory}
     embedded = [name for name, maker in makers.items() if maker is encoder]

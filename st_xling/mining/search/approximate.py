@@ -159,18 +159,19 @@ def approximate_neighbours(
             sampled = min(recall_sample, source.rows), min(recall_sample, target.rows)
             recall = (1.0, 1.0) if recall_sample else None
             return ApproximateSearch(*both, recall, sampled, (source.rows, target.rows), "exact search")
-    keys, completed = [], []
-    for (own, other, name), index in zip(sides, chosen):
+    keys, completed, texts = [], [], []
+    for own, other, name in sides:
+        index = chosen.pop(0)  # one at a time in memory
         index.prepare(other, folder, name, seed=seed, **options)
         own_keys, lacking = index.search(own, other, k=k, **options)
         own_keys[lacking] = exact_rows(own, other, lacking.numpy(), k=k, memory_mib=memory_mib)
-        index.release()
         keys.append(own_keys)
         completed.append(len(lacking))
+        texts.append(index.text)
     forward, backward = keys
     pairs = ((forward, backward), (backward, forward))
     best = [Neighbours.from_keys(merge_pairs(*pair)) for pair in pairs]
-    used = " and ".join(dict.fromkeys(index.text for index in chosen))
+    used = " and ".join(dict.fromkeys(texts))
     found = measured((source, target), best, used, rows=recall_sample, seed=seed, k=k, **options)
     return replace(found, completed=(completed[0], completed[1]))
 
@@ -247,10 +248,6 @@ class CandidateIndex:
                 ) from None
             return
         self.set_parameters()
-
-    def release(self) -> None:
-        """Free its memory."""
-        self._index = None
 
     def set_parameters(self) -> None:
         """What the user named, and where he named nothing what measurements recommend."""

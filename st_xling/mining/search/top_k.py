@@ -160,7 +160,9 @@ class TopK:
         """Give every pair that is held its exact cosine, or drop it where other candidates are surely better."""
         if not self._held:
             return
-        rows, others = self._worth_scoring()
+        rows, others, _ = self._survivors()
+        order = torch.argsort(rows * self.other.rows + others)
+        rows, others = rows[order], others[order]
         if self._rounded:
             # Float32 products are cheaper than exact cosines, and rule out most of what bfloat16 left.
             products = pair_cosines(self.own, self.other, (rows + self.first).cpu(), others.cpu(), exact=False)
@@ -177,12 +179,6 @@ class TopK:
         rows, others, most = (torch.cat(parts) for parts in zip(*self._held))
         possible = most >= self.bounds[rows, -1]
         return rows[possible], others[possible], most[possible]
-
-    def _worth_scoring(self) -> tuple[Tensor, Tensor]:
-        """Pairs held that are not ruled out, by row, then by candidate."""
-        rows, others, _ = self._survivors()
-        order = torch.argsort(rows * self.other.rows + others)
-        return rows[order], others[order]
 
     def _bounds_among(self, rows: Tensor, least: Tensor) -> Tensor:
         """Each pair's bound, raised by what is held for its row: different candidates with cosines of at ``least``."""

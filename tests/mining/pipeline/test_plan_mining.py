@@ -51,7 +51,7 @@ def test_what_auto_picks_and_the_other_method(tmp_path: Path, monkeypatch: pytes
         cost = plan.searches[picked]
         assert [plan.search_seconds, plan.memory_bytes] == list(cost.values()) and cost["seconds"] > 0
         more = plan.searches["approximate"]["memory_bytes"] - plan.searches["exact"]["memory_bytes"]
-        assert more == 4 * 24 * (900 + 2**16) + 16 * 1800
+        assert more == 11 * 900 + 4 * 24 * 2**16 + 16 * 1800
         assert plan_mining(*sides, method=picked, **options).lines()[2] == f"search: {picked}, dim 24, on {plan.device}"
     assert plan.encode_seconds == 0 and plan.dim == 24
     with pytest.raises(ValueError, match="k must be smaller than the corpus.* got k=901 for 900"):

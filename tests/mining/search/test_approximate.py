@@ -1,5 +1,9 @@
 """Approximate neighbours: exact in what an index proposes, complete in number, and near enough in what they find."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from time import sleep
+
 import numpy as np
 import pytest
 import torch
@@ -160,6 +164,26 @@ def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch, caplog):
     files[0].write_bytes(files[0].read_bytes()[:-100])
     assert_equal(sides(approximate_neighbours(source, target, **options)), sides(expected))
     assert "damaged" in caplog.text and files[0].stat().st_size > 600 * 24 * 4
+
+
+def test_whoever_wants_the_same_index_waits_for_it(tmp_path, monkeypatch):
+    source, target = clustered(600, 1), clustered(500, 2)
+    build, built, start = CandidateIndex._build, [], Barrier(2)
+
+    def slow(index, matrix, **options):
+        built.append(matrix.rows)
+        sleep(0.3)
+        build(index, matrix, **options)
+
+    def search(_):
+        start.wait()
+        return sides(approximate_neighbours(source, target, factory="IVF8,Flat", index_folder=tmp_path))
+
+    monkeypatch.setattr(CandidateIndex, "_build", slow)
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(search, range(2))
+    assert_equal(one, other)
+    assert sorted(built) == [500, 600] and len(list(tmp_path.iterdir())) == 2
 
 
 def test_too_few_rows_to_train_are_searched_exactly(caplog):
