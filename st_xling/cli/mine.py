@@ -31,7 +31,7 @@ MINING = Options(
     """
 embeddings:
 --model MODEL                       Hub id or folder; embeds a text without embeddings
---source-embeddings STORE           store of st-xling encode, or a LASER file (.raw, .emb)
+--source-embeddings STORE           store of st-xling encode, or its URL (s3://…), or a LASER file (.raw, .emb)
 --target-embeddings STORE           the same
 --dim N                             of LASER files (default: 1024)
 --laser-dtype {float32,float16}     of LASER files (default: float32)
@@ -43,7 +43,7 @@ search:
 --method METHOD                     exact (default), approximate, auto: by size, or faiss:FACTORY, such as
                                     faiss:IVF4096,Flat?nprobe=64
 --index DIR                         where its indexes are kept for other searches (default: with the work)
---engine ENGINE                     local (default), or ray: a cluster, the same result
+--engine ENGINE                     local (default), or ray: a cluster, the same result by any method
 --memory-mib N                      for one block of the search (default: 256)
 --shard-rows N                      of either text, searched in one task (default: by size; approximate: 1,048,576)
 guards:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from st_xling.mining.search.shards import Search, Task, failure, run_task
+from st_xling.mining.search.shards import Search, Task, run_task
 from st_xling.utils.cosines import Embeddings
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def run_on_ray(
         packed = ray.put(pack(source)), ray.put(pack(target)), ray.put(search)
         remote = ray.remote(num_cpus=1, max_retries=_RETRIES)(_run_task)
         todo, running = iter(tasks.items()), dict[Any, int]()
-        failed: tuple[Task, Exception] | None = None
+        failed: Exception | None = None
         try:
             while True:
                 most = 0 if failed else 2 * max(1, int(_resource(ray, "CPU")))  # nodes may join, or all be lost
@@ -97,16 +97,12 @@ def run_on_ray(
                 try:
                     yield number, ray.get(done)
                 except ray.exceptions.RayError as error:
-                    failed = tasks[number], error
+                    failed = _cause(ray, error, tasks[number])
         finally:
             for reference in running:
                 ray.cancel(reference, force=True)
         if failed is not None:
-            cause = _cause(ray, failed[1])
-            remedy = "; every worker must find the files of the embeddings under the same path"
-            if isinstance(cause, OSError):
-                cause = failure(failed[0], cause, remedy if isinstance(cause, FileNotFoundError) else "")
-            raise cause from None
+            raise failed from None
 
 
 def _run_task(source: Any, target: Any, search: Search, task: Task) -> tuple[np.ndarray, np.ndarray]:
@@ -171,18 +167,18 @@ def _embedded(ray: Any, window: Window, reference: Any) -> tuple[Window, np.ndar
     try:
         return window, ray.get(reference).copy()
     except ray.exceptions.RayError as error:
-        cause = _cause(ray, error)
+        cause = _cause(ray, error, "encoding")
         if isinstance(cause, (ValueError, OSError)) and not isinstance(cause, ChildProcessError):
             raise ValueError(f"{type(cause).__name__} in a worker that embeds: {cause}") from None
         raise cause from None
 
 
-def _cause(ray: Any, error: Exception) -> Exception:
+def _cause(ray: Any, error: Exception, task: object) -> Exception:
     """What went wrong in a task, rather than Ray's report of it."""
     if isinstance(error, ray.exceptions.RayTaskError):
         return error.cause if isinstance(error.cause, (ValueError, OSError)) else error
     return ChildProcessError(
-        f"a worker or its node was killed {_RETRIES + 1} times in one task, for want of memory perhaps "
+        f"{task}: a worker or its node was killed {_RETRIES + 1} times, for want of memory perhaps "
         f"({type(error).__name__}); run the same command again: it resumes."
     )
 

@@ -81,7 +81,9 @@ def test_a_local_cluster_gives_the_same_bytes(folder: Path) -> None:
     both = [store[:] for store in stores(folder)]
     errors = drive("bytes", folder)
     assert "source_embeddings" not in errors and "target_embeddings" in errors and "only zeros in row 70;" in errors
-    assert "shard of sources 0 to 299 and targets 0 to 199" in errors and "worker must find the files" in errors
+    assert (
+        "shard of sources 0 to 299 and targets 0 to 199" in errors and "all workers must find the same files" in errors
+    )
     exact = neighbours(*both)
     assert_found(folder / "arrays.npz", exact)
     for method in METHODS:

@@ -13,7 +13,7 @@ import logging
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -163,42 +163,33 @@ def approximate_neighbours(
     for own, other, name in sides:
         index = chosen.pop(0)  # one at a time in memory
         index.prepare(other, folder, name, seed=seed, **options)
-        found, lacking = index.search(own, other, k=k, **options)
-        found[lacking] = exact_rows(own, other, lacking.numpy(), k=k, memory_mib=memory_mib)
-        keys.append(found)
+        own_keys, lacking = index.search(own, other, k=k, **options)
+        own_keys[lacking] = exact_rows(own, other, lacking.numpy(), k=k, memory_mib=memory_mib)
+        keys.append(own_keys)
         completed.append(len(lacking))
         texts.append(index.text)
     forward, backward = keys
     pairs = ((forward, backward), (backward, forward))
     best = [Neighbours.from_keys(merge_pairs(*pair)) for pair in pairs]
     used = " and ".join(dict.fromkeys(texts))
-    counts = completed[0], completed[1]
-    return measured(source, target, best, used, k=k, rows=recall_sample, completed=counts, seed=seed, **options)
+    found = measured((source, target), best, used, rows=recall_sample, seed=seed, k=k, **options)
+    return replace(found, completed=(completed[0], completed[1]))
 
 
 def measured(
-    source: CorpusMatrix,
-    target: CorpusMatrix,
-    both: Sequence[Neighbours],
-    index: str,
-    *,
-    k: int,
-    rows: int = RECALL_SAMPLE,
-    completed: tuple[int, int] = (0, 0),
-    seed: int = 0,
-    **options: Any,
+    matrices: Sequence[CorpusMatrix], both: Sequence[Neighbours], index: str, *, rows: int, seed: int, **options: Any
 ) -> ApproximateSearch:
     """What was found in both directions, with its recall for so many rows of either corpus."""
     recalls, sizes = [], []
-    for number, (own, other) in enumerate(((source, target), (target, source))):
+    for number, (own, other) in enumerate((matrices, matrices[::-1])):
         random = np.random.default_rng(seed + number)
         sample = np.sort(random.choice(own.rows, min(rows, own.rows), replace=False))
-        true = indices_of(exact_rows(own, other, sample, k=k, **options)).numpy()
+        true = indices_of(exact_rows(own, other, sample, **options)).numpy()
         some = both[number].indices[sample]  # equal in index is equal in cosine
         recalls.append(float((true[:, :, None] == some[:, None, :]).any(axis=2).mean()) if rows else 0.0)
         sizes.append(len(sample))
     recall = (recalls[0], recalls[1]) if rows else None
-    return ApproximateSearch(both[0], both[1], recall, (sizes[0], sizes[1]), completed, index)
+    return ApproximateSearch(both[0], both[1], recall, (sizes[0], sizes[1]), (0, 0), index)
 
 
 def default_factory(rows: int, dim: int) -> str:

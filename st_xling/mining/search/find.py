@@ -12,7 +12,7 @@ import torch
 from tqdm import tqdm
 
 from st_xling.mining.ray import import_ray, run_on_ray
-from st_xling.mining.search.approximate import FAISS, approximate_neighbours, check_factory, measured
+from st_xling.mining.search.approximate import FAISS, RECALL_SAMPLE, approximate_neighbours, check_factory, measured
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import Neighbours, neighbours
 from st_xling.mining.search.shards import Task, run_here, sharded_neighbours, tasks_of
@@ -137,8 +137,9 @@ def find_neighbours(
         both = sharded_neighbours(source, target, search, tasks, run, k=k, name=method, **state)
         if method == "exact" or not progress:
             return both
-        one, other = (CorpusMatrix(rows, "rows", torch.device("cpu")) for rows in (source, target))
-        found = measured(one, other, both, f"{len(tasks)} tasks", k=k, memory_mib=memory_mib)
+        matrices = [CorpusMatrix(rows, "rows", torch.device("cpu")) for rows in (source, target)]
+        words = f"{len(tasks)} tasks"
+        found = measured(matrices, both, words, rows=RECALL_SAMPLE, seed=0, k=k, memory_mib=memory_mib)
     if progress:
         tqdm.write(f"{method}: {found}", file=sys.stderr)
     return found.forward, found.backward

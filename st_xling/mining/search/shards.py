@@ -149,28 +149,26 @@ def run_here(
     source: Embeddings, target: Embeddings, search: Search, tasks: dict[int, Task]
 ) -> Iterator[tuple[int, tuple[np.ndarray, np.ndarray]]]:
     """A :data:`Run` in this process, one task after the other."""
-    for number, task in tasks.items():
-        try:
-            keys = run_task(source, target, search, task)
-        except OSError as error:
-            raise failure(task, error) from error
-        yield number, keys
+    return ((number, run_task(source, target, search, task)) for number, task in tasks.items())
 
 
 def run_task(source: Embeddings, target: Embeddings, search: Search, task: Task) -> tuple[np.ndarray, np.ndarray]:
-    """Packed keys of a task's rows, with indices into whole corpora. *Shapes:* ``(rows of the shard, k)``"""
-    forward, backward = search(_part(source, task.source), _part(target, task.target), task)
+    """Packed keys of a task's rows, with indices into whole corpora. *Shapes:* ``(rows of the shard, k)``
+
+    Raises:
+        OSError: With the name of the task, as for a full disk.
+    """
+    try:
+        forward, backward = search(_part(source, task.source), _part(target, task.target), task)
+    except OSError as error:
+        remedy = "; all workers must find the same files" if isinstance(error, FileNotFoundError) else ""
+        words = f"{task}: {error.strerror or error}{remedy}"
+        raise (type(error)(error.errno, words) if error.errno else type(error)(words)) from error
     one, other = (
         pack_keys(torch.from_numpy(found.similarities), torch.from_numpy(found.indices) + first).numpy()
         for found, first in ((forward, task.target[0]), (backward, task.source[0]))
     )
     return one, other
-
-
-def failure(task: Task, error: OSError, remedy: str = "") -> OSError:
-    """The error with the name of its task."""
-    words = f"{task}: {error.strerror or error}{remedy}"
-    return type(error)(error.errno, words) if error.errno else type(error)(words)
 
 
 def _part(embeddings: Embeddings, rows: tuple[int, int]) -> Embeddings:
