@@ -345,7 +345,7 @@ def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) ->
         ({"k": 0}, "k must be at least 1: got k=0"),
         ({"batch_size": 0}, "batch_size must be at least 1: got batch_size=0"),
         ({"memory_mib": 0}, "memory_mib must be at least 1: got memory_mib=0"),
-        ({"dtype": "int8"}, "dtype must be one of float32"),
+        ({"dtype": "int4"}, "dtype must be one of float32"),
         ({"device": "cuda:77"}, "device must be one of this machine's"),
         ({"work": texts[0]}, r"work must be a folder: .*news\.de is a file"),
         ({"work": tmp_path}, "out must lie outside work"),
