@@ -31,14 +31,15 @@ _BYTES_PER_NUMBER = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 _BYTES_PER_LINE = 16  # its place in the file, the place of its sentence; beside them a MiB or so of sentences
 _CHOICE_BYTES = 48  # of a row, while pairs are chosen, beside its neighbours
 _MATRIX_BYTES = 22  # of a row in a search, beside its neighbours
+_HELD_BYTES = 100  # of a candidate that an exact search holds, and of what it is sorted and scored by
 _TRAINING_ROUNDS = 10  # of k-means in FAISS
 
 # Rows and columns of a trial of the exact search: enough for bfloat16 to be tried where it pays.
 _TRIAL = 4096, 16384
 
-# What else is done with a line, and with a pair, in units of what it takes to find a line's duplicates: the first is
-# read to be checked, folded, and put in order; the others read again or written, by row.
-_PER_LINE, _PER_EMBEDDED_LINE, _PER_PAIR = 2.5, 3.0, 8.0
+# What else is done with a line, an embedded one, a pair and a candidate of guards, in units of what it takes to find a
+# line's duplicates: lines are checked, folded and put in order, or read again; the others are read or written by row.
+_PER_LINE, _PER_EMBEDDED_LINE, _PER_PAIR, _PER_CANDIDATE = 2.5, 3.0, 8.0, 3.0
 
 # Rows of a trial search, cells in it, sentences embedded, and pairs that guards look at.
 _ROWS, _PROBES, _SENTENCES, _PAIRS = 2048, (3, 12), 256, 1024
@@ -243,11 +244,16 @@ def text_seconds(samples: dict[str, list[str]], rows: dict[str, int], embedded: 
     """
     total = 0.0
     for name, lines in rows.items():
-        sample = samples[name] or ["."]
-        unit = min(_timed(lambda some=sample: fold_duplicates(some)) for _ in range(3)) / len(sample)  # type: ignore[misc]
+        unit = _folding_seconds(samples[name])
         passes = _PER_LINE + _PER_EMBEDDED_LINE * (name in embedded)
         total += unit * (passes * lines + _PER_PAIR / 2 * min(rows.values()))
     return total
+
+
+def _folding_seconds(sentences: list[str]) -> float:
+    """What it takes to find a sentence's duplicates: the unit of all that is done with text."""
+    sample = sentences or ["."]
+    return min(_timed(lambda: fold_duplicates(sample)) for _ in range(3)) / len(sample)
 
 
 def search_seconds(sources: int, targets: int, dim: int, *, k: int, device: str, memory_mib: int) -> float:
@@ -267,9 +273,10 @@ def search_seconds(sources: int, targets: int, dim: int, *, k: int, device: str,
 
 
 def exact_bytes(sources: int, targets: int, dim: int, *, k: int, device: str, memory_mib: int) -> int:
-    """Memory of an exact search: a block, both corpora's lengths, and the neighbours of either as packed keys."""
+    """Memory of an exact search: a block, candidates that are held, all lengths, and neighbours as packed keys."""
     rows, columns = block_sizes(sources, targets, dim, memory_mib=memory_mib, device=device)
     block = 8 * rows * columns + 14 * dim * (rows + columns)
+    block += _HELD_BYTES * min(2**20, 8 * max(sources, targets))
     return block + 8 * k * sources + 12 * k * targets + _MATRIX_BYTES * (sources + targets)
 
 
@@ -335,7 +342,7 @@ def guard_seconds(sources: list[str], targets: list[str], guards: GuardOptions, 
     seconds = _timed(lambda: pair_guards.check(batch))
     share = sum(pair_guards.rejected.values()) / pairs
     candidates = sum(share**place for place in range(k)) * rows
-    return seconds / pairs * candidates * _ASKED_ABOUT
+    return (seconds / pairs + _PER_CANDIDATE * _folding_seconds(sources)) * candidates * _ASKED_ABOUT
 
 
 def embedding_trial(sentences: list[str], encoder: Encoder) -> tuple[float, int]:
