@@ -14,8 +14,8 @@ topics, sentences around them, and translations near these; text is harder.
 what they are of all; exact search is timed on 50,000 rows a side. Pairs are then the exact best targets that are found.
 
 Measured with multilingual-e5-small on 50,000 parallel sentences a side (11 languages, English), dim 384, one thread of
-a busy machine that multiplies in bfloat16, 20 (Flat) to 50 candidates; beyond 50,000 rows mixtures, sampled as above, and
-pairs only of sentences whose exact best is their translation:
+a busy machine that multiplies in bfloat16, 20 (Flat) to 50 candidates; beyond 50,000 rows mixtures, sampled as above,
+and pairs only of sentences whose exact best is their translation:
 
 ==============  ==================  ======  ===============  =======
 rows a side     index               probes  times as fast    pairs
@@ -27,6 +27,8 @@ rows a side     index               probes  times as fast    pairs
 200,000         IVF1024,PQ96x4fs    128     3.9              0.976
 1,000,000       IVF4096,PQ96x4fs    128     12               0.960
 1,000,000       IVF4096,PQ96x4fs    256     8.7              0.980
+1,000,000       IVF4096,PQ96x4fs    512     6.8              0.985
+1,000,000       IVF4096,PQ96x4fs    1024    4.2              0.993
 ==============  ==================  ======  ===============  =======
 
 The cells were parted in this package, for both corpora together, and were given up for FAISS.

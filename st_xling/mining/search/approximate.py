@@ -204,7 +204,7 @@ def default_cells(rows: int) -> int:
 
 def default_probes(cells: int) -> int:
     """Cells of so many to look at for a query; translations lie farther apart than neighbours in one language."""
-    return min(cells, round(8 * cells**0.5))
+    return max(1, cells // 4)
 
 
 def check_factory(factory: str) -> None:
