@@ -7,7 +7,6 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypedDict
@@ -21,6 +20,7 @@ from st_xling.mining.mine import MinedPairs
 from st_xling.mining.pipeline.config import MiningConfig, takes_options
 from st_xling.mining.pipeline.threshold import most_known
 from st_xling.mining.search import approximate
+from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import block_sizes, check_k, neighbours
 from st_xling.mining.search.find import choose_method
 from st_xling.mining.text import Files, file_list, read_rows
@@ -287,17 +287,18 @@ def approximate_seconds(sources: int, targets: int, dim: int, *, k: int, device:
     """
     rows, columns = min(sources, _ROWS), min(targets, _ROWS)
     few, many = _PROBES
-    options: dict[str, Any] = {"k": min(k, rows, columns), "recall_sample": 0, "device": device}
-    trial = partial(
-        approximate.approximate_neighbours, *_random_vectors(rows, columns, dim), memory_mib=memory_mib, **options
-    )
-    first, more = (
-        min(_timed(partial(trial, factory=f"IVF{many},Flat?nprobe={probes}")) for _ in range(2))
-        for probes in (few, many)
-    )
-    compared = 2 * rows * columns  # each row by its near cells, in either direction
-    a_pair = max(0.0, more - first) / (compared * (many - few) / many)
-    a_row = max(0.0, first - a_pair * compared * few / many) / (rows + columns)
+    options: dict[str, Any] = {"memory_mib": memory_mib, "progress": False}
+    own, other = (CorpusMatrix(some, "rows", torch.device(device)) for some in _random_vectors(rows, columns, dim))
+    coded = approximate.default_factory(approximate.LEAST_CODED, dim).partition(",")[2]
+    index = approximate.CandidateIndex(f"IVF{min(many, columns)},{coded}", dim)
+    index.prepare(other, None, "", seed=0, **options)
+    seconds = []
+    for probes in (few, many):
+        index.parameters = {"nprobe": str(probes)}
+        index.set_parameters()
+        seconds.append(min(_timed(lambda: index.search(own, other, k=min(k, columns), **options)) for _ in range(2)))
+    a_pair = max(0.0, seconds[1] - seconds[0]) / (rows * columns * (many - few) / many)
+    a_row = max(0.0, seconds[0] - a_pair * rows * columns * few / many) / rows
     a_product = _product_trial(_ROWS, _ROWS, dim, device) / _ROWS**2
     both = sources + targets
     products, near = float(approximate.RECALL_SAMPLE * both), 0.0
@@ -310,11 +311,11 @@ def approximate_seconds(sources: int, targets: int, dim: int, *, k: int, device:
 
 
 def approximate_bytes(sources: int, targets: int, dim: int, *, k: int, memory_mib: int) -> int:
-    """Memory of an approximate search: one index at a time, as large as ``IVF…,Flat``, or the neighbours' keys."""
-    rows = max(sources, targets)
-    trained = max(approximate.LEAST_SAMPLE, approximate.SAMPLE_PER_CELL * approximate.default_cells(rows))
-    both, block = sources + targets, min(rows * (4 * dim + 1280), memory_mib * 2**20)
-    index = 4 * dim * (rows + min(rows, trained)) + 8 * rows + block + 8 * k * both
+    """Memory of an approximate search: one index at a time and what it is trained on, or the neighbours' keys."""
+    most, both = max(sources, targets), sources + targets
+    block = min(most * (4 * dim + 1280), memory_mib * 2**20)
+    # Codes and row numbers of the larger corpus, and the vectors that its index is trained on.
+    index = (dim // 8 + 8) * most + 4 * dim * max(approximate.LEAST_SAMPLE, most // 8) + block + 8 * k * both
     return max(index, 48 * k * both) + _MATRIX_BYTES * both
 
 

@@ -35,10 +35,13 @@ FAISS = "faiss:"
 RECALL_SAMPLE = 256
 
 #: Candidates that an index is asked for, per neighbour; the least for few.
-CANDIDATES_PER_NEIGHBOUR, LEAST_CANDIDATES = 5, 20
+CANDIDATES_PER_NEIGHBOUR, LEAST_CANDIDATES = 8, 32
 
 #: Vectors that an index is trained on, per cell of an inverted file, and the least.
-SAMPLE_PER_CELL, LEAST_SAMPLE = 64, 2**16
+SAMPLE_PER_CELL, LEAST_SAMPLE = 32, 2**16
+
+#: Rows from which on the default index compares codes of four bits for four numbers, in cells of so many rows.
+LEAST_CODED, ROWS_PER_CELL = 2**14, 256
 
 # Fewer are repeated: FAISS warns, hundreds of times, of less than 39 for each centroid of a quantiser.
 _LEAST_TRAINED = 39 * 256
@@ -101,13 +104,14 @@ def approximate_neighbours(
 ) -> ApproximateSearch:
     """As :func:`~st_xling.mining.neighbours`, but only what a FAISS index proposes is compared.
 
-    Each corpus is indexed, as unit vectors under their inner product, and searched with the other. Candidates have
-    their exact cosines to the last bit, best first, the lowest index first among equals; a pair that is found from
-    either corpus counts for both. No neighbour is missing: a row with too few candidates is searched exactly. If there
-    are too few rows to train the index, that is logged and all are searched exactly.
+    Each corpus is indexed, as unit vectors by their distance, which orders as cosines do, and searched with the other.
+    Candidates have their exact cosines to the last bit, best first, the lowest index first among equals; a pair that is
+    found from either corpus counts for both. No neighbour is missing: a row with too few candidates is searched
+    exactly. If there are too few rows to train the index, that is logged and all are searched exactly. One seed always
+    gives the same result: with inverted files also for any number of threads, with graphs (HNSW, NSG) for one thread.
 
     Embeddings may be memory maps, which are read in blocks. Beyond them a search takes ``memory_mib``, one index at a
-    time, the vectors that it is trained on, and ``48 * k`` bytes per row of either corpus.
+    time, the vectors that it is trained on, and ``32 * k + 16`` bytes per row of either corpus.
 
     Args:
         source_embeddings: As for an exact search. *Shape:* ``(sources, dim)``
@@ -115,7 +119,7 @@ def approximate_neighbours(
         k: Neighbours of each sentence.
         factory: Of FAISS, such as ``"IVF4096,Flat"``, and after a question mark search parameters under FAISS's own
             names, separated by commas; ``candidates`` among them is how many are scored exactly. By default what
-            :func:`default_factory` says for the rows of each corpus.
+            :func:`default_factory` says for each corpus.
         index_folder: Where the indexes are kept and found again, ``NAME-VECTORS-INDEX.faiss``; nowhere by default.
         index_names: What the files' names begin with, for source and target; shards of a corpus need different ones.
         recall_sample: Rows of each corpus whose exact neighbours are searched too, to measure the recall; 0 for none.
@@ -142,7 +146,7 @@ def approximate_neighbours(
     source = CorpusMatrix(source_embeddings, "source_embeddings", torch.device(device))
     target = CorpusMatrix(target_embeddings, "target_embeddings", torch.device(device))
     sides = ((source, target, index_names[1]), (target, source, index_names[0]))
-    chosen = [CandidateIndex(factory or default_factory(other.rows), source.dim) for _, other, _ in sides]
+    chosen = [CandidateIndex(factory or default_factory(other.rows, source.dim), source.dim) for _, other, _ in sides]
     folder = None if index_folder is None else Path(index_folder)
     options: dict[str, Any] = {"memory_mib": memory_mib, "progress": progress}
     for (_, other, _), index in zip(sides, chosen):
@@ -155,14 +159,15 @@ def approximate_neighbours(
             sampled = min(recall_sample, source.rows), min(recall_sample, target.rows)
             recall = (1.0, 1.0) if recall_sample else None
             return ApproximateSearch(*both, recall, sampled, (source.rows, target.rows), "exact search")
-    keys, completed = [], []
-    for (own, other, name), index in zip(sides, chosen):
+    keys, completed, texts = [], [], []
+    for own, other, name in sides:
+        index = chosen.pop(0)  # one at a time in memory
         index.prepare(other, folder, name, seed=seed, **options)
         found, lacking = index.search(own, other, k=k, **options)
         found[lacking] = exact_rows(own, other, lacking.numpy(), k=k, memory_mib=memory_mib)
-        index.release()
         keys.append(found)
         completed.append(len(lacking))
+        texts.append(index.text)
     forward, backward = keys
     keys = [merge_pairs(forward, backward), merge_pairs(backward, forward)]
     recalls, sizes = [], []
@@ -180,23 +185,26 @@ def approximate_neighbours(
         recall=(recalls[0], recalls[1]) if recall_sample else None,
         sampled=(sizes[0], sizes[1]),
         completed=(completed[0], completed[1]),
-        index=" and ".join(dict.fromkeys(index.text for index in chosen)),
+        index=" and ".join(dict.fromkeys(texts)),
     )
 
 
-def default_factory(rows: int) -> str:
+def default_factory(rows: int, dim: int) -> str:
     """The index for so many vectors: the best of those compared by ``tests.benchmarks.mining_approximate``."""
-    return f"IVF{default_cells(rows)},Flat"
+    if rows < LEAST_CODED:
+        return "Flat"
+    parts = next(parts for parts in (4, 2, 1) if dim % parts == 0)
+    return f"IVF{default_cells(rows)},PQ{dim // parts}x4fs"
 
 
 def default_cells(rows: int) -> int:
     """Cells that so many vectors are parted into."""
-    return 2 ** max(0, round(np.log2(rows / 256)))
+    return 2 ** max(0, round(np.log2(rows / ROWS_PER_CELL)))
 
 
 def default_probes(cells: int) -> int:
     """Cells of so many to look at for a query."""
-    return min(cells, max(16, round(2 * cells**0.5)))
+    return max(1, cells // 8)
 
 
 def check_factory(factory: str) -> None:
@@ -227,7 +235,7 @@ class CandidateIndex:
         self.text = factory
         self._index: Any = None
         try:
-            self._index = faiss.index_factory(dim or 5760, self.factory, faiss.METRIC_INNER_PRODUCT)
+            self._index = faiss.index_factory(dim or 5760, self.factory)
         except RuntimeError as error:
             if dim is not None or "could not parse" in str(error):
                 hint = f"the nearest that it takes is {nearest_factory(self.factory, dim or 384)!r}"
@@ -236,13 +244,9 @@ class CandidateIndex:
                     f"{self.factory!r}, and FAISS says: {_said(error)}; {hint}."
                 ) from None
             return
-        self._set_parameters()
+        self.set_parameters()
 
-    def release(self) -> None:
-        """Free its memory."""
-        self._index = None
-
-    def _set_parameters(self) -> None:
+    def set_parameters(self) -> None:
         """What the user named, and where he named nothing what measurements recommend."""
         space = self._faiss.ParameterSpace()
         inverted = self._faiss.try_extract_index_ivf(self._index)
@@ -310,7 +314,7 @@ class CandidateIndex:
             logger.warning("%s is damaged (%s): the index is made again.", path, _said(error))
             return False
         self._index = index
-        self._set_parameters()
+        self.set_parameters()
         return True
 
     def _build(self, matrix: CorpusMatrix, *, seed: int, memory_mib: int, progress: bool) -> None:
@@ -398,9 +402,10 @@ def _scored(own: CorpusMatrix, other: CorpusMatrix, start: int, found: Tensor, k
     keys = torch.full(found.shape, NO_CANDIDATE)
     keys[rows, places] = pack_keys(pair_cosines(own, other, rows + start, others).cpu(), others)
     keys = distinct_best(keys, k)
-    # Where even the last candidate may equal the k-th, equal ones may not have been proposed. If the index compares the
-    # vectors themselves, what it left out is at most 2 errors better than its last, so that Flat is exact.
-    cut = (products.amin(dim=1) >= kth[:, 0] - 4 * error) & (found.shape[1] < other.rows)
+    # Where even the last candidate may equal the k-th, equal ones may not have been proposed. An index of the vectors
+    # themselves errs by less than 2 errors, half a squared distance being lengths less a product: what it leaves out is
+    # at most 4 better than its last candidate, whose product and the k-th's may be 2 off. So Flat is exact.
+    cut = (products.amin(dim=1) >= kth[:, 0] - 6 * error) & (found.shape[1] < other.rows)
     return keys, cut | (keys[:, -1] == NO_CANDIDATE)
 
 
@@ -418,7 +423,7 @@ def nearest_factory(factory: str, dim: int) -> str:
         parts.append(part if part in forms else difflib.get_close_matches(part, forms, 1, 0.0)[0])
     for nearest in (",".join(parts), f"{parts[0]},Flat", "Flat"):
         try:
-            faiss.index_factory(dim, nearest, faiss.METRIC_INNER_PRODUCT)
+            faiss.index_factory(dim, nearest)
         except RuntimeError:
             continue
         return nearest

@@ -28,6 +28,9 @@ MAX_ROWS = _LOW_BITS
 # Candidates that are held until their exact cosine is due; 24 bytes each.
 _MOST_HELD = 2**20
 
+# Rows whose candidates from either corpus are merged at a time.
+_MERGED_AT_ONCE = 2**18
+
 # Exact cosines of a block that overflowed, computed at a time.
 _COSINES_AT_ONCE = 2**20
 
@@ -237,11 +240,16 @@ def merge_pairs(keys: Tensor, others: Tensor) -> Tensor:
         keys: Candidates of one corpus. *Shape:* ``(rows, k)``
         others: Those of the other corpus, which name the rows of this one. *Shape:* ``(other rows, k)``
     """
-    k = keys.shape[1]
-    rows, cosines = indices_of(others).flatten(), cosines_of(others).flatten()
-    pairs = pack_keys(cosines, torch.arange(len(others)).repeat_interleave(k))
-    order, rank = _ranks(rows, pairs)
-    order, rank = order[rank < k], rank[rank < k]
-    table = torch.full_like(keys, NO_CANDIDATE)
-    table[rows[order], rank] = pairs[order]
-    return distinct_best(torch.cat([keys, table], dim=1), k)
+    rows, k = indices_of(others), keys.shape[1]
+    merged = torch.empty_like(keys)
+    for start in range(0, len(keys), _MERGED_AT_ONCE):
+        part = keys[start : start + _MERGED_AT_ONCE]
+        found, place = ((rows >= start) & (rows < start + len(part))).nonzero(as_tuple=True)
+        here = rows[found, place] - start
+        pairs = pack_keys(cosines_of(others[found, place]), found)
+        order, rank = _ranks(here, pairs)
+        order, rank = order[rank < k], rank[rank < k]
+        table = torch.full_like(part, NO_CANDIDATE)
+        table[here[order], rank] = pairs[order]
+        merged[start : start + len(part)] = distinct_best(torch.cat([part, table], dim=1), k)
+    return merged

@@ -316,6 +316,19 @@ def test_a_threshold_from_known_translations(
         mine_texts(*sides, tmp_path / "o", model=model, calibrate_with=few)
 
 
+@pytest.mark.parametrize("index", ["index", None])
+def test_an_index_by_name_is_kept_and_signed(model: Any, texts: tuple[Path, Path], tmp_path: Path, index: str) -> None:
+    pytest.importorskip("faiss")
+    near, exact = tmp_path / "near", tmp_path / "exact"
+    options: dict[str, Any] = {"model": model, "guards": OFF, "work": tmp_path / "work", "keep_work": True}
+    folder = tmp_path / index if index else tmp_path / "work" / "search"
+    report = mine_texts(*texts, near, method="faiss:Flat?candidates=9", index=index and folder, **options)
+    assert sorted(path.name[:6] for path in folder.glob("*.faiss")) == ["source", "target"]
+    assert "|method:faiss:Flat?candidates=9|" in report.signature
+    mine_texts(*texts, exact, **options | {"work": tmp_path / "other"})
+    assert near.read_bytes() == exact.read_bytes()
+
+
 def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
     """Told before anything is embedded or written."""
     blank, empty = write(tmp_path / "blank", ["", " "]), write(tmp_path / "empty", [])
@@ -336,6 +349,7 @@ def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) ->
         ({"format": "csv"}, "format must be one of tsv, jsonl: got 'csv'"),
         ({"method": "approximate", "engine": "ray"}, "method 'approximate' runs in this process: got engine 'ray'"),
         ({"method": "fast"}, "method must be one of exact, approximate, auto"),
+        ({"method": "faiss:IVF9,Flt"}, "FAISS says: .*nearest that it takes is 'IVF9,Flat'"),
         ({"engine": "cloud"}, "engine must be one of local, ray: got 'cloud'"),
         ({"guards": GuardOptions(hub=0.5)}, "hub must be at least 1"),
         ({"out": texts[0]}, r"out must be a file of its own: .*news\.de would replace the input"),
