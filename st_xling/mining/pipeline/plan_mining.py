@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -37,9 +37,9 @@ _TRAINING_ROUNDS = 10  # of k-means in FAISS
 # Rows and columns of a trial of the exact search: enough for bfloat16 to be tried where it pays.
 _TRIAL = 4096, 16384
 
-# What else is done with a line, an embedded one, a pair and a candidate of guards, in units of what it takes to find a
-# line's duplicates: lines are checked, folded and put in order, or read again; the others are read or written by row.
-_PER_LINE, _PER_EMBEDDED_LINE, _PER_PAIR, _PER_CANDIDATE = 2.5, 3.0, 8.0, 3.0
+# What else is done with a line, a pair and a candidate of guards, in units of what it takes to find a line's
+# duplicates: lines are checked, folded, put in order and read again; the others are read or written by row.
+_PER_LINE, _PER_PAIR, _PER_CANDIDATE = 4.5, 12.0, 3.0
 
 # Rows of a trial search, cells in it, sentences embedded, and pairs that guards look at.
 _ROWS, _PROBES, _SENTENCES, _PAIRS = 2048, (3, 12), 256, 1024
@@ -218,7 +218,7 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
         calibrate_seconds=calibrate_seconds,
         searches=searches,
         guard_seconds=guard_seconds(samples["source"], samples["target"], config.active_guards, both, k=k),
-        text_seconds=text_seconds(samples, rows, embedded),
+        text_seconds=text_seconds(samples, rows),
     )
 
 
@@ -234,20 +234,12 @@ def _count(files: Files) -> tuple[int, int]:
     return lines, size
 
 
-def text_seconds(samples: dict[str, list[str]], rows: dict[str, int], embedded: Sequence[str]) -> float:
-    """Expected seconds of all that is neither embedding nor search nor guards.
-
-    Args:
-        samples: Some sentences of each text, by side.
-        rows: Lines, by side.
-        embedded: Sides that will be embedded: their sentences are written for that, and read twice more.
-    """
-    total = 0.0
-    for name, lines in rows.items():
-        unit = _folding_seconds(samples[name])
-        passes = _PER_LINE + _PER_EMBEDDED_LINE * (name in embedded)
-        total += unit * (passes * lines + _PER_PAIR / 2 * min(rows.values()))
-    return total
+def text_seconds(samples: dict[str, list[str]], rows: dict[str, int]) -> float:
+    """Expected seconds of all that is neither embedding nor search nor guards, by samples of each text."""
+    pairs = min(rows.values()) / 2  # as seen from either text
+    return sum(
+        _folding_seconds(samples[name]) * (_PER_LINE * lines + _PER_PAIR * pairs) for name, lines in rows.items()
+    )
 
 
 def _folding_seconds(sentences: list[str]) -> float:
