@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+
+from st_xling.utils.languages import UNKNOWN
 
 LANGUAGE_COLUMNS = ("source_language", "target_language")
 
@@ -64,8 +67,24 @@ def pair_rows(dataset: Any) -> dict[tuple[str, str], np.ndarray]:
     """Row numbers of each pair of languages, in the order in which the pairs first come.
 
     Raises:
-        ValueError: The data set lacks a language column.
+        ValueError: The data set lacks a language column, or a row its language.
     """
+    numbers: dict[tuple[str, str], int] = {}
+    groups = np.concatenate([np.zeros(0, np.int64), *_pair_numbers(dataset, numbers)])
+    return {pair: np.flatnonzero(groups == number) for pair, number in numbers.items()}
+
+
+def count_pairs(dataset: Any) -> dict[tuple[str, str], int]:
+    """How many rows each pair of languages has; order and errors as of :func:`pair_rows`."""
+    numbers: dict[tuple[str, str], int] = {}
+    counts: Counter[int] = Counter()
+    for places in _pair_numbers(dataset, numbers):
+        counts.update(dict(enumerate(np.bincount(places).tolist())))
+    return {pair: counts[number] for pair, number in numbers.items()}
+
+
+def _pair_numbers(dataset: Any, numbers: dict[tuple[str, str], int]) -> Iterator[np.ndarray]:
+    """The number of each row's pair of languages, batch by batch; ``numbers`` learns the pairs."""
     import pyarrow.compute as pc
 
     missing = [name for name in LANGUAGE_COLUMNS if name not in dataset.column_names]
@@ -74,17 +93,20 @@ def pair_rows(dataset: Any) -> dict[tuple[str, str], np.ndarray]:
             f"balancing languages and batches of one pair need the columns {' and '.join(LANGUAGE_COLUMNS)}: the data "
             f"set has {', '.join(dataset.column_names)}; add them, or leave these options out."
         )
-    numbers: dict[tuple[str, str], int] = {}
-    found = [np.zeros(0, np.int64)]
+    first = 0
     for batch in dataset.select_columns(list(LANGUAGE_COLUMNS)).with_format("arrow").iter(batch_size=100_000):
         # One text for both, which Arrow numbers at once; no language code holds a tab.
         joined = pc.binary_join_element_wise(*(batch[name] for name in LANGUAGE_COLUMNS), "\t").combine_chunks()
+        if joined.null_count:
+            row = first + pc.index(joined.is_null(), True).as_py()
+            raise ValueError(
+                f"row {row} of the data set has no language: name it, or {UNKNOWN!r} where it is not known."
+            )
+        first += len(joined)
         encoded = joined.dictionary_encode()
         pairs = [text.partition("\t")[::2] for text in encoded.dictionary.to_pylist()]
         places = np.array([numbers.setdefault(pair, len(numbers)) for pair in pairs])
-        found.append(places[encoded.indices.to_numpy()])
-    groups = np.concatenate(found)
-    return {pair: np.flatnonzero(groups == number) for pair, number in numbers.items()}
+        yield places[encoded.indices.to_numpy()]
 
 
 def draw(rows: np.ndarray, count: int, *, epoch: int, seed: Sequence[int]) -> np.ndarray:

@@ -110,7 +110,7 @@ def _read(
     faults = FaultLog(can_skip=False, what=name)
     rows: list[tuple[str, str, str, int]] = []
     others, total = set(), 0
-    for number, (first, second, label, code) in named_cells(path, _COLUMNS, 3, faults):
+    for number, (first, second, label, code) in named_cells(path, _COLUMNS, 3, faults, any_header=True):
         if language is not None and code and canonical_language(str(code)) != canonical_language(language):
             others.add(str(code))
             continue

@@ -120,10 +120,9 @@ def check_languages(pairs: Iterable[tuple[str, str]], name: str) -> None:
 
 def language_pairs(dataset: Any) -> dict[tuple[str, str], int]:
     """Source and target language → rows, in the order of the rows; of a stream, of its first :data:`HEAD_ROWS` rows."""
-    from st_xling.data.balance import pair_rows
+    from st_xling.data.balance import count_pairs
 
-    rows = pair_rows(head(dataset, HEAD_ROWS))
-    return {pair: len(numbers) for pair, numbers in rows.items()}
+    return count_pairs(head(dataset, HEAD_ROWS))
 
 
 def _is_backward(source: str, target: str, pivot: str | None) -> bool:

@@ -385,7 +385,7 @@ def json_objects(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Mapp
 
 
 def named_cells(
-    path: str | Path, names: Sequence[Sequence[str]], needed: int, faults: FaultLog
+    path: str | Path, names: Sequence[Sequence[str]], needed: int, faults: FaultLog, *, any_header: bool = False
 ) -> Iterator[tuple[int, list[Any]]]:
     """The cells of some columns of JSON lines, or of tab-separated lines under a header or none.
 
@@ -395,6 +395,8 @@ def named_cells(
         needed: How many of the columns must be there, and stand first where no header names them; of the others the
             cell is ``None`` where there is none.
         faults: Where lines without these columns are noted.
+        any_header: A first line that ends with the last needed column's name is a header too, however it calls those
+            before: where it does not matter which is which.
     """
     if file_ending(unpacked_name(path)) in (".jsonl", ".json"):
         for number, row in json_objects(path, faults):
@@ -414,8 +416,7 @@ def named_cells(
             # GLUE's and the shared tasks' own files have more columns than are read, the cut ones have these alone.
             places = places if with_header else [*range(needed), *[None] * (len(names) - needed)]
             least, most = max(place for place in places if place is not None) + 1, len(texts) if with_header else needed
-            # A first line may also name the columns in another order or spelling.
-            if with_header or (len(texts) == needed and texts[-1].strip().lower() in names[needed - 1]):
+            if with_header or (any_header and len(texts) == needed and texts[-1].strip().lower() in names[needed - 1]):
                 continue
         if least <= len(texts) <= most:
             yield number, [None if place is None else texts[place] for place in places]

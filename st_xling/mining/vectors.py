@@ -75,6 +75,11 @@ class Encoder:
         self.way = model_options(self.model, prompt=prompt)
 
     @property
+    def dim(self) -> int | None:
+        """Of its vectors, where it knows."""
+        return self.model.truncate_dim or self.model.get_embedding_dimension()
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What the vectors depend on."""
         names = "dtype", "prompt", "batch_size"
@@ -148,6 +153,10 @@ class GivenEmbeddings:
     @property
     def name(self) -> str:
         return self.path.name
+
+    @property
+    def dim(self) -> int:
+        return int(self.rows.shape[1])
 
     @property
     def settings(self) -> dict[str, Any]:

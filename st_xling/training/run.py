@@ -153,7 +153,7 @@ class Run:
     load_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.tiny, self.load_options = check_tiny(self.tiny, self.model), dict(self.load_options)
+        self.tiny, self.load_options = check_tiny(self.tiny, self.model), dict(self.load_options or {})
         self.provenance = [dict(entry) for entry in self.provenance]
         self.folder = self.open_folder(resume=self.resume, overwrite=self.overwrite, start=self.model)
         self.manifest: dict[str, Any] = {}

@@ -47,7 +47,7 @@ import torch
 
 from st_xling.mining import EmbeddingStore, Neighbours, approximate_neighbours, neighbours
 from st_xling.mining.mine import best_pairs
-from st_xling.mining.search.approximate import CandidateIndex
+from st_xling.mining.search.approximate import CandidateIndex, default_factory
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import exact_rows
 
@@ -71,7 +71,7 @@ class Point:
         return f"{self.name:<44} {times}   {self.recall:.4f}  {self.pairs:.4f}"
 
 
-def made_up(rows: int, seed: int, dim: int = 256) -> np.ndarray:
+def made_up(rows: int, seed: int, dim: int = 384) -> np.ndarray:
     """Every second row is near the same row of another seed; topics are of unequal size, as those of text are."""
     shared, own = np.random.default_rng(0), np.random.default_rng(seed)
     topics = shared.standard_normal((max(2, rows // 100), dim), dtype=np.float32)
@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("--target", type=Path)
     parser.add_argument("--rows", type=int, default=20_000, help="sentences a side")
     parser.add_argument("--k", type=int, default=4)
-    parser.add_argument("--index", nargs="+", default=["IVF128,PQ96x4fs?nprobe=16", "IVF128,PQ96x4fs?nprobe=48"])
+    parser.add_argument("--index", nargs="+", help="factory strings (default: that of method approximate)")
     parser.add_argument("--memory-mib", type=int, default=256)
     parser.add_argument("--sample", type=int, help="sources that are searched")
     parser.add_argument("--picture", type=Path, help="where to draw the curve, a .png")
@@ -190,14 +190,15 @@ def main() -> None:
         parser.error("--source and --target go together")
     files, rows = (arguments.source, arguments.target), arguments.rows
     sides = [made_up(rows, n) if file is None else read(file, rows) for n, file in enumerate(files, 1)]
+    indexes = arguments.index or [default_factory(len(sides[1]), sides[1].shape[1])]
     options = {"k": arguments.k, "memory_mib": arguments.memory_mib}
     shape = " x ".join(map(str, (*(len(side) for side in sides), sides[0].shape[1])))
     print(f"{shape}, k {arguments.k}, {torch.get_num_threads()} threads")
     print(f"{'':<44} {'processor':>10}  {'':>6}   recall  pairs", flush=True)
     if arguments.sample is None:
-        points = measure(*sides, arguments.index, options)
+        points = measure(*sides, indexes, options)
     else:
-        points = measure_sample(*sides, arguments.index, options, arguments.sample)
+        points = measure_sample(*sides, indexes, options, arguments.sample)
     if arguments.picture is not None:
         draw(points, arguments.picture)
 

@@ -12,7 +12,7 @@ from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from st_xling.data.balance import apportion, draw, language_shares, pair_rows
+from st_xling.data.balance import apportion, count_pairs, draw, language_shares, pair_rows
 
 SIZES = st.lists(st.integers(1, 10**6), min_size=1, max_size=8)
 
@@ -88,3 +88,7 @@ def test_pairs_are_told_apart_by_both_languages() -> None:
         ValueError, match="need the columns source_language and target_language: the data set has source"
     ):
         pair_rows(data.select_columns(["source"]))
+    assert count_pairs(data) == {pair: len(rows) for pair, rows in found.items()}
+    nameless = Dataset.from_dict({"source_language": ["de", None], "target_language": ["en", "en"]})
+    with pytest.raises(ValueError, match="row 1 of the data set has no language"):
+        pair_rows(nameless)

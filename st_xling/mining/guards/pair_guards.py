@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from st_xling.mining.guards.prefilter import PrefilterGuard
 from st_xling.mining.mine import MinedPairs
 from st_xling.utils.identify import LanguageUnknown
 from st_xling.utils.io import atomic_writer
+from st_xling.utils.loaded import name_of
 
 logger = logging.getLogger(__name__)
 
@@ -124,6 +125,8 @@ class GuardOptions:
             for reason, value in values.items()
             if value is not None and value is not False
         ]
+        if words and words[-1].startswith("prefilter=") and (name := name_of(self.prefilter_model)):
+            words[-1] += f"@{PurePath(name).name}"
         return ",".join(words) or "none"
 
     def build(self, *, counts: NeighbourCounts | None = None) -> tuple[list[Guard], dict[str, str]]:

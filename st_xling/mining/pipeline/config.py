@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from st_xling._version import __version__
 from st_xling.mining.deduplication import DistinctText
 from st_xling.mining.guards import REASONS, GuardOptions, NeighbourCounts, PairGuards
 from st_xling.mining.mine import check_choice
+from st_xling.mining.search.approximate import FAISS, check_factory
 from st_xling.mining.search.exact import Neighbours, check_k
 from st_xling.mining.search.find import check_search, choose_method, find_neighbours
 from st_xling.mining.search.shards import tasks_of
@@ -159,6 +161,12 @@ class MiningConfig:
         for name in ("rescore_threshold", "rescore_dtype"):
             if self.rescore is None and getattr(self, name) is not None:
                 raise ValueError(f"{name} needs rescore (--rescore): the cross-encoder that it is for.")
+        if self.rescore_threshold is not None and not np.isfinite(self.rescore_threshold):
+            raise ValueError(f"rescore_threshold must be a finite number: got {self.rescore_threshold}.")
+        if self.index is not None and self.method == "exact":
+            raise ValueError("index (--index) is for approximate search: got method 'exact'; leave one of them out.")
+        if self.active_guards.prefilter_model is not None and self.active_guards.prefilter is None:
+            raise ValueError("prefilter_model (--prefilter) is of a guard that is switched off: leave one of them out.")
         if self.format not in PAIR_FORMATS:
             raise ValueError(f"format must be one of {', '.join(PAIR_FORMATS)}: got {self.format!r}.")
         check_search(self.method, self.engine)
@@ -209,11 +217,15 @@ class MiningConfig:
             self.rescore,
             name_of(self.active_guards.prefilter_model),
         ]
-        check_outputs({"out": out, "rejects": self.rejects}, read, folders={"work": work_path(out, self.work)})
+        check_outputs(
+            {"out": out, "rejects": self.rejects},
+            read,
+            folders={"work": work_path(out, self.work), "index": self.index},
+        )
 
     def vector_makers(self, rows: dict[str, int]) -> tuple[VectorMakers, Encoder | None]:
-        """What gives the vectors of texts of so many rows, see :func:`vectors_from`."""
-        return vectors_from(
+        """What gives the vectors of texts of so many rows, see :func:`vectors_from`; of a dim that can be indexed."""
+        makers, encoder = vectors_from(
             self.model,
             {"source": self.source_embeddings, "target": self.target_embeddings},
             rows,
@@ -223,6 +235,15 @@ class MiningConfig:
             **{name: getattr(self, name) for name in ("batch_size", "dtype", "prompt", "engine")},
             device=self.place,
         )
+        for maker in makers.values() if self.method.startswith(FAISS) else ():
+            check_factory(self.method.removeprefix(FAISS), maker.dim)
+        return makers, encoder
+
+    def search_folders(self, folder: Path, method: str) -> dict[str, Any]:
+        """Where in a work folder a search keeps its state, each method its own, and its indexes."""
+        way = hashlib.sha256(f"{method} {self.shard_rows}".encode()).hexdigest()[:8]
+        name = "search" if method == "exact" else f"search-{way}"
+        return {"state_folder": folder / name, "index_folder": Path(self.index or folder / "indexes")}
 
     def written(self, folder: WorkFolder) -> Path:
         """Where the pairs are written first."""
@@ -241,9 +262,7 @@ class MiningConfig:
             makers: What gives the vectors.
         """
         # What embeddings and search depend on: other options may change while the work is resumed.
-        task: dict[str, Any] = {"command": command, "k": self.k, "method": self.method}
-        if self.shard_rows is not None and self.method != "exact":
-            task["shard_rows"] = self.shard_rows
+        task: dict[str, Any] = {"command": command, "k": self.k}
         task |= {f"{name} text": sha256 for name, sha256 in hashes.items()}
         for side, maker in makers.items():
             task |= {f"{side} {name}": value for name, value in maker.settings.items()}
@@ -270,10 +289,8 @@ class MiningConfig:
         self, embeddings: tuple[Embeddings, Embeddings], method: str, folder: WorkFolder
     ) -> tuple[tuple[Neighbours, Neighbours], PairGuards]:
         """Neighbours in both directions, and the guards that know them; a search that was stopped resumes."""
-        state = folder.path / "search"
-        forward, backward = find_neighbours(
-            *embeddings, method=method, engine=self.engine, index_folder=self.index, state_folder=state, **self.search
-        )
+        options = {**self.search, **self.search_folders(folder.path, method)}
+        forward, backward = find_neighbours(*embeddings, method=method, engine=self.engine, **options)
         return (forward, backward), PairGuards(self.active_guards, counts=NeighbourCounts.of(forward, backward))
 
     def signature(

@@ -20,6 +20,7 @@ from st_xling.mining.mine import MinedPairs
 from st_xling.mining.pipeline.config import MiningConfig, takes_options
 from st_xling.mining.pipeline.threshold import most_known
 from st_xling.mining.search import approximate
+from st_xling.mining.search.approximate import FAISS
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import block_sizes, check_k, neighbours
 from st_xling.mining.search.find import choose_method
@@ -108,6 +109,7 @@ class MiningPlan:
             *(f"{name}: {rows:,} lines" for name, rows in self.rows.items()),
             f"search: {self.method}, dim {self.dim}, on {self.device}{picked}",
             f"time: {times}",
+            *(["  (the search as one by the default index: others may take longer)"] * self.method.startswith(FAISS)),
             f"memory: about {_size(self.memory_bytes)} beyond the encoder's",
             f"disk: up to {_size(self.disk_bytes)} of {_size(self.disk_free_bytes)} free{short}",
         ]
@@ -174,7 +176,7 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
         if encoder is not None and (maker is encoder or config.calibrate_with is not None):
             seconds[name], dim = embedding_trial(samples[name], encoder)
         if not isinstance(maker, Encoder):
-            dim = int(maker.rows.shape[1])
+            dim = maker.dim
 
     shape = rows["source"], rows["target"], dim
     method = choose_method(config.method, *shape)
@@ -183,9 +185,10 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
     options = {"k": k, "device": config.place, "memory_mib": config.memory_mib}
     searched = {"exact": exact_bytes(*shape, **options)}
     searches: dict[str, SearchCost] = {}
-    is_named = method.startswith(approximate.FAISS)  # an index of the user's choice may hold whole vectors
+    is_named = method.startswith(FAISS)  # an index of the user's choice may hold whole vectors
+    indexed = 4 * dim if is_named else dim // 8
     searched[method if is_named else "approximate"] = approximate_bytes(
-        *shape, k=k, memory_mib=config.memory_mib, indexed=4 * dim if is_named else dim // 8
+        *shape, k=k, memory_mib=config.memory_mib, indexed=indexed
     )
     for name, memory in searched.items():
         seconds_of = search_seconds if name == "exact" else approximate_seconds
@@ -194,6 +197,8 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
     embedded = [name for name, maker in makers.items() if maker is encoder]
     # Two states of the search while one replaces the other; the pairs hold each text at most once.
     disk = 16 * k * both + sum(text_bytes.values())
+    if method != "exact" and config.index is None:  # the indexes lie there too
+        disk += (8 + indexed) * both
     disk += sum(rows[name] * a_vector + text_bytes[name] for name in embedded)
     calibrate_seconds = 0.0
     if config.calibrate_with is not None:

@@ -244,7 +244,7 @@ def estimate_threshold(
 
         known.append(encoder.encode(written, folder / name, place=place, progress=config.progress))
     way: dict[str, Any] = {"margin": config.margin, "k": config.k, "retrieval": config.retrieval}
-    search = {**config.search, "method": method, "state_folder": folder / "search"}
+    search = {**config.search, "method": method, **config.search_folders(folder, method)}
     estimates = calibrate(*embeddings, *known, **{**search, **way})
     threshold = estimates.best() if target_precision is None else estimates.with_precision(target_precision)
     if not np.isfinite(threshold):

@@ -13,6 +13,7 @@ import logging
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,8 @@ class ApproximateSearch:
         if self.recall is None:
             return f"recall not measured, by {self.index}"
         shares = (f"{share:.4f} of {rows} rows" for share, rows in zip(self.recall, self.sampled))
-        return "recall of exact neighbours: source side {}, target side {}, by {}".format(*shares, self.index)
+        exact = ", {:,} and {:,} rows searched exactly".format(*self.completed) if any(self.completed) else ""
+        return "recall of exact neighbours: source side {}, target side {}, by {}".format(*shares, self.index) + exact
 
 
 def approximate_neighbours(
@@ -164,7 +166,8 @@ def approximate_neighbours(
         index = chosen.pop(0)  # one at a time in memory
         index.prepare(other, folder, name, seed=seed, **options)
         own_keys, lacking = index.search(own, other, k=k, **options)
-        own_keys[lacking] = exact_rows(own, other, lacking.numpy(), k=k, memory_mib=memory_mib)
+        for rows in lacking.split(max(256, memory_mib * 2**17 // own.dim)):
+            own_keys[rows] = exact_rows(own, other, rows.numpy(), k=k, memory_mib=memory_mib)
         keys.append(own_keys)
         completed.append(len(lacking))
         texts.append(index.text)
@@ -210,9 +213,9 @@ def default_probes(cells: int) -> int:
     return max(1, cells // 4)
 
 
-def check_factory(factory: str) -> None:
-    """Raise unless FAISS can read such a factory string; what depends on the vectors' dim is not known yet."""
-    CandidateIndex(factory, None)
+def check_factory(factory: str, dim: int | None = None) -> None:
+    """Raise unless FAISS can read such a factory string and, where the vectors' dim is known, make the index."""
+    CandidateIndex(factory, dim)
 
 
 class CandidateIndex:
@@ -237,6 +240,8 @@ class CandidateIndex:
         self.candidates, self.cells = int(count), 0
         self.text = factory
         self._index: Any = None
+        if re.search(r"(?<!\d)0+(?!\d)", self.factory):  # some would end this process
+            raise ValueError(f"numbers in the name of a FAISS index must be at least 1: got {self.factory!r}.")
         try:
             self._index = faiss.index_factory(dim or 5760, self.factory)
         except RuntimeError as error:
@@ -261,6 +266,8 @@ class CandidateIndex:
         used = []
         for name, value in (defaults | self.parameters).items():
             try:
+                if not 1 <= float(value) < np.inf:
+                    raise ValueError("it must be at least 1")
                 space.set_index_parameter(self._index, name, float(value))
                 used.append(f"{name}={value}")
             except (RuntimeError, ValueError) as error:
@@ -321,8 +328,6 @@ class CandidateIndex:
         return True
 
     def _build(self, matrix: CorpusMatrix, *, seed: int, memory_mib: int, progress: bool) -> None:
-        # With more threads, last bits of centroids would depend on how many: the tasks of a cluster have one.
-        self._faiss.omp_set_num_threads(1)
         index = self._on(matrix.device)
         if not index.is_trained:
             most = min(matrix.rows, max(LEAST_SAMPLE, SAMPLE_PER_CELL * self.cells))
@@ -336,11 +341,25 @@ class CandidateIndex:
                 inverted: Any = self._faiss.try_extract_index_ivf(index)
                 inverted.cp.min_points_per_centroid = 1  # it would warn of less than 39
                 inverted.cp.seed += seed
-            index.train(sample)
-        self._faiss.omp_set_num_threads(torch.get_num_threads())
-        for _, vectors in _blocks(matrix, memory_mib, "index", progress):
-            index.add(vectors)
+            with self._errors():
+                # With more threads, last bits of centroids would depend on how many: the tasks of a cluster have one.
+                self._faiss.omp_set_num_threads(1)
+                index.train(sample)
+        with self._errors():
+            for _, vectors in _blocks(matrix, memory_mib, "index", progress):
+                index.add(vectors)
         self._index = index if index is self._index else self._faiss.index_gpu_to_cpu(index)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """With as many threads as torch has; what FAISS refuses is an error of the index that was chosen."""
+        self._faiss.omp_set_num_threads(torch.get_num_threads())
+        try:
+            yield
+        except RuntimeError as error:
+            raise ValueError(f"FAISS cannot search by {self.text!r}: {_said(error)}; choose another index.") from None
+        finally:
+            self._faiss.omp_set_num_threads(torch.get_num_threads())
 
     def _on(self, device: torch.device) -> Any:
         """The index on that device, or as it is where the installed FAISS has no such index there."""
@@ -360,13 +379,13 @@ class CandidateIndex:
         Returns:
             The candidates, *Shape:* ``(rows, k)``, and the rows whose own are to be searched exactly.
         """
-        self._faiss.omp_set_num_threads(torch.get_num_threads())
         count = min(other.rows, max(k + 1, self.candidates or max(LEAST_CANDIDATES, CANDIDATES_PER_NEIGHBOUR * k)))
         index = self._on(own.device)
         keys = torch.empty((own.rows, k), dtype=torch.int64)
         lacking = torch.empty(own.rows, dtype=torch.bool)
         for start, vectors in _blocks(own, memory_mib, "search", progress, count=count):
-            found = torch.from_numpy(index.search(vectors, count)[1])
+            with self._errors():
+                found = torch.from_numpy(index.search(vectors, count)[1])
             here = slice(start, start + len(vectors))
             keys[here], lacking[here] = _scored(own, other, start, found, k)
         return keys, lacking.nonzero().squeeze(1)

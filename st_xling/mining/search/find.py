@@ -138,7 +138,7 @@ def find_neighbours(
         if method == "exact" or not progress:
             return both
         matrices = [CorpusMatrix(rows, "rows", torch.device("cpu")) for rows in (source, target)]
-        words = f"{len(tasks)} tasks"
+        words = f"{len(tasks)} tasks of {method}"
         found = measured(matrices, both, words, rows=RECALL_SAMPLE, seed=0, k=k, memory_mib=memory_mib)
     if progress:
         tqdm.write(f"{method}: {found}", file=sys.stderr)

@@ -24,7 +24,7 @@ from st_xling.mining.deduplication import SelectedRows
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import Neighbours, check_k
 from st_xling.mining.search.search_state import SearchState
-from st_xling.mining.search.top_k import pack_keys
+from st_xling.mining.search.top_k import distinct_best, pack_keys
 from st_xling.utils.cosines import Embeddings, check_shapes
 
 #: Rows of a shard of an approximate search, at most. A cell's members grow with the shard, not the cells that a row is
@@ -132,7 +132,8 @@ def sharded_neighbours(
             for number, keys in run(*both, search, todo):
                 for rows, known, found in zip(tasks[number], best, keys):
                     known = known[slice(*rows)]
-                    known.copy_(torch.cat([known, torch.tensor(found)], dim=1).topk(k, dim=1).values)
+                    # Different keys: what is interrupted here is saved, and merged again when the task runs again.
+                    known.copy_(distinct_best(torch.cat([known, torch.tensor(found)], dim=1), k))
                 state.tasks[number] = True
                 if state.is_due() or state.tasks.all():
                     save()

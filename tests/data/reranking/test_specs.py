@@ -124,6 +124,9 @@ def test_faults_of_labelled_files_are_told_together(tmp_path: Path) -> None:
         match=r"3 faults(?s:.*):1: label outside \{0, 1\} \(got '2'\)(?s:.*):2: empty side(?s:.*):3: bad col",
     ):
         load_pair_specs([f"en={path}"])
+    path.write_text("passage\tquestion\tlabel\nThe cat sat.\tWho sat?\t1\n")  # which is the query, nobody knows
+    with pytest.raises(ValueError, match=r":1: label outside \{0, 1\} \(got 'label'\)"):
+        load_pair_specs([f"en={path}"])
     first, second = labelled(tmp_path, ".jsonl", [1, 0] * 4, codes=("en", "zh"))
     short = labelled(tmp_path, ".tsv", [1, 0, 1], codes=("ar",))
     with pytest.raises(ValueError, match=r"row by row: got 8 in en .*, 3 in ar .*pairs.ar.tsv\)"):

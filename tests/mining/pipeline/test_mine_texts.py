@@ -321,11 +321,11 @@ def test_an_index_by_name_is_kept_and_signed(model: Any, texts: tuple[Path, Path
     pytest.importorskip("faiss")
     near, exact = tmp_path / "near", tmp_path / "exact"
     options: dict[str, Any] = {"model": model, "guards": OFF, "work": tmp_path / "work", "keep_work": True}
-    folder = tmp_path / index if index else tmp_path / "work" / "search"
+    folder = tmp_path / index if index else tmp_path / "work" / "indexes"
     report = mine_texts(*texts, near, method="faiss:Flat?candidates=9", index=index and folder, **options)
     assert sorted(path.name[:6] for path in folder.glob("*.faiss")) == ["source", "target"]
     assert "|method:faiss:Flat?candidates=9|" in report.signature
-    mine_texts(*texts, exact, **options | {"work": tmp_path / "other"})
+    mine_texts(*texts, exact, **options)  # another method goes on with the same vectors
     assert near.read_bytes() == exact.read_bytes()
 
 
@@ -359,6 +359,13 @@ def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) ->
         ({"k": 0}, "k must be at least 1: got k=0"),
         ({"batch_size": 0}, "batch_size must be at least 1: got batch_size=0"),
         ({"memory_mib": 0}, "memory_mib must be at least 1: got memory_mib=0"),
+        ({"method": "faiss:PQ7"}, "an index that FAISS can make for dim .* got 'PQ7'"),
+        ({"method": "faiss:IVF0,Flat"}, "at least 1: got 'IVF0,Flat'"),
+        ({"method": "faiss:IVF8,Flat?nprobe=0"}, "nprobe=0"),
+        ({"index": tmp_path / "i"}, "index .*is for approximate search"),
+        ({"rescore": "x", "rescore_threshold": float("nan")}, "rescore_threshold must be a finite number"),
+        ({"guards": GuardOptions(prefilter=None, prefilter_model="x")}, "of a guard that is switched off"),
+        ({"out": "s3://bucket/o.tsv"}, "must be on this machine: got s3://bucket/o.tsv"),
         ({"dtype": "int4"}, "dtype must be one of float32"),
         ({"device": "cuda:77"}, "device must be one of this machine's"),
         ({"work": texts[0]}, r"work must be a folder: .*news\.de is a file"),

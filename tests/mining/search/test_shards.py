@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from st_xling.mining import Neighbours, neighbours, write_store
-from st_xling.mining.search import find
+from st_xling.mining.search import find, shards
 from st_xling.mining.search.find import choose_method, find_neighbours
 from st_xling.mining.search.shards import EXACT_ROWS, Task, run_here, sharded_neighbours, tasks_of
 from tests.mining.search.test_exact import embeddings
@@ -124,3 +124,24 @@ def test_a_full_disk_in_a_task_names_it_and_keeps_the_others(tmp_path: Any, monk
         search()
     assert_same(search(), neighbours(source, target))
     assert len(calls) == 1 + 12  # twelve tasks, one of them twice
+
+
+def test_what_is_interrupted_in_a_merge_is_not_merged_twice(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = embeddings(60, seed=1), embeddings(50, seed=2)
+    expected = neighbours(source, target, k=4)
+    options: dict[str, Any] = {"k": 4, "method": "faiss:Flat", "shard_rows": 20, "state_folder": tmp_path}
+    merged = shards.distinct_best
+    for last in range(1, 12):
+        calls = iter(range(last))
+
+        def stop(keys: Any, k: int, calls: Any = calls) -> Any:
+            if next(calls, None) is None:
+                raise KeyboardInterrupt
+            return merged(keys, k)
+
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(shards, "distinct_best", stop)
+            find_neighbours(source, target, **options)
+        assert_same(find_neighbours(source, target, **options), expected)
+        for path in tmp_path.glob("*.safetensors"):
+            path.unlink()
