@@ -274,7 +274,7 @@ class CandidateIndex:
                 if name in self.parameters:
                     raise ValueError(
                         f"parameters after the question mark must be search parameters of {self.factory!r}, such as "
-                        f"nprobe=64, efSearch=128 or candidates=50: got {name}={value}, and FAISS says: {_said(error)}."
+                        f"nprobe=64, efSearch=128 or candidates=50: got {name}={value} ({_said(error)})."
                     ) from None
         used += [f"candidates={self.candidates}"] if self.candidates else []
         self.text = f"{self.factory}?{','.join(used)}" if used else self.factory
