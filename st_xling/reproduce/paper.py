@@ -143,6 +143,8 @@ class Paper:
 
     Attributes:
         model: What they start from: a base of ours, a Hub id or a folder.
+        tables: Those to be made.
+        all_tables: All of the paper.
     """
 
     name: str
@@ -151,6 +153,12 @@ class Paper:
     model: str
     seeds: tuple[int, ...]
     tables: dict[str, Table]
+    all_tables: dict[str, Table]
+
+    @property
+    def file_name(self) -> str:
+        """Of its files, without their endings."""
+        return "-".join([self.name, self.scale, re.sub(r"[^A-Za-z0-9]+", "-", Path(self.model).name)])
 
     def steps(self) -> list[Step]:
         """All that the tables take, each once, in an order in which it can be run."""
@@ -178,7 +186,7 @@ def load_paper(
         tables: Names of tables; all without any.
         scale: ``tiny``: the phrasebook, seconds a step; ``small``: real text on two cores, minutes a step; ``paper``:
             the paper's own setting.
-        model: In place of the scale's own: a Hub id, or a folder.
+        model: In place of the scale's own: a Hub id, a folder, or the name of a base.
         seeds: One run each.
         rows: Labels of rows, perhaps with ``*``; all without any.
 
@@ -192,21 +200,26 @@ def load_paper(
     for table in tables:
         check_choice("table", table, list(content["tables"]))
     settings = {**common["settings"][scale], **content["settings"][scale]}
-    if model is not None:
+    bases = {**common.get("bases", {}), **content.get("bases", {})}
+    if model in bases:
+        settings["model"] = f"{{{model}}}"
+    elif model is not None:
         folder = Path(model)
         if not folder.is_dir() and (folder.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1):
-            raise ValueError(f"--model must be a folder or a Hub id: there is no folder {model}.")
+            raise ValueError(
+                f"--model must be a folder, a Hub id or one of {', '.join(bases)}: there is no folder {model}."
+            )
         settings["model"] = str(folder.resolve()) if folder.is_dir() else model
-    bases = {**common.get("bases", {}), **content.get("bases", {})}
     reader = _Reader(settings, bases, content.get("models", {}), content.get("evaluations", {}), tuple(seeds))
-    found = {key: reader.table(key, entry) for key, entry in content["tables"].items() if key in tables or not tables}
+    whole = {key: reader.table(key, entry) for key, entry in content["tables"].items()}
+    found = {key: table for key, table in whole.items() if key in tables or not tables}
     if rows:
         labels = [label for table in found.values() for label in table.cells]
         for row in rows:
             if not fnmatch.filter(labels, row):
                 check_choice("row", row, list(dict.fromkeys(labels)))
         found = {key: _only(table, rows) for key, table in found.items()}
-    return Paper(Path(name).stem, content["paper"], scale, settings["model"].strip("{}"), tuple(seeds), found)
+    return Paper(Path(name).stem, content["paper"], scale, settings["model"].strip("{}"), tuple(seeds), found, whole)
 
 
 def _only(table: Table, rows: Sequence[str]) -> Table:
