@@ -30,6 +30,7 @@ TOY: dict[str, Any] = {
             "steps": 8,
             "layers": [1, 2],
             "languages": ["deu", "fra"],
+            "named": "TR",
         },
         "small": {
             "model": "{start}",
@@ -37,6 +38,7 @@ TOY: dict[str, Any] = {
             "budget": "",
             "layers": [],
             "languages": [],
+            "named": "TR",
         },
     },
     "bases": {
@@ -63,8 +65,9 @@ TOY: dict[str, Any] = {
             "columns": {
                 "{languages} → en": {"evaluation": "tatoeba", "value": "tatoeba.tatoeba_{languages}_to_en_accuracy"},
                 "mean": {"evaluation": "tatoeba", "value": "tatoeba.tatoeba_mean_accuracy"},
+                "both": {"evaluation": "tatoeba", "value": "tatoeba.tatoeba_{languages}_to_en_accuracy"},
             },
-            "compare": [["TR", "as it is"]],
+            "compare": [["{named}", "as it is"]],
             "picture": "bars",
             "paper": {"TR, mBERT": {"mean": 90.1, "36 languages": 77.5}},
             "note": "Not as in the paper.",
@@ -124,6 +127,7 @@ def test_a_table_has_means_deviations_differences_and_the_papers_figures(toy: Pa
     paper = load_paper(str(toy), ["1"], seeds=(0, 1, 2))
     content = judged(paper, tmp_path, {"model": 0.2, "tr": 0.3})
     table = content["tables"]["1"]
+    assert [path.split("_")[1] for path in paper.tables["1"].cells["TR"]["both"].paths] == ["deu", "fra"]
     assert table["rows"]["TR"]["mean"] == pytest.approx([30.0, 40.0, 50.0])
     assert table["rows"]["as it is"]["mean"] == pytest.approx([20.0])  # has no seed, hence no deviation
     assert table["rows"]["lost"]["mean"] == []
@@ -161,7 +165,7 @@ def test_a_missing_value_is_named_and_the_other_cells_stand(toy: Path, tmp_path:
     finally:
         del TOY["tables"]["1"]["columns"]["wrong"]
     assert "no_such" in content["failed"]["tatoeba of tr, seed 0"]
-    assert content["tables"]["1"]["rows"]["TR"] == {"deu → en": [30.0], "fra → en": [30.0], "mean": [30.0], "wrong": []}
+    assert content["tables"]["1"]["rows"]["TR"] == {**dict.fromkeys(["deu → en", "fra → en", "mean", "both"], [30.0]), "wrong": []}
 
 
 @pytest.mark.parametrize(
