@@ -9,7 +9,8 @@
                 or ``{run: …, evaluation: …}`` without a model of ours; ``columns``: label → ``{evaluation, value}``,
                 the value a path in the JSON, or several, whose mean is taken, as it is over a list of the scale that
                 only the path names; ``factor`` (100), ``decimals`` (1);
-                ``paper``: row → column → the paper's own figure; ``compare``: pairs of rows; ``picture``; ``note``
+                ``paper``: row → column → the paper's own figure; ``compare``: pairs of rows; ``picture``; ``note``;
+                ``examples``: true where lists of ``evaluate reranking --examples`` are to stand below
 ==============  ======================================================================================================
 
 A name in braces that is a list of the scale makes, in a label, one row or column of each element. A name of a model is
@@ -115,6 +116,7 @@ class Table:
         paper: The paper's own figures: row → column → figure.
         compare: Pairs of rows whose difference is tested.
         picture: ``bars``, ``lines``, ``gain``, or ``""``.
+        examples: Whether the lists of ``evaluate reranking --examples`` stand below, of the first column and seed.
         copy: A model's step and a picture in its folder, which is the whole table; or ``None``.
     """
 
@@ -127,6 +129,7 @@ class Table:
     compare: tuple[tuple[str, str], ...] = ()
     picture: str = ""
     note: str = ""
+    examples: bool = False
     copy: tuple[tuple[Step, ...], str] | None = None
 
     def steps(self) -> list[Step]:
@@ -273,6 +276,7 @@ class _Reader:
             tuple((first, second) for first, second in compare if {first, second} <= cells.keys()),
             entry.get("picture", ""),
             note,
+            entry.get("examples", False),
         )
 
     def _cell(self, label: str, row: Mapping[str, Any], column: Mapping[str, Any], values: Mapping[str, Any]) -> Cell:
