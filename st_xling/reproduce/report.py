@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from st_xling._version import __version__
+from st_xling.evaluation.reranking import examples_text
 from st_xling.hub.markdown import code, fenced, plain
 from st_xling.reproduce.paper import Cell, Paper, Table
 from st_xling.utils.io import read_json_object, write_atomic, write_json
@@ -78,6 +79,11 @@ def _table(table: Table, paper: Paper, out: Path, failed: dict[str, str]) -> dic
     if table.picture and _has_values(content):
         draw(content, table.picture, out / picture)
         content["picture"] = picture
+    if table.examples:
+        firsts = {label: next(iter(row.values())).steps[0].id for label, row in table.cells.items()}
+        results = {label: read_json_object(out / "results" / f"{key}.json") for label, key in firsts.items()}
+        examples = {label: result["reranking"]["examples"] for label, result in results.items() if result}
+        content |= {"examples": examples_text(examples)} if examples else {}
     return content
 
 
@@ -195,6 +201,7 @@ def text(content: Mapping[str, Any]) -> str:
             parts[-1] += "\n" + format_table(*_cells(table))
             if table["differences"]:
                 parts.append(format_table(*_differences(table)))
+            parts += [table["examples"]] if "examples" in table else []
             parts += ["\n".join(table["signatures"])] if table["signatures"] else []
         if "picture" in table:
             parts.append(f"picture: {table['picture']}")
@@ -222,6 +229,7 @@ def markdown(content: Mapping[str, Any], command: str = "") -> str:
         if "rows" in table:
             parts.append(_pipes(*_cells(table)))
             parts += [_pipes(*_differences(table))] if table["differences"] else []
+            parts += [fenced(table["examples"])] if "examples" in table else []
         if "picture" in table:
             parts.append(f"![{plain(table['title'])}]({table['picture']})")
         parts += [plain(table["note"])] if table["note"] else []
