@@ -13,6 +13,7 @@ from st_xling.reproduce.paper import SCALES, Paper
 #: As the papers number them; what is missing is named by the table's note, or left out with a reason there.
 TABLES = {
     "dap": {"1", "2", "3", "4", "5", "7", "8", "figure 1 (a)", "figure 1 (b)", "figure 3", "figure 4"},
+    "ir": {"2", "3", "4", "5", "6", "7", "8", "9", "10", "figure 3", "figure 4"},
     "xpr": {"3", "4", "5"},
 }
 
