@@ -216,6 +216,9 @@ def load_paper(
         settings["model"] = str(folder.resolve()) if folder.is_dir() else model
     reader = _Reader(settings, bases, content.get("models", {}), content.get("evaluations", {}), tuple(seeds))
     whole = {key: reader.table(key, entry) for key, entry in content["tables"].items()}
+    whole = {key: table for key, table in whole.items() if table.cells or table.copy}
+    for table in tables:
+        check_choice(f"table at scale {scale}", table, list(whole))
     found = {key: table for key, table in whole.items() if key in tables or not tables}
     if rows:
         labels = [label for table in found.values() for label in table.cells]
