@@ -119,7 +119,16 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in (tools.demo, train.train, evaluate, transfer.transfer, publish.card, tools.leak):
         command.add_parser(commands)
-    for command in (mine.encode, mine.mine, mine.score, rerank.rerank, rerank.search, tools.slim, publish.push):
+    for command in (
+        mine.encode,
+        mine.mine,
+        mine.score,
+        rerank.rerank,
+        rerank.search,
+        tools.slim,
+        publish.push,
+        tools.benchmark,
+    ):
         command.add_parser(commands)
     return parser
 

@@ -1,10 +1,8 @@
-"""Recall against time of approximate search: ``python -m tests.benchmarks.mining_approximate --picture curve.png``.
+"""Recall against time of approximate search, by exact search: FAISS indexes, all in one process.
 
-Exact search first, then FAISS indexes, all in one process and on the same threads. Printed are seconds of the
-processor, which other work on the machine does not change, both directions and the making of the indexes included; the
-share of exact neighbours found, of the worse side; and the share of the pairs that ``mine`` would take from the exact
-ones (retrieval max, margin ratio, without a threshold). Target, at 1,000,000 sentences a side: at least 99 % of the
-pairs in at most a quarter of the time.
+Speed is in seconds of both directions and the making of the indexes. ``recall`` is the share of exact neighbours found,
+of the worse side; pairs are those that ``mine`` would take from the exact neighbours (retrieval max, margin ratio, no
+threshold). Target, at 1,000,000 sentences a side: at least 99 % of the pairs in at most a quarter of the time.
 
 ``--source`` and ``--target`` name row-aligned embeddings of real text: ``.npy`` files or stores of ``st-xling encode``.
 ``--rows`` beyond theirs adds mixtures of two rows, the same two in both languages. Without files vectors are made up:
@@ -36,9 +34,8 @@ The cells were parted in this package, for both corpora together, and were given
 
 from __future__ import annotations
 
-import argparse
-import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,25 +47,12 @@ from st_xling.mining.mine import best_pairs
 from st_xling.mining.search.approximate import CandidateIndex, default_factory
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import exact_rows
+from tests.benchmarks.measure import Ratio, Run, main
 
 Both = tuple[Neighbours, Neighbours]
 
 # Rows of a side by which exact search is timed for a sample.
 _TIMED = 50_000
-
-
-@dataclass(frozen=True)
-class Point:
-    """One search, against the exact one."""
-
-    name: str
-    seconds: float
-    recall: float = 1.0
-    pairs: float = 1.0
-
-    def line(self, exact: Point) -> str:
-        times = f"{self.seconds:8.1f} s  {exact.seconds / self.seconds:5.1f}x"
-        return f"{self.name:<44} {times}   {self.recall:.4f}  {self.pairs:.4f}"
 
 
 def made_up(rows: int, seed: int, dim: int = 384) -> np.ndarray:
@@ -103,30 +87,34 @@ def common(exact: np.ndarray, found: np.ndarray) -> float:
     return float((exact[:, :, None] == found[:, None]).any(axis=2).mean())
 
 
-def measure(source: np.ndarray, target: np.ndarray, indexes: list[str], options: dict[str, Any]) -> list[Point]:
-    worked = time.process_time()
-    exact = neighbours(source, target, **options)
-    points = [Point("exact", time.process_time() - worked)]
-    print(points[0].line(points[0]), flush=True)
-    right = pairs_of(exact)
+def ratios(name: str, exact: float, seconds: float, recall: float, pairs: float) -> Iterator[Ratio]:
+    name = name.replace(".", ",")
+    yield Ratio(f"{name}: speed", "exact", exact / seconds, note=f"{seconds:.1f} by {exact:.1f} s")
+    yield Ratio(f"{name}: pairs", "exact", pairs, note=f"recall {recall:.4f}")
+
+
+def whole(
+    run: Run, source: np.ndarray, target: np.ndarray, indexes: list[str], options: dict[str, Any]
+) -> Iterator[Ratio]:
+    found: list[Both] = []
+    exact_seconds = run.seconds(lambda: found.append(neighbours(source, target, **options)))
+    right = pairs_of(found[0])
     for name in indexes:
-        worked = time.process_time()
-        search = approximate_neighbours(source, target, factory=name, **options)
-        seconds, found = time.process_time() - worked, (search.forward, search.backward)
-        recall = min(common(one.indices, other.indices) for one, other in zip(exact, found))
-        points.append(Point(search.index, seconds, recall, float(np.isin(right, pairs_of(found)).mean())))
-        print(points[-1].line(points[0]), flush=True)
-    return points
+        search: list[Any] = []
+        call = partial(approximate_neighbours, source, target, factory=name, **options)
+        seconds = run.seconds(lambda: search.append(call()))  # noqa: B023
+        both = search[0].forward, search[0].backward
+        recall = min(common(one.indices, other.indices) for one, other in zip(found[0], both))
+        pairs = float(np.isin(right, pairs_of(both)).mean())
+        yield from ratios(search[0].index, exact_seconds, seconds, recall, pairs)
 
 
-def measure_sample(
-    source: np.ndarray, target: np.ndarray, indexes: list[str], options: dict[str, Any], sample: int
-) -> list[Point]:
-    worked = time.process_time()
-    timed = neighbours(source[:_TIMED], target[:_TIMED], **options)
-    seconds = (time.process_time() - worked) * len(source) * len(target) / (len(timed[0].means) * len(timed[1].means))
-    points = [Point("exact", seconds)]
-    print(points[0].line(points[0]), flush=True)
+def sampled(
+    run: Run, source: np.ndarray, target: np.ndarray, indexes: list[str], options: dict[str, Any], sample: int
+) -> Iterator[Ratio]:
+    rows = min(_TIMED, len(source)) * min(_TIMED, len(target))
+    exact_seconds = run.seconds(lambda: neighbours(source[:_TIMED], target[:_TIMED], **options))
+    exact_seconds *= len(source) * len(target) / rows
     picked = np.sort(np.random.default_rng(1).choice(len(source), sample, replace=False))
     queries = CorpusMatrix(source[picked], "source", torch.device("cpu"))
     corpus = CorpusMatrix(target, "target", torch.device("cpu"))
@@ -136,72 +124,40 @@ def measure_sample(
     for name in indexes:
         index = CandidateIndex(name, corpus.dim)
         if index.factory not in made:
-            worked = time.process_time()
-            index.prepare(corpus, None, "target", seed=0, **of)
-            made[index.factory] = index, time.process_time() - worked
+            to_make = run.seconds(lambda: index.prepare(corpus, None, "target", seed=0, **of))  # noqa: B023
+            made[index.factory] = index, to_make
         ready, to_make = made[index.factory]
         ready.parameters, ready.candidates = index.parameters, index.candidates
         ready.set_parameters()
-        worked = time.process_time()
-        keys, _ = ready.search(queries, corpus, k=options["k"], **of)
-        to_search = (time.process_time() - worked) * len(source) / sample
-        found = Neighbours.from_keys(keys).indices
+        keys: list[torch.Tensor] = []
+        search = partial(ready.search, queries, corpus, k=options["k"], **of)
+        to_search = run.seconds(lambda: keys.append(search()[0])) * len(source) / sample  # noqa: B023
+        found = Neighbours.from_keys(keys[0]).indices
         best = float((found[:, 0] == exact[:, 0]).mean())
-        points.append(Point(ready.text, 2 * (to_make + to_search), common(exact, found), best))
-        print(points[-1].line(points[0]), flush=True)
-    return points
+        yield from ratios(ready.text, exact_seconds, 2 * (to_make + to_search), common(exact, found), best)
 
 
-def draw(points: list[Point], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")
-    exact, *others = points
-    for factory in dict.fromkeys(point.name.partition("?")[0] for point in others):
-        curve = sorted((p for p in others if p.name.partition("?")[0] == factory), key=lambda p: p.seconds)
-        share = [point.seconds / exact.seconds for point in curve]
-        (line,) = axes.plot(share, [point.pairs for point in curve], "s-", label=f"{factory}: pairs")
-        axes.plot(
-            share, [point.recall for point in curve], "o:", color=line.get_color(), label="neighbours, worse side"
-        )
-    axes.axvline(0.25, color="grey", linewidth=0.8)
-    axes.axhline(0.99, color="grey", linewidth=0.8)
-    axes.set(xlabel="processor time, share of exact search", ylabel="share found", xlim=(0, None))
-    axes.legend(fontsize=8)
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", type=Path, help="embeddings: .npy or the folder of a store")
-    parser.add_argument("--target", type=Path)
-    parser.add_argument("--rows", type=int, default=20_000, help="sentences a side")
-    parser.add_argument("--k", type=int, default=4)
-    parser.add_argument("--index", nargs="+", help="factory strings (default: that of method approximate)")
-    parser.add_argument("--memory-mib", type=int, default=256)
-    parser.add_argument("--sample", type=int, help="sources that are searched")
-    parser.add_argument("--picture", type=Path, help="where to draw the curve, a .png")
-    arguments = parser.parse_args()
-    if (arguments.source is None) != (arguments.target is None):
-        parser.error("--source and --target go together")
-    files, rows = (arguments.source, arguments.target), arguments.rows
-    sides = [made_up(rows, n) if file is None else read(file, rows) for n, file in enumerate(files, 1)]
-    indexes = arguments.index or [default_factory(len(sides[1]), sides[1].shape[1])]
-    options = {"k": arguments.k, "memory_mib": arguments.memory_mib}
-    shape = " x ".join(map(str, (*(len(side) for side in sides), sides[0].shape[1])))
-    print(f"{shape}, k {arguments.k}, {torch.get_num_threads()} threads")
-    print(f"{'':<44} {'processor':>10}  {'':>6}   recall  pairs", flush=True)
-    if arguments.sample is None:
-        points = measure(*sides, indexes, options)
-    else:
-        points = measure_sample(*sides, indexes, options, arguments.sample)
-    if arguments.picture is not None:
-        draw(points, arguments.picture)
+def measure(
+    run: Run,
+    *,
+    source: Path | None = None,
+    target: Path | None = None,
+    rows: int = 20_000,
+    k: int = 4,
+    index: tuple[str, ...] = (),
+    memory_mib: int = 256,
+    sample: int | None = None,
+) -> Iterator[Ratio]:
+    """``index``: factory strings; without any that of method approximate."""
+    if (source is None) != (target is None):
+        raise SystemExit("--source and --target go together")
+    sides = [made_up(rows, n) if file is None else read(file, rows) for n, file in enumerate((source, target), 1)]
+    indexes = list(index) or [default_factory(len(sides[1]), sides[1].shape[1])]
+    options = {"k": k, "memory_mib": memory_mib}
+    yield from (
+        whole(run, *sides, indexes, options) if sample is None else sampled(run, *sides, indexes, options, sample)
+    )
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, quick={"rows": 2000})
