@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from st_xling._version import __version__
+from st_xling.reproduce.run import why_it_failed
 from st_xling.utils.io import read_json_object
 from st_xling.utils.tables import format_table
 
@@ -104,8 +105,7 @@ def _run(name: str, words: list[str], folder: Path, threads: int, *, overwrite: 
         ).returncode
     if status == 0 and result.is_file():
         return read_json_object(result)
-    said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return {"failed": said[-1] if said else f"status {status}", "seconds": round(time.monotonic() - started, 1)}
+    return {"failed": why_it_failed(log, status), "seconds": round(time.monotonic() - started, 1)}
 
 
 def _absolute(value: str) -> str:
