@@ -61,12 +61,15 @@ def run_benchmarks(
         out: Folder for ``NAME.json`` and ``NAME.log``; what it has of the same version and options is not run again.
         overwrite: Run again all the same.
     Returns:
-        ``machine``, ``quick``, and under ``benchmarks`` for each ``seconds``, ``command`` and ``ratios``: by name
-        ``peer``, ``value`` (the median over rounds), ``low``, ``high``, ``at_most`` or ``at_least`` (the target) and
-        ``note``. One that failed has ``failed``, the reason, instead.
+        ``machine``, ``quick``, ``encoder`` (the name in ``ST_XLING_E5``), and under ``benchmarks`` for each ``seconds``,
+        ``command`` and ``ratios``: by name ``peer``, ``value`` (the median over rounds), ``low``, ``high``, ``at_most``
+        or ``at_least`` (the target) and ``note``. One that failed has ``failed``, the reason, instead.
     Raises:
         ValueError: No benchmark has such a name; or as :func:`benchmarks`.
     """
+    for option, number in (("threads", threads), ("rounds", rounds)):
+        if number is not None and number < 1:
+            raise ValueError(f"{option} must be at least 1: got {number}.")
     known = benchmarks()
     for name in names:
         if name not in known:
@@ -84,13 +87,20 @@ def run_benchmarks(
             results[name] = _run(name, words, Path(folder).resolve(), threads, overwrite=overwrite)
             if "failed" in results[name]:
                 print(f"failed: {results[name]['failed']}", file=sys.stderr)
-    return {"machine": _machine(threads), "quick": quick, "benchmarks": results}
+    return {"machine": _machine(threads), "quick": quick, "encoder": encoder_name(), "benchmarks": results}
+
+
+def encoder_name() -> str:
+    """Of the encoder that ``ST_XLING_E5`` names, on which many figures depend."""
+    return Path(os.environ.get("ST_XLING_E5", "")).name
 
 
 def _run(name: str, words: list[str], folder: Path, threads: int, *, overwrite: bool) -> dict[str, Any]:
     result, log = folder / f"{name}.json", folder / f"{name}.log"
     done = read_json_object(result) if result.is_file() and not overwrite else {}
-    if done.get("command") == words and done.get("version") == __version__:
+    same = {"command": words, "version": __version__, "encoder": encoder_name()}
+    # What was skipped may have all it needs by now.
+    if done and same.items() <= done.items() and "skipped" not in done["ratios"]:
         return done
     result.unlink(missing_ok=True)
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
@@ -137,6 +147,8 @@ def benchmark_table(content: Mapping[str, Any]) -> str:
         ", ".join(machine.get("accelerators", [])) or "no accelerator",
     ]
     head = [f"{', '.join(parts)}; {versions}; st-xling {__version__}", ""]
+    if content["encoder"]:
+        head[0] += f"; encoder {content['encoder']}"
     if content["quick"]:
         head.insert(1, "Quick: toy sizes, which show that all run. THE FIGURES SAY NOTHING.")
     results = {name: result.get("ratios") or result["failed"] for name, result in content["benchmarks"].items()}

@@ -21,7 +21,7 @@ from typing import Any, get_args
 import torch
 
 from st_xling._version import __version__
-from st_xling.benchmark import ratio_table
+from st_xling.benchmark import encoder_name, ratio_table
 from st_xling.cli.options import write_results
 
 PRELOADED = ["st_xling.training.encoder", "st_xling.mining", "transformers.models.bert.modeling_bert"]
@@ -143,7 +143,8 @@ def main(measure: Callable[..., Iterable[Ratio]], *, rounds: int = 1, quick: dic
     print(f"{options.threads} threads, {'processor' if by_processor else 'clock'} time, torch {torch.__version__}")
     command = [word for word in sys.argv[1:] if word not in ("--json", str(options.json))]
     seconds = round(time.monotonic() - started, 1)
-    write_results(options.json, {"version": __version__, "command": command, "seconds": seconds, "ratios": ratios})
+    content = {"version": __version__, "command": command, "encoder": encoder_name(), "seconds": seconds}
+    write_results(options.json, {**content, "ratios": ratios})
 
 
 def log(text: str) -> None:
@@ -157,6 +158,8 @@ def quotients(own: Sequence[float], other: Sequence[float]) -> list[float]:
 
 def apart(function: Callable[..., Any], *arguments: Any) -> Any:
     """What a function of a benchmark returns in a fresh process, for its memory."""
+    if not Path("/proc/self/status").is_file():
+        raise Skipped("memory is read from /proc, which Linux has")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)  # once, for all
     threads = (torch.get_num_threads(),)
