@@ -61,9 +61,9 @@ def run_benchmarks(
         out: Folder for ``NAME.json`` and ``NAME.log``; what it has of the same version and options is not run again.
         overwrite: Run again all the same.
     Returns:
-        ``machine``, ``quick``, ``encoder`` (the name in ``ST_XLING_E5``), and under ``benchmarks`` for each ``seconds``,
-        ``command`` and ``ratios``: by name ``peer``, ``value`` (the median over rounds), ``low``, ``high``, ``at_most``
-        or ``at_least`` (the target) and ``note``. One that failed has ``failed``, the reason, instead.
+        ``machine``, ``quick``, ``encoder`` (the name in ``ST_XLING_E5``), and under ``benchmarks``, for each,
+        ``seconds``, ``command`` and ``ratios``: by name ``peer``, ``value`` (the median over rounds), ``low``,
+        ``high``, ``at_most`` or ``at_least`` (the target) and ``note``. One that failed has ``failed``, the reason.
     Raises:
         ValueError: No benchmark has such a name; or as :func:`benchmarks`.
     """

@@ -1,15 +1,15 @@
 """Recall against time of approximate search, by exact search: FAISS indexes, all in one process.
 
-Speed is in seconds of both directions and the making of the indexes. ``recall`` is the share of exact neighbours found,
-of the worse side; pairs are those that ``mine`` would take from the exact neighbours (retrieval max, margin ratio, no
-threshold). Target, at 1,000,000 sentences a side: at least 99 % of the pairs in at most a quarter of the time.
+Speed is in seconds of both directions and the making of the indexes; ``recall`` the share of exact neighbours found, of
+``--sample`` sources; pairs the exact best targets found, of sources whose exact best is their translation. Target, at
+1,000,000 sentences a side: at least 99 % of the pairs in at most a quarter of the time.
 
 ``--source`` and ``--target`` name row-aligned embeddings of real text: ``.npy`` files or stores of ``st-xling encode``.
 ``--rows`` beyond theirs adds mixtures of two rows, the same two in both languages. Without files vectors are made up:
 topics, sentences around them, and translations near these; text is harder.
 
-``--sample`` is for sides that would take hours: so many sources are searched, and times are those of the samples times
-what they are of all; exact search is timed on 50,000 rows a side. Pairs are then the exact best targets that are found.
+Times are those of the sample times what it is of all; exact search is timed on 50,000 rows a side at most. ``--points``
+adds the measurements to a file of JSON lines, all of which ``--picture`` draws.
 
 Measured with multilingual-e5-small on 50,000 parallel sentences a side (11 languages, English), dim 384, one thread of
 a busy machine that multiplies in bfloat16, 20 (Flat) to 50 candidates; beyond 50,000 rows mixtures, sampled as above,
@@ -34,7 +34,11 @@ The cells were parted in this package, for both corpora together, and were given
 
 from __future__ import annotations
 
+import json
+import re
+import tempfile
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,27 +46,40 @@ from typing import Any
 import numpy as np
 import torch
 
-from st_xling.mining import EmbeddingStore, Neighbours, approximate_neighbours, neighbours
-from st_xling.mining.mine import best_pairs
-from st_xling.mining.search.approximate import CandidateIndex, default_factory
+from st_xling.mining import EmbeddingStore, Neighbours, neighbours
+from st_xling.mining.search.approximate import CandidateIndex, default_cells, default_factory
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import exact_rows
 from tests.benchmarks.measure import Ratio, Run, main
 
-Both = tuple[Neighbours, Neighbours]
+# Rows of a side by which exact search is timed at most, and rows made up at a time.
+_TIMED, _ROWS_AT_ONCE = 50_000, 2**16
 
-# Rows of a side by which exact search is timed for a sample.
-_TIMED = 50_000
+
+@dataclass(frozen=True)
+class Point:
+    """One search, against the exact one, which takes so many seconds."""
+
+    rows: int
+    name: str
+    exact: float
+    seconds: float
+    recall: float
+    pairs: float
 
 
 def made_up(rows: int, seed: int, dim: int = 384) -> np.ndarray:
     """Every second row is near the same row of another seed; topics are of unequal size, as those of text are."""
-    shared, own = np.random.default_rng(0), np.random.default_rng(seed)
-    topics = shared.standard_normal((max(2, rows // 100), dim), dtype=np.float32)
-    values = topics[(len(topics) * shared.random(rows) ** 2).astype(int)]
-    values += 0.7 * shared.standard_normal((rows, dim), dtype=np.float32)
-    values[1::2] += 0.7 * own.standard_normal((rows // 2, dim), dtype=np.float32)
-    return values + 0.2 * own.standard_normal((rows, dim), dtype=np.float32)
+    topics = np.random.default_rng(0).standard_normal((max(2, rows // 100), dim), dtype=np.float32)
+    result = np.memmap(tempfile.TemporaryFile(), np.float16, "w+", shape=(rows, dim))  # noqa: SIM115
+    for start in range(0, rows, _ROWS_AT_ONCE):
+        shared, own = np.random.default_rng(start), np.random.default_rng((seed, start))
+        count = min(_ROWS_AT_ONCE, rows - start)
+        values = topics[(len(topics) * shared.random(count) ** 2).astype(int)]
+        values += 0.7 * shared.standard_normal((count, dim), dtype=np.float32)
+        values[1::2] += 0.7 * own.standard_normal((count // 2, dim), dtype=np.float32)
+        result[start : start + count] = values + 0.2 * own.standard_normal((count, dim), dtype=np.float32)
+    return result
 
 
 def read(path: Path, rows: int) -> np.ndarray:
@@ -70,61 +87,33 @@ def read(path: Path, rows: int) -> np.ndarray:
     stored: Any = EmbeddingStore.open(path) if path.is_dir() else np.load(path, mmap_mode="r")
     values = np.asarray(stored[:rows], dtype=np.float32)
     values /= np.linalg.norm(values, axis=1, keepdims=True)
-    more = rows - len(values)
+    result = np.memmap(tempfile.TemporaryFile(), np.float16, "w+", shape=(rows, values.shape[1]))  # noqa: SIM115
+    result[: len(values)] = values
     random = np.random.default_rng(0)
-    one, other = random.integers(0, len(values), (2, more))
-    share = random.uniform(0.3, 0.9, (more, 1)).astype(np.float32)
-    return np.concatenate([values, values[one] + share * values[other]]) if more else values
+    for start in range(len(values), rows, _ROWS_AT_ONCE):
+        one, other = random.integers(0, len(values), (2, min(_ROWS_AT_ONCE, rows - start)))
+        share = random.uniform(0.3, 0.9, (len(one), 1)).astype(np.float32)
+        result[start : start + len(one)] = values[one] + share * values[other]
+    return result
 
 
-def pairs_of(found: Both) -> np.ndarray:
-    pairs = best_pairs(*found, allow=None, margin="ratio", retrieval="max", threshold=None)
-    return pairs.source_indices * len(found[1].indices) + pairs.target_indices
-
-
-def common(exact: np.ndarray, found: np.ndarray) -> float:
-    """Share of the exact neighbours that are found."""
-    return float((exact[:, :, None] == found[:, None]).any(axis=2).mean())
-
-
-def ratios(name: str, exact: float, seconds: float, recall: float, pairs: float) -> Iterator[Ratio]:
-    name = name.replace(".", ",")
-    yield Ratio(f"{name}: speed", "exact", exact / seconds, note=f"{seconds:.1f} by {exact:.1f} s")
-    yield Ratio(f"{name}: pairs", "exact", pairs, note=f"recall {recall:.4f}")
-
-
-def whole(
-    run: Run, source: np.ndarray, target: np.ndarray, indexes: list[str], options: dict[str, Any]
-) -> Iterator[Ratio]:
-    found: list[Both] = []
-    exact_seconds = run.seconds(lambda: found.append(neighbours(source, target, **options)))
-    right = pairs_of(found[0])
-    for name in indexes:
-        search: list[Any] = []
-        call = partial(approximate_neighbours, source, target, factory=name, **options)
-        seconds = run.seconds(lambda: search.append(call()))  # noqa: B023
-        both = search[0].forward, search[0].backward
-        recall = min(common(one.indices, other.indices) for one, other in zip(found[0], both))
-        pairs = float(np.isin(right, pairs_of(both)).mean())
-        yield from ratios(search[0].index, exact_seconds, seconds, recall, pairs)
-
-
-def sampled(
+def points_of(
     run: Run, source: np.ndarray, target: np.ndarray, indexes: list[str], options: dict[str, Any], sample: int
-) -> Iterator[Ratio]:
-    rows = min(_TIMED, len(source)) * min(_TIMED, len(target))
-    exact_seconds = run.seconds(lambda: neighbours(source[:_TIMED], target[:_TIMED], **options))
-    exact_seconds *= len(source) * len(target) / rows
+) -> Iterator[Point]:
+    count = min(_TIMED, len(source)) * min(_TIMED, len(target))
+    in_all = run.seconds(lambda: neighbours(source[:_TIMED], target[:_TIMED], **options))
+    in_all *= len(source) * len(target) / count
     picked = np.sort(np.random.default_rng(1).choice(len(source), sample, replace=False))
     queries = CorpusMatrix(source[picked], "source", torch.device("cpu"))
     corpus = CorpusMatrix(target, "target", torch.device("cpu"))
     exact = Neighbours.from_keys(exact_rows(queries, corpus, np.arange(sample), **options)).indices
+    translated = exact[:, 0] == picked
     of: dict[str, Any] = {"memory_mib": options["memory_mib"], "progress": False}
     made: dict[str, tuple[CandidateIndex, float]] = {}
     for name in indexes:
         index = CandidateIndex(name, corpus.dim)
         if index.factory not in made:
-            to_make = run.seconds(lambda: index.prepare(corpus, None, "target", seed=0, **of))  # noqa: B023
+            to_make = run.seconds(partial(index.prepare, corpus, None, "target", seed=0, **of))
             made[index.factory] = index, to_make
         ready, to_make = made[index.factory]
         ready.parameters, ready.candidates = index.parameters, index.candidates
@@ -133,8 +122,36 @@ def sampled(
         search = partial(ready.search, queries, corpus, k=options["k"], **of)
         to_search = run.seconds(lambda: keys.append(search()[0])) * len(source) / sample  # noqa: B023
         found = Neighbours.from_keys(keys[0]).indices
-        best = float((found[:, 0] == exact[:, 0]).mean())
-        yield from ratios(ready.text, exact_seconds, 2 * (to_make + to_search), common(exact, found), best)
+        best = float((found[:, 0] == exact[:, 0])[translated].mean())
+        recall = float((exact[:, :, None] == found[:, None]).any(axis=2).mean())
+        yield Point(len(target), ready.text, in_all, 2 * (to_make + to_search), recall, best)
+
+
+def draw(points: list[Point], path: Path) -> None:
+    from matplotlib import pyplot
+
+    sizes = sorted({point.rows for point in points})
+    size, share = (1 + 3.6 * len(sizes), 6.4), {"sharex": True, "sharey": "row"}
+    figure, panels = pyplot.subplots(2, len(sizes), figsize=size, squeeze=False, layout="constrained", **share)
+    names = {point: re.sub(r"IVF\d+", "IVF", point.name.partition("?")[0]) for point in points}
+    colours = dict(zip(dict.fromkeys(names.values()), pyplot.colormaps["tab10"].colors))
+    for column, rows in enumerate(sizes):
+        others = [point for point in points if point.rows == rows]
+        for axes, share in zip(panels[:, column], ("pairs", "recall")):
+            for name in dict.fromkeys(names[point] for point in others):
+                own = (point for point in others if names[point] == name)
+                curve = sorted((point.exact / point.seconds, getattr(point, share)) for point in own)
+                axes.plot(*zip(*curve), ".-", color=colours[name], label=name)
+            axes.axvline(4, color="grey", linewidth=0.8)
+            axes.axhline(0.99, color="grey", linewidth=0.8)
+            axes.set(xscale="log", xlabel="times as fast as exact search")
+            axes.xaxis.set(major_formatter="{x:g}", minor_formatter="")
+        panels[0, column].set_title(f"{rows:,} rows a side")
+    panels[0, 0].set_ylabel("pairs found")
+    panels[1, 0].set_ylabel("neighbours found")
+    lines = {line.get_label(): line for axes in panels[0] for line in axes.lines if line.get_label()[0] != "_"}
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=4, fontsize=8)
+    figure.savefig(path, dpi=150)
 
 
 def measure(
@@ -145,19 +162,29 @@ def measure(
     rows: int = 20_000,
     k: int = 4,
     index: tuple[str, ...] = (),
-    memory_mib: int = 256,
-    sample: int | None = None,
+    sample: int = 2048,
+    points: Path | None = None,
+    picture: Path | None = None,
 ) -> Iterator[Ratio]:
-    """``index``: factory strings; without any that of method approximate."""
+    """``index``: factory strings, ``IVF*`` with the cells that the default has; without any, the default."""
     if (source is None) != (target is None):
         raise SystemExit("--source and --target go together")
     sides = [made_up(rows, n) if file is None else read(file, rows) for n, file in enumerate((source, target), 1)]
     indexes = list(index) or [default_factory(len(sides[1]), sides[1].shape[1])]
-    options = {"k": k, "memory_mib": memory_mib}
-    yield from (
-        whole(run, *sides, indexes, options) if sample is None else sampled(run, *sides, indexes, options, sample)
-    )
+    indexes = [name.replace("IVF*", f"IVF{default_cells(rows)}") for name in indexes]
+    found = []
+    for point in points_of(run, *sides, indexes, {"k": k, "memory_mib": 256}, min(sample, rows)):
+        found.append(point)
+        name, note = point.name.replace(".", ","), f"{point.seconds:.1f} by {point.exact:.1f} s; {rows:,} a side"
+        yield Ratio(f"{name}: speed", "exact", point.exact / point.seconds, note=note)
+        yield Ratio(f"{name}: pairs", "exact", point.pairs, note=f"recall {point.recall:.4f}")
+    if points is not None:
+        with points.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(asdict(point)) + "\n" for point in found)
+        found = [Point(**json.loads(line)) for line in points.read_text(encoding="utf-8").splitlines()]
+    if picture is not None:
+        draw(found, picture)
 
 
 if __name__ == "__main__":
-    main(measure, quick={"rows": 2000})
+    main(measure, quick={"rows": 2000, "sample": 200})
