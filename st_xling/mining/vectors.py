@@ -236,7 +236,7 @@ def vectors_from(
         embeds: The model embeds more than the sides without embeddings, such as known translations.
         options: As for :class:`Encoder`.
     Returns:
-        By side; and the model by side, if there is one.
+        By side; and the model by side, if there is one that embeds.
     Raises:
         ValueError: If a side has neither; for vectors of several models, prompts, ways to centre or types of
             computation, or centred by another language; as :meth:`GivenEmbeddings.open`.
@@ -267,8 +267,8 @@ def vectors_from(
     encoders: dict[str, Encoder] = {}
     if model is not None:
         encoder = Encoder(model, **options)
-        encoders = encoder.in_languages(languages if missing or embeds else dict.fromkeys(languages))
-        made["the model"] = encoder.identity, next(iter(encoders.values())).way if missing or embeds else None
+        encoders = encoder.in_languages(languages) if missing or embeds else {}
+        made["the model"] = encoder.identity, encoders["source"].way if encoders else None
         makers |= {side: encoders[side] for side in missing}
     _check_alike(made)
     return {side: makers[side] for side in embeddings}, encoders
