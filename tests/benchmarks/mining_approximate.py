@@ -37,48 +37,50 @@ The cells were parted in this package, for both corpora together, and were given
 from __future__ import annotations
 
 import argparse
+import json
+import re
+import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from st_xling.mining import EmbeddingStore, Neighbours, approximate_neighbours, neighbours
-from st_xling.mining.mine import best_pairs
-from st_xling.mining.search.approximate import CandidateIndex, default_factory
+from st_xling.mining import EmbeddingStore, Neighbours, neighbours
+from st_xling.mining.search.approximate import CandidateIndex, default_cells, default_factory
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import exact_rows
 
-Both = tuple[Neighbours, Neighbours]
-
-# Rows of a side by which exact search is timed for a sample.
-_TIMED = 50_000
+# Rows of a side by which exact search is timed at most, and rows made up at a time.
+_TIMED, _ROWS_AT_ONCE = 50_000, 2**16
 
 
 @dataclass(frozen=True)
 class Point:
-    """One search, against the exact one."""
+    """One search, against the exact one, which takes so many seconds."""
 
+    rows: int
     name: str
+    exact: float
     seconds: float
-    recall: float = 1.0
-    pairs: float = 1.0
-
-    def line(self, exact: Point) -> str:
-        times = f"{self.seconds:8.1f} s  {exact.seconds / self.seconds:5.1f}x"
-        return f"{self.name:<44} {times}   {self.recall:.4f}  {self.pairs:.4f}"
+    recall: float
+    pairs: float
 
 
 def made_up(rows: int, seed: int, dim: int = 384) -> np.ndarray:
     """Every second row is near the same row of another seed; topics are of unequal size, as those of text are."""
-    shared, own = np.random.default_rng(0), np.random.default_rng(seed)
-    topics = shared.standard_normal((max(2, rows // 100), dim), dtype=np.float32)
-    values = topics[(len(topics) * shared.random(rows) ** 2).astype(int)]
-    values += 0.7 * shared.standard_normal((rows, dim), dtype=np.float32)
-    values[1::2] += 0.7 * own.standard_normal((rows // 2, dim), dtype=np.float32)
-    return values + 0.2 * own.standard_normal((rows, dim), dtype=np.float32)
+    topics = np.random.default_rng(0).standard_normal((max(2, rows // 100), dim), dtype=np.float32)
+    result = np.memmap(tempfile.TemporaryFile(), np.float16, "w+", shape=(rows, dim))  # noqa: SIM115
+    for start in range(0, rows, _ROWS_AT_ONCE):
+        shared, own = np.random.default_rng(start), np.random.default_rng((seed, start))
+        count = min(_ROWS_AT_ONCE, rows - start)
+        values = topics[(len(topics) * shared.random(count) ** 2).astype(int)]
+        values += 0.7 * shared.standard_normal((count, dim), dtype=np.float32)
+        values[1::2] += 0.7 * own.standard_normal((count // 2, dim), dtype=np.float32)
+        result[start : start + count] = values + 0.2 * own.standard_normal((count, dim), dtype=np.float32)
+    return result
 
 
 def read(path: Path, rows: int) -> np.ndarray:
@@ -86,53 +88,31 @@ def read(path: Path, rows: int) -> np.ndarray:
     stored: Any = EmbeddingStore.open(path) if path.is_dir() else np.load(path, mmap_mode="r")
     values = np.asarray(stored[:rows], dtype=np.float32)
     values /= np.linalg.norm(values, axis=1, keepdims=True)
-    more = rows - len(values)
+    result = np.memmap(tempfile.TemporaryFile(), np.float16, "w+", shape=(rows, values.shape[1]))  # noqa: SIM115
+    result[: len(values)] = values
     random = np.random.default_rng(0)
-    one, other = random.integers(0, len(values), (2, more))
-    share = random.uniform(0.3, 0.9, (more, 1)).astype(np.float32)
-    return np.concatenate([values, values[one] + share * values[other]]) if more else values
+    for start in range(len(values), rows, _ROWS_AT_ONCE):
+        one, other = random.integers(0, len(values), (2, min(_ROWS_AT_ONCE, rows - start)))
+        share = random.uniform(0.3, 0.9, (len(one), 1)).astype(np.float32)
+        result[start : start + len(one)] = values[one] + share * values[other]
+    return result
 
 
-def pairs_of(found: Both) -> np.ndarray:
-    pairs = best_pairs(*found, allow=None, margin="ratio", retrieval="max", threshold=None)
-    return pairs.source_indices * len(found[1].indices) + pairs.target_indices
-
-
-def common(exact: np.ndarray, found: np.ndarray) -> float:
-    """Share of the exact neighbours that are found."""
-    return float((exact[:, :, None] == found[:, None]).any(axis=2).mean())
-
-
-def measure(source: np.ndarray, target: np.ndarray, indexes: list[str], options: dict[str, Any]) -> list[Point]:
-    worked = time.process_time()
-    exact = neighbours(source, target, **options)
-    points = [Point("exact", time.process_time() - worked)]
-    print(points[0].line(points[0]), flush=True)
-    right = pairs_of(exact)
-    for name in indexes:
-        worked = time.process_time()
-        search = approximate_neighbours(source, target, factory=name, **options)
-        seconds, found = time.process_time() - worked, (search.forward, search.backward)
-        recall = min(common(one.indices, other.indices) for one, other in zip(exact, found))
-        points.append(Point(search.index, seconds, recall, float(np.isin(right, pairs_of(found)).mean())))
-        print(points[-1].line(points[0]), flush=True)
-    return points
-
-
-def measure_sample(
+def measure(
     source: np.ndarray, target: np.ndarray, indexes: list[str], options: dict[str, Any], sample: int
 ) -> list[Point]:
     worked = time.process_time()
     timed = neighbours(source[:_TIMED], target[:_TIMED], **options)
-    seconds = (time.process_time() - worked) * len(source) * len(target) / (len(timed[0].means) * len(timed[1].means))
-    points = [Point("exact", seconds)]
-    print(points[0].line(points[0]), flush=True)
+    in_all = (time.process_time() - worked) * len(source) * len(target) / (len(timed[0].means) * len(timed[1].means))
+    print(f"{'exact':<44} {in_all:8.1f} s", flush=True)
     picked = np.sort(np.random.default_rng(1).choice(len(source), sample, replace=False))
     queries = CorpusMatrix(source[picked], "source", torch.device("cpu"))
     corpus = CorpusMatrix(target, "target", torch.device("cpu"))
     exact = Neighbours.from_keys(exact_rows(queries, corpus, np.arange(sample), **options)).indices
+    translated = exact[:, 0] == picked
     of: dict[str, Any] = {"memory_mib": options["memory_mib"], "progress": False}
     made: dict[str, tuple[CandidateIndex, float]] = {}
+    points = []
     for name in indexes:
         index = CandidateIndex(name, corpus.dim)
         if index.factory not in made:
@@ -146,33 +126,39 @@ def measure_sample(
         keys, _ = ready.search(queries, corpus, k=options["k"], **of)
         to_search = (time.process_time() - worked) * len(source) / sample
         found = Neighbours.from_keys(keys).indices
-        best = float((found[:, 0] == exact[:, 0]).mean())
-        points.append(Point(ready.text, 2 * (to_make + to_search), common(exact, found), best))
-        print(points[-1].line(points[0]), flush=True)
+        seconds, best = 2 * (to_make + to_search), float((found[:, 0] == exact[:, 0])[translated].mean())
+        recall = float((exact[:, :, None] == found[:, None]).any(axis=2).mean())
+        points.append(Point(len(target), ready.text, in_all, seconds, recall, best))
+        print(f"{ready.text:<44} {seconds:8.1f} s  {in_all / seconds:5.1f}x   {recall:.4f}  {best:.4f}", flush=True)
     return points
 
 
 def draw(points: list[Point], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")
-    exact, *others = points
-    for factory in dict.fromkeys(point.name.partition("?")[0] for point in others):
-        curve = sorted((p for p in others if p.name.partition("?")[0] == factory), key=lambda p: p.seconds)
-        share = [point.seconds / exact.seconds for point in curve]
-        (line,) = axes.plot(share, [point.pairs for point in curve], "s-", label=f"{factory}: pairs")
-        axes.plot(
-            share, [point.recall for point in curve], "o:", color=line.get_color(), label="neighbours, worse side"
-        )
-    axes.axvline(0.25, color="grey", linewidth=0.8)
-    axes.axhline(0.99, color="grey", linewidth=0.8)
-    axes.set(xlabel="processor time, share of exact search", ylabel="share found", xlim=(0, None))
-    axes.legend(fontsize=8)
+    sizes = sorted({point.rows for point in points})
+    figure, panels = pyplot.subplots(
+        *(2, len(sizes)), figsize=(1 + 3.6 * len(sizes), 6.4), squeeze=False, sharex=True, sharey="row", layout="constrained"
+    )
+    names = {point: re.sub(r"IVF\d+", "IVF", point.name.partition("?")[0]) for point in points}
+    colours = dict(zip(dict.fromkeys(names.values()), pyplot.colormaps["tab10"].colors))
+    for column, rows in enumerate(sizes):
+        others = [point for point in points if point.rows == rows]
+        for axes, share in zip(panels[:, column], ("pairs", "recall")):
+            for name in dict.fromkeys(names[point] for point in others):
+                own = (point for point in others if names[point] == name)
+                curve = sorted((point.exact / point.seconds, getattr(point, share)) for point in own)
+                axes.plot(*zip(*curve), ".-", color=colours[name], label=name)
+            axes.axvline(4, color="grey", linewidth=0.8)
+            axes.axhline(0.99, color="grey", linewidth=0.8)
+            axes.set(xscale="log", xlabel="times as fast as exact search")
+            axes.xaxis.set(major_formatter="{x:g}", minor_formatter="")
+        panels[0, column].set_title(f"{rows:,} rows a side")
+    panels[0, 0].set_ylabel("pairs found")
+    panels[1, 0].set_ylabel("neighbours found")
+    lines = {line.get_label(): line for axes in panels[0] for line in axes.lines if line.get_label()[0] != "_"}
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=4, fontsize=8)
     figure.savefig(path, dpi=150)
-    pyplot.close(figure)
 
 
 def main() -> None:
@@ -181,24 +167,26 @@ def main() -> None:
     parser.add_argument("--target", type=Path)
     parser.add_argument("--rows", type=int, default=20_000, help="sentences a side")
     parser.add_argument("--k", type=int, default=4)
-    parser.add_argument("--index", nargs="+", help="factory strings (default: that of method approximate)")
-    parser.add_argument("--memory-mib", type=int, default=256)
-    parser.add_argument("--sample", type=int, help="sources that are searched")
-    parser.add_argument("--picture", type=Path, help="where to draw the curve, a .png")
+    parser.add_argument("--index", nargs="+", help="factory strings, IVF* with the cells that the default has there")
+    parser.add_argument("--sample", type=int, default=2048, help="sources that are searched")
+    parser.add_argument("--points", type=Path, help="JSON lines that measurements are added to")
+    parser.add_argument("--picture", type=Path, help="where to draw the curves of all points, a .png")
     arguments = parser.parse_args()
     if (arguments.source is None) != (arguments.target is None):
         parser.error("--source and --target go together")
     files, rows = (arguments.source, arguments.target), arguments.rows
     sides = [made_up(rows, n) if file is None else read(file, rows) for n, file in enumerate(files, 1)]
     indexes = arguments.index or [default_factory(len(sides[1]), sides[1].shape[1])]
-    options = {"k": arguments.k, "memory_mib": arguments.memory_mib}
+    indexes = [name.replace("IVF*", f"IVF{default_cells(len(sides[1]))}") for name in indexes]
+    options = {"k": arguments.k, "memory_mib": 256}
     shape = " x ".join(map(str, (*(len(side) for side in sides), sides[0].shape[1])))
     print(f"{shape}, k {arguments.k}, {torch.get_num_threads()} threads")
     print(f"{'':<44} {'processor':>10}  {'':>6}   recall  pairs", flush=True)
-    if arguments.sample is None:
-        points = measure(*sides, indexes, options)
-    else:
-        points = measure_sample(*sides, indexes, options, arguments.sample)
+    points = measure(*sides, indexes, options, min(arguments.sample, rows))
+    if arguments.points is not None:
+        with arguments.points.open("a") as file:
+            file.writelines(json.dumps(asdict(point)) + "\n" for point in points)
+        points = [Point(**json.loads(line)) for line in arguments.points.read_text().splitlines()]
     if arguments.picture is not None:
         draw(points, arguments.picture)
 
