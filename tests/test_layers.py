@@ -24,6 +24,7 @@ LAYERS = [
     "evaluation",
     "metrics",
     "hub",
+    "reproduce",
     "cli",
 ]
 ROOT = Path(st_xling.__file__).parent

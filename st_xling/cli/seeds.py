@@ -18,7 +18,7 @@ from st_xling.utils.tables import format_table
 _NOT_RESULTS = {"machine", "seconds", "steps", "leak", "encoded", "rows", "pairs", "training_seconds"}
 
 
-def _seeds(text: str) -> list[int]:
+def seed_list(text: str) -> list[int]:
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdigit() for word in words) or len(set(map(int, words))) < len(words):
         raise argparse.ArgumentTypeError(f"expected distinct whole numbers, such as 0,1,2: got {text!r}")
@@ -31,7 +31,7 @@ SEEDS = Options(
 --seeds LIST  train once with each of these, such as 0,1,2, into DIR/seed-0 and so on; means and deviations of the
               results go into DIR/seeds.json
 """,
-    seeds={"type": _seeds},
+    seeds={"type": seed_list},
 )
 
 

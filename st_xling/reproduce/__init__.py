@@ -1,0 +1,16 @@
+"""The tables of five papers by one command each: what they take, running it, and what came out beside the paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from st_xling.utils.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from st_xling.reproduce.cost import plan as plan
+    from st_xling.reproduce.paper import Paper as Paper
+    from st_xling.reproduce.paper import load_paper as load_paper
+    from st_xling.reproduce.paper import paper_names as paper_names
+    from st_xling.reproduce.run import reproduce as reproduce
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -1,0 +1,197 @@
+"""What tables will take: steps, time, memory and disk, before anything is run."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from st_xling.reproduce.paper import Paper, Step
+from st_xling.reproduce.run import is_done, seconds_of
+from st_xling.utils.tables import format_table
+
+# Of the time of a float32 matrix product as many multiplications as a training step's take: measured 0.6 to 1.4 for
+# TR and DAP on one thread, bfloat16 and short texts included.
+_START_S = 8.0
+
+
+@dataclass(frozen=True)
+class _Model:
+    """Sizes of an encoder: weights in layers and in all, layers, width."""
+
+    body: float
+    parameters: float
+    layers: int
+    width: int
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """A step of the plan.
+
+    Attributes:
+        name: Of the step.
+        done: Whether it has run.
+        seconds: It took, or will take; ``None`` where nothing tells.
+        source: ``measured`` (it, or the same with another seed), ``estimated`` from the size of the model, or ``""``.
+        memory_gib: At its peak, estimated; ``None`` where the model's size is not known.
+        disk_gib: That its model will fill.
+    """
+
+    name: str
+    done: bool
+    seconds: float | None
+    source: str
+    memory_gib: float | None
+    disk_gib: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps in the order in which they are run; see :func:`plan`."""
+
+    title: str
+    steps: tuple[PlannedStep, ...]
+    jobs: int
+
+    def table(self) -> str:
+        """For a terminal, sums below."""
+        rows = [
+            [
+                step.name,
+                "done" if step.done else "",
+                _minutes(step.seconds),
+                step.source,
+                step.memory_gib,
+                step.disk_gib,
+            ]
+            for step in self.steps
+        ]
+        left = [step for step in self.steps if not step.done]
+        known = sum(step.seconds or 0.0 for step in left) / self.jobs
+        unknown = sum(step.seconds is None for step in left)
+        memory = max((step.memory_gib or 0.0 for step in left), default=0.0) * min(self.jobs, max(1, len(left)))
+        disk = sum(step.disk_gib for step in left)
+        end = f"{len(left)} steps to run: {_minutes(known)} min"
+        if unknown:
+            end += f" and {unknown} evaluations whose time is known once one of their kind has run"
+        end += f"; {memory:.1f} GiB of memory, {disk:.1f} GiB of disk"
+        head = ["step", "", "min", "", "memory, GiB", "disk, GiB"]
+        return f"{self.title}\n\n{format_table(head, rows)}\n\n{end}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def plan(paper: Paper, out: str | Path, *, jobs: int = 1) -> Plan:
+    """Steps that a paper's tables take in a folder, with what is known of their cost.
+
+    A step that has run, with whatever seed, tells its time. Time and memory of training else follow from steps, batch,
+    length and the size of the model, and from how fast this machine multiplies matrices.
+
+    Args:
+        paper: From :func:`~st_xling.reproduce.paper.load_paper`.
+        out: Folder in which earlier steps may have run.
+        jobs: Steps at a time.
+    """
+    out = Path(out).resolve()
+    steps = paper.steps()
+    measured: dict[str, list[float]] = {}
+    for step in steps:
+        if is_done(step, out):
+            measured.setdefault(_kind(step), []).append(seconds_of(step, out) or 0.0)
+    speed = _multiplications_per_second()
+    planned = []
+    for step in steps:
+        times, sizes = measured.get(_kind(step)), _model(step) if step.trains else None
+        training = _training(step, sizes) if sizes else None
+        seconds = fmean(times) if times else training[0] / speed + _START_S if training else None
+        planned.append(
+            PlannedStep(
+                step.name,
+                is_done(step, out),
+                seconds,
+                "measured" if times else "estimated" if training else "",
+                training[1] if training else None,
+                sizes.parameters * 4 / 2**30 if sizes else 0.0,
+            )
+        )
+    return Plan(f"{paper.title}\nscale {paper.scale}, from {Path(paper.model).name}", tuple(planned), jobs)
+
+
+def _kind(step: Step) -> str:
+    return step.name.rpartition(", seed")[0] or step.name
+
+
+def _minutes(seconds: float | None) -> str:
+    return "?" if seconds is None else f"{seconds / 60:.1f}"
+
+
+def _option(words: Sequence[str], name: str) -> str | None:
+    return words[words.index(name) + 1] if name in words else None
+
+
+def _model(step: Step) -> _Model | None:
+    """Sizes of the model that a step trains."""
+    name = _option(step.words, "--model") or ""
+    below = [need for need in step.needs if need.folder == name]
+    if below:
+        return _model(below[0])
+    if name == "tiny":
+        options = [word for flag, word in zip(step.words, step.words[1:]) if flag == "--tiny"]
+        sizes = dict(option.split("=") for option in options)
+        config = {"vocab_size": sizes.get("vocabulary", 8000), "hidden_size": sizes.get("hidden_size", 192)}
+        config["num_hidden_layers"] = sizes.get("layers", 2)
+    else:
+        config = _config(name)
+    if not config:
+        return None
+    layers, width = int(config["num_hidden_layers"]), int(config["hidden_size"])
+    body = 12.0 * layers * width**2
+    return _Model(body, body + int(config["vocab_size"]) * width, layers, width)
+
+
+def _config(name: str) -> Any:
+    folder = Path(name)
+    if folder.is_dir():
+        path = next(iter(sorted(folder.glob("config.json")) + sorted(folder.glob("0_*/config.json"))), None)
+        return json.loads(path.read_text(encoding="utf-8")) if path else None
+    from transformers import AutoConfig
+
+    try:
+        return AutoConfig.from_pretrained(name).to_dict()
+    except (OSError, ValueError):  # not reachable: the plan goes without
+        return None
+
+
+def _training(step: Step, model: _Model) -> tuple[float, float] | None:
+    """Multiplications and additions, and GiB at the peak, of a training; ``None`` where it counts in epochs."""
+    steps, batch = _option(step.words, "--max-steps"), _option(step.words, "--batch-size")
+    if steps is None or batch is None:
+        return None
+    length = int(_option(step.words, "--max-length") or 32)
+    tokens = 2.0 * int(batch) * length
+    in_memory = 2.0 * int(_option(step.words, "--mini-batch-size") or batch) * length
+    # Forward and backward: two and four a weight and token. Weights, gradients and Adam's two averages; per token and
+    # layer some 34 widths of activations in float32.
+    activations = in_memory * model.layers * model.width * 34 * 4
+    return 6.0 * int(steps) * tokens * model.body, (16.0 * model.parameters + activations) / 2**30 + 1.0
+
+
+def _multiplications_per_second() -> float:
+    """Multiplications and additions of float32 matrices, counted apart, in a tenth of a second."""
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    matrix, count = torch.ones(1024, 1024, device=device), 0
+    float((matrix @ matrix).sum())
+    begun = time.monotonic()
+    while time.monotonic() - begun < 0.1:
+        float((matrix @ matrix)[0, 0])
+        count += 1
+    return 2.0 * 1024**3 * count / (time.monotonic() - begun)

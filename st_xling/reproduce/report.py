@@ -1,0 +1,277 @@
+"""What came out, beside the paper's own figures: means over seeds, differences with intervals, pictures."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from st_xling._version import __version__
+from st_xling.hub.markdown import code, fenced, plain
+from st_xling.reproduce.paper import Cell, Paper, Table
+from st_xling.utils.io import atomic_writer, read_json_object, write_atomic, write_json
+from st_xling.utils.tables import format_table
+
+_PAPER = "paper: "
+"""Before labels of rows that are the paper's own figures."""
+
+
+def report(paper: Paper, out: Path, failed: Mapping[str, str]) -> dict[str, Any]:
+    """Every table with what stands in ``results/``, as JSON; cells of steps that failed or did not run are ``None``."""
+    steps = {step.id: step for step in paper.steps()}
+    content = {
+        **{"paper": paper.name, "title": paper.title, "scale": paper.scale, "model": Path(paper.model).name},
+        **{"seeds": list(paper.seeds), "st-xling": __version__},
+        "tables": {name: _table(table, paper, out) for name, table in paper.tables.items()},
+        "failed": {steps[key].name: why for key, why in failed.items()},
+        "commands": [paper.shown(step) for step in steps.values()],
+    }
+    return content
+
+
+def _table(table: Table, paper: Paper, out: Path) -> dict[str, Any]:
+    content: dict[str, Any] = {"title": table.title, "note": table.note, "decimals": table.decimals}
+    picture = f"pictures/{paper.name}-{paper.scale}-{table.name.replace(' ', '-').replace('/', '-')}.png"
+    if table.copy is not None:
+        (step,), file = table.copy
+        if (out / step.folder / file).is_file():
+            shutil.copyfile(out / step.folder / file, out / picture)
+            content["picture"] = picture
+        return content
+    signatures: set[str] = set()
+    rows = {
+        label: {column: _values(cell, table.factor, out, signatures) for column, cell in row.items()}
+        for label, row in table.cells.items()
+    }
+    content |= {"rows": rows, "paper": table.paper, "signatures": sorted(signatures)}
+    content["differences"] = [
+        {
+            "row": first,
+            "from": second,
+            "columns": {column: difference(rows[first][column], rows[second][column]) for column in rows[first]},
+        }
+        for first, second in table.compare
+    ]
+    if table.picture and any(values for row in rows.values() for values in row.values()):
+        draw(content, table.picture, out / picture)
+        content["picture"] = picture
+    return content
+
+
+def _values(cell: Cell, factor: float, out: Path, signatures: set[str]) -> list[float]:
+    """A value for each seed whose step has run; one where all seeds share it."""
+    values = []
+    for step in {step.id: step for step in cell.steps}.values():
+        content = read_json_object(out / "results" / f"{step.id}.json")
+        if not content:
+            continue
+        signatures.update([content["signature"]] if isinstance(content.get("signature"), str) else ())
+        found = [number for path in cell.paths for number in _at(content, path.split("."))]
+        values.append(factor * statistics.fmean(found))
+    return values
+
+
+def _at(content: Any, path: Sequence[str]) -> list[float]:
+    """Numbers at a path, in which ``*`` is every key.
+
+    Raises:
+        ValueError: Nothing is there; the message has the keys that are.
+    """
+    if not path:
+        return [float(content)]
+    if path[0] == "*":
+        return [number for part in content.values() for number in _at(part, path[1:])]
+    if not isinstance(content, dict) or path[0] not in content:
+        keys = ", ".join(content) if isinstance(content, dict) else content
+        raise ValueError(f"a result has no {'.'.join(path)!r}; it has: {keys}")
+    return _at(content[path[0]], path[1:])
+
+
+def difference(first: Sequence[float], second: Sequence[float]) -> dict[str, float | None] | None:
+    """Mean difference of two rows by seed, its 95 % interval and p, by Student's t for pairs.
+
+    Args:
+        first: A value for each seed, or one for all.
+        second: The same of the other row.
+
+    Returns:
+        ``mean``, ``low``, ``high``, ``p`` (the latter ``None`` with less than two seeds); ``None`` where seeds are
+        missing on one side.
+    """
+    from scipy.stats import t, ttest_1samp
+
+    n = max(len(first), len(second))
+    if not first or not second or {len(first), len(second)} - {1, n}:
+        return None
+    gaps = [a - b for a, b in zip(list(first) * (n // len(first)), list(second) * (n // len(second)))]
+    mean = statistics.fmean(gaps)
+    if n < 2:
+        return {"mean": mean, "low": None, "high": None, "p": None}
+    half = float(t.ppf(0.975, n - 1)) * statistics.stdev(gaps) / math.sqrt(n)
+    p = float(ttest_1samp(gaps, 0.0).pvalue) if half else float(mean == 0)
+    return {"mean": mean, "low": mean - half, "high": mean + half, "p": p}
+
+
+def shown(values: Sequence[float] | None, decimals: int) -> str:
+    """Mean ± sample standard deviation.
+
+    Example:
+        >>> shown([1.0, 2.0, 3.0], 1), shown([4.25], 2), shown([], 1)
+        ('2.0 ± 1.0', '4.25', '-')
+    """
+    if not values:
+        return "-"
+    mean = f"{statistics.fmean(values):.{decimals}f}"
+    return mean if len(values) < 2 else f"{mean} ± {statistics.stdev(values):.{decimals}f}"
+
+
+def _cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Head and rows, ours before the paper's."""
+    columns = list(
+        dict.fromkeys(column for row in (*table["rows"].values(), *table["paper"].values()) for column in row)
+    )
+    rows = [
+        [label, *(shown(row.get(column), table["decimals"]) for column in columns)]
+        for label, row in table["rows"].items()
+    ]
+    rows += [
+        [f"{_PAPER}{label}", *("-" if row.get(column) is None else str(row[column]) for column in columns)]
+        for label, row in table["paper"].items()
+    ]
+    return ["", *map(str, columns)], rows
+
+
+def _differences(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    head = ["difference", *(next(iter(table["differences"]))["columns"])]
+    rows = []
+    for entry in table["differences"]:
+        rows.append([f"{entry['row']} − {entry['from']}"])
+        for gap in entry["columns"].values():
+            if gap is None:
+                rows[-1].append("-")
+                continue
+            text = f"{gap['mean']:+.{table['decimals']}f}"
+            if gap["p"] is not None:
+                text += (
+                    f" [{gap['low']:+.{table['decimals']}f}, {gap['high']:+.{table['decimals']}f}], p {gap['p']:.2g}"
+                )
+            rows[-1].append(text)
+    return head, rows
+
+
+def text(content: Mapping[str, Any]) -> str:
+    """The tables for a terminal."""
+    parts = []
+    for name, table in content["tables"].items():
+        parts.append(_heading(content, name, table))
+        if "rows" in table:
+            parts[-1] += "\n" + format_table(*_cells(table))
+            if table["differences"]:
+                parts.append(format_table(*_differences(table)))
+            parts += ["\n".join(table["signatures"])] if table["signatures"] else []
+        if "picture" in table:
+            parts.append(f"picture: {table['picture']}")
+        parts += [table["note"]] if table["note"] else []
+    return "\n\n".join(parts)
+
+
+def _heading(content: Mapping[str, Any], name: str, table: Mapping[str, Any]) -> str:
+    kind = name if name.startswith("figure") else f"table {name}"
+    return f"{kind[:1].upper()}{kind[1:]}: {table['title']}"
+
+
+def markdown(content: Mapping[str, Any], command: str = "") -> str:
+    """The same as a page: tables, pictures, signatures, and the commands below."""
+    seeds = ", ".join(map(str, content["seeds"]))
+    parts = [
+        f"# {plain(content['title'])}",
+        f"Scale `{content['scale']}`, from {code(content['model'])}, seeds {seeds}, st-xling {content['st-xling']}. "
+        f"Values are mean ± standard deviation over seeds; rows that begin with “{_PAPER.strip()}” are the paper's own "
+        "figures, of other data and larger models. Differences are paired by seed, with 95 % intervals.",
+    ]
+    parts += [fenced(command, "bash")] if command else []
+    for name, table in content["tables"].items():
+        parts.append(f"## {plain(_heading(content, name, table))}")
+        if "rows" in table:
+            parts.append(_pipes(*_cells(table)))
+            parts += [_pipes(*_differences(table))] if table["differences"] else []
+        if "picture" in table:
+            parts.append(f"![{plain(table['title'])}]({table['picture']})")
+        parts += [plain(table["note"])] if table["note"] else []
+        if table.get("signatures"):
+            parts.append(
+                f"<details><summary>signatures</summary>\n\n{fenced(chr(10).join(table['signatures']))}\n\n</details>"
+            )
+    if content["failed"]:
+        parts.append("## Failed")
+        parts.append("\n".join(f"- {plain(name)}: {plain(why)}" for name, why in content["failed"].items()))
+    parts.append(
+        f"<details><summary>commands</summary>\n\n{fenced(chr(10).join(content['commands']), 'bash')}\n\n</details>"
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _pipes(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, [":---", *["---:"] * (len(head) - 1)], *([plain(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def write_report(content: Mapping[str, Any], out: Path, *, command: str = "") -> None:
+    """Write the page and the JSON file."""
+    name = f"{content['paper']}-{content['scale']}"
+    write_json(out / f"{name}.json", content)
+    write_atomic(out / f"{name}.md", markdown(content, command).encode("utf-8"))
+
+
+def draw(table: Mapping[str, Any], kind: str, path: Path) -> None:
+    """Draw a table: ``bars``, rows by column; ``lines``, columns over rows; ``gain``, differences by column."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    rows: dict[str, dict[str, list[float]]] = table["rows"]
+    columns = list(next(iter(rows.values())))
+    figure = Figure(figsize=(max(5.0, 1.0 + 0.22 * len(columns) * len(rows)), 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+
+    def bars(series: Mapping[str, Sequence[float]], errors: Mapping[str, Sequence[float]]) -> None:
+        width = 0.8 / len(series)
+        for place, (label, heights) in enumerate(series.items()):
+            at = [index + (place - (len(series) - 1) / 2) * width for index in range(len(heights))]
+            axes.bar(at, heights, width, yerr=errors[label], label=label, capsize=2)
+        axes.set_xticks(range(len(columns)), columns, rotation=30 if len(columns) > 4 else 0)
+
+    def mean(values: Sequence[float]) -> float:
+        return statistics.fmean(values) if values else math.nan
+
+    def deviation(values: Sequence[float]) -> float:
+        return statistics.stdev(values) if len(values) > 1 else 0.0
+
+    if kind == "gain":
+        gaps = {f"{entry['row']} − {entry['from']}": entry["columns"] for entry in table["differences"]}
+        heights = {label: [gap["mean"] if gap else math.nan for gap in row.values()] for label, row in gaps.items()}
+        halves = {
+            label: [gap["high"] - gap["mean"] if gap and gap["high"] is not None else 0.0 for gap in row.values()]
+            for label, row in gaps.items()
+        }
+        bars(heights, halves)
+        axes.axhline(0.0, color="black", linewidth=0.8)
+    elif kind == "lines":
+        for column in columns:
+            values = [row[column] for row in rows.values()]
+            axes.errorbar(
+                list(rows), list(map(mean, values)), list(map(deviation, values)), marker="o", capsize=2, label=column
+            )
+    else:
+        bars(
+            {label: [mean(row[column]) for column in columns] for label, row in rows.items()},
+            {label: [deviation(row[column]) for column in columns] for label, row in rows.items()},
+        )
+    axes.set_title(table["title"], fontsize=9)
+    figure.legend(frameon=False, fontsize=8, loc="outside right upper")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_writer(path) as stream:
+        figure.savefig(stream, dpi=130, format="png", metadata={"Software": None})

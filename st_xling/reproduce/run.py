@@ -1,0 +1,185 @@
+"""Running what tables take: each command a process of its own, done once, resumed, and named where it fails."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+from st_xling._version import __version__
+from st_xling.reproduce.paper import Paper, Step
+from st_xling.reproduce.report import report, write_report
+from st_xling.utils.io import read_json_object, write_json
+from st_xling.utils.lock import lock_folder
+
+_MODULE = "st_xling.cli"
+
+
+def reproduce(
+    paper: Paper, out: str | Path, *, data: str | Path | None = None, jobs: int = 1, command: str = ""
+) -> dict[str, Any]:
+    """Train and evaluate what a paper's tables take, and write the tables.
+
+    ===================================  ==========================================================
+    ``PAPER-SCALE.md``, ``.json``        the tables, as text and with every value, signature and command
+    ``pictures/``                        those of the tables
+    ``models/``                          what was trained
+    ``results/``, ``logs/``, ``steps/``  of each step: its results, what it printed, and how long it took
+    ===================================  ==========================================================
+
+    What is done is not done again, whatever table it was done for; a command that was killed goes on from its last
+    checkpoint. A step that fails does not stop the others.
+
+    Args:
+        paper: From :func:`~st_xling.reproduce.paper.load_paper`.
+        out: Folder, which several papers may share.
+        data: Folder of the data that the commands name.
+        jobs: Steps at a time, which share the processor's cores.
+        command: That gives the tables, to be shown with them.
+
+    Returns:
+        What the JSON file holds; ``failed`` names the steps that failed, with reasons.
+
+    Raises:
+        ValueError: If data are asked for and not there, or another process works in the folder.
+    """
+    out = Path(out).resolve()
+    check_data(paper.steps(), data)
+    for name in ("models", "results", "logs", "steps", "pictures"):
+        (out / name).mkdir(parents=True, exist_ok=True)
+    lock = lock_folder(out)
+    try:
+        failed = _run_all(paper, out, data, jobs, lock)
+        result = report(paper, out, failed)
+        write_report(result, out, command=command)
+    finally:
+        os.close(lock)
+    return result
+
+
+def check_data(steps: Sequence[Step], data: str | Path | None) -> None:
+    """Raise ``ValueError`` where steps read from the folder of data and there is none."""
+    if any("{data}" in word for step in steps for word in step.words):
+        if data is None:
+            raise ValueError("these tables are made from real text: name its folder (--data, or ST_XLING_DATA).")
+        if not Path(data).is_dir():
+            raise ValueError(f"--data must be a folder: there is none at {data}.")
+
+
+def is_done(step: Step, out: Path) -> bool:
+    """Whether the step has run to its end, and its result is still there."""
+    result = out / (step.folder if step.trains else f"results/{step.id}.json")
+    return (out / "steps" / f"{step.id}.json").is_file() and result.exists()
+
+
+def seconds_of(step: Step, out: Path) -> float | None:
+    """How long the step took when it ran; ``None`` if it did not."""
+    record = read_json_object(out / "steps" / f"{step.id}.json")
+    return record["seconds"] if record else None
+
+
+def _run_all(paper: Paper, out: Path, data: str | Path | None, jobs: int, lock: int) -> dict[str, str]:
+    """Run all that is not done; id → why it failed."""
+    steps = paper.steps()
+    waiting = [step for step in steps if not is_done(step, out)]
+    total, started, failed = len(waiting), 0, dict[str, str]()
+    _say(f"{len(steps)} steps, {len(steps) - total} of them done")
+    runner = _Runner(paper, out, data, jobs, lock)
+    with ThreadPoolExecutor(jobs) as pool, contextlib.ExitStack() as stop:
+        stop.callback(runner.stop)
+        running: dict[Future[str | None], Step] = {}
+        while waiting or running:
+            held_up = {step.id for step in (*waiting, *running.values())}
+            for step in list(waiting):
+                lost = [need.name for need in step.needs if need.id in failed]
+                if lost:
+                    failed[step.id] = f"needs {lost[0]}, which failed"
+                    waiting.remove(step)
+                elif len(running) < jobs and held_up.isdisjoint(need.id for need in step.needs):
+                    waiting.remove(step)
+                    started += 1
+                    _say(f"{started}/{total} {step.name}")
+                    running[pool.submit(runner.run, step)] = step
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                step, why = running.pop(future), future.result()
+                if why is not None:
+                    failed[step.id] = why
+                    _say(f"failed: {step.name}: {why} (logs/{step.id}.log)")
+    return failed
+
+
+class _Runner:
+    """Starts the processes, and stops them with the block."""
+
+    def __init__(self, paper: Paper, out: Path, data: str | Path | None, jobs: int, lock: int) -> None:
+        self._paper, self._out, self._shared_lock = paper, out, lock
+        self._data = None if data is None else str(Path(data).resolve())
+        self._threads = str(max(1, (os.cpu_count() or 1) // jobs))
+        self._processes: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Interrupt what runs, as Ctrl-C does, so that it saves what it has."""
+        with self._lock:
+            self._stopped = True
+        for process in list(self._processes):
+            process.send_signal(signal.SIGINT)
+
+    def run(self, step: Step) -> str | None:
+        """Run one step; why it failed, or ``None``."""
+        words = [word.replace("{data}", self._data or "") for word in step.command()]
+        training = self._out / step.folder / "training"
+        if step.trains or step.fine_tunes:
+            words.append("--resume" if any(training.glob("checkpoint-*")) else "--overwrite")
+        environment = {"OMP_NUM_THREADS": self._threads, **os.environ}
+        begun = time.monotonic()
+        with (self._out / "logs" / f"{step.id}.log").open("wb") as log:
+            with self._lock:
+                if self._stopped:
+                    return "stopped before it began"
+                process = subprocess.Popen(
+                    [sys.executable, "-m", _MODULE, *words],
+                    cwd=self._out,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    # Ctrl-C reaches a process once, through us. One that outlives us keeps others out of the folder.
+                    start_new_session=True,
+                    pass_fds=(self._shared_lock,),
+                )
+                self._processes.add(process)
+            status = process.wait()
+            self._processes.discard(process)
+        if status:
+            return self._reason(step, status)
+        seconds = round(time.monotonic() - begun, 1)
+        record = {"command": self._paper.shown(step), "seconds": seconds, "st-xling": __version__}
+        write_json(self._out / "steps" / f"{step.id}.json", record)
+        # Checkpoints are many times a model's size; of fine-tuning only the results are asked for.
+        for folder in [self._out / step.folder] if step.fine_tunes else training.glob("checkpoint-*"):
+            shutil.rmtree(folder)
+        return None
+
+    def _reason(self, step: Step, status: int) -> str:
+        if status < 0:
+            name = signal.Signals(-status).name
+            return f"killed by {name}" + (", perhaps for want of memory" if name == "SIGKILL" else "")
+        lines = (self._out / "logs" / f"{step.id}.log").read_text(encoding="utf-8", errors="replace").splitlines()
+        errors = [line for line in lines if line.startswith("st-xling: error: ")] or [line for line in lines if line]
+        return errors[-1].removeprefix("st-xling: error: ") if errors else f"ended with status {status}"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
