@@ -14,7 +14,6 @@ from st_xling.cli.seeds import seed_list
 @command(
     "reproduce",
     JSON,
-    paper={"choices": ("amber", "dap", "ir", "sf", "xpr")},
     table={"nargs": "*"},
     seeds={"type": seed_list, "default": [0]},
     out={"type": Path, "default": Path("xling-reproduce")},
@@ -29,7 +28,7 @@ def reproduce(arguments: argparse.Namespace) -> None:
     same command goes on where it was stopped, and other tables share its models.
 
     PAPER                       dap (Li et al. 2023), sf (Huang et al. 2023), amber (Hu et al. 2021), ir (Hu et al.
-                                2023) or xpr (Chen et al. 2020)
+                                2023), xpr (Chen et al. 2020), or a YAML file of your own in the form of theirs
     TABLE                       as the paper numbers them, such as 1 or 'figure 4' (default: all)
     --scale {tiny,small,paper}  tiny: the phrasebook, to see that all runs (default); small: real text on two cores;
                                 paper: the paper's own setting, for GPUs

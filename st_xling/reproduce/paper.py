@@ -13,6 +13,7 @@
 
 A name in braces that is a list of the scale makes, in a label, one row or column of each element. A name of a model is
 its folder, so that what a command needs is trained first. ``common.yaml`` holds the bases that all papers share.
+Commands run in the output folder; ``{data}`` is the folder of data.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ def load_paper(
     """Read what a paper's tables take.
 
     Args:
-        name: One of :func:`paper_names`.
+        name: One of :func:`paper_names`, or the path of such a file of one's own, ``.yaml``.
         tables: Names of tables; all without any.
         scale: ``tiny``: the phrasebook, seconds a step; ``small``: real text on two cores, minutes a step; ``paper``:
             the paper's own setting.
@@ -182,16 +183,20 @@ def load_paper(
         rows: Labels of rows, perhaps with ``*``; all without any.
 
     Raises:
-        ValueError: No such paper, table, scale or row; the message names those that are there.
+        ValueError: No such paper, table, scale or row (the message names those that are there), or a file in which
+            something is missing.
     """
-    check_choice("paper", name, paper_names())
     check_choice("scale", scale, SCALES)
     content, common = _read(name), _read(_COMMON)
+    check_choice("scale of this paper", scale, list(content["settings"]))
     for table in tables:
         check_choice("table", table, list(content["tables"]))
     settings = {**common["settings"][scale], **content["settings"][scale]}
     if model is not None:
-        settings["model"] = str(Path(model).resolve()) if Path(model).is_dir() else model
+        folder = Path(model)
+        if not folder.is_dir() and (folder.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1):
+            raise ValueError(f"--model must be a folder or a Hub id: there is no folder {model}.")
+        settings["model"] = str(folder.resolve()) if folder.is_dir() else model
     bases = {**common.get("bases", {}), **content.get("bases", {})}
     reader = _Reader(settings, bases, content.get("models", {}), content.get("evaluations", {}), tuple(seeds))
     found = {key: reader.table(key, entry) for key, entry in content["tables"].items() if key in tables or not tables}
@@ -201,7 +206,7 @@ def load_paper(
             if not fnmatch.filter(labels, row):
                 check_choice("row", row, list(dict.fromkeys(labels)))
         found = {key: _only(table, rows) for key, table in found.items()}
-    return Paper(name, content["paper"], scale, settings["model"].strip("{}"), tuple(seeds), found)
+    return Paper(Path(name).stem, content["paper"], scale, settings["model"].strip("{}"), tuple(seeds), found)
 
 
 def _only(table: Table, rows: Sequence[str]) -> Table:
@@ -211,7 +216,19 @@ def _only(table: Table, rows: Sequence[str]) -> Table:
 
 
 def _read(name: str) -> Any:
-    return yaml.safe_load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    own = Path(name)
+    if own.suffix not in (".yaml", ".yml"):
+        if name != _COMMON:
+            check_choice("paper", name, paper_names())
+        return yaml.safe_load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    try:
+        content = yaml.safe_load(own.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise ValueError(f"cannot read the tables of {name}: {error}") from error
+    missing = {"paper", "settings", "tables"} - (content.keys() if isinstance(content, dict) else set())
+    if missing:
+        raise ValueError(f"{name} describes no tables: {', '.join(sorted(missing))} is missing.")
+    return content
 
 
 class _Reader:
@@ -262,6 +279,7 @@ class _Reader:
         steps = []
         for seed in self.seeds:
             model, needs = (row["run"], ()) if "run" in row else self._fill(f"{{{row['model']}}}", values, seed)
+            check_choice(f"evaluation of {label!r}", name, self.evaluations)
             words, more = self._fill(self.evaluations[name], {**values, "row": model}, seed)
             own_seed = seed if words.startswith("transfer") else None
             # Of what is shared by all seeds the command is the same, and so is the step.

@@ -25,14 +25,14 @@ def report(paper: Paper, out: Path, failed: Mapping[str, str]) -> dict[str, Any]
     content = {
         **{"paper": paper.name, "title": paper.title, "scale": paper.scale, "model": Path(paper.model).name},
         **{"seeds": list(paper.seeds), "st-xling": __version__},
-        "tables": {name: _table(table, paper, out) for name, table in paper.tables.items()},
-        "failed": {steps[key].name: why for key, why in failed.items()},
+        "failed": (lost := {steps[key].name: why for key, why in failed.items()}),
+        "tables": {name: _table(table, paper, out, lost) for name, table in paper.tables.items()},
         "commands": [paper.shown(step) for step in steps.values()],
     }
     return content
 
 
-def _table(table: Table, paper: Paper, out: Path) -> dict[str, Any]:
+def _table(table: Table, paper: Paper, out: Path, failed: dict[str, str]) -> dict[str, Any]:
     content: dict[str, Any] = {"title": table.title, "note": table.note, "decimals": table.decimals}
     picture = f"pictures/{paper.name}-{paper.scale}-{table.name.replace(' ', '-').replace('/', '-')}.png"
     if table.copy is not None:
@@ -43,7 +43,7 @@ def _table(table: Table, paper: Paper, out: Path) -> dict[str, Any]:
         return content
     signatures: set[str] = set()
     rows = {
-        label: {column: _values(cell, table.factor, out, signatures) for column, cell in row.items()}
+        label: {column: _values(cell, table.factor, out, signatures, failed) for column, cell in row.items()}
         for label, row in table.cells.items()
     }
     content |= {"rows": rows, "paper": table.paper, "signatures": sorted(signatures)}
@@ -61,7 +61,7 @@ def _table(table: Table, paper: Paper, out: Path) -> dict[str, Any]:
     return content
 
 
-def _values(cell: Cell, factor: float, out: Path, signatures: set[str]) -> list[float]:
+def _values(cell: Cell, factor: float, out: Path, signatures: set[str], failed: dict[str, str]) -> list[float]:
     """A value for each seed whose step has run; one where all seeds share it."""
     values = []
     for step in {step.id: step for step in cell.steps}.values():
@@ -69,8 +69,12 @@ def _values(cell: Cell, factor: float, out: Path, signatures: set[str]) -> list[
         if not content:
             continue
         signatures.update([content["signature"]] if isinstance(content.get("signature"), str) else ())
-        found = [number for path in cell.paths for number in _at(content, path.split("."))]
-        values.append(factor * statistics.fmean(found))
+        try:
+            found = [number for path in cell.paths for number in _at(content, path.split("."))]
+        except ValueError as error:
+            failed[step.name] = str(error)
+        else:
+            values.append(factor * statistics.fmean(found))
     return values
 
 

@@ -52,6 +52,8 @@ def reproduce(
     Raises:
         ValueError: If data are asked for and not there, or another process works in the folder.
     """
+    if jobs < 1:
+        raise ValueError(f"jobs must be at least 1: got {jobs}.")
     out = Path(out).resolve()
     check_data(paper.steps(), data)
     for name in ("models", "results", "logs", "steps", "pictures"):

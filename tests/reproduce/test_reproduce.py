@@ -1,0 +1,261 @@
+"""Tables of a paper: what a file of them means, what comes out, and that nothing is lost or done twice."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from st_xling.cli import main
+from st_xling.reproduce import Paper, load_paper, plan, reproduce
+from st_xling.reproduce.report import difference, markdown, report, text
+from st_xling.utils.io import write_json
+
+TOY: dict[str, Any] = {
+    "paper": "Tables to try (Nobody et al.)",
+    "settings": {
+        "tiny": {
+            "model": "{start}",
+            "pairs": "--data phrasebook:de?size=120",
+            "budget": "--max-steps {steps} --batch-size 16 --learning-rate 1e-3 --dev none",
+            "steps": 8,
+            "layers": [1, 2],
+            "languages": ["deu", "fra"],
+        },
+        "small": {
+            "model": "{start}",
+            "pairs": "--data de-en={data}/pairs.tsv",
+            "budget": "",
+            "layers": [],
+            "languages": [],
+        },
+    },
+    "bases": {
+        "start": "train tr --model tiny --tiny vocabulary=300 --tiny hidden_size=16 --tiny layers=1 "
+        "--data phrasebook:de,fr?size=100 --max-steps 1 --batch-size 16 --dev none"
+    },
+    "models": {
+        "tr": "train tr --model {model} {pairs} {budget}",
+        "again": "train tr --model {tr} {pairs} {budget} --set losses.translation_ranking.scale={scale}",
+        "lost": "train tr --model {model} {pairs} {budget} --set losses.nothing.weight=1",
+        "after-lost": "train tr --model {lost} {pairs} {budget}",
+    },
+    "evaluations": {"tatoeba": "evaluate tatoeba {row} --data phrasebook:de,fr?size=40"},
+    "tables": {
+        "1": {
+            "title": "Accuracy in %",
+            "rows": {
+                "as it is": "model",
+                "TR": "tr",
+                "again": {"model": "again", "scale": 10},
+                "lost": "lost",
+                "after lost": "after-lost",
+            },
+            "columns": {
+                "{languages} → en": {"evaluation": "tatoeba", "value": "tatoeba.tatoeba_{languages}_to_en_accuracy"},
+                "mean": {"evaluation": "tatoeba", "value": "tatoeba.tatoeba_mean_accuracy"},
+            },
+            "compare": [["TR", "as it is"]],
+            "picture": "bars",
+            "paper": {"TR, mBERT": {"mean": 90.1, "36 languages": 77.5}},
+            "note": "Not as in the paper.",
+        },
+        "figure 2": {"title": "States", "copy": {"model": "tr", "file": "pictures/token_states.png"}},
+    },
+}
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    """The file."""
+    path = tmp_path / "toy.yaml"
+    path.write_text(yaml.safe_dump(TOY, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def judged(paper: Paper, out: Path, values: dict[str, float]) -> dict[str, Any]:
+    """A report of results that are written here: a value for each step whose name begins like a key."""
+    for step in paper.steps():
+        for name, value in values.items():
+            if step.name.startswith(f"tatoeba of {name}"):
+                value += 0.1 * int(step.name[-1]) if step.name[-1].isdigit() else 0.0
+                accuracies = {f"tatoeba_{key}_accuracy": value for key in ("deu_to_en", "fra_to_en", "mean")}
+                (out / "results").mkdir(exist_ok=True)
+                write_json(out / f"results/{step.id}.json", {"tatoeba": accuracies, "signature": f"tatoeba|{name}"})
+    return report(paper, out, {})
+
+
+def test_a_file_becomes_commands(toy: Path) -> None:
+    paper = load_paper(str(toy), seeds=(0, 1))
+    steps = {step.name: step for step in paper.steps()}
+    base, trained, evaluated = (
+        steps["start"],
+        steps["again scale=10, seed 1"],
+        steps["tatoeba of again scale=10, seed 1"],
+    )
+    # What all share is one step; what a model starts from comes before it, and is of the same seed.
+    assert [name for name in steps if name.startswith("start")] == ["start"]
+    assert [step.name for step in trained.closure()] == ["start", "tr, seed 1", "again scale=10, seed 1"]
+    words = trained.command()
+    assert words[words.index("--model") + 1] == steps["tr, seed 1"].folder
+    assert words[-4:] == ["--seed", "1", "--out", trained.folder]
+    assert "losses.translation_ranking.scale=10" in words and words[words.index("--max-steps") + 1] == "8"
+    assert evaluated.command()[2] == trained.folder
+    assert base.command()[-4:-2] == ["--seed", "0"]
+    # Another value is another step, in another folder.
+    TOY["settings"]["tiny"]["steps"] = 9
+    try:
+        toy.write_text(yaml.safe_dump(TOY), encoding="utf-8")
+        assert {step.id for step in load_paper(str(toy)).steps()}.isdisjoint({steps["tr, seed 0"].id, trained.id})
+    finally:
+        TOY["settings"]["tiny"]["steps"] = 8
+
+
+def test_a_table_has_means_deviations_differences_and_the_papers_figures(toy: Path, tmp_path: Path) -> None:
+    paper = load_paper(str(toy), ["1"], seeds=(0, 1, 2))
+    content = judged(paper, tmp_path, {"model": 0.2, "tr": 0.3})
+    table = content["tables"]["1"]
+    assert table["rows"]["TR"]["mean"] == pytest.approx([30.0, 40.0, 50.0])
+    assert table["rows"]["as it is"]["mean"] == pytest.approx([20.0])  # has no seed, hence no deviation
+    assert table["rows"]["lost"]["mean"] == []
+    assert table["differences"][0]["columns"]["mean"]["mean"] == pytest.approx(20.0)
+    assert table["signatures"] == ["tatoeba|model", "tatoeba|tr"]
+    assert (tmp_path / table["picture"]).stat().st_size > 5_000
+    for shown in (text(content), markdown(content)):
+        for fact in ("40.0 ± 10.0", "20.0", "90.1", "36 languages", "paper: TR, mBERT", "Not as in the paper."):
+            assert fact in shown
+    assert all(command.startswith("st-xling ") for command in content["commands"])
+
+
+def test_differences_are_students_t_for_pairs() -> None:
+    first, second = [3.0, 5.0, 4.5], [1.0, 2.0, 3.5]
+    gaps = [a - b for a, b in zip(first, second)]
+    mean = sum(gaps) / 3
+    error = math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / 2 / 3)
+    found = difference(first, second)
+    assert found is not None and found["mean"] == pytest.approx(mean)
+    # 4.302653 is the 97.5th percentile of t with two degrees of freedom; p by its closed form there.
+    assert found["low"] == pytest.approx(mean - 4.302653 * error, rel=1e-6)
+    t = mean / error
+    assert found["p"] == pytest.approx(1 - t / math.sqrt(t * t + 2), rel=1e-9)
+    assert difference([2.0], [1.5]) == {"mean": 0.5, "low": None, "high": None, "p": None}
+    assert difference([], [1.0]) is None and difference([1.0, 2.0], [1.0, 2.0, 3.0]) is None
+    same = difference([1.0, 2.0], [1.0, 2.0])
+    assert same is not None and same["p"] == 1.0
+
+
+def test_a_missing_value_is_named_and_the_other_cells_stand(toy: Path, tmp_path: Path) -> None:
+    TOY["tables"]["1"]["columns"]["wrong"] = {"evaluation": "tatoeba", "value": "tatoeba.no_such"}
+    try:
+        toy.write_text(yaml.safe_dump(TOY, sort_keys=False), encoding="utf-8")
+        content = judged(load_paper(str(toy), ["1"]), tmp_path, {"tr": 0.3})
+    finally:
+        del TOY["tables"]["1"]["columns"]["wrong"]
+    assert "no_such" in content["failed"]["tatoeba of tr, seed 0"]
+    assert content["tables"]["1"]["rows"]["TR"] == {"deu → en": [30.0], "fra → en": [30.0], "mean": [30.0], "wrong": []}
+
+
+@pytest.mark.parametrize(
+    ("words", "facts"),
+    [
+        (["nothing"], ["nothing", "paper"]),
+        (["TOY", "7"], ["'7'", "figure 2"]),
+        (["TOY", "--rows", "TX*"], ["'TX*'", "as it is", "TR"]),
+        (["TOY", "--scale", "paper"], ["'paper'", "tiny, small"]),
+        (["TOY", "--scale", "small"], ["--data", "ST_XLING_DATA"]),
+        (["TOY", "--scale", "small", "--data", "nowhere"], ["nowhere"]),
+        (["TOY", "--model", "./nowhere"], ["./nowhere", "folder"]),
+        (["TOY", "--jobs", "0"], ["jobs", "0"]),
+        (["TOY", "--seeds", "1,1"], ["1,1"]),
+        (["empty.yaml"], ["empty.yaml", "settings, tables"]),
+        (["none.yaml"], ["none.yaml"]),
+    ],
+)
+def test_errors_name_what_came_and_what_there_is(
+    words: list[str], facts: list[str], toy: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(toy.parent)
+    monkeypatch.delenv("ST_XLING_DATA", raising=False)
+    Path("empty.yaml").write_text("paper: x\n", encoding="utf-8")
+    try:
+        status = main(["reproduce", *(str(toy) if word == "TOY" else word for word in words)])
+    except SystemExit as end:
+        status = int(str(end.code))
+    error = capsys.readouterr().err
+    assert status == 2 and all(fact in error for fact in facts), error
+    assert not Path("xling-reproduce").exists()
+
+
+def test_a_plan_estimates_training_and_reads_what_was_measured(toy: Path, tmp_path: Path) -> None:
+    paper = load_paper(str(toy), ["1"], seeds=(0, 1))
+    first = plan(paper, tmp_path)
+    by_name = {step.name: step for step in first.steps}
+    assert by_name["tr, seed 0"].source == "estimated" and 1 < (by_name["tr, seed 0"].seconds or 0) < 60
+    assert by_name["tatoeba of tr, seed 0"].seconds is None
+    done = next(step for step in paper.steps() if step.name == "tatoeba of tr, seed 0")
+    for folder, record in (("results", {}), ("steps", {"seconds": 123.0})):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        write_json(tmp_path / folder / f"{done.id}.json", record)
+    second = {step.name: step for step in plan(paper, tmp_path).steps}
+    assert second["tatoeba of tr, seed 0"].done
+    assert second["tatoeba of tr, seed 1"].seconds == 123.0 and not second["tatoeba of tr, seed 1"].done
+    assert "evaluations whose time" in first.table() and "tr, seed 1" in first.table()
+
+
+@pytest.mark.slow
+def test_a_failure_is_named_the_rest_stands_and_a_kill_changes_nothing(toy: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    whole = reproduce(load_paper(str(toy), seeds=(0, 1)), out, jobs=2)
+    rows = whole["tables"]["1"]["rows"]
+    assert len(rows["TR"]["mean"]) == 2 and rows["lost"]["mean"] == rows["after lost"]["mean"] == []
+    assert "nothing" in whole["failed"]["lost, seed 0"]
+    assert "needs lost, seed 0" in whole["failed"]["after-lost, seed 0"]
+    assert (out / whole["tables"]["figure 2"]["picture"]).stat().st_size > 5_000
+    assert json.loads((out / "toy-tiny.json").read_text(encoding="utf-8")) == whole
+    # Again: only what failed is tried.
+    times = {path: path.stat().st_mtime_ns for path in (out / "steps").iterdir()}
+    assert reproduce(load_paper(str(toy), seeds=(0, 1)), out)["tables"] == whole["tables"]
+    assert times == {path: path.stat().st_mtime_ns for path in (out / "steps").iterdir()}
+    # Killed while a model trains, with all its children, then once more by Ctrl-C.
+    words = [
+        "-m",
+        "st_xling.cli",
+        "reproduce",
+        str(toy),
+        "1",
+        "--rows",
+        "as it is",
+        "TR",
+        "--seeds",
+        "0,1",
+        "--out",
+        "killed",
+    ]
+    for stop, reached in ((signal.SIGKILL, "models/tr-seed-0-*"), (signal.SIGINT, "models/tr-seed-1-*")):
+        process = subprocess.Popen([sys.executable, *words], cwd=tmp_path)
+        until = time.monotonic() + 120
+        while not any((tmp_path / "killed").glob(reached)) and time.monotonic() < until:
+            time.sleep(0.02)
+        os.kill(process.pid, stop)
+        assert process.wait(60) in (-stop, 130)
+    paper = load_paper(str(toy), ["1"], seeds=(0, 1), rows=["as it is", "TR"])
+    for _ in range(200):  # until the child that was orphaned by SIGKILL is through
+        try:
+            again = reproduce(paper, tmp_path / "killed")
+            break
+        except ValueError as error:
+            assert "another process" in str(error)
+            time.sleep(0.3)
+    assert not again["failed"]
+    assert {name: again["tables"]["1"]["rows"][name] for name in ("as it is", "TR")} == {
+        name: rows[name] for name in ("as it is", "TR")
+    }
