@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import numpy as np
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer
-    from torch import Tensor
 
 LANGUAGES = ("de", "fr", "es", "vi", "zh")
 
@@ -43,7 +42,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     """Train a tiny DAP encoder on the phrasebook and evaluate it before and after.
 
     Args:
-        out: Folder for the model, ``results.json`` and ``pictures/token_states.png``.
+        out: Folder for the model, ``results.json``, card and pictures.
         size: How much text.
         seed: Of text, weights and training.
         overwrite: Replace an earlier demo in ``out``.
@@ -54,7 +53,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     """
     from st_xling.data import load_data_specs
     from st_xling.evaluation import TatoebaEvaluator
-    from st_xling.evaluation.pictures import draw_token_points
+    from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.hub.card import CardOptions, write_card
     from st_xling.hub.card_facts import PHRASEBOOK_LICENCE
     from st_xling.training import load_recipe, train
@@ -66,7 +65,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     recipe = load_recipe("dap", tiny=True, overrides={"training.num_train_epochs": size.epochs, "training.seed": seed})
     model = _encoder(data, seed)
     evaluator = TatoebaEvaluator(test, name="phrasebook-test", write_csv=False)
-    before, panels = evaluator(model), {"untrained": _token_points(model, test["de"])}
+    before, picture = evaluator(model), TrainingPicture(test, "DAP")
     result = train(
         recipe,
         data,
@@ -75,9 +74,9 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
         evaluator=TatoebaEvaluator(_pairs("dev", min(100, size.test), seed), name="dev", write_csv=False),
         overwrite=overwrite,
         command=_command(seed),
+        begin=picture.begin,
     )
-    panels["after DAP"] = _token_points(result.model, test["de"])
-    picture = draw_token_points(panels, out / "pictures" / "token_states.png", languages=("German", "English"))
+    cosines, _ = picture.end(result.model, out)
     after, mining = evaluator(result.model), mine_phrases(result.model, size, seed=seed)
     results = {
         "tatoeba": {
@@ -91,7 +90,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
             _saved("tatoeba", after, evaluator.signature, seed),
             _saved("bucc", _mining_metrics(mining), mining["signature"], seed),
         ],
-        "picture": picture.relative_to(out).as_posix(),
+        "picture": cosines.relative_to(out).as_posix(),
         "example": [test["de"][0]["source"], test["de"][0]["target"]],
     }
     write_json(out / "results.json", results)
@@ -133,13 +132,6 @@ def _encoder(data: dict[str, Dataset], seed: int) -> SentenceTransformer:
     return tiny_encoder(
         [*pairs["source"][:], *pairs["target"][:]], vocabulary=4000, hidden_size=128, layers=2, dropout=0.0, seed=seed
     )
-
-
-def _token_points(model: SentenceTransformer, pairs: Dataset) -> tuple[Tensor, Tensor]:
-    from st_xling.evaluation.pictures import token_points, token_states
-
-    shown = pairs.select(range(min(100, len(pairs))))
-    return token_points(token_states(model, shown["source"]), token_states(model, shown["target"]))
 
 
 def mine_phrases(model: SentenceTransformer, size: DemoSize, *, seed: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The commands that the README and every ``--help`` show, run as they can be pasted, on small files of those names."""
+"""The commands of README, guide and every ``--help``, run as they can be pasted, on small files of those names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from tests.hub.hub_server import USER, Hub
 
 pytest_plugins = ["tests.hub.publishing"]
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "st_xling/docs/guide.md")}
 
 # What a line begins with → why it is not run here.
 EXCEPTED = {
@@ -47,6 +48,7 @@ SAYS = {
     "rerank": SIGNATURE,
     "search": r"\bHanoi\b",
     "slim": SIGNATURE,
+    "reproduce": r"(?m)^scale (tiny|small), from|^Table 1: ",
     "push": r"(?m)^would go to user/\S+: \d+ files|^http://127\.0\.0\.1:\d+/\S+/commit/\w+$",
 }
 
@@ -77,10 +79,10 @@ def command_lines(text: str) -> list[str]:
     return [part.strip() for line in joined.splitlines() for part in line.split("&&") if part.strip()]
 
 
-def readme_lines() -> list[str]:
-    """Those of its blocks, and within its text before the results, which take hours and real data to make."""
-    blocks = re.findall(r"```bash\n(.*?)```", README, flags=re.DOTALL)
-    inline = re.findall(r"(?<!`)`(st-xling [^`]*)`", README.partition("## Results")[0])
+def page_lines(text: str) -> list[str]:
+    """Those of a page's blocks, and within its text."""
+    blocks = re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)
+    inline = re.findall(r"(?<!`)`(st-xling [^`\s]+ [^`]*)`", text)
     return [line for block in [*blocks, *inline] for line in command_lines(block)]
 
 
@@ -102,7 +104,7 @@ def excepted(line: str) -> str | None:
     return next((start for start in EXCEPTED if line.startswith(start)), None)
 
 
-ALL = [Example("README", line) for line in readme_lines()]
+ALL = [Example(page, line) for page, text in PAGES.items() for line in page_lines(text)]
 LEAVES = [parser for parser in parsers(build_parser()) if parser._defaults.get("run")]
 ALL += [Example(f"{parser.prog} --help", line) for parser in LEAVES for line in epilog_lines(parser)]
 PIPELINE_STEPS = [Example("st-xling --help", line) for line in command_lines(PIPELINE) if line.startswith("st-xling ")]

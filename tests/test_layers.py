@@ -64,7 +64,7 @@ def test_a_layer_imports_only_those_before_it(layer: str) -> None:
 
 
 def test_every_folder_is_a_layer() -> None:
-    folders = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    folders = {path.name for path in ROOT.iterdir() if any(path.glob("*.py"))}
     assert folders == set(LAYERS)
 
 

@@ -1,4 +1,4 @@
-"""The README's Python runs as printed, in order, where the demo's model lies."""
+"""The Python of README and guide runs as printed, in order, where the demo's model lies."""
 
 from __future__ import annotations
 
@@ -11,16 +11,43 @@ import pytest
 
 import st_xling
 
-README = Path(__file__).resolve().parents[1] / "README.md"
-SNIPPETS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+DOCS = ROOT / "st_xling" / "docs"
+PAGES = [README, *sorted(DOCS.glob("*.md"))]
+SNIPPETS = [
+    pytest.param(snippet, id=f"{page.stem}{number}")
+    for page in PAGES
+    for number, snippet in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
+]
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=[f"snippet{number}" for number in range(len(SNIPPETS))])
+@pytest.mark.parametrize("snippet", SNIPPETS)
 def test_python_snippets_run(snippet, demo, monkeypatch, capsys):
+    """The ready model of the Hub is the demo's here."""
     folder, _ = demo
     monkeypatch.chdir(folder.parent)
-    exec(compile(snippet, "README.md", "exec"), {"__name__": "readme"})
+    exec(compile(snippet.replace("intfloat/multilingual-e5-small", folder.name), "page", "exec"), {"__name__": "page"})
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    """Within the project: to a file, and a heading of it."""
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if link.startswith("https://"):
+            continue
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        assert target.exists(), f"{page.name} links to {link}"
+        headings = re.findall(r"(?m)^#+ (.*)$", target.read_text(encoding="utf-8")) if anchor else []
+        assert not anchor or anchor in {re.sub(r"[^\w -]", "", text).lower().replace(" ", "-") for text in headings}, (
+            link
+        )
+
+
+def test_the_readme_is_short():
+    assert len(README.read_text(encoding="utf-8").split()) <= 1000
 
 
 def test_commands_of_results_parse():
@@ -29,7 +56,7 @@ def test_commands_of_results_parse():
 
     from st_xling.cli import build_parser
 
-    results = README.read_text(encoding="utf-8").partition("## Results")[2]
+    results = (DOCS / "results.md").read_text(encoding="utf-8")
     commands = [command for command in re.findall(r"`(st-xling [^`]*)`", results) if "…" not in command]
     assert len(commands) >= 5
     for command in commands:

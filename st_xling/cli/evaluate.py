@@ -230,6 +230,7 @@ def reranking(arguments: argparse.Namespace) -> None:
     --no-relevant {skip,zero}             those that stay: left out, or 0 (default: skip)
     --cutoff N                            of MAP (default: the whole list)
     --samples N                           of the bootstrap (default: 1000)
+    --examples N                          queries to list with their three best passages (default: 0)
     --name NAME                           of the data, for the signature
     --token-budget N                      tokens scored at a time
     --autocast {bfloat16,float16}         type to compute in

@@ -32,8 +32,9 @@ def reproduce(arguments: argparse.Namespace) -> None:
     TABLE                       as the paper numbers them, such as 1 or 'figure 4' (default: all)
     --scale {tiny,small,paper}  tiny: the phrasebook, to see that all runs (default); small: real text on two cores;
                                 paper: the paper's own setting, for GPUs
-    --model MODEL               Hub id or folder to start from (default: the scale's; at small scale a small BERT that
-                                the tool pre-trains by masked words)
+    --model MODEL               Hub id or folder to start from; mlm: a small BERT that is pre-trained here by masked
+                                words alone (default below paper scale); e5-small: the first four layers of
+                                multilingual-e5-small, its vocabulary cut
     --seeds LIST                one run each, such as 0,1,2 (default: 0)
     --rows LABEL...             only these rows; 'TR*' is all that begin with TR
     --data DIR                  folder of the data (default: $ST_XLING_DATA)
@@ -44,9 +45,9 @@ def reproduce(arguments: argparse.Namespace) -> None:
     examples:
       st-xling reproduce dap 1 --plan
       st-xling reproduce dap 1 --rows TR DAP --out my-tables
-      st-xling reproduce xpr 3 --scale small --data data --model my-encoder --seeds 0,1,2 --jobs 2
+      st-xling reproduce xpr 3 --scale small --data data --model my-encoder --seeds 0,1,2 --plan
 
-    The tables are in DIR/PAPER-SCALE.md and .json, with every signature and command.
+    All tables made so far are in DIR/PAPER-SCALE-MODEL.md and .json, with every signature and command.
     """
     from st_xling.reproduce import load_paper, plan
     from st_xling.reproduce import reproduce as run
@@ -62,7 +63,7 @@ def reproduce(arguments: argparse.Namespace) -> None:
         return
     results = run(paper, arguments.out, data=data, jobs=arguments.jobs, command=arguments.command_line)
     print(text(results))
-    print(f"\n{arguments.out / f'{paper.name}-{paper.scale}.md'}", file=sys.stderr)
+    print(f"\n{arguments.out / paper.file_name}.md", file=sys.stderr)
     write_results(arguments.json, results)
     if results["failed"]:
         lines = "\n".join(f"  {name}: {why}" for name, why in results["failed"].items())

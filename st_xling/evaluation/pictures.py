@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: Pairs of sentences that :class:`TrainingPicture` shows, where it draws, and where the start of a run waits for it.
 SENTENCES = 100
 PICTURE = "pictures/token_states.png"
+COSINES = "pictures/cosines.png"
+_IN_HEAT_MAP = 14
 _START = "token_states.safetensors"
 
 BINS = 40
@@ -63,6 +65,15 @@ def token_points(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return points[: len(source)], points[len(source) :]
 
 
+def save_figure(figure: Any, path: str | Path) -> Path:
+    """Write a matplotlib figure as PNG, in a folder that is made where it is missing; the path."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_writer(path) as stream:
+        figure.savefig(stream, dpi=130, format="png", metadata={"Software": None})
+    return path
+
+
 def draw_token_points(
     panels: Mapping[str, tuple[Tensor, Tensor]], path: str | Path, *, languages: tuple[str, str] = ("source", "target")
 ) -> Path:
@@ -93,17 +104,42 @@ def draw_token_points(
         axes.set_yticks([])
         if place == 1:
             axes.legend(frameon=False, loc="best")
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_writer(path) as stream:
-        figure.savefig(stream, dpi=130, format="png", metadata={"Software": None})
-    return path
+    return save_figure(figure, path)
+
+
+def draw_cosines(
+    panels: Mapping[str, Tensor], path: str | Path, *, labels: tuple[Sequence[str], Sequence[str]]
+) -> Path:
+    """Draw cosines of sentences with translations as heat maps, on which those of true pairs are the diagonal.
+
+    Args:
+        panels: Title → cosines of sources (rows) with targets. *Shape:* ``(n, n)`` each
+        path: PNG to write, in a folder that is made where it is missing.
+        labels: The sentences, sources and targets.
+
+    Returns:
+        ``path``.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3.4 + 3.6 * len(panels), 6.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    for place, (title, cosines) in enumerate(panels.items(), start=1):
+        axes = figure.add_subplot(1, len(panels), place)
+        image = axes.imshow(cosines, vmin=0.0, vmax=1.0, cmap="magma")
+        axes.set_title(title)
+        axes.set_xticks(range(len(labels[1])), labels[1], rotation=90, fontsize=7)
+        axes.set_yticks(range(len(labels[0])), labels[0] if place == 1 else [], fontsize=7)
+        axes.tick_params(length=0)
+    figure.colorbar(image, ax=figure.axes, shrink=0.5, label="cosine")
+    return save_figure(figure, path)
 
 
 class TrainingPicture:
-    """Draws the token states of the same parallel sentences before and after a training.
+    """Draws the same parallel sentences before and after a training: their cosines, and their token states.
 
-    The points of the start lie in the run's ``training`` folder until then, so that a run that is resumed has them too.
+    What is drawn of the start lies in the run's ``training`` folder until then, so that a run that is resumed has it.
 
     Args:
         data: Name → pairs, such as development pairs; up to :data:`SENTENCES` of the first are shown.
@@ -122,32 +158,45 @@ class TrainingPicture:
         from safetensors.torch import save_file
 
         if self._can_draw(model):
-            points = zip(("source", "target"), self._points(model))
-            save_file({name: part.contiguous() for name, part in points}, training / _START)
+            save_file(self._seen(model), training / _START)
 
-    def end(self, model: SentenceTransformer, folder: Path) -> Path | None:
-        """Draw into the run's ``folder``, and remove the start; ``None`` where no start was saved."""
+    def end(self, model: SentenceTransformer, folder: Path) -> list[Path]:
+        """Draw into the run's ``folder``, and remove the start; nothing where no start was saved."""
         from safetensors.torch import load_file
 
         start = folder / "training" / _START
         if not (start.is_file() and self._can_draw(model)):
-            return None
-        before = load_file(start)
-        panels = {"before": (before["source"], before["target"]), f"after {self.recipe}"[:40]: self._points(model)}
-        picture = draw_token_points(panels, folder / PICTURE, languages=self.languages)
+            return []
+        panels = {"before": load_file(start), f"after {self.recipe}"[:40]: self._seen(model)}
+        labels = tuple([_label(text) for text in texts[:_IN_HEAT_MAP]] for texts in self.texts)
+        heat = {title: seen["cosines"] for title, seen in panels.items()}
+        points = {title: (seen["source"], seen["target"]) for title, seen in panels.items()}
+        pictures = [
+            draw_cosines(heat, folder / COSINES, labels=(labels[0], labels[1])),
+            draw_token_points(points, folder / PICTURE, languages=self.languages),
+        ]
         start.unlink()
-        return picture
+        return pictures
 
     def _can_draw(self, model: SentenceTransformer) -> bool:
         from sentence_transformers.base.modules import Transformer
 
         return bool(self.texts[0]) and isinstance(model[0], Transformer)
 
-    def _points(self, model: SentenceTransformer) -> tuple[Tensor, Tensor]:
+    def _seen(self, model: SentenceTransformer) -> dict[str, Tensor]:
+        from sentence_transformers.util import cos_sim
+
         was_training = model.training
-        source, target = (token_states(model, texts) for texts in self.texts)
+        source, target = token_points(*(token_states(model, texts) for texts in self.texts))
+        vectors = [model.encode(texts[:_IN_HEAT_MAP], convert_to_tensor=True).float().cpu() for texts in self.texts]
         model.train(was_training)
-        return token_points(source, target)
+        return {"source": source.contiguous(), "target": target.contiguous(), "cosines": cos_sim(*vectors)}
+
+
+def _label(text: str) -> str:
+    """A sentence as a picture can show it, whose font has neither Chinese nor Arabic letters."""
+    shown = text if len(text) <= 30 else f"{text[:28]}…"
+    return shown.replace("$", r"\$") if all(ord(sign) < 0x0590 for sign in text) else "…"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from st_xling.utils.signature import sha8
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from sentence_transformers import CrossEncoder
 
     from st_xling.data.reranking.pools import CandidatePool
@@ -68,11 +69,13 @@ class RerankingReport:
         matrix: Query language → passage language → the same with only that language's candidates ranked.
         counts: What the measures leave out or count as failed, by name: see
             :class:`~st_xling.evaluation.RerankingEvaluator`.
+        examples: Queries with their best passages, numbered from 1, as :func:`examples_text` takes them.
     """
 
     overall: RankingWithInterval
     matrix: Mapping[str, Mapping[str, RankingWithInterval]]
     counts: Mapping[str, int]
+    examples: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def metrics(self) -> dict[str, float]:
         """Flat: the measures, ``{measure}_low`` and ``_high``, the counts, then ``{query}-{passage}_{measure}``."""
@@ -86,14 +89,15 @@ class RerankingReport:
         return flat
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, for JSON: ``overall``, ``matrix``, ``counts``."""
+        """Everything, for JSON: ``overall``, ``matrix``, ``counts``, and ``examples`` if there are any."""
         matrix = {
             language: {other: cell.as_dict() for other, cell in row.items()} for language, row in self.matrix.items()
         }
-        return {"overall": self.overall.as_dict(), "matrix": matrix, "counts": dict(self.counts)}
+        examples = {"examples": dict(self.examples)} if self.examples else {}
+        return {"overall": self.overall.as_dict(), "matrix": matrix, "counts": dict(self.counts), **examples}
 
     def table(self) -> str:
-        """The measures in percent with their intervals, a line each; then a matrix of acc@1 and one of MRR."""
+        """The measures in percent with their intervals, a line each; a matrix of acc@1 and one of MRR; examples."""
         overall = self.overall
         width = max(map(len, overall.means))
         lines = [
@@ -110,7 +114,27 @@ class RerankingReport:
                 ]
                 lines += ["", f"{name} by language of query (down) and passages (across)"]
                 lines.append(format_table(["", *columns], rows))
-        return "\n".join(lines)
+        return "\n".join([*lines, "", examples_text({"best": self.examples})] if self.examples else lines)
+
+
+def examples_text(examples: Mapping[str, Mapping[str, Mapping[str, Any]]], *, width: int = 100) -> str:
+    """Each query with its best passages by one or several models, the relevant ones marked (XPR, table 5).
+
+    Args:
+        examples: Label of a model → number of the query → ``query``, ``language``, ``rank`` of the first relevant
+            passage (``None``: there is none), and ``passages``: ``text``, ``language``, ``relevant``, best first.
+        width: Characters that are shown of a passage.
+    """
+    lines = []
+    for number, first in next(iter(examples.values())).items():
+        lines.append(f"{number}. {first['language']}: {first['query']}")
+        for label, of_model in examples.items():
+            lines.append(f"   {label} (relevant: {of_model[number]['rank'] or 'none'})")
+            for place, passage in enumerate(of_model[number]["passages"], 1):
+                text = " ".join(passage["text"].split())
+                text = text if len(text) <= width else f"{text[: width - 1]}…"
+                lines.append(f"   {'*' if passage['relevant'] else ' '} {place}. {passage['language']}: {text}")
+    return "\n".join(lines)
 
 
 class RerankingEvaluator(SignedEvaluator):
@@ -132,6 +156,7 @@ class RerankingEvaluator(SignedEvaluator):
         seed: Of the drawing.
         token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in.
+        examples: Queries, drawn by chance, whose three best passages the report has.
         name: Prefix of the metrics and name of the data in the signature.
         options: ``show_progress_bar`` and ``write_csv``, see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
@@ -165,9 +190,12 @@ class RerankingEvaluator(SignedEvaluator):
         seed: int = 0,
         token_budget: int | None = None,
         autocast: str | None = None,
+        examples: int = 0,
         name: str = "",
         **options: Any,
     ) -> None:
+        if examples < 0:
+            raise ValueError(f"examples must be 0 or more: got {examples}.")
         self.ranking: dict[str, Any] = {"ks": tuple(ks), "cutoff": cutoff, "ties": ties, "no_relevant": no_relevant}
         self.bootstrap: dict[str, Any] = {"samples": samples, "confidence": confidence, "seed": seed}
         # What cannot be should not wait for the model.
@@ -175,7 +203,7 @@ class RerankingEvaluator(SignedEvaluator):
         if not len(pools):
             raise ValueError("expected at least one query with candidates: got none; check the data and its languages.")
         super().__init__(f"acc@{ks[0]}", name=name, **options)
-        self.pools = pools
+        self.pools, self.n_examples = pools, examples
         self.scoring: dict[str, Any] = {"token_budget": token_budget, "autocast": autocast}
 
     @cached_property
@@ -240,7 +268,26 @@ class RerankingEvaluator(SignedEvaluator):
             language: {other: RankingWithInterval.of(cell, **self.bootstrap) for other, cell in row.items()}
             for language, row in matrix.items()
         }
-        return RerankingReport(RankingWithInterval.of(overall, **self.bootstrap), cells, counts)
+        drawn = np.random.default_rng(self.bootstrap["seed"]).permutation(len(self.pools))[: self.n_examples]
+        examples = {
+            str(n): self._example(self.pools[place], scores[place]) for n, place in enumerate(drawn.tolist(), 1)
+        }
+        return RerankingReport(RankingWithInterval.of(overall, **self.bootstrap), cells, counts, examples)
+
+    def _example(self, pool: CandidatePool, scores: NDArray[np.float64]) -> dict[str, Any]:
+        """The best passages of a query, equal ones in the order in which they are ranked."""
+        labels = np.asarray(pool.labels)
+        order = np.lexsort((labels if self.ranking["ties"] == "pessimistic" else np.zeros_like(labels), -scores))
+        relevant = np.flatnonzero(labels[order])
+        return {
+            "query": pool.query,
+            "language": pool.query_language,
+            "rank": int(relevant[0]) + 1 if len(relevant) else None,
+            "passages": [
+                {"text": pool.passages[i], "language": pool.passage_languages[i], "relevant": bool(labels[i])}
+                for i in order[:3].tolist()
+            ],
+        }
 
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model card."""

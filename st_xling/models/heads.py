@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import logging
@@ -109,6 +110,24 @@ class VocabularyHead(nn.Module):
     def labels(self, token_ids: Tensor) -> Tensor:
         """Class of each token id within the softmax; -100 for ids outside ``target_vocabulary``."""
         return token_ids if self.label_index is None else self.label_index[token_ids]
+
+
+def save_with_head(parts: Backbone, head: VocabularyHead) -> None:
+    """From now on the encoder is saved as transformers' masked language model, with ``head`` over it.
+
+    It computes as before, and loads from there as from any such checkpoint.
+
+    Raises:
+        ValueError: The family has no masked language model with a head of this form.
+    """
+    encoder: Any = parts.model
+    whole: Any = AutoModelForMaskedLM.from_config(copy.deepcopy(encoder.config))
+    names = _take_apart(whole).names
+    state = {f"{whole.base_model_prefix}.{key}": tensor for key, tensor in encoder.state_dict().items()}
+    state |= {name: tensor.clone() for key, tensor in head.state_dict().items() for name in names[key]}
+    whole.load_state_dict(state, strict=False, assign=True)
+    whole.tie_weights()
+    encoder.save_pretrained = whole.save_pretrained
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def plan(paper: Paper, out: str | Path, *, jobs: int = 1) -> Plan:
     speed = _multiplications_per_second()
     planned = []
     for step in steps:
-        times, sizes = measured.get(_kind(step)), _model(step) if step.trains else None
+        times, sizes = measured.get(_kind(step)), _model(step, out) if step.trains else None
         training = _training(step, sizes) if sizes else None
         seconds = fmean(times) if times else training[0] / speed + _START_S if training else None
         planned.append(
@@ -136,28 +136,29 @@ def _option(words: Sequence[str], name: str) -> str | None:
     return words[words.index(name) + 1] if name in words else None
 
 
-def _model(step: Step) -> _Model | None:
-    """Sizes of the model that a step trains."""
-    name = _option(step.words, "--model") or ""
+def _model(step: Step, out: Path) -> _Model | None:
+    """Sizes of the model that a step makes; of a slim one at most, for its vocabulary is not known before."""
+    name = step.words[1] if step.words[0] == "slim" else _option(step.words, "--model") or ""
     below = [need for need in step.needs if need.folder == name]
     if below:
-        return _model(below[0])
+        return _model(below[0], out)
     if name == "tiny":
         options = [word for flag, word in zip(step.words, step.words[1:]) if flag == "--tiny"]
         sizes = dict(option.split("=") for option in options)
         config = {"vocab_size": sizes.get("vocabulary", 8000), "hidden_size": sizes.get("hidden_size", 192)}
         config["num_hidden_layers"] = sizes.get("layers", 2)
     else:
-        config = _config(name)
+        config = _config(name, out)
     if not config:
         return None
-    layers, width = int(config["num_hidden_layers"]), int(config["hidden_size"])
+    layers = int(_option(step.words, "--layer") or config["num_hidden_layers"])
+    width = int(config["hidden_size"])
     body = 12.0 * layers * width**2
     return _Model(body, body + int(config["vocab_size"]) * width, layers, width)
 
 
-def _config(name: str) -> Any:
-    folder = Path(name)
+def _config(name: str, out: Path) -> Any:
+    folder = out / name
     if folder.is_dir():
         path = next(iter(sorted(folder.glob("config.json")) + sorted(folder.glob("0_*/config.json"))), None)
         return json.loads(path.read_text(encoding="utf-8")) if path else None

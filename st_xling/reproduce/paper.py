@@ -7,8 +7,10 @@
 ``evaluations`` name → a command that writes ``--json``; ``{row}`` is the row's model
 ``tables``      name → ``title``; ``rows``: label → a model, or ``{model: …, any: value}`` with values for the commands,
                 or ``{run: …, evaluation: …}`` without a model of ours; ``columns``: label → ``{evaluation, value}``,
-                the value a path in the JSON, or several, whose mean is taken; ``factor`` (100), ``decimals`` (1);
-                ``paper``: row → column → the paper's own figure; ``compare``: pairs of rows; ``picture``; ``note``
+                the value a path in the JSON, or several, whose mean is taken, as it is over a list of the scale that
+                only the path names; ``factor`` (100), ``decimals`` (1);
+                ``paper``: row → column → the paper's own figure; ``compare``: pairs of rows; ``picture``; ``note``;
+                ``examples``: true where lists of ``evaluate reranking --examples`` are to stand below
 ==============  ======================================================================================================
 
 A name in braces that is a list of the scale makes, in a label, one row or column of each element. A name of a model is
@@ -114,6 +116,7 @@ class Table:
         paper: The paper's own figures: row → column → figure.
         compare: Pairs of rows whose difference is tested.
         picture: ``bars``, ``lines``, ``gain``, or ``""``.
+        examples: Whether the lists of ``evaluate reranking --examples`` stand below, of the first column and seed.
         copy: A model's step and a picture in its folder, which is the whole table; or ``None``.
     """
 
@@ -126,6 +129,7 @@ class Table:
     compare: tuple[tuple[str, str], ...] = ()
     picture: str = ""
     note: str = ""
+    examples: bool = False
     copy: tuple[tuple[Step, ...], str] | None = None
 
     def steps(self) -> list[Step]:
@@ -143,6 +147,8 @@ class Paper:
 
     Attributes:
         model: What they start from: a base of ours, a Hub id or a folder.
+        tables: Those to be made.
+        all_tables: All of the paper.
     """
 
     name: str
@@ -151,6 +157,12 @@ class Paper:
     model: str
     seeds: tuple[int, ...]
     tables: dict[str, Table]
+    all_tables: dict[str, Table]
+
+    @property
+    def file_name(self) -> str:
+        """Of its files, without their endings."""
+        return "-".join([self.name, self.scale, re.sub(r"[^A-Za-z0-9]+", "-", Path(self.model).name)])
 
     def steps(self) -> list[Step]:
         """All that the tables take, each once, in an order in which it can be run."""
@@ -178,7 +190,7 @@ def load_paper(
         tables: Names of tables; all without any.
         scale: ``tiny``: the phrasebook, seconds a step; ``small``: real text on two cores, minutes a step; ``paper``:
             the paper's own setting.
-        model: In place of the scale's own: a Hub id, or a folder.
+        model: In place of the scale's own: a Hub id, a folder, or the name of a base.
         seeds: One run each.
         rows: Labels of rows, perhaps with ``*``; all without any.
 
@@ -192,21 +204,29 @@ def load_paper(
     for table in tables:
         check_choice("table", table, list(content["tables"]))
     settings = {**common["settings"][scale], **content["settings"][scale]}
-    if model is not None:
+    bases = {**common.get("bases", {}), **content.get("bases", {})}
+    if model in bases:
+        settings["model"] = f"{{{model}}}"
+    elif model is not None:
         folder = Path(model)
         if not folder.is_dir() and (folder.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1):
-            raise ValueError(f"--model must be a folder or a Hub id: there is no folder {model}.")
+            raise ValueError(
+                f"--model must be a folder, a Hub id or one of {', '.join(bases)}: there is no folder {model}."
+            )
         settings["model"] = str(folder.resolve()) if folder.is_dir() else model
-    bases = {**common.get("bases", {}), **content.get("bases", {})}
     reader = _Reader(settings, bases, content.get("models", {}), content.get("evaluations", {}), tuple(seeds))
-    found = {key: reader.table(key, entry) for key, entry in content["tables"].items() if key in tables or not tables}
+    whole = {key: reader.table(key, entry) for key, entry in content["tables"].items()}
+    whole = {key: table for key, table in whole.items() if table.cells or table.copy}
+    for table in tables:
+        check_choice(f"table at scale {scale}", table, list(whole))
+    found = {key: table for key, table in whole.items() if key in tables or not tables}
     if rows:
         labels = [label for table in found.values() for label in table.cells]
         for row in rows:
             if not fnmatch.filter(labels, row):
                 check_choice("row", row, list(dict.fromkeys(labels)))
         found = {key: _only(table, rows) for key, table in found.items()}
-    return Paper(Path(name).stem, content["paper"], scale, settings["model"].strip("{}"), tuple(seeds), found)
+    return Paper(Path(name).stem, content["paper"], scale, settings["model"].strip("{}"), tuple(seeds), found, whole)
 
 
 def _only(table: Table, rows: Sequence[str]) -> Table:
@@ -261,6 +281,7 @@ class _Reader:
                 values = {**column_values, **row_values, **own}
                 values |= {key: each for key, each in column_entry.items() if key not in ("evaluation", "value")}
                 cells.setdefault(row, {})[column] = self._cell(row, row_entry, column_entry, values)
+        compare = [[self._fill(label, {}, 0)[0] for label in pair] for pair in entry.get("compare", ())]
         return Table(
             name,
             title,
@@ -268,9 +289,10 @@ class _Reader:
             entry.get("factor", 100.0),
             entry.get("decimals", 1),
             entry.get("paper", {}),
-            tuple((first, second) for first, second in entry.get("compare", ()) if {first, second} <= cells.keys()),
+            tuple((first, second) for first, second in compare if {first, second} <= cells.keys()),
             entry.get("picture", ""),
             note,
+            entry.get("examples", False),
         )
 
     def _cell(self, label: str, row: Mapping[str, Any], column: Mapping[str, Any], values: Mapping[str, Any]) -> Cell:
@@ -287,7 +309,9 @@ class _Reader:
             if own_seed is not None or any(need.seed is not None for need in needs):
                 called += f", seed {seed}"
             steps.append(Step(called, tuple(shlex.split(words)), (*needs, *more), own_seed))
-        return Cell(tuple(steps), tuple(self._fill(path, values, 0)[0] for path in paths))
+        # A list that the label does not name: the mean over its elements.
+        known = {_NAME.sub(lambda name: str(values.get(name[1], name[0])), path): None for path in paths}
+        return Cell(tuple(steps), tuple(path for path, _, _ in self._expanded(known)))
 
     def _all(self, row: Mapping[str, Any]) -> str:
         return self.models.get(row.get("model", ""), "")

@@ -10,31 +10,52 @@ from pathlib import Path
 from typing import Any
 
 from st_xling._version import __version__
+from st_xling.evaluation.reranking import examples_text
 from st_xling.hub.markdown import code, fenced, plain
 from st_xling.reproduce.paper import Cell, Paper, Table
-from st_xling.utils.io import atomic_writer, read_json_object, write_atomic, write_json
+from st_xling.utils.io import read_json_object, write_atomic, write_json
 from st_xling.utils.tables import format_table
 
 _PAPER = "paper: "
 """Before labels of rows that are the paper's own figures."""
 
 
-def report(paper: Paper, out: Path, failed: Mapping[str, str]) -> dict[str, Any]:
-    """Every table with what stands in ``results/``, as JSON; cells of steps that failed or did not run are ``None``."""
-    steps = {step.id: step for step in paper.steps()}
-    content = {
+def report(paper: Paper, out: Path, failed: Mapping[str, str], *, whole: bool = False) -> dict[str, Any]:
+    """Tables with what stands in ``results/``, as JSON; cells of steps that failed or did not run are empty.
+
+    Args:
+        paper: Whose tables.
+        out: Folder in which they were run.
+        failed: Id of a step → why it failed.
+        whole: All tables of the paper in which there is anything, not only those that were asked for.
+    """
+    tables = paper.all_tables if whole else paper.tables
+    steps = {step.id: step for table in tables.values() for step in table.steps()}
+    lost = {steps[key].name: why for key, why in failed.items()}
+    contents = {name: _table(table, paper, out, lost) for name, table in tables.items()}
+    if whole:
+        filled = {
+            name: any(any(row.values()) for row in content.get("rows", {}).values())
+            for name, content in contents.items()
+        }
+        contents = {name: content for name, content in contents.items() if filled[name] or "picture" in content}
+        steps = {step.id: step for name in contents for step in tables[name].steps()}
+    return {
         **{"paper": paper.name, "title": paper.title, "scale": paper.scale, "model": Path(paper.model).name},
         **{"seeds": list(paper.seeds), "st-xling": __version__},
-        "failed": (lost := {steps[key].name: why for key, why in failed.items()}),
-        "tables": {name: _table(table, paper, out, lost) for name, table in paper.tables.items()},
+        "tables": contents,
+        "failed": lost,
         "commands": [paper.shown(step) for step in steps.values()],
     }
-    return content
+
+
+def _has_values(content: Mapping[str, Any]) -> bool:
+    return any(values for row in content.get("rows", {}).values() for values in row.values())
 
 
 def _table(table: Table, paper: Paper, out: Path, failed: dict[str, str]) -> dict[str, Any]:
     content: dict[str, Any] = {"title": table.title, "note": table.note, "decimals": table.decimals}
-    picture = f"pictures/{paper.name}-{paper.scale}-{table.name.replace(' ', '-').replace('/', '-')}.png"
+    picture = f"pictures/{paper.file_name}-{table.name.replace(' ', '-').replace('/', '-')}.png"
     if table.copy is not None:
         (step,), file = table.copy
         if (out / step.folder / file).is_file():
@@ -55,9 +76,14 @@ def _table(table: Table, paper: Paper, out: Path, failed: dict[str, str]) -> dic
         }
         for first, second in table.compare
     ]
-    if table.picture and any(values for row in rows.values() for values in row.values()):
+    if table.picture and _has_values(content):
         draw(content, table.picture, out / picture)
         content["picture"] = picture
+    if table.examples:
+        firsts = {label: next(iter(row.values())).steps[0].id for label, row in table.cells.items()}
+        results = {label: read_json_object(out / "results" / f"{key}.json") for label, key in firsts.items()}
+        examples = {label: result["reranking"]["examples"] for label, result in results.items() if result}
+        content |= {"examples": examples_text(examples)} if examples else {}
     return content
 
 
@@ -175,6 +201,7 @@ def text(content: Mapping[str, Any]) -> str:
             parts[-1] += "\n" + format_table(*_cells(table))
             if table["differences"]:
                 parts.append(format_table(*_differences(table)))
+            parts += [table["examples"]] if "examples" in table else []
             parts += ["\n".join(table["signatures"])] if table["signatures"] else []
         if "picture" in table:
             parts.append(f"picture: {table['picture']}")
@@ -202,6 +229,7 @@ def markdown(content: Mapping[str, Any], command: str = "") -> str:
         if "rows" in table:
             parts.append(_pipes(*_cells(table)))
             parts += [_pipes(*_differences(table))] if table["differences"] else []
+            parts += [fenced(table["examples"])] if "examples" in table else []
         if "picture" in table:
             parts.append(f"![{plain(table['title'])}]({table['picture']})")
         parts += [plain(table["note"])] if table["note"] else []
@@ -223,17 +251,19 @@ def _pipes(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def write_report(content: Mapping[str, Any], out: Path, *, command: str = "") -> None:
-    """Write the page and the JSON file."""
-    name = f"{content['paper']}-{content['scale']}"
-    write_json(out / f"{name}.json", content)
-    write_atomic(out / f"{name}.md", markdown(content, command).encode("utf-8"))
+def write_report(paper: Paper, out: Path, failed: Mapping[str, str], *, command: str = "") -> None:
+    """Write page and JSON file of all tables that have been made so far."""
+    content = report(paper, out, failed, whole=True)
+    write_json(out / f"{paper.file_name}.json", content)
+    write_atomic(out / f"{paper.file_name}.md", markdown(content, command).encode("utf-8"))
 
 
 def draw(table: Mapping[str, Any], kind: str, path: Path) -> None:
     """Draw a table: ``bars``, rows by column; ``lines``, columns over rows; ``gain``, differences by column."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+
+    from st_xling.evaluation.pictures import save_figure
 
     rows: dict[str, dict[str, list[float]]] = table["rows"]
     columns = list(next(iter(rows.values())))
@@ -276,6 +306,4 @@ def draw(table: Mapping[str, Any], kind: str, path: Path) -> None:
         )
     axes.set_title(table["title"], fontsize=9)
     figure.legend(frameon=False, fontsize=8, loc="outside right upper")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_writer(path) as stream:
-        figure.savefig(stream, dpi=130, format="png", metadata={"Software": None})
+    save_figure(figure, path)

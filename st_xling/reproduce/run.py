@@ -30,7 +30,7 @@ def reproduce(
     """Train and evaluate what a paper's tables take, and write the tables.
 
     ===================================  ==========================================================
-    ``PAPER-SCALE.md``, ``.json``        the tables, as text and with every value, signature and command
+    ``PAPER-SCALE-MODEL.md``, ``.json``  all tables made so far, as text and with every value, signature and command
     ``pictures/``                        those of the tables
     ``models/``                          what was trained
     ``results/``, ``logs/``, ``steps/``  of each step: its results, what it printed, and how long it took
@@ -47,7 +47,7 @@ def reproduce(
         command: That gives the tables, to be shown with them.
 
     Returns:
-        What the JSON file holds; ``failed`` names the steps that failed, with reasons.
+        What the JSON file holds of the tables asked for; ``failed`` names the steps that failed, with reasons.
 
     Raises:
         ValueError: If data are asked for and not there, or another process works in the folder.
@@ -62,7 +62,7 @@ def reproduce(
     try:
         failed = _run_all(paper, out, data, jobs, lock)
         result = report(paper, out, failed)
-        write_report(result, out, command=command)
+        write_report(paper, out, failed, command=command)
     finally:
         os.close(lock)
     return result

@@ -83,6 +83,8 @@ class TrainingOptions:
         batches: ``mixed``, or ``one_pair``: each batch holds a single pair of languages.
         keep_duplicates_apart: No two rows of a batch share a text, which in-batch losses would tell apart.
         shuffle_buffer: Rows of a stream that are shuffled together.
+        save_vocabulary_head: Save the head of MLM or TLM with the encoder, as transformers has masked language models:
+            whatever starts from the saved model begins with it.
         pivot: Language that is put on the target side of every pair that has it (DAP, section 5.1); ``None``: pairs
             stay as they come.
         arguments: Any other of ST's training arguments, by name; in a recipe they stand beside the rest.
@@ -116,6 +118,7 @@ class TrainingOptions:
     batches: str = "mixed"
     keep_duplicates_apart: bool = True
     shuffle_buffer: int = 50_000
+    save_vocabulary_head: bool = False
     pivot: str | None = "en"
     arguments: dict[str, Any] = field(default_factory=dict)
 

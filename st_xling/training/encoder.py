@@ -17,8 +17,16 @@ from tqdm.auto import tqdm
 from st_xling.data.orient import orient
 from st_xling.data.tables import negative_columns
 from st_xling.data.text_columns import column_texts
-from st_xling.losses import CachedLoss, CombinedLoss, CrossLingualLoss, Term, make
-from st_xling.models import VocabularyHead
+from st_xling.losses import (
+    CachedLoss,
+    CombinedLoss,
+    CrossLingualLoss,
+    Term,
+    TranslationLanguageModelingLoss,
+    make,
+)
+from st_xling.models import VocabularyHead, backbone
+from st_xling.models.heads import save_with_head
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
 from st_xling.training.arguments import AUTO, total_steps, training_arguments
 from st_xling.training.auto_batch import choose_mini_batch
@@ -159,6 +167,9 @@ class _EncoderRun(Run):
         if checkpoint is None and self.model != "tiny":  # a resumed run has the checkpoint's heads
             for origin in dict.fromkeys(part.origin for part in loss.modules() if isinstance(part, VocabularyHead)):
                 tqdm.write(f"vocabulary head: {origin}", file=sys.stderr)
+        if training.save_vocabulary_head and (lora is not None or not trained_heads(loss)):
+            losses = ", ".join(recipe.losses) + (" with training.lora" if lora is not None else "")
+            raise ValueError(f"training.save_vocabulary_head takes the loss mlm or tlm, and no adapters: got {losses}.")
         weights = scheduled_weights(recipe, loss)  # of the sum, before it is cached
         if lora is not None:  # after the losses, which copy plain layers
             add_lora(encoder, lora, base=folder.base, seed=training.seed)
@@ -208,7 +219,15 @@ class _EncoderRun(Run):
         result = fit_trainer(self.trainer, folder, checkpoint, self.texts, name=self.recipe.name)
         if lora is not None:
             end_lora(result.model, lora, start=model_name(self.model), base=folder.base)
+        if self.recipe.training.save_vocabulary_head:
+            loss: Any = self.trainer.loss
+            save_with_head(backbone(result.model), trained_heads(loss)[0])
         return result
+
+
+def trained_heads(loss: nn.Module) -> list[VocabularyHead]:
+    """The vocabulary heads of masked language modelling; all terms of a sum share one."""
+    return [part.head for part in loss.modules() if isinstance(part, TranslationLanguageModelingLoss)]
 
 
 def build_loss(

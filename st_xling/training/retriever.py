@@ -72,6 +72,7 @@ class RetrievalRecipe(Recipe):
     """A named way to train a retriever."""
 
     kind: ClassVar[str] = "retriever"
+    without: ClassVar[tuple[str, ...]] = ("save_vocabulary_head",)
 
     retrieval: RetrievalOptions = field(default_factory=RetrievalOptions)
 

@@ -28,15 +28,19 @@ def test_the_start_is_kept_until_the_picture_is_drawn(data, make_model, tmp_path
     kept = load_file(tmp_path / "training" / "token_states.safetensors")
     tokens = sum(len(model.tokenizer(text)["input_ids"][:24]) - 2 for text in data["xx-en"]["source"])
     assert kept["source"].shape == (tokens, 2)
+    shown = len(data["xx-en"]["source"][:14])
+    assert kept["cosines"].shape == (shown, shown)
     later = TrainingPicture(data, "tr")  # as another process that resumes the run
-    assert later.end(make_model(seed=1), tmp_path) == tmp_path / "pictures" / "token_states.png"
-    assert (tmp_path / "pictures" / "token_states.png").read_bytes().startswith(b"\x89PNG")
+    assert later.end(make_model(seed=1), tmp_path) == [
+        tmp_path / "pictures" / name for name in ("cosines.png", "token_states.png")
+    ]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in (tmp_path / "pictures").iterdir())
     assert [path.name for path in (tmp_path / "training").iterdir()] == []
 
 
 def test_without_a_start_or_sentences_nothing_is_drawn(data, make_model, tmp_path):
     (tmp_path / "training").mkdir()
-    assert TrainingPicture(data, "tr").end(make_model(), tmp_path) is None
+    assert TrainingPicture(data, "tr").end(make_model(), tmp_path) == []
     TrainingPicture({}, "tr").begin(make_model(), tmp_path / "training")
     assert not list((tmp_path / "training").iterdir()) and not (tmp_path / "pictures").exists()
 

@@ -9,6 +9,7 @@ import pytest
 
 from st_xling.data.reranking.pools import CandidatePool, CandidatePools
 from st_xling.evaluation import RerankingEvaluator
+from st_xling.evaluation.reranking import examples_text
 from tests.conftest import PAIRS
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 
@@ -84,6 +85,28 @@ def test_the_report_has_intervals_everywhere(model: Any, pools: list[CandidatePo
     assert lines[7].split() == ["ar", "de", "en", "fr"] and lines[8].split()[0] == "de"
 
 
+def test_examples_are_ranked_as_the_figures_are(model: Any, pools: list[CandidatePool]) -> None:
+    none = pool(0, relevant=False)
+    report = RerankingEvaluator([*pools, none], examples=9, no_relevant="zero").report(model)
+    shown = {(each["query"], each["language"]): each for each in report.as_dict()["examples"].values()}
+    assert len(shown) == 9 and shown[none.query, "xx"]["rank"] is None
+    ranks = [each["rank"] for each in shown.values() if each["rank"]]
+    assert report.overall.means["mrr"] == pytest.approx(sum(1 / rank for rank in ranks) / 9)
+    for each in pools:
+        scores = model.predict([(each.query, passage) for passage in each.passages])
+        best = sorted(range(len(scores)), key=lambda place: -scores[place])[:3]
+        found = shown[each.query, each.query_language]["passages"]
+        assert [(row["text"], row["language"], row["relevant"]) for row in found] == [
+            (each.passages[place], each.passage_languages[place], bool(each.labels[place])) for place in best
+        ]
+    first = report.examples["1"]
+    lines = examples_text({"one": report.examples, "two": report.examples}, width=10).splitlines()
+    assert lines[0] == f"1. {first['language']}: {first['query']}" and lines[5].startswith("   two (relevant: ")
+    assert all(len(line) <= 24 for line in lines if line[3:4] in " *") and len(lines) == 9 * 9
+    assert report.table().endswith(examples_text({"best": report.examples}))
+    assert RerankingEvaluator(pools).report(model).as_dict().keys() == {"overall", "matrix", "counts"}
+
+
 def test_what_is_left_out_is_counted(model: Any, pools: list[CandidatePool]) -> None:
     empty = CandidatePool("Wer?", "de", [], [], [])
     long = CandidatePool(" ".join(OTHERS * 3), "de", ENGLISH[:2], ["en", "en"], [1, 0])
@@ -121,4 +144,6 @@ def test_clear_errors(pools: list[CandidatePool]) -> None:
         RerankingEvaluator(pools, no_relevant="drop")
     with pytest.raises(ValueError, match="samples of a bootstrap"):
         RerankingEvaluator(pools, samples=0)
+    with pytest.raises(ValueError, match="examples must be 0 or more: got -1"):
+        RerankingEvaluator(pools, examples=-1)
     assert np.isclose(RerankingEvaluator(pools).bootstrap["confidence"], 0.95)

@@ -12,7 +12,7 @@ from transformers import BertConfig, BertForMaskedLM, BertModel
 
 from st_xling.losses import RepresentationTranslationLoss, TranslationLanguageModelingLoss
 from st_xling.models import backbone, load_encoder
-from st_xling.models.heads import VocabularyHead, _checkpoint_tensors, _head_form
+from st_xling.models.heads import VocabularyHead, _checkpoint_tensors, _head_form, save_with_head
 from st_xling.training.checkpoint import load_loss_state, save_loss_state
 
 SHAPE: dict[str, Any] = {
@@ -70,6 +70,31 @@ def test_a_decoder_of_its_own_is_read_too(masked_lm: Any, tmp_path: Path) -> Non
     model.save_pretrained(str(tmp_path / "checkpoint"))
     again = load_encoder(str(tmp_path / "checkpoint"), device="cpu")
     load_loss_state(TranslationLanguageModelingLoss(again), again, tmp_path)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_trained_head_is_saved_with_its_encoder(masked_lm: Any, tmp_path: Path, tied: bool) -> None:
+    """As transformers' masked language model, from which the next run starts; the encoder itself stays as it was."""
+    model = load_encoder(str(masked_lm(tie_word_embeddings=tied)[0]), device="cpu").eval()
+    head = TranslationLanguageModelingLoss(model, head="new" if tied else "auto").head
+    torch.nn.init.normal_(head.bias)
+    texts = ["ein Haus", "two words"]
+    before = model.encode(texts, convert_to_tensor=True)
+    save_with_head(backbone(model), head)
+    model.save_pretrained(str(tmp_path / "out"))
+    again = load_encoder(str(tmp_path / "out"), device="cpu")
+    for same in (model, again):
+        assert torch.equal(same.encode(texts, convert_to_tensor=True), before)
+    loaded = TranslationLanguageModelingLoss(again).head
+    assert loaded.origin.endswith("(cls.predictions)")
+    assert loaded.state_dict().keys() == head.state_dict().keys()
+    assert all(torch.equal(loaded.state_dict()[key], value) for key, value in head.state_dict().items())
+    whole = BertForMaskedLM.from_pretrained(tmp_path / "out").eval()
+    tokens = model.tokenizer(texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        states = whole.bert(**tokens).last_hidden_state
+        scores = head(states) @ head.output_weight(backbone(model).word_embeddings).T + head.bias
+        torch.testing.assert_close(whole(**tokens).logits, scores)
 
 
 @pytest.mark.parametrize("layout", ["first", "sharded", "pickled"])

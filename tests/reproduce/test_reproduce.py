@@ -30,6 +30,7 @@ TOY: dict[str, Any] = {
             "steps": 8,
             "layers": [1, 2],
             "languages": ["deu", "fra"],
+            "named": "TR",
         },
         "small": {
             "model": "{start}",
@@ -37,6 +38,7 @@ TOY: dict[str, Any] = {
             "budget": "",
             "layers": [],
             "languages": [],
+            "named": "TR",
         },
     },
     "bases": {
@@ -63,8 +65,9 @@ TOY: dict[str, Any] = {
             "columns": {
                 "{languages} → en": {"evaluation": "tatoeba", "value": "tatoeba.tatoeba_{languages}_to_en_accuracy"},
                 "mean": {"evaluation": "tatoeba", "value": "tatoeba.tatoeba_mean_accuracy"},
+                "both": {"evaluation": "tatoeba", "value": "tatoeba.tatoeba_{languages}_to_en_accuracy"},
             },
-            "compare": [["TR", "as it is"]],
+            "compare": [["{named}", "as it is"]],
             "picture": "bars",
             "paper": {"TR, mBERT": {"mean": 90.1, "36 languages": 77.5}},
             "note": "Not as in the paper.",
@@ -124,6 +127,7 @@ def test_a_table_has_means_deviations_differences_and_the_papers_figures(toy: Pa
     paper = load_paper(str(toy), ["1"], seeds=(0, 1, 2))
     content = judged(paper, tmp_path, {"model": 0.2, "tr": 0.3})
     table = content["tables"]["1"]
+    assert [path.split("_")[1] for path in paper.tables["1"].cells["TR"]["both"].paths] == ["deu", "fra"]
     assert table["rows"]["TR"]["mean"] == pytest.approx([30.0, 40.0, 50.0])
     assert table["rows"]["as it is"]["mean"] == pytest.approx([20.0])  # has no seed, hence no deviation
     assert table["rows"]["lost"]["mean"] == []
@@ -134,6 +138,32 @@ def test_a_table_has_means_deviations_differences_and_the_papers_figures(toy: Pa
         for fact in ("40.0 ± 10.0", "20.0", "90.1", "36 languages", "paper: TR, mBERT", "Not as in the paper."):
             assert fact in shown
     assert all(command.startswith("st-xling ") for command in content["commands"])
+
+
+def test_examples_of_all_rows_stand_below_each_other(tmp_path: Path) -> None:
+    column = {"evaluation": "ranking", "value": "reranking.examples.1.rank"}
+    rows = {name: {"run": name, "evaluation": "ranking"} for name in ("one", "two", "not run")}
+    table = {"title": "Lists", "rows": rows, "columns": {"1": column}, "factor": 1, "decimals": 0, "examples": True}
+    file = {"paper": "x", "settings": {"tiny": {"model": "m"}}, "tables": {"5": table}}
+    file["evaluations"] = {"ranking": "evaluate reranking {row} --examples 1"}
+    (tmp_path / "file.yaml").write_text(yaml.safe_dump(file, sort_keys=False), encoding="utf-8")
+    paper = load_paper(str(tmp_path / "file.yaml"))
+    (tmp_path / "results").mkdir()
+    for rank, step in enumerate(paper.steps()[:2], 1):
+        passage = {"text": f"passage of {step.name}", "language": "zh", "relevant": rank == 1}
+        example = {"query": "Wo?", "language": "de", "rank": rank, "passages": [passage]}
+        write_json(tmp_path / f"results/{step.id}.json", {"reranking": {"examples": {"1": example}}})
+    content = report(paper, tmp_path, {})
+    assert content["tables"]["5"]["rows"] == {"one": {"1": [1.0]}, "two": {"1": [2.0]}, "not run": {"1": []}}
+    lines = content["tables"]["5"]["examples"].splitlines()
+    assert [line[:12] for line in lines] == [
+        "1. de: Wo?",
+        "   one (rele",
+        "   * 1. zh: ",
+        "   two (rele",
+        "     1. zh: ",
+    ]
+    assert all(line in shown for line in lines for shown in (text(content), markdown(content)))
 
 
 def test_differences_are_students_t_for_pairs() -> None:
@@ -161,7 +191,8 @@ def test_a_missing_value_is_named_and_the_other_cells_stand(toy: Path, tmp_path:
     finally:
         del TOY["tables"]["1"]["columns"]["wrong"]
     assert "no_such" in content["failed"]["tatoeba of tr, seed 0"]
-    assert content["tables"]["1"]["rows"]["TR"] == {"deu → en": [30.0], "fra → en": [30.0], "mean": [30.0], "wrong": []}
+    row = content["tables"]["1"]["rows"]["TR"]
+    assert row.pop("wrong") == [] and set(map(tuple, row.values())) == {(30.0,)}
 
 
 @pytest.mark.parametrize(
@@ -220,7 +251,7 @@ def test_a_failure_is_named_the_rest_stands_and_a_kill_changes_nothing(toy: Path
     assert "nothing" in whole["failed"]["lost, seed 0"]
     assert "needs lost, seed 0" in whole["failed"]["after-lost, seed 0"]
     assert (out / whole["tables"]["figure 2"]["picture"]).stat().st_size > 5_000
-    assert json.loads((out / "toy-tiny.json").read_text(encoding="utf-8")) == whole
+    assert json.loads((out / "toy-tiny-start.json").read_text(encoding="utf-8")) == whole
     # Again: only what failed is tried.
     times = {path: path.stat().st_mtime_ns for path in (out / "steps").iterdir()}
     assert reproduce(load_paper(str(toy), seeds=(0, 1)), out)["tables"] == whole["tables"]

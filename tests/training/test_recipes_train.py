@@ -9,7 +9,7 @@ import pytest
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation import TatoebaEvaluator
-from st_xling.models import tiny_encoder
+from st_xling.models import VocabularyHead, backbone, load_encoder, tiny_encoder
 from st_xling.training import load_recipe, recipe_names, train
 
 ABLATION = {
@@ -73,3 +73,14 @@ def test_a_ramp_moves_the_weight_step_by_step(phrases: dict[str, Any], tmp_path:
     assert values[1] == pytest.approx(values[10] * 0.1, rel=0.15)
     assert values[5] == pytest.approx(values[10] * 0.5, rel=0.15)
     assert values[11] == pytest.approx(values[10], rel=0.1)
+
+
+def test_the_next_run_starts_from_a_saved_vocabulary_head(phrases: dict[str, Any], tmp_path: Path) -> None:
+    steps = {"training.max_steps": 2, "training.save_vocabulary_head": True}
+    tiny = {"vocabulary": 600, "hidden_size": 32, "layers": 2}
+    with pytest.raises(ValueError, match="save_vocabulary_head takes .* mlm .* got translation_ranking"):
+        train(load_recipe("tr", overrides=steps), phrases["train"], tmp_path / "tr", model="tiny", tiny=tiny)
+    mlm = load_recipe("amber", tiny=True, overrides={**steps, **ABLATION["amber: MLM"]})
+    train(mlm, phrases["train"], tmp_path / "mlm", model="tiny", tiny=tiny)
+    head = VocabularyHead(backbone(load_encoder(str(tmp_path / "mlm"))))
+    assert "cls.predictions" in head.origin and head.bias.abs().sum() > 0  # trained: new ones are zero
