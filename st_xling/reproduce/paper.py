@@ -1,7 +1,8 @@
 """A paper's tables as files describe them (``papers/*.yaml``): rows, columns, and the commands that they take.
 
 ==============  ======================================================================================================
-``settings``    scale → name → text or list, which commands name in braces; they may name one another
+``settings``    scale → name → text or list, which commands name in braces; they may name one another; under ``with``
+                model → settings that stand where the tables start from it
 ``bases``       name → a command that trains; once, with seed 0, for all rows
 ``models``      the same, once for each seed
 ``evaluations`` name → a command that writes ``--json``; ``{row}`` is the row's model
@@ -214,6 +215,7 @@ def load_paper(
                 f"--model must be a folder, a Hub id or one of {', '.join(bases)}: there is no folder {model}."
             )
         settings["model"] = str(folder.resolve()) if folder.is_dir() else model
+    settings |= settings.pop("with", {}).get(settings["model"].strip("{}"), {})
     reader = _Reader(settings, bases, content.get("models", {}), content.get("evaluations", {}), tuple(seeds))
     whole = {key: reader.table(key, entry) for key, entry in content["tables"].items()}
     whole = {key: table for key, table in whole.items() if table.cells or table.copy}
