@@ -262,6 +262,8 @@ def _train_adapter(arguments: argparse.Namespace) -> str:
     """Print a table of layers; what was done is said by the line that is returned."""
     from st_xling.data import load_evaluation_specs
     from st_xling.evaluation import PrecisionEvaluator
+    from st_xling.evaluation.pictures import SENTENCE_PICTURE, draw_sentence_vectors
+    from st_xling.models.view import rebuilt
     from st_xling.training.adapter import layer_table, load_adapter_recipe, train_adapter
 
     options = _run_options(arguments)
@@ -274,6 +276,8 @@ def _train_adapter(arguments: argparse.Namespace) -> str:
     options |= {"evaluator": evaluator, "evaluation": evaluation, "sweep": arguments.sweep, "cache": arguments.cache}
     options["provenance"] = _sources(arguments, {"data": data, "dev": dev, "check_leak": evaluation})
     result = train_adapter(recipe, data, **options)
+    models = {"before": rebuilt(result.model, list(result.model)[:2]), f"after {recipe.name}"[:40]: result.model}
+    draw_sentence_vectors(models, dev or data, result.folder / SENTENCE_PICTURE)
     if evaluator is not None:
         print(layer_table(result.layers, evaluator.at))
         print(evaluator.signature)

@@ -13,6 +13,7 @@ from st_xling.data.faults import FaultLog
 from st_xling.data.moses import find_moses, language_ending, moses_rows, zipped_moses
 from st_xling.data.pairs import PairRow, pair_columns, read_pairs, streamed_rows, text_features
 from st_xling.data.spec_options import Sample, no_length
+from st_xling.data.squad_form import paragraph_rows
 from st_xling.data.tables import (
     PARALLEL_NAMES,
     Columns,
@@ -49,7 +50,8 @@ def read_parallel(
     """Reads parallel text, whatever it is kept in.
 
     Args:
-        path_or_id: In this order: two paths (a Moses pair); a ``.tsv``, ``.csv``, ``.jsonl`` (each also packed:
+        path_or_id: In this order: two paths (a Moses pair; of two ``.json`` files in SQuAD's form, such as XQuAD's, the
+            paragraphs); a ``.tsv``, ``.csv``, ``.jsonl`` (each also packed:
             ``.gz``, ``.xz``, ``.bz2``, ``.zst``) or ``.parquet`` file; a ``.zip`` of OPUS with a Moses pair in it; the
             prefix of a Moses pair (``corpus`` for ``corpus.de`` and ``corpus.en``); a folder that ``datasets`` can
             load; the id of a dataset on the Hub.
@@ -357,7 +359,9 @@ def _open_moses(paths: tuple[str | Path, str | Path], languages: Languages) -> S
         )
     codes = (languages[0] or endings[0], languages[1] or endings[1])
     options = {"source_path": str(source_path), "target_path": str(target_path), "languages": codes}
-    return Source(moses_rows, options, f"{source_path} and {target_path}", (source_path, target_path))
+    squad = all(file_ending(unpacked_name(path)) == ".json" for path in (source_path, target_path))
+    where = f"{source_path} and {target_path}"
+    return Source(paragraph_rows if squad else moses_rows, options, where, (source_path, target_path))
 
 
 def _open_hub(

@@ -1,4 +1,4 @@
-"""Pictures of an evaluation, and what is recorded for them: token states of translations, scores of mined pairs."""
+"""Pictures of an evaluation, and what is recorded for them: states of translations, scores of mined pairs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from st_xling.evaluation.mining_scores import EvaluatedPairs
 
-#: Pairs of sentences that :class:`TrainingPicture` shows, where it draws, and where the start of a run waits for it.
+#: Pairs of sentences that pictures show, where they are drawn, and where the start of a run waits for its picture.
 SENTENCES = 100
 PICTURE = "pictures/token_states.png"
+SENTENCE_PICTURE = "pictures/sentence_vectors.png"
 COSINES = "pictures/cosines.png"
 _IN_HEAT_MAP = 14
 _START = "token_states.safetensors"
@@ -136,6 +137,38 @@ def draw_cosines(
     return save_figure(figure, path)
 
 
+def draw_sentence_vectors(models: Mapping[str, SentenceTransformer], data: Mapping[str, Any], path: str | Path) -> Path:
+    """Draw the vectors of the same pairs by several models, one panel a model.
+
+    Args:
+        models: Title → encoder; one that is centred by language encodes each side by the route of its language.
+        data: Name → pairs; up to :data:`SENTENCES` of the first are shown.
+        path: PNG to write.
+
+    Source:
+        Huang et al. 2023 (mBERT-SF), figure 7.
+    """
+    import torch
+
+    from st_xling.models.centring import encode_once, language_tasks
+
+    texts, languages = _shown(data)
+    panels = {}
+    for title, model in models.items():
+        source, target = encode_once(model, texts, tasks=language_tasks(model, languages)[0])
+        panels[title] = token_points(torch.from_numpy(source), torch.from_numpy(target))
+    return draw_token_points(panels, path, languages=languages)
+
+
+def _shown(data: Mapping[str, Any]) -> tuple[tuple[list[str], list[str]], tuple[str, str]]:
+    """Source and target texts that a picture shows, and their languages."""
+    first = next(iter(data.values()), None)
+    rows = [] if first is None else list(first.select(range(min(SENTENCES, len(first)))))
+    source, target = ([row[column] for row in rows] for column in ("source", "target"))
+    languages = (rows[0]["source_language"], rows[0]["target_language"]) if rows else ("source", "target")
+    return (source, target), languages
+
+
 class TrainingPicture:
     """Draws the same parallel sentences before and after a training: their cosines, and their token states.
 
@@ -147,10 +180,7 @@ class TrainingPicture:
     """
 
     def __init__(self, data: Mapping[str, Any], recipe: str) -> None:
-        first = next(iter(data.values()), None)
-        shown = [] if first is None else list(first.select(range(min(SENTENCES, len(first)))))
-        self.texts = tuple([row[column] for row in shown] for column in ("source", "target"))
-        self.languages = (shown[0]["source_language"], shown[0]["target_language"]) if shown else ("source", "target")
+        self.texts, self.languages = _shown(data)
         self.recipe = recipe
 
     def begin(self, model: SentenceTransformer, training: Path) -> None:

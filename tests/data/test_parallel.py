@@ -343,6 +343,22 @@ def test_languages_of_columns(tmp_path: Path) -> None:
     assert cells(turned) == [("dog", "Hund")] and codes(turned) == ("en", "de")
 
 
+def test_paragraphs_of_translated_questions(tmp_path: Path) -> None:
+    def write(language: str, paragraphs: list[str]) -> Path:
+        qas = [{"id": "1", "question": "?", "answers": []}]
+        content = {"data": [{"paragraphs": [{"context": text, "qas": qas} for text in paragraphs]}]}
+        path = tmp_path / f"xquad.{language}.json"
+        path.write_text(json.dumps(content), encoding="utf-8")
+        return path
+
+    zh, vi = write("zh", ["你好。\n再见。", "猫。"]), write("vi", ["Xin chào. Tạm biệt.", "Con mèo."])
+    pairs = load_data_specs([f"zh-vi={zh},{vi}"])["zh-vi"]
+    assert cells(pairs) == [("你好。\n再见。", "Xin chào. Tạm biệt."), ("猫。", "Con mèo.")]
+    assert codes(pairs) == ("zh", "vi")
+    with pytest.raises(ParallelTextError, match="2 paragraphs, but .*xquad.vi.json has 1"):
+        read_parallel((zh, write("vi", ["Con mèo."])))
+
+
 class TestMoses:
     def test_which_side_is_source(self, tmp_path: Path) -> None:
         for name in ("corpus", "en-de"):
