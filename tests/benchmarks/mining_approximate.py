@@ -131,8 +131,8 @@ def draw(points: list[Point], path: Path) -> None:
     from matplotlib import pyplot
 
     sizes = sorted({point.rows for point in points})
-    size, share = (1 + 3.6 * len(sizes), 6.4), {"sharex": True, "sharey": "row"}
-    figure, panels = pyplot.subplots(2, len(sizes), figsize=size, squeeze=False, layout="constrained", **share)
+    size, shared = (1 + 3.6 * len(sizes), 6.4), {"sharex": True, "sharey": "row"}
+    figure, panels = pyplot.subplots(2, len(sizes), figsize=size, squeeze=False, layout="constrained", **shared)
     names = {point: re.sub(r"IVF\d+", "IVF", point.name.partition("?")[0]) for point in points}
     colours = dict(zip(dict.fromkeys(names.values()), pyplot.colormaps["tab10"].colors))
     for column, rows in enumerate(sizes):
