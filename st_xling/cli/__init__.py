@@ -120,7 +120,7 @@ def build_parser() -> Parser:
     for command in (tools.demo, train.train, evaluate, transfer.transfer, publish.card, tools.leak):
         command.add_parser(commands)
     commands_of_use = (mine.encode, mine.mine, mine.score, rerank.rerank, rerank.search, tools.slim, publish.push)
-    for command in (*commands_of_use, reproduce.reproduce):
+    for command in (*commands_of_use, reproduce.reproduce, tools.benchmark):
         command.add_parser(commands)
     return parser
 

@@ -47,7 +47,7 @@ search:
 --memory-mib N                      for one block of the search (default: 256)
 --shard-rows N                      of either text, searched in one task (default: by size; approximate: 1,048,576)
 guards:
---source-language CODE              such as de; for the guard of languages
+--source-language CODE              such as de; for the guard of languages, and its mean in models centred by language
 --target-language CODE              such as en
 --guard NAME=X                      another limit, such as length_ratio=2.5 (repeatable)
 --no-guard NAME                     switch one off: hub, copy, near_copy, length_ratio, numbers, language, prefilter
@@ -84,6 +84,8 @@ def encode(arguments: argparse.Namespace) -> None:
     --store-dtype {float32,float16,bfloat16,int8}  of the vectors (default: float32)
     --file-format {safetensors,npy}     of the shards (default: safetensors)
     --no-normalise                      keep the vectors' lengths (default: length 1)
+    --language CODE                     of the text, for a model centred by language: its own mean is taken off
+                                        (default: the joint one)
     --batch-size N                      most sentences of a batch (default: as suits the device)
     --shard-rows N                      sentences of a shard (default: 16384)
     --processes N                       that embed, each a shard at a time (default: 1)

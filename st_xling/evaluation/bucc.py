@@ -168,10 +168,6 @@ class BuccEvaluator(SignedEvaluator):
 
         book = parse_phrasebook(spec, options=tuple(PHRASEBOOK))
         parts = [split] if options.get("threshold") is not None else [split, train_split]
-        if parts[1:] == [split]:
-            raise ValueError(
-                f"a threshold must come from text that is not evaluated by it: got split {split!r} for both."
-            )
         if book.languages and pairs is not None:
             raise ValueError(f"expected language pairs once: got {', '.join(pairs)} and {spec}; leave one out.")
         languages = book.languages or tuple(code for code in LANGUAGES if code != "en")
@@ -183,6 +179,10 @@ class BuccEvaluator(SignedEvaluator):
             return {pair: (text.source, text.target, text.gold) for pair, text in texts.items()}
 
         test, *train = map(corpora, parts)
+        if parts[1:] == [split]:
+            raise ValueError(
+                f"a threshold must come from text that is not evaluated by it: got split {split!r} for both."
+            )
         options.setdefault("data_name", "phrasebook-{size}x{gold}-seed{seed}".format(**sizes))
         return cls(test, train=train[0] if train else None, train_split=train_split, split=split, **options)
 
@@ -327,7 +327,7 @@ def publishable_thresholds(
     """
     published, left_out = {}, {}
     dim = {} if evaluator.truncate_dim is None else {"dim": str(evaluator.truncate_dim)}
-    # Mining takes the joint mean, so that such a threshold would be of other vectors.
+    # As mining notes it that names the languages of both sides.
     centre = {"centre": "language"} if evaluator.by_language else {}
     options = {**dim, **centre, **evaluator.model_options}
     prefix = f"{evaluator.name}_" if evaluator.name else ""

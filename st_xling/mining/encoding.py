@@ -32,8 +32,9 @@ from st_xling.mining.text import (
     read_rows,
     validate_text,
 )
-from st_xling.mining.vectors import model_identity
+from st_xling.mining.vectors import BY_LANGUAGE, model_identity
 from st_xling.models import load_encoder
+from st_xling.models.centring import in_language, language_route
 from st_xling.models.encode import encode as embed
 from st_xling.models.load import name_of
 from st_xling.models.view import model_options
@@ -57,6 +58,7 @@ def encode(
     file_format: str = "safetensors",
     normalise: bool = True,
     prompt: str | None = None,
+    language: str | None = None,
     batch_size: int | None = None,
     shard_rows: int = 16384,
     processes: int = 1,
@@ -87,6 +89,7 @@ def encode(
         file_format: ``"safetensors"`` or ``"npy"``.
         normalise: Scale each vector to length 1 before it is rounded to ``dtype``.
         prompt: Put before every sentence, such as ``"query: "``; else the model's default prompt, if it has one.
+        language: Of the text, for a model that is centred by language: its own mean is taken off, not the joint one.
         batch_size: Most sentences of a batch; by default as many as suit the device.
         shard_rows: Sentences of a shard.
         processes: Processes that embed, each a shard at a time; on the GPUs in turn, else on the CPU, where they
@@ -100,8 +103,9 @@ def encode(
     Returns:
         The store.
     Raises:
-        ValueError: For a text with faults, a model that cannot be loaded, vectors that are NaN, infinite or zero (by
-            file and line), a store that holds something else, or a text that is edited meanwhile.
+        ValueError: For a text with faults, a model that cannot be loaded or has no mean of ``language``, vectors that
+            are NaN, infinite or zero (by file and line), a store that holds something else, or a text that is edited
+            meanwhile.
         OSError: For a full disk; what is whole stays.
     """
     for name, value in (("batch_size", batch_size), ("shard_rows", shard_rows), ("processes", processes)):
@@ -119,6 +123,9 @@ def encode(
     names = {"dtype": "computed", "dim": "truncated"}
     way = {names.get(name, name): value for name, value in model_options(encoder, prompt=prompt).items()}
     settings = {"batch_size": batch_size, "shard_rows": shard_rows, "prompt": None, **way}
+    if language is not None:
+        route = language_route(encoder, language)
+        encoder, settings = in_language(encoder, route), {**settings, **BY_LANGUAGE, "language": route}
     options: dict[str, Any] = {"batch_size": batch_size, "normalize_embeddings": normalise, "prompt": prompt}
     header = Header(dtype, file_format, normalise, identity, settings)
     with StoreWriter(out, header, summary, append=append, overwrite=overwrite) as writer:
@@ -128,7 +135,7 @@ def encode(
         if engine == "local" and processes == 1:
             pairs = ((window, embed(encoder, window.sentences, device=device, **options)) for window in todo)
         else:
-            if isinstance(model, str):
+            if isinstance(model, str) and language is None:
                 load: Load = partial(load_encoder, model)
             else:
                 encoder.to("cpu").share_memory()  # one copy of the weights for all processes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -16,9 +17,13 @@ import numpy as np
 from st_xling.mining.deduplication import DistinctText
 from st_xling.mining.store import MANIFEST, EmbeddingStore, ModelIdentity, open_laser
 from st_xling.utils.cosines import Embeddings
+from st_xling.utils.languages import canonical_language
 from st_xling.utils.loaded import name_of
 
 logger = logging.getLogger(__name__)
+
+#: Part of the way in which a model embeds that takes off a mean of each language, where those of the text are named.
+BY_LANGUAGE = {"centre": "language"}
 
 
 def model_identity(model: Any, name: str | None = None) -> ModelIdentity:
@@ -51,7 +56,10 @@ class Encoder:
     Attributes:
         identity: Which encoder it is.
         way: How it embeds, as :func:`~st_xling.models.view.model_options` says.
+        language: Whose mean is taken off, of a model that is centred by language; ``None``: the joint one.
     """
+
+    language: str | None = None
 
     def __init__(
         self,
@@ -84,7 +92,18 @@ class Encoder:
         """What the vectors depend on."""
         names = "dtype", "prompt", "batch_size"
         kept = {name.replace("_", " "): self.options[name] for name in names}
+        kept |= {} if self.language is None else {"language": self.language}
         return {"model": self.identity.fingerprint, "computed": self.way.get("dtype"), **kept}
+
+    def in_languages(self, languages: Mapping[str, str | None]) -> dict[str, Encoder]:
+        """This one for each side, which takes off the mean of the side's language where the model has one."""
+        from st_xling.models.centring import language_tasks
+
+        tasks, _ = language_tasks(self.model, list(languages.values()))
+        encoders = {side: copy(self) for side in languages}
+        for encoder, task in zip(encoders.values(), tasks if any(tasks) else ()):
+            encoder.language, encoder.way = task, {**self.way, **BY_LANGUAGE}
+        return encoders
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
         """Of some sentences, in memory. *Shape:* ``(sentences, dim)``"""
@@ -107,6 +126,7 @@ class Encoder:
         from st_xling.mining.encoding import encode
 
         options: dict[str, Any] = {"format": "jsonl", "place": place, "progress": progress, **self.options}
+        options["language"] = self.language
         write = partial(encode, self.model, sentences, out, **options)
         store = write()
         try:
@@ -185,7 +205,7 @@ class GivenEmbeddings:
 def stored_options(settings: dict[str, Any]) -> dict[str, str]:
     """What a store's settings say of how its vectors were made."""
     names = {"computed": "dtype", "truncated": "dim"}
-    others = ("batch_size", "shard_rows")
+    others = ("batch_size", "shard_rows", "language")
     return {names.get(name, name): value for name, value in settings.items() if value and name not in others}
 
 
@@ -198,27 +218,30 @@ def vectors_from(
     embeddings: dict[str, str | Path | None],
     rows: dict[str, int],
     *,
+    languages: Mapping[str, str | None] | None = None,
     dim: int = 1024,
     laser_dtype: str = "float32",
     embeds: bool = False,
     **options: Any,
-) -> tuple[VectorMakers, Encoder | None]:
+) -> tuple[VectorMakers, dict[str, Encoder]]:
     """What provides each side's vectors: embeddings from elsewhere, else the model.
 
     Args:
         model: As for :class:`Encoder`, or ``None``.
         embeddings: Store or LASER file of each side, or ``None``, by side.
         rows: Sentences of each side's text, by side.
+        languages: Of each side's text, by side, for a model that is centred by language.
         dim: Of LASER files.
         laser_dtype: Of LASER files.
         embeds: The model embeds more than the sides without embeddings, such as known translations.
         options: As for :class:`Encoder`.
     Returns:
-        By side; and the encoder, if there is a model.
+        By side; and the model by side, if there is one that embeds.
     Raises:
-        ValueError: If a side has neither; for vectors of several models, prompts or types of computation; as
-            :meth:`GivenEmbeddings.open`.
+        ValueError: If a side has neither; for vectors of several models, prompts, ways to centre or types of
+            computation, or centred by another language; as :meth:`GivenEmbeddings.open`.
     """
+    languages = dict.fromkeys(embeddings) if languages is None else languages
     missing = [side for side, path in embeddings.items() if path is None]
     if model is None and missing:
         raise ValueError(
@@ -231,17 +254,24 @@ def vectors_from(
         if path is not None
     }
     made: dict[str, tuple[ModelIdentity, dict[str, str] | None]] = {}
-    for maker in makers.values():
+    for side, maker in makers.items():
         if isinstance(maker, GivenEmbeddings) and maker.store is not None:
             header = maker.store.manifest.header
+            named, own = languages[side], header.settings.get("language")
+            if named and own and canonical_language(named) != canonical_language(own):
+                raise ValueError(
+                    f"embeddings of the {side} text must be centred by the mean of its language, {named}: got "
+                    f"{maker.path}, centred by that of {own}; encode it again with --language {named}."
+                )
             made[str(maker.path)] = header.model, maker.way if "prompt" in header.settings else None
-    encoder = None
+    encoders: dict[str, Encoder] = {}
     if model is not None:
         encoder = Encoder(model, **options)
-        made["the model"] = encoder.identity, encoder.way if missing or embeds else None
-        makers |= dict.fromkeys(missing, encoder)
+        encoders = encoder.in_languages(languages) if missing or embeds else {}
+        made["the model"] = encoder.identity, encoders["source"].way if encoders else None
+        makers |= {side: encoders[side] for side in missing}
     _check_alike(made)
-    return {side: makers[side] for side in embeddings}, encoder
+    return {side: makers[side] for side in embeddings}, encoders
 
 
 def _check_alike(made: dict[str, tuple[ModelIdentity, dict[str, str] | None]]) -> None:
@@ -254,7 +284,7 @@ def _check_alike(made: dict[str, tuple[ModelIdentity, dict[str, str] | None]]) -
         unlike = [] if one.fingerprint == other.fingerprint else [f"{one} and {other}"]
         if way is not None and another is not None:
             # Where the model is the same, its revision and the like do not matter.
-            names = [name for name in {**way, **another} if unlike or name in ("prompt", "dtype", "backend")]
+            names = [name for name in {**way, **another} if unlike or name in ("prompt", "dtype", "backend", "centre")]
             usual = {"dtype": "float32", "backend": "torch"}
             for name in names:
                 own, theirs = (of.get(name, usual.get(name, "none")) for of in (way, another))

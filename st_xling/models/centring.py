@@ -132,6 +132,21 @@ def language_routes(model: Any) -> dict[str, str]:
     return {canonical_language(name): name for name in sorted(names)}
 
 
+def language_route(model: Any, language: str) -> str:
+    """The task of ``encode`` for a language.
+
+    Raises:
+        ValueError: A language without a mean of its own, or a model without such means.
+    """
+    routes = language_routes(model)
+    if (route := routes.get(canonical_language(language))) is None:
+        raise ValueError(
+            f"language must be one that the model has a mean of: got {language!r}, and it has "
+            f"{', '.join(routes.values()) or 'none, being not centred by language'}; leave it out."
+        )
+    return route
+
+
 def in_language(model: SentenceTransformer, language: str) -> SentenceTransformer:
     """The model with a language's modules in the place of the routes that have one, see :func:`language_routes`."""
     modules: list[Any] = []
@@ -198,7 +213,7 @@ def language_tasks(model: Any, languages: Sequence[str | None]) -> tuple[list[st
     tasks = [routes.get(canonical_language(code or "")) for code in languages]
     joint = bool(routes) and None in tasks
     if joint:
-        lacking = sorted({str(code) for code, task in zip(languages, tasks) if task is None})
+        lacking = sorted({code or "no named language" for code, task in zip(languages, tasks) if task is None})
         logger.warning(
             "the model has means of %s: text of %s is centred by their joint mean",
             ", ".join(routes.values()),

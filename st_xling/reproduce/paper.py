@@ -1,7 +1,8 @@
 """A paper's tables as files describe them (``papers/*.yaml``): rows, columns, and the commands that they take.
 
 ==============  ======================================================================================================
-``settings``    scale → name → text or list, which commands name in braces; they may name one another
+``settings``    scale → name → text or list, which commands name in braces; they may name one another; under ``with``
+                model → settings that stand where the tables start from it
 ``bases``       name → a command that trains; once, with seed 0, for all rows
 ``models``      the same, once for each seed
 ``evaluations`` name → a command that writes ``--json``; ``{row}`` is the row's model
@@ -214,6 +215,7 @@ def load_paper(
                 f"--model must be a folder, a Hub id or one of {', '.join(bases)}: there is no folder {model}."
             )
         settings["model"] = str(folder.resolve()) if folder.is_dir() else model
+    settings |= settings.pop("with", {}).get(settings["model"].strip("{}"), {})
     reader = _Reader(settings, bases, content.get("models", {}), content.get("evaluations", {}), tuple(seeds))
     whole = {key: reader.table(key, entry) for key, entry in content["tables"].items()}
     whole = {key: table for key, table in whole.items() if table.cells or table.copy}
@@ -274,7 +276,11 @@ class _Reader:
         cells: dict[str, dict[str, Cell]] = {}
         for row, row_values, row_entry in self._expanded(entry["rows"]):
             row_entry = {"model": row_entry} if isinstance(row_entry, str) else row_entry
-            own = {key: value for key, value in row_entry.items() if key not in ("model", "run", "evaluation")}
+            own = {
+                key: self._fill(str(value), row_values, 0)[0]
+                for key, value in row_entry.items()
+                if key not in ("model", "run", "evaluation")
+            }
             for column, column_values, column_entry in self._expanded(entry["columns"]):
                 if isinstance(column_entry, str):
                     column_entry = {"evaluation": column_entry, "value": column}
@@ -305,7 +311,9 @@ class _Reader:
             words, more = self._fill(self.evaluations[name], {**values, "row": model}, seed)
             own_seed = seed if words.startswith("transfer") else None
             # Of what is shared by all seeds the command is the same, and so is the step.
-            called = f"{name} of {row.get('model', label)}{_shown(values, self.evaluations[name] + self._all(row))}"
+            called = (
+                f"{name} of {row.get('model', label)}{self._shown(values, self.evaluations[name] + self._all(row))}"
+            )
             if own_seed is not None or any(need.seed is not None for need in needs):
                 called += f", seed {seed}"
             steps.append(Step(called, tuple(shlex.split(words)), (*needs, *more), own_seed))
@@ -320,7 +328,7 @@ class _Reader:
         """The step that trains a model."""
         is_base = name in self.bases
         words, needs = self._fill((self.bases if is_base else self.models)[name], values, 0 if is_base else seed)
-        called = f"{name}{_shown(values, self.models.get(name, ''))}" + ("" if is_base else f", seed {seed}")
+        called = f"{name}{self._shown(values, self.models.get(name, ''))}" + ("" if is_base else f", seed {seed}")
         return Step(called, tuple(shlex.split(words)), needs, None if is_base else seed)
 
     def _fill(self, text: str, values: Mapping[str, Any], seed: int) -> tuple[str, tuple[Step, ...]]:
@@ -347,6 +355,19 @@ class _Reader:
 
         return _NAME.sub(value, text), tuple(needs.values())
 
+    def _shown(self, values: Mapping[str, Any], template: str) -> str:
+        """The values that a command names, itself or by a setting, for the step's name."""
+
+        def names(text: Any) -> Iterator[str]:
+            for name in _NAME.findall(str(text)):
+                yield name
+                if name not in values:
+                    yield from names(self.settings.get(name, ""))
+
+        return "".join(
+            f" {name}={values[name]}" for name in dict.fromkeys(names(template)) if name in {*values} - {"row"}
+        )
+
     def _expanded(self, entries: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any], Any]]:
         """Label, values and entry of each row or column; a list of the scale in a label makes several."""
         for label, entry in entries.items():
@@ -356,9 +377,3 @@ class _Reader:
                 continue
             for element in self.settings[lists[0]]:
                 yield self._fill(label, {lists[0]: element}, 0)[0], {lists[0]: element}, entry
-
-
-def _shown(values: Mapping[str, Any], template: str) -> str:
-    """The values that a command names, for the step's name."""
-    named = [f" {name}={values[name]}" for name in dict.fromkeys(_NAME.findall(template)) if name in values]
-    return "".join(word for word in named if not word.startswith(" row="))

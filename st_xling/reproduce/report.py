@@ -32,7 +32,7 @@ def report(paper: Paper, out: Path, failed: Mapping[str, str], *, whole: bool = 
     tables = paper.all_tables if whole else paper.tables
     steps = {step.id: step for table in tables.values() for step in table.steps()}
     lost = {steps[key].name: why for key, why in failed.items()}
-    contents = {name: _table(table, paper, out, lost) for name, table in tables.items()}
+    contents = {name: _table(table, paper, out, lost, whole) for name, table in tables.items()}
     if whole:
         filled = {
             name: any(any(row.values()) for row in content.get("rows", {}).values())
@@ -53,7 +53,7 @@ def _has_values(content: Mapping[str, Any]) -> bool:
     return any(values for row in content.get("rows", {}).values() for values in row.values())
 
 
-def _table(table: Table, paper: Paper, out: Path, failed: dict[str, str]) -> dict[str, Any]:
+def _table(table: Table, paper: Paper, out: Path, failed: dict[str, str], whole: bool) -> dict[str, Any]:
     content: dict[str, Any] = {"title": table.title, "note": table.note, "decimals": table.decimals}
     picture = f"pictures/{paper.file_name}-{table.name.replace(' ', '-').replace('/', '-')}.png"
     if table.copy is not None:
@@ -67,6 +67,8 @@ def _table(table: Table, paper: Paper, out: Path, failed: dict[str, str]) -> dic
         label: {column: _values(cell, table.factor, out, signatures, failed) for column, cell in row.items()}
         for label, row in table.cells.items()
     }
+    if whole:  # rows that nobody has asked for yet
+        rows = {label: row for label, row in rows.items() if any(row.values())}
     content |= {"rows": rows, "paper": table.paper, "signatures": sorted(signatures)}
     content["differences"] = [
         {
@@ -75,12 +77,13 @@ def _table(table: Table, paper: Paper, out: Path, failed: dict[str, str]) -> dic
             "columns": {column: difference(rows[first][column], rows[second][column]) for column in rows[first]},
         }
         for first, second in table.compare
+        if first in rows and second in rows
     ]
     if table.picture and _has_values(content):
         draw(content, table.picture, out / picture)
         content["picture"] = picture
     if table.examples:
-        firsts = {label: next(iter(row.values())).steps[0].id for label, row in table.cells.items()}
+        firsts = {label: next(iter(row.values())).steps[0].id for label, row in table.cells.items() if label in rows}
         results = {label: read_json_object(out / "results" / f"{key}.json") for label, key in firsts.items()}
         examples = {label: result["reranking"]["examples"] for label, result in results.items() if result}
         content |= {"examples": examples_text(examples)} if examples else {}
@@ -159,10 +162,9 @@ def shown(values: Sequence[float] | None, decimals: int) -> str:
 
 
 def _cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Head and rows, ours before the paper's."""
-    columns = list(
-        dict.fromkeys(column for row in (*table["rows"].values(), *table["paper"].values()) for column in row)
-    )
+    """Head and rows, ours before the paper's; columns of the paper alone where none is of both."""
+    columns, of_paper = ({key: None for row in table[kind].values() for key in row} for kind in ("rows", "paper"))
+    columns |= {} if columns.keys() & of_paper.keys() else of_paper
     rows = [
         [label, *(shown(row.get(column), table["decimals"]) for column in columns)]
         for label, row in table["rows"].items()

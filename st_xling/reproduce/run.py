@@ -165,7 +165,7 @@ class _Runner:
             status = process.wait()
             self._processes.discard(process)
         if status:
-            return self._reason(step, status)
+            return why_it_failed(self._out / "logs" / f"{step.id}.log", status)
         seconds = round(time.monotonic() - begun, 1)
         record = {"command": self._paper.shown(step), "seconds": seconds, "st-xling": __version__}
         write_json(self._out / "steps" / f"{step.id}.json", record)
@@ -174,13 +174,15 @@ class _Runner:
             shutil.rmtree(folder)
         return None
 
-    def _reason(self, step: Step, status: int) -> str:
-        if status < 0:
-            name = signal.Signals(-status).name
-            return f"killed by {name}" + (", perhaps for want of memory" if name == "SIGKILL" else "")
-        lines = (self._out / "logs" / f"{step.id}.log").read_text(encoding="utf-8", errors="replace").splitlines()
-        errors = [line for line in lines if line.startswith("st-xling: error: ")] or [line for line in lines if line]
-        return errors[-1].removeprefix("st-xling: error: ") if errors else f"ended with status {status}"
+
+def why_it_failed(log: Path, status: int) -> str:
+    """The reason in a line, from what a process printed and the status that it ended with."""
+    if status < 0:
+        name = signal.Signals(-status).name
+        return f"killed by {name}" + (", perhaps for want of memory" if name == "SIGKILL" else "")
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    errors = [line for line in lines if line.startswith("st-xling: error: ")] or [line for line in lines if line]
+    return errors[-1].removeprefix("st-xling: error: ") if errors else f"ended with status {status}"
 
 
 def _say(text: str) -> None:

@@ -1,7 +1,8 @@
-"""What each stage removes from a noisy corpus, and at what cost: ``python -m tests.benchmarks.cascade --model E5``.
+"""What each stage of filtering removes from a noisy corpus, and at what cost, by scoring alone.
 
-Text: ``parallel/de-en.tsv.gz`` of the folder that ``ST_XLING_DATA`` names. Half of the pairs are as they are, the other
-half get one defect each, in equal shares, drawn by ``--seed``:
+Text: ``parallel/de-en.tsv.gz`` of the folder that ``ST_XLING_DATA`` names; encoder: ``--model``, else
+``ST_XLING_E5``. Half of the pairs are as they are, the other half get one defect each, in equal shares, drawn by
+``--seed``:
 
 ==============  ========================================================================
 misaligned      the target of another pair
@@ -13,7 +14,8 @@ noise           the target's words in any order, a fifth of their letters others
 ==============  ========================================================================
 
 ``st-xling score`` filters it in several ways. The threshold of the margin is the best by F1 on every second line;
-precision and recall are those on the other lines. Time is that of the processor, of the whole call.
+precision and recall, in the notes, are those on the other lines. Time is that of the whole call. What is removed of
+each kind is logged.
 
 ``--static MODEL`` names static embeddings for the prefilter; without it they are made from the encoder, a vector for
 each of the commonest words of other lines of both languages, less their mean, rare words weighing more.
@@ -21,43 +23,32 @@ each of the commonest words of other lines of both languages, less their mean, r
 
 from __future__ import annotations
 
-import argparse
-import gzip
 import json
-import os
 import random
 import re
 import tempfile
-import time
 from collections import Counter
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-from tokenizers import Tokenizer, normalizers, pre_tokenizers
-from tokenizers.models import WordLevel
 
 from st_xling.mining import GuardOptions, best_threshold, score_texts
 from st_xling.mining.guards import REASONS
+from st_xling.utils.tables import format_table
+from tests.benchmarks.measure import Ratio, Run, encoder_folder, log, main, parallel
 
 SOUND, DEFECTS = "sound", ("misaligned", "truncated", "wrong language", "numbers", "near copy", "noise")
 OFF = GuardOptions().with_flags(off=["all"])
 
 
-def read(pair: str) -> list[tuple[str, str]]:
-    path = Path(os.environ.get("ST_XLING_DATA", "../shared/data")) / "parallel" / f"{pair}.tsv.gz"
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        source, target = zip(*(line.rstrip("\n").split("\t")[:2] for line in lines))
-    return list(zip(source, target))
-
-
-def noisy(size: int, seed: int) -> tuple[list[tuple[str, str]], list[str], list[tuple[str, str]]]:
+def noisy(run: Run, size: int, seed: int) -> tuple[list[tuple[str, str]], list[str], list[tuple[str, str]]]:
     """Pairs, the defect of each, and lines that are not among them."""
-    draw, french = random.Random(seed), {english: other for other, english in read("fr-en")}
-    pairs = sorted({pair for pair in read("de-en") if len(pair[1].split()) > 5})
+    draw, french = random.Random(seed), {english: other for other, english in parallel(run, "fr")}
+    pairs = sorted({pair for pair in parallel(run, "de") if len(pair[1].split()) > 5})
     draw.shuffle(pairs)
     each = size // (2 * len(DEFECTS))
     fits = {
@@ -69,7 +60,7 @@ def noisy(size: int, seed: int) -> tuple[list[tuple[str, str]], list[str], list[
         fitting = [place for place, pair in enumerate(pairs) if defect not in fits or fits[defect](*pair)][:each]
         chosen = [pairs[place] for place in fitting]
         pairs = [pair for place, pair in enumerate(pairs) if place not in set(fitting)]
-        for (source, target), (_, other) in zip(chosen, [*chosen[1:], chosen[0]]):
+        for (source, target), (_, other) in zip(chosen, [*chosen[1:], *chosen[:1]]):
             if defect == "misaligned":
                 target = other
             elif defect == "truncated":
@@ -94,6 +85,10 @@ def noisy(size: int, seed: int) -> tuple[list[tuple[str, str]], list[str], list[
 
 def static_of(encoder: SentenceTransformer, lines: list[tuple[str, str]], words: int, prompt: str) -> Any:
     """Static embeddings that an encoder gives to single words."""
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer, normalizers, pre_tokenizers
+    from tokenizers.models import WordLevel
+
     counts = [Counter(word for pair in lines for word in re.findall(r"\w+", pair[side].lower())) for side in (0, 1)]
     common = dict.fromkeys(word for count in counts for word, _ in count.most_common(words))
     vectors = encoder.encode([prompt + word for word in common], batch_size=256)
@@ -106,83 +101,81 @@ def static_of(encoder: SentenceTransformer, lines: list[tuple[str, str]], words:
     return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=weights)], device="cpu")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, help="encoder of the margin")
-    parser.add_argument("--prompt", default="query: ")
-    parser.add_argument("--static", help="static embeddings; made from the encoder without them")
-    parser.add_argument("--words", type=int, default=8000, help="of each language that have a static embedding")
-    parser.add_argument("--limit", type=float, help="of the prefilter (default: loses 2 %% of other, sound pairs)")
-    parser.add_argument("--size", type=int, default=3000)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    pairs, defects, rest = noisy(arguments.size, arguments.seed)
-    encoder = SentenceTransformer(arguments.model, device="cpu")
-    static = arguments.static or static_of(encoder, rest, arguments.words, arguments.prompt)
+def measure(
+    run: Run,
+    *,
+    model: str | None = None,
+    prompt: str = "query: ",
+    static: str | None = None,
+    words: int = 8000,
+    limit: float | None = None,
+    size: int = 3000,
+    seed: int = 0,
+) -> Iterator[Ratio]:
+    """So many ``words`` a language get static embeddings; ``limit`` of the prefilter: else it loses 2 % of pairs."""
+    pairs, defects, rest = noisy(run, size, seed)
+    if run.quick:
+        from st_xling.models import tiny_encoder
+
+        encoder = tiny_encoder([text for pair in rest for text in pair], vocabulary=500, hidden_size=32, layers=1)
+    else:
+        encoder = SentenceTransformer(encoder_folder(model), device="cpu")
+    by_words: Any = SentenceTransformer(static, device="cpu") if static else static_of(encoder, rest, words, prompt)
     languages = {"source_language": "de", "target_language": "en"}
-    guards, limit = GuardOptions(**languages), arguments.limit
     if limit is None:
-        model = SentenceTransformer(static, device="cpu") if isinstance(static, str) else static
-        one, other = (model.encode([pair[side] for pair in rest[:3000]], normalize_embeddings=True) for side in (0, 1))
+        one, other = ([pair[side] for pair in rest[:3000]] for side in (0, 1))
+        one, other = (by_words.encode(texts, normalize_embeddings=True) for texts in (one, other))
         limit = float(np.quantile((one * other).sum(axis=1), 0.02))
-    with_static = {"prefilter_model": static, "prefilter": limit, **languages}
-    others = [reason for reason in REASONS if reason != "prefilter"]
-    lone = GuardOptions(**with_static).with_flags(off=others)
+    log(f"prefilter: turns down below {limit:.3f}")
+    guards = GuardOptions(**languages)
+    with_words = GuardOptions(prefilter_model=by_words, prefilter=limit, **languages)
+    alone = with_words.with_flags(off=[reason for reason in REASONS if reason != "prefilter"])
     ways: dict[str, dict[str, Any]] = {
         "score alone": {"guards": OFF},
         "guards, after the score": {"guards": guards},
         "guards first": {"guards": guards, "guards_first": True},
-        "prefilter first": {"guards": lone, "guards_first": True},
-        "guards and prefilter first": {"guards": GuardOptions(**with_static), "guards_first": True},
+        "prefilter first": {"guards": alone, "guards_first": True},
+        "guards and prefilter first": {"guards": with_words, "guards_first": True},
     }
-    sound, rows = np.array([defect == SOUND for defect in defects]), np.arange(len(pairs))
+    sound, tuned = np.array([defect == SOUND for defect in defects]), np.arange(len(pairs)) % 2 == 0
     removed: dict[str, np.ndarray] = {}
-    print(f"prefilter: turns down below {limit:.3f}")
-    print("| stages | precision | recall | F1 | processor time | embedded |\n|---|---|---|---|---|---|")
+    seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         path, out, rejects = (Path(folder) / name for name in ("pairs.tsv", "scored.tsv", "rejects.jsonl"))
         path.write_text("".join(f"{one}\t{two}\t{row}\n" for row, (one, two) in enumerate(pairs)), encoding="utf-8")
-        seconds: dict[str, float] = {}
         for way, options in ways.items():
-            started = time.process_time()
-            report = score_texts(path, out, model=encoder, prompt=arguments.prompt, rejects=rejects, **options)
-            seconds[way] = time.process_time() - started
+            report: list[Any] = []
+            call = partial(score_texts, path, out, model=encoder, prompt=prompt, rejects=rejects, **options)
+            seconds[way] = run.seconds(lambda: report.append(call()))  # noqa: B023
             scores = np.full(len(pairs), -np.inf)
             for line in out.read_text(encoding="utf-8").splitlines():
                 score, *_, row = line.split("\t")
                 scores[int(row)] = float(score)
-            reasons = {"": np.zeros(len(pairs), dtype=bool)}
             for line in rejects.read_text(encoding="utf-8").splitlines():
                 record = json.loads(line)
-                of_reason = reasons.setdefault(record["reason"], np.zeros(len(pairs), dtype=bool))
-                of_reason[int(record["source_ids"][0]) - 1] = True
-            tuned, kept = rows % 2 == 0, np.isfinite(scores)
-            chosen = tuned & kept
+                if way in ("guards, after the score", "prefilter first"):
+                    of_reason = removed.setdefault(record["reason"], np.zeros(len(pairs), dtype=bool))
+                    of_reason[int(record["source_ids"][0]) - 1] = True
+            chosen = tuned & np.isfinite(scores)
             threshold = best_threshold(scores[chosen], sound[chosen], int(sound[tuned].sum())).threshold
             found, truth = scores[~tuned] >= threshold, sound[~tuned]
-            precision, recall = (found & truth).sum() / found.sum(), (found & truth).sum() / truth.sum()
-            f1 = 2 * precision * recall / (precision + recall)
-            early = sum(report.rejected.values()) if options.get("guards_first") else 0
-            print(
-                f"| {way} | {precision:.3f} | {recall:.3f} | {f1:.3f} | {seconds[way]:.1f} s, "
-                f"{seconds[way] / seconds['score alone']:.2f}x | {1 - early / len(pairs):.0%} |"
-            )
+            precision, recall = (found & truth).sum() / max(1, found.sum()), (found & truth).sum() / truth.sum()
+            f1 = 2 * precision * recall / max(1e-9, precision + recall)
             if way == "score alone":
-                removed["score alone"] = scores < threshold
-            if way in ("guards, after the score", "prefilter first"):
-                removed |= {reason: places for reason, places in reasons.items() if reason}
-            if way == "guards and prefilter first":
-                removed["all stages"] = scores < threshold
-                print("\nof each kind removed by", *removed, sep=" | ")
-                for kind in (SOUND, *DEFECTS):
-                    of_kind = np.array([defect == kind for defect in defects])
-                    print(
-                        f"| {kind} |", " | ".join(f"{places[of_kind].mean():.0%}" for places in removed.values()), "|"
-                    )
-                times = {name: stage["seconds"] for name, stage in report.stages.items()}
-                print("\nseconds by stage, clock:", ", ".join(f"{name} {took:.2f}" for name, took in times.items()))
+                removed[way], f1_alone = scores < threshold, f1
+            early = sum(report[0].rejected.values()) if options.get("guards_first") else 0
+            note = f"P {precision:.3f}, R {recall:.3f}, F1 {f1:.3f}; {1 - early / len(pairs):.0%} embedded"
+            yield Ratio(f"{way}: time", "score alone", seconds[way] / seconds["score alone"], note=note)
+            if way != "score alone":
+                yield Ratio(f"{way}: F1", "score alone", f1 / max(1e-9, f1_alone))
+    removed["all stages"] = scores < threshold
+    shares = []
+    for kind in sorted({*defects}):
+        of_kind = np.array([defect == kind for defect in defects])
+        shares.append([kind, *(f"{rows[of_kind].mean():.0%}" for rows in removed.values())])
+    log("\n" + format_table(["removed by", *removed], shares))
+    log(f"seconds by stage: { {name: stage['seconds'] for name, stage in report[0].stages.items()} }")
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    main()
+    main(measure, quick={"size": 120, "words": 100})

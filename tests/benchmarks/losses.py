@@ -1,136 +1,146 @@
-"""What the objectives cost, as ratios within one run: ``python -m tests.benchmarks.losses``.
+"""What a step of each recipe costs, by a step of translation ranking; and the vocabulary softmax.
 
-At BERT-base shape (12 layers of 768, vocabulary 119,547, 32 tokens, batch 32, forward and backward):
+One encoder in the shape of multilingual BERT (random weights, full rows of 32 tokens, batch 32), forward and backward:
 
-1. a DAP step against a TR step (target: at most 1.35x the time and 1.4x the peak memory; the paper's figure is 1.73x);
-2. our ranking loss against sentence-transformers' ``MultipleNegativesRankingLoss`` (at most 1.05x);
+- time, in turn in one process;
+- memory: peak resident size of a fresh process that takes two steps, beyond its imports;
+- FLOPs: matrix products as torch's ``FlopCounterMode`` sees them;
+- our ranking loss by sentence-transformers' ``MultipleNegativesRankingLoss``;
+- at XLM-R's vocabulary of 250,002, the chunked by the plain vocabulary softmax: memory, and equality.
 
-and, at XLM-R's vocabulary of 250,002, the chunked against the plain vocabulary softmax (same loss and gradient to 1e-5,
-extra memory at most a tenth).
-
-Each memory figure is the peak resident size of a fresh process.
+The paper's figures are those of Li et al. 2023, table 6, on a GPU. ``--rows`` takes recipes with semicolons between, or
+``all``.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch.utils.flop_counter import FlopCounterMode
 
-from tests.benchmarks.measure import Shape, apart, peak, resident
+from tests.benchmarks.measure import (
+    QUICK,
+    Ratio,
+    Run,
+    Shape,
+    apart,
+    log,
+    main,
+    peak,
+    quotients,
+    recipe_loss,
+    resident,
+    step,
+)
 
-HERE, SHAPE = "tests.benchmarks.losses", Shape()
+ROWS: dict[str, tuple[str, dict[str, Any]]] = {
+    "tr": ("tr", {}),
+    "dap": ("dap", {}),
+    "tr-tlm": ("tr-tlm", {}),
+    "semacl": ("semacl", {}),
+    "langcl": ("langcl", {}),
+    "semacl-langcl": ("semacl-langcl", {}),
+    "tr + semacl + langcl": ("tr", {"semantic_contrastive.weight": 1.0, "language_contrastive.weight": 1.0}),
+    "amber: MLM": ("amber", {"tlm.weight": 0, "word_alignment.weight": 0, "translation_ranking.weight": 0}),
+    "amber: MLM+TLM": ("amber", {"word_alignment.weight": 0, "translation_ranking.weight": 0}),
+    "amber: MLM+TLM+WA": ("amber", {"translation_ranking.weight": 0}),
+    "amber": ("amber", {}),
+}
+"""Row → recipe, and what is set in it."""
 
-
-def build(name: str) -> tuple[Callable[[], torch.Tensor], torch.nn.Module]:
-    """A callable that computes one step's loss, and the module whose gradients it fills."""
-    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-
-    from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
-
-    model = SHAPE.encoder()
-    if name == "host":
-        loss: Any = MultipleNegativesRankingLoss(
-            model, directions=("query_to_doc", "doc_to_query"), partition_mode="per_direction"
-        )
-    else:
-        loss = TranslationRankingLoss(model)
-    if name == "dap":
-        loss = loss + RepresentationTranslationLoss(model, target_vocabulary=range(SHAPE.target_vocabulary))
-    columns = SHAPE.columns(model)
-
-    def step() -> torch.Tensor:
-        value = loss([dict(column) for column in columns], None)  # sentence-transformers' loss writes into its columns
-        return sum(value.values()) if isinstance(value, dict) else value
-
-    return step, loss
-
-
-def time_against(names: tuple[str, str], rounds: int) -> float:
-    """Median over rounds of the first's time by the second's, step by step in turn."""
-    steps = [build(name) for name in names]
-    ratios = []
-    for number in range(rounds + 1):
-        seconds = []
-        for step, loss in steps:
-            loss.zero_grad()
-            started = time.perf_counter()
-            step().backward()
-            seconds.append(time.perf_counter() - started)
-        if number:  # the first round warms up
-            ratios.append(seconds[0] / seconds[1])
-            print(f"  {names[0]} {seconds[0]:.2f} s, {names[1]} {seconds[1]:.2f} s", file=sys.stderr)
-    return sorted(ratios)[len(ratios) // 2]
+DEFAULT = "dap; tr-tlm; tr + semacl + langcl; amber"
+PAPER = {"dap": ("1.73", "1.50"), "tr-tlm": ("2.63", "3.06")}
+TIME_AT_MOST = {"dap": 1.35, "tr-tlm": 2.4, "tr + semacl + langcl": 1.05}
 
 
-def peak_of_step(name: str) -> float:
-    """MiB of a process that builds the model and takes two steps, beyond a process that has only imported torch."""
-    before = resident()
-    step, loss = build(name)
+def build(row: str, model: Any, shape: Shape) -> torch.nn.Module:
+    recipe, settings = ROWS[row]
+    return recipe_loss(recipe, model, shape, **settings)
+
+
+def memory_and_flops(row: str, sizes: dict[str, int]) -> list[float]:
+    """Peak MiB of two steps beyond the imports, then the FLOPs of one."""
+    before, shape = resident(), Shape(**sizes)
+    model = shape.encoder()
+    loss, columns = build(row, model, shape), shape.columns(model)
     for _ in range(2):
-        loss.zero_grad()
-        step().backward()
-    return peak() - before
+        step(loss, columns)
+    most = peak() - before
+    with FlopCounterMode(display=False, custom_mapping={torch.ops.aten.addmm_: addmm_flops}) as counter:
+        step(loss, columns)
+    return [most, float(counter.get_total_flops())]
 
 
-def softmax_inputs() -> tuple[torch.Tensor, ...]:
+def addmm_flops(added: Any, left: tuple[int, int], right: tuple[int, int], **_: Any) -> int:
+    """Of addmm's in-place form, which the vocabulary softmax uses and the counter does not know; from the shapes."""
+    return 2 * left[0] * left[1] * right[1]
+
+
+def softmax_inputs(classes: int) -> tuple[torch.Tensor, ...]:
     generator = torch.Generator().manual_seed(0)
     hidden = torch.randn(1024, 768, generator=generator).requires_grad_()
-    weight = torch.randn(250_002, 768, generator=generator).mul_(0.02).requires_grad_()
-    return hidden, weight, torch.randint(250_002, (1024,), generator=generator)
+    weight = torch.randn(classes, 768, generator=generator).mul_(0.02).requires_grad_()
+    return hidden, weight, torch.randint(classes, (1024,), generator=generator)
 
 
-def softmax(kind: str) -> dict[str, float]:
-    """Loss of one vocabulary softmax, and the MiB it takes beyond its inputs and their gradients."""
+def softmax(kind: str, hidden: torch.Tensor, weight: torch.Tensor, labels: torch.Tensor) -> float:
+    """The loss, with its gradients in the inputs."""
     from st_xling.losses.vocabulary_softmax import vocabulary_cross_entropy
 
-    hidden, weight, labels = softmax_inputs()
-    before = resident() + (hidden.numel() + weight.numel()) * 4 / 2**20
     if kind == "plain":
         loss = F.cross_entropy(F.linear(hidden, weight), labels)
     else:
         loss = vocabulary_cross_entropy(hidden, weight, labels)
     loss.backward()
-    return {"loss": loss.item(), "extra": peak() - before}
+    return loss.item()
 
 
-def softmax_difference() -> tuple[float, float]:
-    """Largest difference of loss and, relative to its largest entry, of gradient between both softmaxes."""
-    from st_xling.losses.vocabulary_softmax import vocabulary_cross_entropy
-
-    plain, ours = softmax_inputs(), softmax_inputs()
-    expected = F.cross_entropy(F.linear(*plain[:2]), plain[2])
-    expected.backward()
-    value = vocabulary_cross_entropy(*ours)
-    value.backward()
-    worst = max(float((a.grad - b.grad).abs().max() / b.grad.abs().max()) for a, b in zip(ours[:2], plain[:2]))
-    return abs(value.item() - expected.item()), worst
+def softmax_memory(kind: str, classes: int) -> float:
+    """MiB beyond the inputs and their gradients."""
+    inputs = softmax_inputs(classes)
+    before = resident() + (inputs[0].numel() + inputs[1].numel()) * 4 / 2**20
+    softmax(kind, *inputs)
+    return peak() - before
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--apart", nargs=2, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.apart:
-        function, argument = arguments.apart
-        print(json.dumps({"peak_of_step": peak_of_step, "softmax": softmax}[function](argument)))
-        return
-    print(f"DAP step / TR step, time:            {time_against(('dap', 'tr'), arguments.rounds):.3f}   (at most 1.35)")
-    memory = [apart(HERE, ["--apart", "peak_of_step", name]) for name in ("dap", "tr")]
-    print(f"DAP step / TR step, peak memory:     {memory[0] / memory[1]:.3f}   (at most 1.40)")
-    print(f"our ranking / ST's, time:            {time_against(('tr', 'host'), arguments.rounds):.3f}   (at most 1.05)")
-    chunked, plain = (apart(HERE, ["--apart", "softmax", kind]) for kind in ("chunked", "plain"))
-    print(f"chunked / plain softmax, extra MiB:  {chunked['extra'] / plain['extra']:.3f}   (at most 0.10)")
-    loss, gradient = softmax_difference()
-    print(f"chunked - plain softmax:             loss {loss:.1e}, gradient {gradient:.1e}   (at most 1e-5)")
+def measure(
+    run: Run, *, rows: str = DEFAULT, layers: int | None = None, batch: int | None = None, classes: int = 250_002
+) -> Iterator[Ratio]:
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+    shape = (QUICK if run.quick else Shape()).but(layers=layers, batch=batch)
+    names = list(ROWS)[1:] if rows == "all" else [row.strip() for row in rows.split(";")]
+    if set(names) - set(ROWS):
+        raise SystemExit(f"--rows knows {'; '.join(ROWS)}: got {rows}")
+    model = shape.encoder()
+    both_ways = {"directions": ("query_to_doc", "doc_to_query"), "partition_mode": "per_direction"}
+    losses = {"ST": MultipleNegativesRankingLoss(model, **both_ways), "tr": build("tr", model, shape)}
+    losses |= {name: build(name, model, shape) for name in names}
+    columns = shape.columns(model)
+    seconds = run.in_turn({name: partial(step, loss, columns) for name, loss in losses.items()})
+    del model, losses
+    ranking = quotients(seconds["tr"], seconds["ST"])
+    yield Ratio("tr: time", "MultipleNegativesRankingLoss", ranking, at_most=1.05)
+    of_tr = apart(memory_and_flops, "tr", shape.as_dict())
+    for name in (name for name in names if name != "tr"):
+        paper = [f"the paper: {figure}" for figure in PAPER.get(name, ("", "")) if figure] or ["", ""]
+        time = quotients(seconds[name], seconds["tr"])
+        yield Ratio(f"{name}: time", "tr", time, at_most=TIME_AT_MOST.get(name), note=paper[0])
+        memory, flops = apart(memory_and_flops, name, shape.as_dict())
+        most = 1.4 if name == "dap" else None
+        yield Ratio(f"{name}: memory", "tr", memory / of_tr[0], at_most=most, note=f"{memory:,.0f} MiB")
+        yield Ratio(f"{name}: FLOPs", "tr", flops / of_tr[1], note=paper[1])
+    memory = [apart(softmax_memory, kind, classes) for kind in ("chunked", "plain")]
+    yield Ratio("chunked softmax: extra memory", "plain softmax", memory[0] / memory[1], at_most=0.1)
+    plain, chunked = softmax_inputs(classes), softmax_inputs(classes)
+    log(f"loss {softmax('plain', *plain)}, chunked {softmax('chunked', *chunked)}")
+    worst = max(float((a.grad - b.grad).abs().max() / b.grad.abs().max()) for a, b in zip(chunked[:2], plain[:2]))
+    yield Ratio("chunked softmax: difference of gradients", "the largest gradient", worst, at_most=1e-5)
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, rounds=5, quick={"classes": 2000, "rows": "dap"})

@@ -1,18 +1,211 @@
-"""What the benchmarks share: an encoder of a given shape on random text, and figures of a fresh process."""
+"""What the benchmarks share: ratios, one command line, calls in turn, fresh processes, text, encoders."""
 
 from __future__ import annotations
 
-import json
+import argparse
+import gzip
+import inspect
+import multiprocessing
+import os
 import resource
-import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, get_args
 
 import torch
+
+from st_xling._version import __version__
+from st_xling.benchmark import encoder_name, ratio_table
+from st_xling.cli.options import write_results
+
+PRELOADED = ["st_xling.training.encoder", "st_xling.mining", "transformers.models.bert.modeling_bert"]
+"""What is part of every process, not of what is measured."""
+
+
+class Skipped(Exception):
+    """What a benchmark needs is not there; says what to do."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """What a benchmark yields.
+
+    Attributes:
+        what: Name of what is measured, without dots: results are found by dotted paths.
+        peer: By what it is measured.
+        values: Of each round, or one; none if it could not be measured.
+        at_most: Target.
+        at_least: Target.
+    """
+
+    what: str
+    peer: str
+    values: float | Sequence[float]
+    at_most: float | None = None
+    at_least: float | None = None
+    note: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As in JSON, with median, least and greatest value."""
+        values = [float(value) for value in (self.values if isinstance(self.values, Sequence) else [self.values])]
+        numbers = {"value": median(values), "low": min(values), "high": max(values)} if values else {}
+        targets = {key: value for key in ("at_most", "at_least") if (value := getattr(self, key)) is not None}
+        return {"peer": self.peer, **numbers, **targets, "note": self.note}
+
+
+@dataclass
+class Run:
+    """How a benchmark is to be run.
+
+    Attributes:
+        quick: With toy sizes.
+        clock: Seconds: the processor's, or those on the wall.
+    """
+
+    quick: bool
+    rounds: int
+    threads: int
+    clock: Callable[[], float]
+
+    def seconds(self, call: Callable[[], Any]) -> float:
+        started = self.clock()
+        call()
+        return self.clock() - started
+
+    def in_turn(self, calls: dict[str, Callable[[], Any]], *, warm_up: bool = True) -> dict[str, list[float]]:
+        """Seconds of each call, round by round, so that other work on the machine meets all alike.
+
+        Every second round goes backwards. The first one, which ``warm_up`` adds, does not count.
+        """
+        seconds: dict[str, list[float]] = {name: [] for name in calls}
+        for number in range(-warm_up, self.rounds):
+            for name in list(calls)[:: -1 if number % 2 else 1]:
+                spent = self.seconds(calls[name])
+                if number >= 0:
+                    seconds[name].append(spent)
+            if number >= 0:
+                log(f"round {number + 1}: " + ", ".join(f"{name} {spent[-1]:.3f} s" for name, spent in seconds.items()))
+        return seconds
+
+
+def main(measure: Callable[..., Iterable[Ratio]], *, rounds: int = 1, quick: dict[str, Any] | None = None) -> None:
+    """The command line of a benchmark: the keywords of ``measure`` are its options.
+
+    Args:
+        measure: Takes a :class:`Run`, then keywords.
+        rounds: If not ``--rounds``.
+        quick: Other values of keywords with ``--quick``.
+    """
+    spec = sys.modules["__main__"].__spec__
+    assert spec is not None
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {spec.name}",
+        description=sys.modules["__main__"].__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    own = {name: each for name, each in inspect.signature(measure, eval_str=True).parameters.items() if name != "run"}
+    for name, parameter in own.items():
+        flag, default, kind = f"--{name.replace('_', '-')}", parameter.default, parameter.annotation
+        if kind is bool:
+            parser.add_argument(flag, action="store_true")
+        elif isinstance(default, tuple):
+            parser.add_argument(flag, nargs="+", type=type(default[0]) if default else str, default=default)
+        else:
+            parser.add_argument(flag, type=(get_args(kind) or (kind,))[0], default=default)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--cpu-time", action="store_true", help="processor time, as always with one thread")
+    parser.add_argument("--quick", action="store_true", help="a toy: figures without meaning")
+    parser.add_argument("--json", type=Path, help="also write the ratios here")
+    if "--quick" in sys.argv:
+        parser.set_defaults(**(quick or {}))
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    by_processor = options.cpu_time or options.threads == 1
+    clock = time.process_time if by_processor else time.perf_counter
+    run = Run(options.quick, options.rounds or (1 if options.quick else rounds), options.threads, clock)
+    started, ratios = time.monotonic(), dict[str, dict[str, Any]]()
+    name = spec.name.rpartition(".")[2]
+    try:
+        for one in measure(run, **{key: getattr(options, key) for key in own}):
+            assert "." not in one.what and one.what not in ratios, one.what
+            ratios[one.what] = one.as_dict()
+            log(ratio_table({name: {one.what: ratios[one.what]}}, targets=not options.quick).splitlines()[1])
+    except Skipped as why:
+        ratios["skipped"] = {"peer": "", "note": str(why)}
+    print(ratio_table({name: ratios}, targets=not options.quick))
+    print(f"{options.threads} threads, {'processor' if by_processor else 'clock'} time, torch {torch.__version__}")
+    command = [word for word in sys.argv[1:] if word not in ("--json", str(options.json))]
+    seconds = round(time.monotonic() - started, 1)
+    content = {"version": __version__, "command": command, "encoder": encoder_name(), "seconds": seconds}
+    write_results(options.json, {**content, "ratios": ratios})
+
+
+def log(text: str) -> None:
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+def quotients(own: Sequence[float], other: Sequence[float]) -> list[float]:
+    """Round by round."""
+    return [one / two for one, two in zip(own, other)]
+
+
+def apart(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of a benchmark returns in a fresh process, for its memory."""
+    if not Path("/proc/self/status").is_file():
+        raise Skipped("memory is read from /proc, which Linux has")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)  # once, for all
+    threads = (torch.get_num_threads(),)
+    with ProcessPoolExecutor(1, mp_context=context, initializer=torch.set_num_threads, initargs=threads) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def resident() -> float:
+    """MiB that this process holds now."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+def peak(key: str = "VmHWM") -> float:
+    """The most MiB that this process has held; ``RssAnon``: what it holds now and is no file's."""
+    # Not getrusage: a child begins with its parent's peak, and this parent holds models.
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(next(line for line in status.splitlines() if line.startswith(key)).split()[1]) / 2**10
+
+
+def data_folder() -> Path:
+    """Where ``ST_XLING_DATA`` says that real text is."""
+    folder = Path(os.environ.get("ST_XLING_DATA", "/"))
+    if not (folder / "parallel").is_dir():
+        raise Skipped("set ST_XLING_DATA to the folder of the data, which has parallel/xx-en.tsv.gz")
+    return folder
+
+
+def parallel(run: Run, language: str, rows: int | None = None) -> list[tuple[str, str]]:
+    """The first pairs of a language and English, of the real text; in a quick run the phrasebook's."""
+    if run.quick:
+        from st_xling.data.phrasebook import LANGUAGES, parallel_phrases
+
+        phrases = parallel_phrases(language if language in LANGUAGES else "vi", size=rows or 400)
+        return list(zip(phrases["source"], phrases["target"]))
+    with gzip.open(data_folder() / "parallel" / f"{language}-en.tsv.gz", "rt", encoding="utf-8") as lines:
+        pairs = [line.rstrip("\n").split("\t") for line in islice(lines, rows)]
+    return [(pair[0], pair[1]) for pair in pairs if all(pair[:2])]
+
+
+def encoder_folder(model: str | None) -> str:
+    """An encoder of real size: ``--model``, else that of ``ST_XLING_E5``."""
+    folder = model or os.environ.get("ST_XLING_E5")
+    if not folder:
+        raise Skipped("set ST_XLING_E5 to a folder of multilingual-e5-small, or name an encoder (--model)")
+    return folder
 
 
 @dataclass(frozen=True)
@@ -29,6 +222,13 @@ class Shape:
     target_vocabulary: int = 30_000
     tokens: int = 32
     batch: int = 32
+
+    def but(self, **sizes: int | None) -> Shape:
+        """With other sizes, where they are set."""
+        return replace(self, **{name: size for name, size in sizes.items() if size})
+
+    def as_dict(self) -> dict[str, int]:
+        return asdict(self)
 
     def encoder(self) -> Any:
         """Random weights, under mean pooling, with dropout."""
@@ -59,31 +259,19 @@ QUICK = Shape(layers=2, hidden=64, vocabulary=2_000, target_vocabulary=500, toke
 """To see that a benchmark runs; its figures say nothing."""
 
 
-def backward(value: torch.Tensor | dict[str, torch.Tensor]) -> None:
-    """The backward pass of a loss, or of a sum's components."""
+def step(loss: torch.nn.Module, columns: Sequence[dict[str, torch.Tensor]]) -> None:
+    """Forward and backward."""
+    loss.zero_grad()
+    torch.manual_seed(0)  # equal masks and dropout each time
+    value = loss([dict(column) for column in columns], None)  # sentence-transformers' losses write into their columns
     (torch.stack(list(value.values())).sum() if isinstance(value, dict) else value).backward()
 
 
-def resident() -> float:
-    """MiB that this process holds now."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize() / 2**20
+def recipe_loss(name: str, model: Any, shape: Shape, **settings: Any) -> torch.nn.Module:
+    """A recipe's loss on ``model``, as training builds it."""
+    from st_xling.training import load_recipe
+    from st_xling.training.encoder import build_loss
 
-
-def peak() -> float:
-    """The most MiB that this process has held."""
-    # Not getrusage: a child begins with its parent's peak, and this parent holds models.
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 2**10
-
-
-def apart(module: str, words: Sequence[str]) -> Any:
-    """What ``python -m module *words`` prints last, as JSON: figures of a process of its own."""
-    command = [sys.executable, "-m", module, *words]
-    ran = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return json.loads(ran.stdout.splitlines()[-1])
-
-
-def spread(ratios: Sequence[float]) -> str:
-    """Median and range: ``1.32 (1.30-1.35)``."""
-    return f"{median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
+    ids = set(range(shape.target_vocabulary))
+    recipe = load_recipe(name, overrides={f"losses.{key}": value for key, value in settings.items()})
+    return build_loss(recipe, model, token_ids=[ids, ids], languages=[["de"], ["en"]])

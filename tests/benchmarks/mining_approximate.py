@@ -1,17 +1,15 @@
-"""Recall against time of approximate search: ``python -m tests.benchmarks.mining_approximate --picture curve.png``.
+"""Recall against time of approximate search, by exact search: FAISS indexes, all in one process.
 
-Exact search first, then FAISS indexes, all in one process and on the same threads. Printed are seconds of the
-processor, which other work on the machine does not change, both directions and the making of the indexes included; the
-share of exact neighbours found, of the worse side; and the share of the pairs that ``mine`` would take from the exact
-ones (retrieval max, margin ratio, without a threshold). Target, at 1,000,000 sentences a side: at least 99 % of the
-pairs in at most a quarter of the time.
+Speed is in seconds of both directions and the making of the indexes; ``recall`` the share of exact neighbours found, of
+``--sample`` sources; pairs the exact best targets found, of sources whose exact best is their translation. Target, at
+1,000,000 sentences a side: at least 99 % of the pairs in at most a quarter of the time.
 
 ``--source`` and ``--target`` name row-aligned embeddings of real text: ``.npy`` files or stores of ``st-xling encode``.
 ``--rows`` beyond theirs adds mixtures of two rows, the same two in both languages. Without files vectors are made up:
 topics, sentences around them, and translations near these; text is harder.
 
-``--sample`` is for sides that would take hours: so many sources are searched, and times are those of the samples times
-what they are of all; exact search is timed on 50,000 rows a side. Pairs are then the exact best targets that are found.
+Times are those of the sample times what it is of all; exact search is timed on 50,000 rows a side at most. ``--points``
+adds the measurements to a file of JSON lines, all of which ``--picture`` draws.
 
 Measured with multilingual-e5-small on 50,000 parallel sentences a side (11 languages, English), dim 384, one thread of
 a busy machine that multiplies in bfloat16, 20 (Flat) to 50 candidates; beyond 50,000 rows mixtures, sampled as above,
@@ -36,49 +34,52 @@ The cells were parted in this package, for both corpora together, and were given
 
 from __future__ import annotations
 
-import argparse
-import time
-from dataclasses import dataclass
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from st_xling.mining import EmbeddingStore, Neighbours, approximate_neighbours, neighbours
-from st_xling.mining.mine import best_pairs
-from st_xling.mining.search.approximate import CandidateIndex, default_factory
+from st_xling.mining import EmbeddingStore, Neighbours, neighbours
+from st_xling.mining.search.approximate import CandidateIndex, default_cells, default_factory
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import exact_rows
+from tests.benchmarks.measure import Ratio, Run, main
 
-Both = tuple[Neighbours, Neighbours]
-
-# Rows of a side by which exact search is timed for a sample.
-_TIMED = 50_000
+# Rows of a side by which exact search is timed at most, and rows made up at a time.
+_TIMED, _ROWS_AT_ONCE = 50_000, 2**16
 
 
 @dataclass(frozen=True)
 class Point:
-    """One search, against the exact one."""
+    """One search, against the exact one, which takes so many seconds."""
 
+    rows: int
     name: str
+    exact: float
     seconds: float
-    recall: float = 1.0
-    pairs: float = 1.0
-
-    def line(self, exact: Point) -> str:
-        times = f"{self.seconds:8.1f} s  {exact.seconds / self.seconds:5.1f}x"
-        return f"{self.name:<44} {times}   {self.recall:.4f}  {self.pairs:.4f}"
+    recall: float
+    pairs: float
 
 
 def made_up(rows: int, seed: int, dim: int = 384) -> np.ndarray:
     """Every second row is near the same row of another seed; topics are of unequal size, as those of text are."""
-    shared, own = np.random.default_rng(0), np.random.default_rng(seed)
-    topics = shared.standard_normal((max(2, rows // 100), dim), dtype=np.float32)
-    values = topics[(len(topics) * shared.random(rows) ** 2).astype(int)]
-    values += 0.7 * shared.standard_normal((rows, dim), dtype=np.float32)
-    values[1::2] += 0.7 * own.standard_normal((rows // 2, dim), dtype=np.float32)
-    return values + 0.2 * own.standard_normal((rows, dim), dtype=np.float32)
+    topics = np.random.default_rng(0).standard_normal((max(2, rows // 100), dim), dtype=np.float32)
+    result = np.memmap(tempfile.TemporaryFile(), np.float16, "w+", shape=(rows, dim))  # noqa: SIM115
+    for start in range(0, rows, _ROWS_AT_ONCE):
+        shared, own = np.random.default_rng(start), np.random.default_rng((seed, start))
+        count = min(_ROWS_AT_ONCE, rows - start)
+        values = topics[(len(topics) * shared.random(count) ** 2).astype(int)]
+        values += 0.7 * shared.standard_normal((count, dim), dtype=np.float32)
+        values[1::2] += 0.7 * own.standard_normal((count // 2, dim), dtype=np.float32)
+        result[start : start + count] = values + 0.2 * own.standard_normal((count, dim), dtype=np.float32)
+    return result
 
 
 def read(path: Path, rows: int) -> np.ndarray:
@@ -86,122 +87,104 @@ def read(path: Path, rows: int) -> np.ndarray:
     stored: Any = EmbeddingStore.open(path) if path.is_dir() else np.load(path, mmap_mode="r")
     values = np.asarray(stored[:rows], dtype=np.float32)
     values /= np.linalg.norm(values, axis=1, keepdims=True)
-    more = rows - len(values)
+    result = np.memmap(tempfile.TemporaryFile(), np.float16, "w+", shape=(rows, values.shape[1]))  # noqa: SIM115
+    result[: len(values)] = values
     random = np.random.default_rng(0)
-    one, other = random.integers(0, len(values), (2, more))
-    share = random.uniform(0.3, 0.9, (more, 1)).astype(np.float32)
-    return np.concatenate([values, values[one] + share * values[other]]) if more else values
+    for start in range(len(values), rows, _ROWS_AT_ONCE):
+        one, other = random.integers(0, len(values), (2, min(_ROWS_AT_ONCE, rows - start)))
+        share = random.uniform(0.3, 0.9, (len(one), 1)).astype(np.float32)
+        result[start : start + len(one)] = values[one] + share * values[other]
+    return result
 
 
-def pairs_of(found: Both) -> np.ndarray:
-    pairs = best_pairs(*found, allow=None, margin="ratio", retrieval="max", threshold=None)
-    return pairs.source_indices * len(found[1].indices) + pairs.target_indices
-
-
-def common(exact: np.ndarray, found: np.ndarray) -> float:
-    """Share of the exact neighbours that are found."""
-    return float((exact[:, :, None] == found[:, None]).any(axis=2).mean())
-
-
-def measure(source: np.ndarray, target: np.ndarray, indexes: list[str], options: dict[str, Any]) -> list[Point]:
-    worked = time.process_time()
-    exact = neighbours(source, target, **options)
-    points = [Point("exact", time.process_time() - worked)]
-    print(points[0].line(points[0]), flush=True)
-    right = pairs_of(exact)
-    for name in indexes:
-        worked = time.process_time()
-        search = approximate_neighbours(source, target, factory=name, **options)
-        seconds, found = time.process_time() - worked, (search.forward, search.backward)
-        recall = min(common(one.indices, other.indices) for one, other in zip(exact, found))
-        points.append(Point(search.index, seconds, recall, float(np.isin(right, pairs_of(found)).mean())))
-        print(points[-1].line(points[0]), flush=True)
-    return points
-
-
-def measure_sample(
-    source: np.ndarray, target: np.ndarray, indexes: list[str], options: dict[str, Any], sample: int
-) -> list[Point]:
-    worked = time.process_time()
-    timed = neighbours(source[:_TIMED], target[:_TIMED], **options)
-    seconds = (time.process_time() - worked) * len(source) * len(target) / (len(timed[0].means) * len(timed[1].means))
-    points = [Point("exact", seconds)]
-    print(points[0].line(points[0]), flush=True)
+def points_of(
+    run: Run, source: np.ndarray, target: np.ndarray, indexes: list[str], options: dict[str, Any], sample: int
+) -> Iterator[Point]:
+    count = min(_TIMED, len(source)) * min(_TIMED, len(target))
+    in_all = run.seconds(lambda: neighbours(source[:_TIMED], target[:_TIMED], **options))
+    in_all *= len(source) * len(target) / count
     picked = np.sort(np.random.default_rng(1).choice(len(source), sample, replace=False))
     queries = CorpusMatrix(source[picked], "source", torch.device("cpu"))
     corpus = CorpusMatrix(target, "target", torch.device("cpu"))
     exact = Neighbours.from_keys(exact_rows(queries, corpus, np.arange(sample), **options)).indices
+    translated = exact[:, 0] == picked
     of: dict[str, Any] = {"memory_mib": options["memory_mib"], "progress": False}
     made: dict[str, tuple[CandidateIndex, float]] = {}
     for name in indexes:
         index = CandidateIndex(name, corpus.dim)
         if index.factory not in made:
-            worked = time.process_time()
-            index.prepare(corpus, None, "target", seed=0, **of)
-            made[index.factory] = index, time.process_time() - worked
+            to_make = run.seconds(partial(index.prepare, corpus, None, "target", seed=0, **of))
+            made[index.factory] = index, to_make
         ready, to_make = made[index.factory]
         ready.parameters, ready.candidates = index.parameters, index.candidates
         ready.set_parameters()
-        worked = time.process_time()
-        keys, _ = ready.search(queries, corpus, k=options["k"], **of)
-        to_search = (time.process_time() - worked) * len(source) / sample
-        found = Neighbours.from_keys(keys).indices
-        best = float((found[:, 0] == exact[:, 0]).mean())
-        points.append(Point(ready.text, 2 * (to_make + to_search), common(exact, found), best))
-        print(points[-1].line(points[0]), flush=True)
-    return points
+        keys: list[torch.Tensor] = []
+        search = partial(ready.search, queries, corpus, k=options["k"], **of)
+        to_search = run.seconds(lambda: keys.append(search()[0])) * len(source) / sample  # noqa: B023
+        found = Neighbours.from_keys(keys[0]).indices
+        best = float((found[:, 0] == exact[:, 0])[translated].mean())
+        recall = float((exact[:, :, None] == found[:, None]).any(axis=2).mean())
+        yield Point(len(target), ready.text, in_all, 2 * (to_make + to_search), recall, best)
 
 
 def draw(points: list[Point], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")
-    exact, *others = points
-    for factory in dict.fromkeys(point.name.partition("?")[0] for point in others):
-        curve = sorted((p for p in others if p.name.partition("?")[0] == factory), key=lambda p: p.seconds)
-        share = [point.seconds / exact.seconds for point in curve]
-        (line,) = axes.plot(share, [point.pairs for point in curve], "s-", label=f"{factory}: pairs")
-        axes.plot(
-            share, [point.recall for point in curve], "o:", color=line.get_color(), label="neighbours, worse side"
-        )
-    axes.axvline(0.25, color="grey", linewidth=0.8)
-    axes.axhline(0.99, color="grey", linewidth=0.8)
-    axes.set(xlabel="processor time, share of exact search", ylabel="share found", xlim=(0, None))
-    axes.legend(fontsize=8)
+    sizes = sorted({point.rows for point in points})
+    size, share = (1 + 3.6 * len(sizes), 6.4), {"sharex": True, "sharey": "row"}
+    figure, panels = pyplot.subplots(2, len(sizes), figsize=size, squeeze=False, layout="constrained", **share)
+    names = {point: re.sub(r"IVF\d+", "IVF", point.name.partition("?")[0]) for point in points}
+    colours = dict(zip(dict.fromkeys(names.values()), pyplot.colormaps["tab10"].colors))
+    for column, rows in enumerate(sizes):
+        others = [point for point in points if point.rows == rows]
+        for axes, share in zip(panels[:, column], ("pairs", "recall")):
+            for name in dict.fromkeys(names[point] for point in others):
+                own = (point for point in others if names[point] == name)
+                curve = sorted((point.exact / point.seconds, getattr(point, share)) for point in own)
+                axes.plot(*zip(*curve), ".-", color=colours[name], label=name)
+            axes.axvline(4, color="grey", linewidth=0.8)
+            axes.axhline(0.99, color="grey", linewidth=0.8)
+            axes.set(xscale="log", xlabel="times as fast as exact search")
+            axes.xaxis.set(major_formatter="{x:g}", minor_formatter="")
+        panels[0, column].set_title(f"{rows:,} rows a side")
+    panels[0, 0].set_ylabel("pairs found")
+    panels[1, 0].set_ylabel("neighbours found")
+    lines = {line.get_label(): line for axes in panels[0] for line in axes.lines if line.get_label()[0] != "_"}
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=4, fontsize=8)
     figure.savefig(path, dpi=150)
-    pyplot.close(figure)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", type=Path, help="embeddings: .npy or the folder of a store")
-    parser.add_argument("--target", type=Path)
-    parser.add_argument("--rows", type=int, default=20_000, help="sentences a side")
-    parser.add_argument("--k", type=int, default=4)
-    parser.add_argument("--index", nargs="+", help="factory strings (default: that of method approximate)")
-    parser.add_argument("--memory-mib", type=int, default=256)
-    parser.add_argument("--sample", type=int, help="sources that are searched")
-    parser.add_argument("--picture", type=Path, help="where to draw the curve, a .png")
-    arguments = parser.parse_args()
-    if (arguments.source is None) != (arguments.target is None):
-        parser.error("--source and --target go together")
-    files, rows = (arguments.source, arguments.target), arguments.rows
-    sides = [made_up(rows, n) if file is None else read(file, rows) for n, file in enumerate(files, 1)]
-    indexes = arguments.index or [default_factory(len(sides[1]), sides[1].shape[1])]
-    options = {"k": arguments.k, "memory_mib": arguments.memory_mib}
-    shape = " x ".join(map(str, (*(len(side) for side in sides), sides[0].shape[1])))
-    print(f"{shape}, k {arguments.k}, {torch.get_num_threads()} threads")
-    print(f"{'':<44} {'processor':>10}  {'':>6}   recall  pairs", flush=True)
-    if arguments.sample is None:
-        points = measure(*sides, indexes, options)
-    else:
-        points = measure_sample(*sides, indexes, options, arguments.sample)
-    if arguments.picture is not None:
-        draw(points, arguments.picture)
+def measure(
+    run: Run,
+    *,
+    source: Path | None = None,
+    target: Path | None = None,
+    rows: int = 20_000,
+    k: int = 4,
+    index: tuple[str, ...] = (),
+    sample: int = 2048,
+    points: Path | None = None,
+    picture: Path | None = None,
+) -> Iterator[Ratio]:
+    """``index``: factory strings, ``IVF*`` with the cells that the default has; without any, the default."""
+    if (source is None) != (target is None):
+        raise SystemExit("--source and --target go together")
+    sides = [made_up(rows, n) if file is None else read(file, rows) for n, file in enumerate((source, target), 1)]
+    indexes = list(index) or [default_factory(len(sides[1]), sides[1].shape[1])]
+    indexes = [name.replace("IVF*", f"IVF{default_cells(rows)}") for name in indexes]
+    found = []
+    for point in points_of(run, *sides, indexes, {"k": k, "memory_mib": 256}, min(sample, rows)):
+        found.append(point)
+        name, note = point.name.replace(".", ","), f"{point.seconds:.1f} by {point.exact:.1f} s; {rows:,} a side"
+        yield Ratio(f"{name}: speed", "exact", point.exact / point.seconds, note=note)
+        yield Ratio(f"{name}: pairs", "exact", point.pairs, note=f"recall {point.recall:.4f}")
+    if points is not None:
+        with points.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(asdict(point)) + "\n" for point in found)
+        found = [Point(**json.loads(line)) for line in points.read_text(encoding="utf-8").splitlines()]
+    if picture is not None:
+        draw(found, picture)
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, quick={"rows": 2000, "sample": 200})

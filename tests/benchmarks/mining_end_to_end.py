@@ -1,37 +1,30 @@
-"""From two texts and their ready embeddings to a file of pairs: ``python -m tests.benchmarks.mining_end_to_end``.
+"""From two texts and their ready embeddings to a file of pairs: ``st-xling mine`` by the two ways in common use.
 
 Text: the mining sets (test split) of the folder that ``ST_XLING_DATA`` names, each by itself and all as one.
 Embeddings: LASER's raw float32 files, of ``--model``; without one made up, gold pairs near each other.
 
-``st-xling mine`` with and without guards, against the two ways in common use, which share their algorithm: FAISS's flat
-index (``pip install faiss-cpu``) searched once in each direction, then margins and choice in Python loops. ``laser``
-writes plain text; ``host``, as the example of sentence-transformers does, xz.
+The ways in common use share their algorithm: FAISS's flat index searched once in each direction, then margins and
+choice in Python loops. LASER's writes plain text; that of sentence-transformers' example, xz.
 
-Calls take turns in one process; each ratio is taken within its round, on the clock and in processor time (target: at
-least 2x faster). Pairs found by all are compared. Memory is the peak of a fresh process beyond what it held before
-(target: below 512 MiB).
+Speed is taken in turn in one process. Pairs found by all are compared. Memory is the peak of a fresh process beyond
+what it held before.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import lzma
-import os
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
-from tests.benchmarks.measure import apart, peak, resident, spread
+from tests.benchmarks.measure import Ratio, Run, apart, data_folder, main, peak, quotients, resident
 
-MODULE = "tests.benchmarks.mining_end_to_end"
 SETS = ("de-en", "fr-en", "ru-en", "zh-en")
 K, DIM = 4, 1024
-GUARDED, UNGUARDED = "ours, guards", "ours, no guards"
+GUARDED, UNGUARDED = "guards", "no guards"
 
 
 def two_searches(folder: Path, name: str, dim: int, out: str) -> None:
@@ -89,108 +82,91 @@ def ways(folder: Path, name: str, dim: int) -> dict[str, Callable[[], None]]:
     return {
         UNGUARDED: lambda: ours(folder, name, dim, guarded=False),
         GUARDED: lambda: ours(folder, name, dim, guarded=True),
-        "laser": lambda: two_searches(folder, name, dim, f"{name}.laser"),
-        "host": lambda: two_searches(folder, name, dim, f"{name}.host.xz"),
+        "LASER": lambda: two_searches(folder, name, dim, f"{name}.laser"),
+        "ST": lambda: two_searches(folder, name, dim, f"{name}.host.xz"),
     }
 
 
-def prepare(folder: Path, model: str | None) -> int:
+def read(run: Run, name: str) -> tuple[list[str], list[str], list[tuple[int, int]]]:
+    """Source, target, and pairs of rows that are translations."""
+    from st_xling.data import read_bucc
+    from st_xling.data.phrasebook import mining_phrases
+
+    if run.quick:
+        phrases = mining_phrases(*name.split("-"), size=60, gold=20)
+        return phrases.source, phrases.target, phrases.gold
+    corpus = read_bucc(data_folder() / "mining", name, "test")
+    rows = [{one: row for row, one in enumerate(ids)} for ids in (corpus.source_ids, corpus.target_ids)]
+    return corpus.source, corpus.target, [(rows[0][one], rows[1][other]) for one, other in corpus.gold or []]
+
+
+def prepare(run: Run, folder: Path, model: str | None, sets: list[str]) -> int:
     """Write text and embeddings of each set, and of all sets as one; returns the number of dimensions."""
-    data = Path(os.environ.get("ST_XLING_DATA", "../shared/data")) / "mining"
     encoder = None
     if model:
         from sentence_transformers import SentenceTransformer
 
         encoder = SentenceTransformer(model)
     dim = encoder.get_sentence_embedding_dimension() if encoder else DIM
-    for name in SETS:
-        base, random = data / name, np.random.default_rng(len(name) + ord(name[0]))
-        gold = [line.split() for line in (base / f"{name}.test.gold").read_text(encoding="utf-8").splitlines()]
-        near = {two[0]: two[1] for two in gold} | {two[1]: two[0] for two in gold}
-        made: dict[str, np.ndarray] = {}
-        for side, language in zip(("source", "target"), name.split("-")):
-            lines = (base / f"{name}.test.{language}").read_text(encoding="utf-8").split("\n")[:-1]
-            ids, texts = zip(*(line.split("\t", 1) for line in lines))
-            if encoder is not None:
-                vectors = encoder.encode(list(texts), batch_size=128, show_progress_bar=False)
-            else:
-                vectors = random.standard_normal((len(ids), dim), dtype=np.float32) / 2
-                vectors += [made[near[key]] if near.get(key) in made else np.zeros(dim) for key in ids]
-                made |= dict(zip(ids, vectors))
+    for name in sets:
+        *texts, gold = read(run, name)
+        if encoder is not None:
+            vectors = [encoder.encode(lines, batch_size=128, show_progress_bar=False) for lines in texts]
+        else:
+            random = np.random.default_rng(len(name) + ord(name[0]))
+            vectors = [random.standard_normal((len(lines), dim), dtype=np.float32) / 2 for lines in texts]
+            for one, other in gold:
+                vectors[1][other] += vectors[0][one]
+        for side, lines, some in zip(("source", "target"), texts, vectors):
             for label in (name, "all"):
                 with (folder / f"{label}.{side}").open("a", encoding="utf-8") as file:
-                    file.writelines(f"{text}\n" for text in texts)
+                    file.writelines(f"{text}\n" for text in lines)
                 with (folder / f"{label}.{side}.raw").open("ab") as raw:
-                    raw.write(np.asarray(vectors, dtype=np.float32).tobytes())
+                    raw.write(np.asarray(some, dtype=np.float32).tobytes())
     return int(dim)
 
 
-def compare(folder: Path, name: str, dim: int, rounds: int) -> None:
-    runs = ways(folder, name, dim)
-    clock: dict[str, list[float]] = {way: [] for way in runs}
-    processor: dict[str, list[float]] = {way: [] for way in runs}
-    for number in range(rounds + 1):
-        for way, run in runs.items():
-            started, worked = time.perf_counter(), time.process_time()
-            run()
-            if number:  # the first round warms up
-                clock[way].append(time.perf_counter() - started)
-                processor[way].append(time.process_time() - worked)
-    rows = [(folder / f"{name}.{side}").read_bytes().count(b"\n") for side in ("source", "target")]
-    print(f"\n{name}: {rows[0]:,} x {rows[1]:,} x {dim}")
-    for way in runs:
-        words = ["apart", "--folder", str(folder), "--set", name, "--dim", str(dim), "--way", way]
-        memory = apart(MODULE, words)["extra_mib"]
-        ratios = [
-            f"{peer} {spread([a / b for a, b in zip(clock[peer], clock[way])])} clock "
-            f"{spread([a / b for a, b in zip(processor[peer], processor[way])])} processor"
-            for peer in ("laser", "host")
-            if way.startswith("ours")
-        ]
-        print(f"  {way:<16}{median(clock[way]):7.2f} s {memory:7.0f} MiB   " + ";  ".join(ratios))
-    mined = {tuple(line.split("\t")[-2:]) for line in _lines(folder / f"{name}.ours")}
-    theirs = {tuple(line.split("\t")[-2:]) for line in _lines(folder / f"{name}.laser")}
-    print(f"  pairs without guards: {len(mined):,}, of which the loops also find {len(mined & theirs):,}")
+def _pairs(path: Path) -> set[tuple[str, ...]]:
+    return {tuple(line.split("\t")[-2:]) for line in path.read_text(encoding="utf-8").split("\n")[:-1]}
 
 
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").split("\n")[:-1]
-
-
-def one_call(arguments: argparse.Namespace) -> None:
-    """Memory of one call, in a process of its own, which has seen its libraries but none of its inputs."""
-    runs = ways(Path(arguments.folder), arguments.set, arguments.dim)
+def memory(folder: str, name: str, dim: int, way: str) -> float:
+    """MiB of one call in a process that has seen its libraries but none of its inputs."""
     with tempfile.TemporaryDirectory() as small:
         warm = Path(small)
         for side in ("source", "target"):
-            (warm / f"{arguments.set}.{side}").write_text("".join(f"Sentence {n}.\n" for n in range(8)), "utf-8")
-            np.random.default_rng(0).standard_normal((8, 8), dtype=np.float32).tofile(
-                warm / f"{arguments.set}.{side}.raw"
-            )
-        ways(warm, arguments.set, 8)[arguments.way]()
+            (warm / f"{name}.{side}").write_text("".join(f"Sentence {n}.\n" for n in range(8)), "utf-8")
+            np.random.default_rng(0).standard_normal((8, 8), dtype=np.float32).tofile(warm / f"{name}.{side}.raw")
+        ways(warm, name, 8)[way]()
     before = resident()
-    runs[arguments.way]()
-    print(json.dumps({"extra_mib": max(0.0, peak() - before)}))
+    ways(Path(folder), name, dim)[way]()
+    return max(0.0, peak() - before)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="encoder of the embeddings; made up without one")
-    parser.add_argument("--sets", nargs="+", default=[*SETS, "all"])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("task", nargs="?", choices=("compare", "apart"), default="compare", help=argparse.SUPPRESS)
-    for hidden in ("--folder", "--set", "--way"):
-        parser.add_argument(hidden, help=argparse.SUPPRESS)
-    parser.add_argument("--dim", type=int, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.task == "apart":
-        one_call(arguments)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        dim = prepare(Path(folder), arguments.model)
-        for name in arguments.sets:
-            compare(Path(folder), name, dim, arguments.rounds)
+def measure(run: Run, *, model: str | None = None, sets: tuple[str, ...] = (*SETS, "all")) -> Iterator[Ratio]:
+    import faiss
+
+    faiss.omp_set_num_threads(run.threads)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        dim = prepare(run, folder, model, [name for name in sets if name != "all"] if run.quick else [*SETS])
+        for name in sets:
+            seconds = run.in_turn(ways(folder, name, dim))
+            mib = {way: apart(memory, place, name, dim, way) for way in (GUARDED, UNGUARDED, "LASER")}
+            rows = [(folder / f"{name}.{side}").read_bytes().count(b"\n") for side in ("source", "target")]
+            ours, theirs = _pairs(folder / f"{name}.ours"), _pairs(folder / f"{name}.laser")
+            for way in (UNGUARDED, GUARDED):
+                for peer in ("LASER", "ST"):
+                    note = f"{rows[0]:,} x {rows[1]:,}, {median(seconds[way]):.2f} s"
+                    if way == UNGUARDED and peer == "LASER":
+                        note += f"; {len(ours):,} pairs, {len(ours & theirs):,} of them also theirs"
+                    faster = quotients(seconds[peer], seconds[way])
+                    target = 2.0 if name == "all" else None
+                    what = f"{name}, {way}: speed" + (" beside ST" if peer == "ST" else "")
+                    yield Ratio(what, f"{peer}'s way", faster, at_least=target, note=note)
+                note = f"{mib[way]:.0f} by {mib['LASER']:.0f} MiB"
+                yield Ratio(f"{name}, {way}: memory", "512 MiB", mib[way] / 512, at_most=1.0, note=note)
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, rounds=5, quick={"sets": ("de-en",)})

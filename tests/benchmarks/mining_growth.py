@@ -1,8 +1,7 @@
-"""What mining takes as texts grow, by stage, and what the plan says: ``python -m tests.benchmarks.mining_growth``.
+"""What mining takes as texts grow, by stage: the exponent of time and memory; and what the plan says of it.
 
-Each size is a process of its own: seconds of the processor (which wait for nobody), shares of the stages, peak of the
-memory beyond what was there before, without the mapped stores, and the ratio of the plan to each. Between two sizes
-stands the exponent of each stage: 1 grows as the texts, 2 as their product.
+1 grows as the texts, 2 as their product. Each size is a process of its own: seconds of the processor, of each stage,
+and peak of the memory beyond what was there before, without the mapped stores.
 
 Text and vectors are made up: distinct short lines and a noisy copy of each. With ``--model`` lines of real text are
 embedded instead. With ``--saved`` the search is not made: its saved state is, with the known neighbours and made-up
@@ -12,18 +11,17 @@ cosines, and is loaded as if the search had been killed just before its end. So 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
-import json
 import math
 import tempfile
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -39,7 +37,7 @@ from st_xling.mining.pipeline import plan_mining as planning
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.search_state import _identity
 from st_xling.mining.search.top_k import pack_keys
-from tests.benchmarks.measure import apart
+from tests.benchmarks.measure import Ratio, Run, apart, log, main, peak
 
 K = 4
 SIDES = ("source", "target")
@@ -63,7 +61,7 @@ class Stages:
         self.seconds: dict[str, float] = defaultdict(float)
         self.mib: dict[str, float] = defaultdict(float)
         self._stack, self._done = ["other"], threading.Event()
-        self._before, self._at = _anonymous_mib(), time.process_time()
+        self._before, self._at = peak("RssAnon"), time.process_time()
 
     def __enter__(self) -> Stages:
         for name, functions in STAGES.items():
@@ -97,13 +95,7 @@ class Stages:
     def _watch(self) -> None:
         while not self._done.wait(0.02):
             name = self._stack[-1]
-            self.mib[name] = max(self.mib[name], _anonymous_mib() - self._before)
-
-
-def _anonymous_mib() -> float:
-    """Memory of this process that is no file's."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) / 2**10
+            self.mib[name] = max(self.mib[name], peak("RssAnon") - self._before)
 
 
 class MadeUp:
@@ -171,7 +163,7 @@ def save_state(folder: Path, path: Path, of_target: np.ndarray) -> None:
     save_file(states, path, metadata={"identity": _identity(*stores, K), "done": str(rows)})
 
 
-def one_size(arguments: argparse.Namespace, rows: int) -> dict[str, Any]:
+def one_size(arguments: SimpleNamespace, rows: int) -> dict[str, Any]:
     """Mine so many lines a side."""
     with tempfile.TemporaryDirectory(dir=arguments.folder) as place:
         folder, options = Path(place), {"k": K, "method": arguments.method}
@@ -206,69 +198,54 @@ def one_size(arguments: argparse.Namespace, rows: int) -> dict[str, Any]:
     return {"pairs": report.pairs, "seconds": stages.seconds, "mib": stages.mib, "plan": plan}
 
 
-def table(sizes: list[int], results: list[dict[str, Any]]) -> Iterator[str]:
-    names = [*STAGES, "other"]
-    yield "rows a side  " + "".join(f"{name:>18}" for name in names) + "   total, peak MiB; plan by measured"
-    before: tuple[int, dict[str, Any]] | None = None
-    for rows, result in zip(sizes, results):
-        seconds, plan = result["seconds"], result["plan"]
-        total, peak = sum(seconds.values()), max(result["mib"].values())
-        cells = [f"{seconds.get(name, 0):.1f} s {seconds.get(name, 0) / total:4.0%}" for name in names]
-        said = ""
-        if plan:
-            parts = [(names, plan[f"{key}_seconds"]) for key, names in PLANNED.items()]
-            ratios = [f"{planned / max(1e-9, sum(seconds.get(one, 0) for one in of)):.2f}" for of, planned in parts]
-            said = f"; time {' '.join(ratios)}, memory {plan['memory_bytes'] / 2**20 / peak:.2f}"
-        yield f"{rows:>11,}  " + "".join(f"{cell:>18}" for cell in cells) + f"   {total:.1f} s, {peak:,.0f} MiB{said}"
-        mib = ", ".join(f"{name} {result['mib'][name]:,.0f}" for name in names if name in result["mib"])
-        yield f"{'':13}MiB by stage: {mib}; {result['pairs']:,} pairs"
-        if before is not None:
-            step = math.log(rows / before[0])
-            exponents = [
-                f"{math.log(seconds[name] / before[1][name]) / step:.2f}" if seconds.get(name, 0) > 0.05 else ""
-                for name in names
-            ]
-            yield f"{'exponent':>11}  " + "".join(f"{cell:>18}" for cell in exponents)
-        before = rows, seconds
+def ratios(rows: int, more: int, small: dict[str, Any], large: dict[str, Any]) -> Iterator[Ratio]:
+    """Exponents between two sizes: 1 grows as the rows, 2 as their product."""
+    spent, before = large["seconds"], small["seconds"]
+
+    def exponent(of: float, by: float) -> float:
+        return math.log(max(1e-9, of) / max(1e-9, by)) / math.log(more / rows)
+
+    total, size = sum(spent.values()), f"{rows:,} to {more:,}"
+    shares = ", ".join(f"{name} {part / total:.0%}" for name, part in spent.items() if part > 0.005 * total)
+    time_exponent = exponent(total, sum(before.values()))
+    yield Ratio(f"{size}: exponent of time", "rows", time_exponent, note=f"{total:.1f} s: {shares}")
+    if before["search"]:
+        yield Ratio(f"{size}: exponent of search", "rows", exponent(spent["search"], before["search"]), at_most=2.1)
+    few, most = (max([1.0, *result["mib"].values()]) for result in (small, large))
+    yield Ratio(f"{size}: exponent of memory", "rows", exponent(most, few), at_most=1.0, note=f"{most:,.0f} MiB")
 
 
-#: Which stages the parts of a plan are about.
-PLANNED = {
-    "encode": ["encode"],
-    "search": ["search"],
-    "guard": ["guards"],
-    "text": ["read", "choose", "write", "other"],
-}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--dim", type=int, default=32)
-    parser.add_argument("--dtype", default="float16", help="of the stores")
-    parser.add_argument("--method", default="exact")
-    parser.add_argument("--model", help="encoder of real text")
-    parser.add_argument("--text", nargs=2, metavar=("SOURCE", "TARGET"), help="for --model")
-    for flag in ("--saved", "--no-guards", "--no-plan"):
-        parser.add_argument(flag, action="store_true")
-    parser.add_argument("--folder", help="where texts and stores are kept meanwhile")
-    parser.add_argument("--apart", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    if arguments.apart:
-        print(json.dumps(one_size(arguments, arguments.rows[0])))
-        return
-    words = [f"--{name.replace('_', '-')}" for name, value in vars(arguments).items() if value is True]
-    for name in ("dim", "dtype", "method", "model", "folder"):
-        if getattr(arguments, name) is not None:
-            words += [f"--{name}", str(getattr(arguments, name))]
-    words += ["--text", *arguments.text] if arguments.text else []
-    results = []
-    for rows in arguments.rows:
-        results.append(apart("tests.benchmarks.mining_growth", ["--apart", "--rows", str(rows), *words]))
-        for line in list(table(arguments.rows, results))[-2 if len(results) == 1 else -3 :]:
-            print(line, flush=True)
+def measure(
+    run: Run,
+    *,
+    rows: tuple[int, ...] = (10_000, 30_000, 100_000),
+    dim: int = 32,
+    dtype: str = "float16",
+    method: str = "exact",
+    model: str | None = None,
+    text: tuple[str, ...] = (),
+    folder: str | None = None,
+    saved: bool = False,
+    no_guards: bool = False,
+    no_plan: bool = False,
+) -> Iterator[Ratio]:
+    """``text``: source and target, for ``model``; ``folder`` for texts and stores meanwhile."""
+    arguments = SimpleNamespace(dim=dim, dtype=dtype, method=method, model=model, text=text, folder=folder)
+    arguments.saved, arguments.no_guards, arguments.no_plan = saved, no_guards, no_plan
+    sizes: list[tuple[int, dict[str, Any]]] = []
+    for count in rows:
+        sizes.append((count, apart(one_size, arguments, count)))
+        result = sizes[-1][1]
+        stages = ", ".join(f"{name} {spent:.1f} s" for name, spent in result["seconds"].items())
+        log(f"{count:,}: {stages}; MiB: {', '.join(f'{name} {mib:,.0f}' for name, mib in result['mib'].items())}")
+        if result["plan"]:
+            planned = sum(result["plan"][f"{key}_seconds"] for key in ("encode", "search", "guard", "text"))
+            yield Ratio(f"{count:,}: plan, time", "measured", planned / sum(result["seconds"].values()))
+            memory = result["plan"]["memory_bytes"] / 2**20 / max([1.0, *result["mib"].values()])
+            yield Ratio(f"{count:,}: plan, memory", "measured", memory)
+    for (few, small), (many, large) in pairwise(sizes):
+        yield from ratios(few, many, small, large)
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, quick={"rows": (500, 1000)})

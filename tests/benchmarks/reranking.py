@@ -1,40 +1,32 @@
-"""What ``score_text_pairs`` saves: ``python -m tests.benchmarks.reranking``.
+"""Re-ranking with a cross-encoder: ``score_text_pairs`` by ``CrossEncoder.predict``, pairs a second.
 
-Pairs a second against ``CrossEncoder.predict`` (32 rows at a time) on the same pairs, in one process: passages of 150
-tokens, or of about XQuAD's spread (log-normal, median 150 tokens, sigma 0.5). Where ``ST_XLING_E5`` names a folder of
-multilingual-e5-small (MiniLM-L12-H384's shape) and ``ST_XLING_DATA`` real text, that encoder under a new head reads
-real sentences; otherwise a cross-encoder of BERT-small's shape (4 layers of 512, random weights) the phrasebook's.
+32 rows at a time; passages of 150 tokens, or of about XQuAD's spread (log-normal, median 150 tokens, sigma 0.5). Where
+``ST_XLING_E5`` names a folder of multilingual-e5-small (MiniLM-L12-H384's shape) and ``ST_XLING_DATA`` real text, that
+encoder under a new head reads real sentences; otherwise a cross-encoder of BERT-small's shape (4 layers of 512, random
+weights) the phrasebook's.
 
-- uniform: passages of one length (target: at least 1.0x);
+- uniform: passages of one length;
 - one language: pairs of English alone, in one call, where sentence-transformers' sorting by characters does well;
-- languages: passages in six languages, in one call: a character is a token of Chinese and a quarter of one of English
-  (target: at least 1.5x);
-- pools: the same a query at a time, 24 candidates each (target: at least 1.5x).
+- languages: passages in six languages, in one call: a character is a token of Chinese and a quarter of one of English;
+- pools: the same a query at a time, 24 candidates each.
 
-Ours is timed between two calls of theirs, a ratio a round. The column of tokens needs no clock: tokens computed,
-padding included, theirs by ours. ``--quick`` runs a toy, to see that all is well.
+The tokens in the notes are those computed, padding included, theirs by ours: they need no clock.
 """
 
 from __future__ import annotations
 
-import argparse
-import gzip
 import logging
 import os
 import random
-import sys
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from tests.benchmarks.measure import spread
+from tests.benchmarks.measure import Ratio, Run, main, parallel, quotients
 
 LANGUAGES = ("en", "de", "fr", "es", "vi", "zh")
 Pairs = list[tuple[str, str]]
@@ -58,16 +50,6 @@ class Size:
 
 
 QUICK = Size(layers=1, hidden=32, max_length=64, pools=3, pool=8, tokens=20)
-
-
-def real_sentences(folder: Path) -> dict[str, list[str]]:
-    """Of each language some of the parallel text's."""
-    sentences = {}
-    for language in LANGUAGES[1:]:
-        with gzip.open(folder / "parallel" / f"{language}-en.tsv.gz", "rt", encoding="utf-8") as file:
-            rows = [line.rstrip("\n").split("\t") for line in islice(file, 1500)]
-        sentences |= {language: [row[0] for row in rows], "en": [row[1] for row in rows]}
-    return sentences
 
 
 def random_cross_encoder(size: Size, sentences: dict[str, list[str]]) -> Any:
@@ -129,73 +111,43 @@ def computed_tokens(model: Any, call: Callable[[], Any]) -> int:
     return count
 
 
-def compare(name: str, model: Any, calls: list[Pairs], rounds: int) -> None:
-    """Print the ratios of one kind of pairs."""
+def measure(run: Run, *, pools: int | None = None) -> Iterator[Ratio]:
+    from st_xling.models.cross_encoder import cross_encoder
     from st_xling.models.pair_scorer import score_text_pairs
 
-    def theirs() -> np.ndarray:
-        return np.concatenate([model.predict(pairs, batch_size=32, show_progress_bar=False) for pairs in calls])
-
-    def ours() -> np.ndarray:
-        return np.concatenate([score_text_pairs(model, pairs) for pairs in calls])
-
-    apart = np.abs(theirs() - ours()).max()  # warms up, too
-    wall, processor = list[float](), list[float]()
-    for number in range(rounds):
-        spent = []
-        for call in (theirs, ours, theirs):
-            started = time.perf_counter(), time.process_time()
-            call()
-            spent.append((time.perf_counter() - started[0], time.process_time() - started[1]))
-        for ratios, (before, own, after) in zip((wall, processor), zip(*spent)):
-            ratios.append((before + after) / (2 * own))
-        print(f"  {name}, round {number + 1}: theirs {spent[0][0]:.1f} s, ours {spent[1][0]:.1f} s", file=sys.stderr)
-    tokens = computed_tokens(model, theirs) / computed_tokens(model, ours)
-    print(f"{name:<14}{spread(wall):<20}{spread(processor):<20}{tokens:.2f}    {apart:.0e}", flush=True)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, help="default: torch's")
-    parser.add_argument("--pools", type=int, help="queries of each set (default: 8)")
-    parser.add_argument("--quick", action="store_true", help="a toy size: figures without meaning")
-    arguments = parser.parse_args()
     logging.getLogger("st_xling").setLevel(logging.ERROR)  # cut passages are no news here
-    if arguments.threads:
-        torch.set_num_threads(arguments.threads)
-    size = QUICK if arguments.quick else Size()
-    if arguments.pools:
-        size = replace(size, pools=arguments.pools)
-    folder, real = os.environ.get("ST_XLING_E5"), os.environ.get("ST_XLING_DATA")
-    if folder and real and not arguments.quick:
-        from st_xling.models.cross_encoder import cross_encoder
+    size = QUICK if run.quick else Size()
+    size = replace(size, pools=pools or size.pools)
+    folder = os.environ.get("ST_XLING_E5")
+    real = bool(folder and os.environ.get("ST_XLING_DATA")) and not run.quick
+    texts = {language: parallel(replace(run, quick=not real), language, 1500) for language in LANGUAGES[1:]}
+    sentences = {language: [pair[0] for pair in pairs] for language, pairs in texts.items()}
+    sentences["en"] = [pair[1] for pair in texts["de"]]
+    model: Any = cross_encoder(folder, head="pooler", device="cpu") if real else random_cross_encoder(size, sentences)
+    one, together = (make_pairs(size, model, sentences, languages, 0.5) for languages in (("en",), LANGUAGES))
+    kinds = {
+        "uniform": [make_pairs(size, model, sentences, ("en",), 0.0)],
+        "one language": [one],
+        "languages": [together],
+        "pools": [together[start : start + size.pool] for start in range(0, len(together), size.pool)],
+    }
+    at_least = {"uniform": 1.0, "languages": 1.5, "pools": 1.5}
+    for name, calls in kinds.items():
+        scores: dict[str, np.ndarray] = {}
 
-        sentences = real_sentences(Path(real))
-        model: Any = cross_encoder(folder, head="pooler", device="cpu")
-        size = replace(size, layers=model.config.num_hidden_layers, hidden=model.config.hidden_size)
-    else:
-        from st_xling.data.phrasebook import parallel_phrases
+        def theirs() -> None:
+            found = [model.predict(pairs, batch_size=32, show_progress_bar=False) for pairs in calls]  # noqa: B023
+            scores["theirs"] = np.concatenate(found)  # noqa: B023
 
-        texts = {language: parallel_phrases(language, "en", size=1500) for language in LANGUAGES[1:]}
-        sentences = {language: list(data["source"]) for language, data in texts.items()}
-        sentences["en"] = list(texts["de"]["target"])
-        model = random_cross_encoder(size, sentences)
-    print(f"{'':<14}{'wall':<20}{'processor':<20}tokens  scores apart")
-    one, all_at_once = (
-        make_pairs(size, model, sentences, ("en",), 0.5),
-        make_pairs(size, model, sentences, LANGUAGES, 0.5),
-    )
-    pools = [all_at_once[start : start + size.pool] for start in range(0, len(all_at_once), size.pool)]
-    for name, calls in (
-        ("uniform", [make_pairs(size, model, sentences, ("en",), 0.0)]),
-        ("one language", [one]),
-        ("languages", [all_at_once]),
-        ("pools", pools),
-    ):
-        compare(name, model, calls, 2 if arguments.quick else arguments.rounds)
-    print(f"{size}, {torch.get_num_threads()} threads, torch {torch.__version__}")
+        def ours() -> None:
+            scores["ours"] = np.concatenate([score_text_pairs(model, pairs) for pairs in calls])  # noqa: B023
+
+        seconds = run.in_turn({"predict": theirs, "ours": ours})
+        tokens = computed_tokens(model, theirs) / computed_tokens(model, ours)
+        note = f"{tokens:.2f}x the tokens; scores apart by {np.abs(scores['theirs'] - scores['ours']).max():.0e}"
+        faster = quotients(seconds["predict"], seconds["ours"])
+        yield Ratio(f"{name}: speed", "CrossEncoder.predict", faster, at_least=at_least.get(name), note=note)
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, rounds=3)

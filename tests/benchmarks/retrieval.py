@@ -1,6 +1,6 @@
-"""Does evaluating retrieval stay in bounded memory? Peak memory over corpora of growing size.
+"""Does evaluating retrieval stay in bounded memory? What it adds, by a smaller corpus.
 
-``python -m tests.benchmarks.retrieval`` prints a line a size: 300 queries over passages of 100 words, a tiny encoder.
+300 queries over passages of 100 random words in BEIR's layout, a tiny encoder, each size in a process of its own.
 """
 
 from __future__ import annotations
@@ -8,20 +8,18 @@ from __future__ import annotations
 import gzip
 import json
 import random
-import resource
-import subprocess
-import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+
+from tests.benchmarks.measure import Ratio, Run, apart, main, peak
 
 WORDS = [f"w{number}" for number in range(3000)]
 QUERIES = 300
-SIZES = (20_000, 100_000)
 
 
 def write_set(folder: Path, passages: int) -> None:
-    """A set in BEIR's layout, of random words."""
     draw = random.Random(0)
     with gzip.open(folder / "corpus.jsonl.gz", "wt", compresslevel=1, encoding="utf-8") as file:
         for row in range(passages):
@@ -32,8 +30,8 @@ def write_set(folder: Path, passages: int) -> None:
     (folder / "qrels.tsv").write_text("".join(judged), encoding="utf-8")
 
 
-def measure(passages: int) -> None:
-    """Print seconds and the memory that evaluation adds to what the libraries and the model take."""
+def memory_and_seconds(passages: int) -> list[float]:
+    """MiB beyond what the libraries and the model take, and seconds."""
     from st_xling.data.retrieval import read_retrieval_set
     from st_xling.evaluation.retrieval import RetrievalEvaluator
     from st_xling.models import tiny_encoder
@@ -42,15 +40,18 @@ def measure(passages: int) -> None:
     model.encode(["warm"] * 256)
     with tempfile.TemporaryDirectory() as folder:
         write_set(Path(folder), passages)
-        before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+        before, started = peak(), time.process_time()
         RetrievalEvaluator([read_retrieval_set(folder, language="en")], batch_size=256).report(model)
-        added = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    print(f"{passages:>9,} passages  {time.perf_counter() - started:6.1f} s  +{added:.0f} MiB", flush=True)
+        return [peak() - before, time.process_time() - started]
+
+
+def measure(run: Run, *, passages: tuple[int, ...] = (20_000, 100_000)) -> Iterator[Ratio]:
+    small, large = (apart(memory_and_seconds, count) for count in passages)
+    what, peer = f"{passages[1]:,} passages: ", f"{passages[0]:,}"
+    note = f"{large[0]:.0f} by {small[0]:.0f} MiB"
+    yield Ratio(f"{what}memory", peer, max(1.0, large[0]) / max(1.0, small[0]), note=note)
+    yield Ratio(f"{what}time", peer, large[1] / small[1], at_most=1.2 * passages[1] / passages[0])
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        measure(int(sys.argv[1]))
-    else:
-        for size in SIZES:
-            subprocess.run([sys.executable, "-m", "tests.benchmarks.retrieval", str(size)], check=True, timeout=900)
+    main(measure, quick={"passages": (300, 600)})

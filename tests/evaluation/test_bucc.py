@@ -257,6 +257,7 @@ def test_the_signature_says_where_text_and_threshold_come_from() -> None:
         ("phrasebook", {"pairs": ["de-ru"]}, "language must be one of"),
         ("phrasebook:de", {"pairs": ["de-en"]}, "expected language pairs once"),
         ("phrasebook", {"split": "training"}, "split must be one of train, dev, test"),
+        ("phrasebook", {"split": "zz", "train_split": "zz"}, "split must be one of train, dev, test"),
         ("phrasebook", {"split": "dev"}, "a threshold must come from text that is not evaluated by it"),
     ],
 )
@@ -290,6 +291,6 @@ def test_thresholds_to_publish(make_model: Callable[..., Any]) -> None:
     means = {"de": torch.linspace(-0.3, 0.3, 16), "en": torch.linspace(0.3, -0.2, 16)}
     evaluator = BuccEvaluator({"de-en": test}, threshold=0.01)
     found, _ = publishable_thresholds(evaluator, evaluator(centred_model(model, Centring(torch.zeros(16), means))))
-    assert found["de-en"].options == {"centre": "language"}  # which mining, by the joint mean, refuses
+    assert found["de-en"].options == {"centre": "language"}
     evaluator = BuccEvaluator({"Deutsch": test}, threshold=1.0)
     assert "two language codes" in publishable_thresholds(evaluator, evaluator(model))[1]["Deutsch"]

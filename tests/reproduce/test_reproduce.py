@@ -31,6 +31,7 @@ TOY: dict[str, Any] = {
             "layers": [1, 2],
             "languages": ["deu", "fra"],
             "named": "TR",
+            "with": {"BERT": {"steps": 5}},
         },
         "small": {
             "model": "{start}",
@@ -69,7 +70,7 @@ TOY: dict[str, Any] = {
             },
             "compare": [["{named}", "as it is"]],
             "picture": "bars",
-            "paper": {"TR, mBERT": {"mean": 90.1, "36 languages": 77.5}},
+            "paper": {"TR, mBERT": {"36 languages": 90.1}},
             "note": "Not as in the paper.",
         },
         "figure 2": {"title": "States", "copy": {"model": "tr", "file": "pictures/token_states.png"}},
@@ -114,6 +115,8 @@ def test_a_file_becomes_commands(toy: Path) -> None:
     assert "losses.translation_ranking.scale=10" in words and words[words.index("--max-steps") + 1] == "8"
     assert evaluated.command()[2] == trained.folder
     assert base.command()[-4:-2] == ["--seed", "0"]
+    elsewhere = {step.name: step for step in load_paper(str(toy), model="BERT").steps()}["tr, seed 0"].command()
+    assert elsewhere[elsewhere.index("--max-steps") + 1] == "5"
     # Another value is another step, in another folder.
     TOY["settings"]["tiny"]["steps"] = 9
     try:
@@ -140,11 +143,14 @@ def test_a_table_has_means_deviations_differences_and_the_papers_figures(toy: Pa
     assert all(command.startswith("st-xling ") for command in content["commands"])
 
 
-def test_examples_of_all_rows_stand_below_each_other(tmp_path: Path) -> None:
+def test_rows_of_a_list_and_examples_below(tmp_path: Path) -> None:
     column = {"evaluation": "ranking", "value": "reranking.examples.1.rank"}
     rows = {name: {"run": name, "evaluation": "ranking"} for name in ("one", "two", "not run")}
+    rows["{sizes}"] = {"model": "sized", "size": "{sizes}", "evaluation": "ranking"}
     table = {"title": "Lists", "rows": rows, "columns": {"1": column}, "factor": 1, "decimals": 0, "examples": True}
-    file = {"paper": "x", "settings": {"tiny": {"model": "m"}}, "tables": {"5": table}}
+    settings = {"model": "m", "sizes": [7, 8], "pairs": "--data x.tsv?size={size}"}
+    file: dict[str, Any] = {"paper": "x", "settings": {"tiny": settings}, "tables": {"5": table}}
+    file["models"] = {"sized": "train tr --model {model} {pairs}"}
     file["evaluations"] = {"ranking": "evaluate reranking {row} --examples 1"}
     (tmp_path / "file.yaml").write_text(yaml.safe_dump(file, sort_keys=False), encoding="utf-8")
     paper = load_paper(str(tmp_path / "file.yaml"))
@@ -153,8 +159,12 @@ def test_examples_of_all_rows_stand_below_each_other(tmp_path: Path) -> None:
         passage = {"text": f"passage of {step.name}", "language": "zh", "relevant": rank == 1}
         example = {"query": "Wo?", "language": "de", "rank": rank, "passages": [passage]}
         write_json(tmp_path / f"results/{step.id}.json", {"reranking": {"examples": {"1": example}}})
+    # A row may give a setting another value, and steps of several are told apart.
+    steps = {step.name: step for step in paper.steps()}
+    assert "x.tsv?size=8" in steps["sized size=8, seed 0"].words and "ranking of sized size=7, seed 0" in steps
     content = report(paper, tmp_path, {})
-    assert content["tables"]["5"]["rows"] == {"one": {"1": [1.0]}, "two": {"1": [2.0]}, "not run": {"1": []}}
+    found = {row: columns["1"] for row, columns in content["tables"]["5"]["rows"].items()}
+    assert found == {"one": [1.0], "two": [2.0], "not run": [], "7": [], "8": []}
     lines = content["tables"]["5"]["examples"].splitlines()
     assert [line[:12] for line in lines] == [
         "1. de: Wo?",

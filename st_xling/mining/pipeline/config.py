@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from tqdm import tqdm
 
 from st_xling._version import __version__
 from st_xling.mining.deduplication import DistinctText
@@ -223,12 +225,14 @@ class MiningConfig:
             folders={"work": work_path(out, self.work), "index": self.index},
         )
 
-    def vector_makers(self, rows: dict[str, int]) -> tuple[VectorMakers, Encoder | None]:
+    def vector_makers(self, rows: dict[str, int]) -> tuple[VectorMakers, dict[str, Encoder]]:
         """What gives the vectors of texts of so many rows, see :func:`vectors_from`; of a dim that can be indexed."""
-        makers, encoder = vectors_from(
+        guards = self.active_guards
+        makers, encoders = vectors_from(
             self.model,
             {"source": self.source_embeddings, "target": self.target_embeddings},
             rows,
+            languages={"source": guards.source_language, "target": guards.target_language},
             dim=self.dim,
             laser_dtype=self.laser_dtype,
             embeds=self.calibrate_with is not None,
@@ -237,7 +241,10 @@ class MiningConfig:
         )
         for maker in makers.values() if self.method.startswith(FAISS) else ():
             check_factory(self.method.removeprefix(FAISS), maker.dim)
-        return makers, encoder
+        if self.progress and (named := {side: one.language for side, one in encoders.items() if one.language}):
+            words = ", ".join(f"{side} {language}" for side, language in named.items())
+            tqdm.write(f"text is centred by the mean of its language: {words}", file=sys.stderr)
+        return makers, encoders
 
     def search_folders(self, folder: Path, method: str) -> dict[str, Any]:
         """Where in a work folder a search keeps its state, each method its own, and its indexes."""

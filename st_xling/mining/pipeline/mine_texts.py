@@ -137,7 +137,7 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
 
             loading = {} if config.rescore_dtype is None else {"dtype": config.rescore_dtype}
             rescorer = partial(rescore, *load_reranker(config.rescore, config.place, **loading))
-        makers, encoder = config.vector_makers({side.name: len(side.text) for side in sides})
+        makers, encoders = config.vector_makers({side.name: len(side.text) for side in sides})
         distinct = {side.name: side.distinct for side in sides}
         check_vectors({side.name: (side.text, side.distinct) for side in sides}, makers, config.k)
         hashes = {side.name: side.summary.sha256 for side in sides}
@@ -149,10 +149,10 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
         with stages.timed("embedding"):
             embeddings, method = config.embed(distinct, makers, folder)
         calibration = None
-        if encoder is not None and config.calibrate_with is not None:
+        if config.calibrate_with is not None:
             place = folder.path / "calibration"
             with stages.timed("calibration"):
-                calibration = estimate_threshold(config, tuple(distinct.values()), embeddings, encoder, place, method)
+                calibration = estimate_threshold(config, tuple(distinct.values()), embeddings, encoders, place, method)
         threshold, origin = config.number, None
         if published is not None:
             threshold, origin = published.published.threshold, "published"

@@ -160,7 +160,7 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
     rows = {name: lines for name, (lines, _) in sizes.items()}
     text_bytes = {name: size for name, (_, size) in sizes.items()}
     check_k(config.k, rows["source"], rows["target"])
-    makers, encoder = config.vector_makers(rows)
+    makers, encoders = config.vector_makers(rows)
     samples = {
         name: [
             row.sentence
@@ -173,8 +173,8 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
     # Seconds to embed a sentence of each text that the encoder will see.
     dim, seconds = 0, {}
     for name, maker in makers.items():
-        if encoder is not None and (maker is encoder or config.calibrate_with is not None):
-            seconds[name], dim = embedding_trial(samples[name], encoder)
+        if isinstance(maker, Encoder) or config.calibrate_with is not None:
+            seconds[name], dim = embedding_trial(samples[name], encoders[name])
         if not isinstance(maker, Encoder):
             dim = maker.dim
 
@@ -194,7 +194,7 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
         seconds_of = search_seconds if name == "exact" else approximate_seconds
         memory = _BYTES_PER_LINE * both + max(memory, (12 * k + _CHOICE_BYTES) * both)
         searches[name] = {"seconds": seconds_of(*shape, **options), "memory_bytes": memory}
-    embedded = [name for name, maker in makers.items() if maker is encoder]
+    embedded = [name for name, maker in makers.items() if isinstance(maker, Encoder)]
     # Two states of the search while one replaces the other; the pairs hold each text at most once.
     disk = 16 * k * both + sum(text_bytes.values())
     if method != "exact" and config.index is None:  # the indexes lie there too

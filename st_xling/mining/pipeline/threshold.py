@@ -212,7 +212,7 @@ def estimate_threshold(
     config: MiningConfig,
     texts: Sequence[Sequence[str]],
     embeddings: tuple[Embeddings, Embeddings],
-    encoder: Encoder,
+    encoders: dict[str, Encoder],
     folder: Path,
     method: str,
 ) -> EstimatedThreshold:
@@ -222,7 +222,7 @@ def estimate_threshold(
         config: ``calibrate_with`` names the file, ``target_precision`` the precision.
         texts: Distinct sentences of both languages.
         embeddings: Their vectors.
-        encoder: What embeds the known sentences.
+        encoders: What embeds the known sentences of each side.
         folder: Where vectors and the state of the search are kept, by content.
         method: By which the text will be searched.
     Raises:
@@ -242,7 +242,7 @@ def estimate_threshold(
         def place(row: int, sentences: Sequence[str] = sentences) -> str:
             return f"{path} ({sentences[row]!r})"
 
-        known.append(encoder.encode(written, folder / name, place=place, progress=config.progress))
+        known.append(encoders[name].encode(written, folder / name, place=place, progress=config.progress))
     way: dict[str, Any] = {"margin": config.margin, "k": config.k, "retrieval": config.retrieval}
     search = {**config.search, "method": method, **config.search_folders(folder, method)}
     estimates = calibrate(*embeddings, *known, **{**search, **way})
@@ -258,4 +258,4 @@ def estimate_threshold(
         tuple(float(getattr(estimates, name + end)[at]) for end in ("", "_low", "_high"))
         for name in ("precision", "recall")
     )
-    return EstimatedThreshold(threshold, precision, recall, len(pairs), **way, options=encoder.way)  # type: ignore[arg-type]
+    return EstimatedThreshold(threshold, precision, recall, len(pairs), **way, options=ways(dict(encoders)))  # type: ignore[arg-type]

@@ -122,7 +122,8 @@ def approximate_neighbours(
         factory: Of FAISS, such as ``"IVF4096,Flat"``, and after a question mark search parameters under FAISS's own
             names, separated by commas; ``candidates`` among them is how many are scored exactly. By default what
             :func:`default_factory` says for each corpus.
-        index_folder: Where the indexes are kept and found again, ``NAME-VECTORS-INDEX.faiss``; nowhere by default.
+        index_folder: Where the indexes are kept and found again, those of any number of corpora side by side:
+            ``NAME-VECTORS-INDEX.faiss``, the last two fingerprints; nowhere by default.
         index_names: What the files' names begin with, for source and target; shards of a corpus need different ones.
         recall_sample: Rows of each corpus whose exact neighbours are searched too, to measure the recall; 0 for none.
         seed: For the vectors that are trained on, and the sample.
@@ -132,8 +133,8 @@ def approximate_neighbours(
     Returns:
         Neighbours in both directions with the measured recall.
     Raises:
-        ValueError: As :func:`~st_xling.mining.neighbours`; when FAISS knows no such index or parameter, when
-            ``index_folder`` holds an index of other vectors, or ``recall_sample`` is negative.
+        ValueError: As :func:`~st_xling.mining.neighbours`; when FAISS knows no such index or parameter, when an index
+            of others lies in ``index_folder`` under the fingerprint of these vectors, or ``recall_sample`` is negative.
     Example:
         >>> found = approximate_neighbours(np.eye(3), np.eye(3)[[1, 2, 0]], k=1, factory="Flat")
         >>> found.forward.indices.ravel().tolist(), found.recall
@@ -285,7 +286,7 @@ class CandidateIndex:
         """Train the index and add all rows, or read it from the folder, where it is then kept.
 
         Raises:
-            ValueError: If the folder holds an index of other vectors under this name.
+            ValueError: If an index of others lies in the folder under the fingerprint of these vectors.
         """
         options: dict[str, Any] = {"seed": seed, "memory_mib": memory_mib, "progress": progress}
         if folder is None:
@@ -297,12 +298,6 @@ class CandidateIndex:
         vectors = digest.hexdigest()[:16]
         path = folder / f"{name}-{vectors}-{made_by}.faiss"
         folder.mkdir(parents=True, exist_ok=True)
-        for other in folder.glob(f"{name}-{'?' * 16}-{'?' * 16}.faiss"):
-            if not other.name.startswith(f"{name}-{vectors}-"):
-                raise ValueError(
-                    f"index folder must hold indexes of these {matrix.rows:,} {name} vectors, of fingerprint "
-                    f"{vectors}: got {other}, which is of others; delete it or name another folder."
-                )
         if self._read(path, matrix):
             return
         with atomic_path(path) as temporary:  # waits while another process makes the same index
@@ -318,11 +313,14 @@ class CandidateIndex:
             return False
         try:
             index = self._faiss.read_index(str(path))
-            if (index.ntotal, index.d) != (matrix.rows, matrix.dim):
-                raise RuntimeError(f"{index.ntotal} vectors of dim {index.d}")
         except (RuntimeError, MemoryError) as error:
             logger.warning("%s is damaged (%s): the index is made again.", path, _said(error))
             return False
+        if (index.ntotal, index.d) != (matrix.rows, matrix.dim):
+            raise ValueError(
+                f"an index must be of the vectors that its name is of, {matrix.rows:,} of dim {matrix.dim}: got "
+                f"{index.ntotal:,} of dim {index.d} in {path}; delete it to have it made again."
+            )
         self._index = index
         self.set_parameters()
         return True

@@ -1,0 +1,172 @@
+"""Models that are centred by language: each text by the mean of its language, wherever that is named."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from st_xling.cli import main
+from st_xling.data.phrasebook import mining_phrases
+from st_xling.evaluation import BuccEvaluator
+from st_xling.evaluation.bucc import publishable_thresholds
+from st_xling.mining import EmbeddingStore, GuardOptions, encode, mine_texts, plan_mining, score_texts
+from st_xling.mining.published import publish_thresholds
+from st_xling.models import load_encoder
+from st_xling.models.centring import Centring, centred_model
+from st_xling.models.encode import encode as embed
+
+TEXTS = mining_phrases("de", "en", split="test", size=60, gold=20)
+LANGUAGES = {"source_language": "deu", "target_language": "en"}
+OFF = GuardOptions().with_flags(off=["all"])
+NAMED = GuardOptions(**LANGUAGES).with_flags(off=["all"])
+
+
+@pytest.fixture(scope="module")
+def bare(make_model: Callable[..., Any]) -> Any:
+    return make_model()
+
+
+@pytest.fixture(scope="module")
+def centring() -> Centring:
+    generator = torch.Generator().manual_seed(0)
+    means = {code: 0.05 * torch.randn(16, generator=generator) for code in ("de", "en", "joint")}
+    return Centring(means.pop("joint"), means)
+
+
+@pytest.fixture(scope="module")
+def model(bare: Any, centring: Centring, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("centred") / "encoder"
+    centred_model(bare, centring).save_pretrained(str(path))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder, result = tmp_path_factory.mktemp("texts"), {}
+    for name, lines in (("source", TEXTS.source), ("target", TEXTS.target)):
+        result[name] = folder / name
+        result[name].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return result
+
+
+@pytest.fixture(scope="module")
+def stores(model: str, texts: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Of both texts, by the mean of each language and, ``…-joint``, by the joint one."""
+    folder = tmp_path_factory.mktemp("stores")
+    for name, language in (("source", "de"), ("target", "en")):
+        encode(model, texts[name], folder / name, language=language)
+        encode(model, texts[name], folder / f"{name}-joint")
+    return {path.name: path for path in folder.iterdir()}
+
+
+def mined(texts: dict[str, Path], **options: Any) -> tuple[bytes, Any]:
+    out = io.BytesIO()
+    report = mine_texts(**texts, out=out, **options)
+    return out.getvalue(), report
+
+
+def given(stores: dict[str, Path], kind: str = "") -> dict[str, Any]:
+    return {f"{name}_embeddings": stores[name + kind] for name in ("source", "target")}
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_store_by_definition(
+    processes: int, model: str, bare: Any, centring: Centring, texts: dict[str, Path], tmp_path: Path
+) -> None:
+    """Each vector at unit length, less its language's mean, at unit length; the model is the one that was saved."""
+    store = encode(model, texts["source"], tmp_path / "s", language="deu", shard_rows=20, processes=processes)
+    for row, vector in zip(store[:], embed(bare, list(TEXTS.source))):
+        shifted = vector / np.linalg.norm(vector) - centring.languages["de"].numpy()
+        np.testing.assert_allclose(row, shifted / np.linalg.norm(shifted), atol=1e-5)
+    assert "|centre:language|language:de|" in store.signature
+    joint = encode(model, texts["source"], tmp_path / "joint")
+    assert store.manifest.header.model.fingerprint == joint.manifest.header.model.fingerprint
+    assert "|centre:" not in joint.signature and np.abs(joint[:] - store[:]).max() > 0.001
+    with pytest.raises(ValueError, match="language was de, is now en"):
+        encode(model, texts["source"], tmp_path / "s", language="en", shard_rows=20)
+
+
+def test_each_side_takes_the_mean_of_its_language(
+    model: str, texts: dict[str, Path], stores: dict[str, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    """From the model as from stores; without names as ever by the joint mean, which a warning says."""
+    by_language, report = mined(texts, model=model, guards=NAMED)
+    assert by_language == mined(texts, **given(stores), guards=NAMED)[0]
+    assert by_language == mined(texts, **given(stores), guards=OFF)[0]
+    assert "|centre:language|" in report.signature and not caplog.records
+    joint, report = mined(texts, model=model, guards=OFF)
+    assert joint == mined(texts, **given(stores, "-joint"), guards=NAMED)[0] != by_language
+    assert "|centre:" not in report.signature
+    assert "means of de, en: text of no named language is centred by their joint mean" in caplog.text
+
+
+def test_pairs_are_scored_so_by_the_languages_of_their_file(model: str, tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in zip(TEXTS.source, TEXTS.target)))
+    scored = {}
+    for name, pairs, options in (
+        ("file", f"de-en={tmp_path / 'pairs.tsv'}", {}),
+        ("options", str(tmp_path / "pairs.tsv"), {"guards": NAMED}),
+        ("joint", str(tmp_path / "pairs.tsv"), {}),
+    ):
+        out = io.BytesIO()
+        report = score_texts(pairs, out, model=model, **options)
+        scored[name] = [line.split(b"\t")[0] for line in out.getvalue().splitlines()]
+        assert ("|centre:language|" in report.signature) == (name != "joint")
+    assert scored["file"] == scored["options"] != scored["joint"]
+
+
+def test_thresholds_hold_for_the_way_to_centre(
+    model: str, texts: dict[str, Path], stores: dict[str, Path], tmp_path: Path
+) -> None:
+    """One found by evaluation or calibration by language is taken by mining so, and not by the joint mean."""
+    known = tmp_path / "known.tsv"
+    more = mining_phrases("de", "en", split="train", size=60, gold=20)
+    known.write_text("".join(f"{text}\t{text}\n" for text in more.target))
+    _, report = mined(texts, model=model, guards=NAMED, calibrate_with=known)
+    assert report.calibration.options == {"centre": "language"}
+    again = mined(texts, **given(stores), model=model, guards=NAMED, calibrate_with=known)[1]
+    assert again.calibration == report.calibration
+    folder = shutil.copytree(model, tmp_path / "model")
+    evaluator = BuccEvaluator({"de-en": (TEXTS.source, TEXTS.target, TEXTS.gold)}, threshold=1.01)
+    thresholds, _ = publishable_thresholds(evaluator, evaluator(load_encoder(str(folder), device="cpu")))
+    publish_thresholds(folder, thresholds)
+    _, report = mined(texts, model=str(folder), guards=NAMED, threshold="published")
+    assert report.threshold == 1.01
+    with pytest.raises(ValueError, match="that of de-en is for centre language, not none"):
+        mined(texts, **given(stores, "-joint"), model=str(folder), guards=NAMED, threshold="published")
+
+
+def test_commands(
+    model: str, texts: dict[str, Path], stores: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = ["--source-language", "de", "--target-language", "en"]
+    main(["encode", model, str(texts["source"]), "--out", str(tmp_path / "s"), "--language", "de"])
+    np.testing.assert_array_equal(EmbeddingStore.open(tmp_path / "s")[:], EmbeddingStore.open(stores["source"])[:])
+    files = [str(path) for path in texts.values()]
+    main(["mine", *files, "--model", model, *named, "--no-guards", "--out", str(tmp_path / "pairs.tsv")])
+    assert (tmp_path / "pairs.tsv").read_bytes() == mined(texts, **given(stores), guards=OFF)[0]
+    assert "text is centred by the mean of its language: source de, target en" in capsys.readouterr().err
+    assert plan_mining(**texts, model=model, guards=NAMED).dim == 16
+
+
+def test_what_does_not_go_together(
+    model: str, make_model: Callable[..., Any], texts: dict[str, Path], stores: dict[str, Path], tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match="mean of: got 'sw', and it has de, en; leave it out"):
+        encode(model, texts["source"], tmp_path / "s", language="sw")
+    with pytest.raises(ValueError, match="mean of: got 'de', and it has none, being not centred"):
+        encode(make_model(), texts["source"], tmp_path / "s", language="de")
+    joint = {"source_embeddings": stores["source-joint"]}
+    with pytest.raises(ValueError, match="centre 'none' and 'language' for .*source-joint and the model"):
+        mined(texts, model=model, guards=NAMED, **joint)
+    with pytest.raises(ValueError, match="centre 'none' and 'language' for .*source-joint and .*target"):
+        mined(texts, target_embeddings=stores["target"], **joint)
+    with pytest.raises(ValueError, match="mean of its language, fr: got .*source, centred by that of de"):
+        mined(texts, **given(stores), guards=GuardOptions(source_language="fr"))
