@@ -14,8 +14,8 @@ PROBES = ["The cat sleeps.", "Die Katze schläft.", "猫在睡觉。", "القط
 
 
 def model_fingerprint(model: Any) -> str:
-    """SHA-256 of weights, their types, the modules and their settings, the vocabulary, the length that texts are cut to
-    and the default prompt. Paths, versions, devices and threads do not enter it.
+    """SHA-256 of weights that embeddings depend on, their types, the modules and their settings, the vocabulary, the
+    length that texts are cut to and the default prompt. Paths, versions, devices and threads do not enter it.
 
     Args:
         model: A ``SentenceTransformer`` or a ``CrossEncoder``.
@@ -35,7 +35,12 @@ def model_fingerprint(model: Any) -> str:
     if backend != "torch":  # its weights are not torch's: what it computes stands for them, but for last bits
         scores = model.predict([(text, text) for text in PROBES]) if hasattr(model, "predict") else model.encode(PROBES)
         digest.update(f"{backend} {np.round(scores, 3).tolist()}".encode())
+    # Where token states are pooled, the transformer's own pooler is computed and left; a checkpoint without one gets
+    # another, of random weights, each time it is loaded.
+    pools = any(type(module).__name__ == "Pooling" for module in model)
     for key, tensor in sorted(model.state_dict().items()):
+        if pools and ".pooler." in key:
+            continue
         digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(memoryview(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()))
     return digest.hexdigest()
