@@ -77,7 +77,7 @@ class Plan:
         disk = sum(step.disk_gib for step in left)
         end = f"{len(left)} steps to run: {_minutes(known)} min"
         if unknown:
-            end += f" and {unknown} evaluations whose time is known once one of their kind has run"
+            end += f" and {unknown} steps whose time is known once one of their kind has run"
         end += f"; {memory:.1f} GiB of memory, {disk:.1f} GiB of disk"
         head = ["step", "", "min", "", "memory, GiB", "disk, GiB"]
         return f"{self.title}\n\n{format_table(head, rows)}\n\n{end}"

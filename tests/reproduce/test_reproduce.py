@@ -249,7 +249,7 @@ def test_a_plan_estimates_training_and_reads_what_was_measured(toy: Path, tmp_pa
     second = {step.name: step for step in plan(paper, tmp_path).steps}
     assert second["tatoeba of tr, seed 0"].done
     assert second["tatoeba of tr, seed 1"].seconds == 123.0 and not second["tatoeba of tr, seed 1"].done
-    assert "evaluations whose time" in first.table() and "tr, seed 1" in first.table()
+    assert "whose time is known" in first.table() and "tr, seed 1" in first.table()
 
 
 @pytest.mark.slow
