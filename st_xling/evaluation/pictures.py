@@ -225,7 +225,7 @@ class TrainingPicture:
 
 def _label(text: str) -> str:
     """A sentence as a picture can show it, whose font has neither Chinese nor Arabic letters."""
-    shown = text if len(text) <= 30 else f"{text[:28]}…"
+    shown = text if len(text) <= 24 else f"{text[:22]}…"
     return shown.replace("$", r"\$") if all(ord(sign) < 0x0590 for sign in text) else "…"
 
 
