@@ -61,7 +61,7 @@ def reproduce(arguments: argparse.Namespace) -> None:
         print(report.table())
         write_results(arguments.json, report.as_dict())
         return
-    results = run(paper, arguments.out, data=data, jobs=arguments.jobs, command=arguments.command_line)
+    results = run(paper, arguments.out, data=data, jobs=arguments.jobs)
     print(text(results))
     print(f"\n{arguments.out / paper.file_name}.md", file=sys.stderr)
     write_results(arguments.json, results)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import shlex
 import shutil
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,20 +35,32 @@ def report(paper: Paper, out: Path, failed: Mapping[str, str], *, whole: bool = 
     steps = {step.id: step for table in tables.values() for step in table.steps()}
     lost = {steps[key].name: why for key, why in failed.items()}
     contents = {name: _table(table, paper, out, lost, whole) for name, table in tables.items()}
+    labels: set[str] = set()
     if whole:
-        filled = {
-            name: any(any(row.values()) for row in content.get("rows", {}).values())
+        # A single row of several has run for another table.
+        contents = {
+            name: content
             for name, content in contents.items()
+            if len(content.get("rows", ())) >= min(2, len(tables[name].cells))
+            and (_has_values(content) or "picture" in content)
         }
-        contents = {name: content for name, content in contents.items() if filled[name] or "picture" in content}
-        steps = {step.id: step for name in contents for step in tables[name].steps()}
+        made = {name: _made(tables[name], content) for name, content in contents.items()}
+        steps = {step.id: step for table in made.values() for step in table.steps()}
+        labels = {label for name, table in made.items() if table.cells != tables[name].cells for label in table.cells}
+    words = ["st-xling", "reproduce", paper.name, *contents, "--scale", paper.scale, "--model", Path(paper.model).name]
+    words += ["--seeds", ",".join(map(str, paper.seeds)), *(["--rows", *sorted(labels)] if labels else [])]
     return {
         **{"paper": paper.name, "title": paper.title, "scale": paper.scale, "model": Path(paper.model).name},
-        **{"seeds": list(paper.seeds), "st-xling": __version__},
+        **{"seeds": list(paper.seeds), "st-xling": __version__, "command": shlex.join(words)},
         "tables": contents,
         "failed": lost,
         "commands": [paper.shown(step) for step in steps.values()],
     }
+
+
+def _made(table: Table, content: Mapping[str, Any]) -> Table:
+    """The table, with the rows that have values."""
+    return replace(table, cells={label: row for label, row in table.cells.items() if label in content.get("rows", {})})
 
 
 def _has_values(content: Mapping[str, Any]) -> bool:
@@ -216,7 +230,7 @@ def _heading(content: Mapping[str, Any], name: str, table: Mapping[str, Any]) ->
     return f"{kind[:1].upper()}{kind[1:]}: {table['title']}"
 
 
-def markdown(content: Mapping[str, Any], command: str = "") -> str:
+def markdown(content: Mapping[str, Any]) -> str:
     """The same as a page: tables, pictures, signatures, and the commands below."""
     seeds = ", ".join(map(str, content["seeds"]))
     parts = [
@@ -225,7 +239,7 @@ def markdown(content: Mapping[str, Any], command: str = "") -> str:
         f"Values are mean ± standard deviation over seeds; rows that begin with “{_PAPER.strip()}” are the paper's own "
         "figures, of other data and larger models. Differences are paired by seed, with 95 % intervals.",
     ]
-    parts += [fenced(command, "bash")] if command else []
+    parts.append(fenced(content["command"], "bash"))
     for name, table in content["tables"].items():
         parts.append(f"## {plain(_heading(content, name, table))}")
         if "rows" in table:
@@ -249,15 +263,15 @@ def markdown(content: Mapping[str, Any], command: str = "") -> str:
 
 
 def _pipes(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, [":---", *["---:"] * (len(head) - 1)], *([plain(cell) for cell in row] for row in rows)]
+    lines = [head, [":---", *["---:"] * (len(head) - 1)], *([plain(row[0]), *row[1:]] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def write_report(paper: Paper, out: Path, failed: Mapping[str, str], *, command: str = "") -> None:
+def write_report(paper: Paper, out: Path, failed: Mapping[str, str]) -> None:
     """Write page and JSON file of all tables that have been made so far."""
     content = report(paper, out, failed, whole=True)
     write_json(out / f"{paper.file_name}.json", content)
-    write_atomic(out / f"{paper.file_name}.md", markdown(content, command).encode("utf-8"))
+    write_atomic(out / f"{paper.file_name}.md", markdown(content).encode("utf-8"))
 
 
 def draw(table: Mapping[str, Any], kind: str, path: Path) -> None:

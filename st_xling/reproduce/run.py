@@ -24,9 +24,7 @@ from st_xling.utils.lock import lock_folder
 _MODULE = "st_xling.cli"
 
 
-def reproduce(
-    paper: Paper, out: str | Path, *, data: str | Path | None = None, jobs: int = 1, command: str = ""
-) -> dict[str, Any]:
+def reproduce(paper: Paper, out: str | Path, *, data: str | Path | None = None, jobs: int = 1) -> dict[str, Any]:
     """Train and evaluate what a paper's tables take, and write the tables.
 
     ===================================  ==========================================================
@@ -44,7 +42,6 @@ def reproduce(
         out: Folder, which several papers may share.
         data: Folder of the data that the commands name.
         jobs: Steps at a time, which share the processor's cores.
-        command: That gives the tables, to be shown with them.
 
     Returns:
         What the JSON file holds of the tables asked for; ``failed`` names the steps that failed, with reasons.
@@ -62,7 +59,7 @@ def reproduce(
     try:
         failed = _run_all(paper, out, data, jobs, lock)
         result = report(paper, out, failed)
-        write_report(paper, out, failed, command=command)
+        write_report(paper, out, failed)
     finally:
         os.close(lock)
     return result
