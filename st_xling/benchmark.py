@@ -10,14 +10,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from st_xling._version import __version__
 from st_xling.reproduce.run import why_it_failed
-from st_xling.utils.io import read_json_object
+from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.tables import format_table
 
 #: Where a checkout has them. A wheel has none: they are no part of the package.
@@ -77,17 +77,20 @@ def run_benchmarks(
             hint = f"did you mean {close[0]!r}?" if close else f"they are {', '.join(known)}."
             raise ValueError(f"no benchmark is called {name!r}: {hint}")
     words = ["--threads", str(threads), *(["--quick"] if quick else []), *(["--rounds", str(rounds)] if rounds else [])]
+    machine = _machine(threads)
     for key, value in (options or {}).items():
+        if key in ("threads", "rounds", "quick", "json", "cpu-time"):
+            raise ValueError(f"{key} is no option of one benchmark: give --{key} itself, or leave it out.")
         words += [f"--{key}", *([] if value is None else [_absolute(value)])]
     results = {}
     with tempfile.TemporaryDirectory() if out is None else nullcontext(out) as folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
         for number, name in enumerate(names or known, 1):
             print(f"{number}/{len(names or known)} {name}", file=sys.stderr, flush=True)
-            results[name] = _run(name, words, Path(folder).resolve(), threads, overwrite=overwrite)
+            results[name] = _run(name, words, Path(folder).resolve(), machine, overwrite=overwrite)
             if "failed" in results[name]:
                 print(f"failed: {results[name]['failed']}", file=sys.stderr)
-    return {"machine": _machine(threads), "quick": quick, "encoder": encoder_name(), "benchmarks": results}
+    return {"machine": machine, "quick": quick, "encoder": encoder_name(), "benchmarks": results}
 
 
 def encoder_name() -> str:
@@ -95,15 +98,15 @@ def encoder_name() -> str:
     return Path(os.environ.get("ST_XLING_E5", "")).name
 
 
-def _run(name: str, words: list[str], folder: Path, threads: int, *, overwrite: bool) -> dict[str, Any]:
+def _run(name: str, words: list[str], folder: Path, machine: dict[str, Any], *, overwrite: bool) -> dict[str, Any]:
     result, log = folder / f"{name}.json", folder / f"{name}.log"
     done = read_json_object(result) if result.is_file() and not overwrite else {}
-    same = {"command": words, "version": __version__, "encoder": encoder_name()}
+    same = {"command": words, "version": __version__, "encoder": encoder_name(), "machine": machine}
     # What was skipped may have all it needs by now.
     if done and same.items() <= done.items() and "skipped" not in done["ratios"]:
         return done
     result.unlink(missing_ok=True)
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    environment = {**os.environ, "OMP_NUM_THREADS": str(machine["threads"])}
     environment |= {
         name: _absolute(os.environ[name]) for name in ("ST_XLING_DATA", "ST_XLING_E5") if name in os.environ
     }
@@ -114,7 +117,9 @@ def _run(name: str, words: list[str], folder: Path, threads: int, *, overwrite: 
             command, cwd=FOLDER.parents[1], env=environment, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream
         ).returncode
     if status == 0 and result.is_file():
-        return read_json_object(result)
+        content = {**read_json_object(result), "machine": machine}
+        write_json(result, content)
+        return content
     return {"failed": why_it_failed(log, status), "seconds": round(time.monotonic() - started, 1)}
 
 
@@ -127,7 +132,9 @@ def _machine(threads: int) -> dict[str, Any]:
     from st_xling.training.saving import machine_facts
 
     facts = {**machine_facts(), "threads": threads}
-    facts["versions"]["faiss"] = metadata.version("faiss-cpu")
+    for name in ("faiss-cpu", "faiss-gpu", "faiss"):
+        with suppress(metadata.PackageNotFoundError):
+            facts["versions"]["faiss"] = metadata.version(name)
     cpu = Path("/proc/cpuinfo")
     if cpu.is_file():
         flags = cpu.read_text(encoding="utf-8", errors="replace").split()

@@ -21,10 +21,10 @@ from st_xling.cli.seeds import seed_list
     scale={"default": "tiny"},
 )
 def reproduce(arguments: argparse.Namespace) -> None:
-    """A paper's tables, trained and evaluated anew, beside the paper's own figures.
+    """A paper's tables, trained and evaluated anew, beside the paper's own values.
 
     Train and evaluate what the tables of a paper take, each step an ordinary st-xling command, and print them with
-    mean and deviation over seeds, tested differences and the paper's own figures. What is done is not done again: the
+    mean and deviation over seeds, tested differences and the paper's own values. What is done is not done again: the
     same command goes on where it was stopped, and other tables share its models.
 
     PAPER                       dap (Li et al. 2023), sf (Huang et al. 2023), amber (Hu et al. 2021), ir (Hu et al.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -98,6 +97,8 @@ def plan(paper: Paper, out: str | Path, *, jobs: int = 1) -> Plan:
         out: Folder in which earlier steps may have run.
         jobs: Steps at a time.
     """
+    if jobs < 1:
+        raise ValueError(f"jobs must be at least 1: got {jobs}.")
     out = Path(out).resolve()
     steps = paper.steps()
     measured: dict[str, list[float]] = {}
@@ -141,6 +142,7 @@ def _model(step: Step, out: Path) -> _Model | None:
     below = [need for need in step.needs if need.folder == name]
     if below:
         return _model(below[0], out)
+    config: dict[str, Any] | None
     if name == "tiny":
         options = [word for flag, word in zip(step.words, step.words[1:]) if flag == "--tiny"]
         sizes = dict(option.split("=") for option in options)
@@ -156,16 +158,15 @@ def _model(step: Step, out: Path) -> _Model | None:
     return _Model(body, body + int(config["vocab_size"]) * width, layers, width)
 
 
-def _config(name: str, out: Path) -> Any:
-    folder = out / name
-    if folder.is_dir():
-        path = next(iter(sorted(folder.glob("config.json")) + sorted(folder.glob("0_*/config.json"))), None)
-        return json.loads(path.read_text(encoding="utf-8")) if path else None
+def _config(name: str, out: Path) -> dict[str, Any] | None:
     from transformers import AutoConfig
 
+    places = [place for place in (out / name, *sorted((out / name).glob("0_*"))) if (place / "config.json").is_file()]
     try:
-        return AutoConfig.from_pretrained(name).to_dict()
-    except (OSError, ValueError):  # not reachable: the plan goes without
+        config = AutoConfig.from_pretrained(places[0] if places else name)
+        # Its attributes have one name in all families, its keys do not.
+        return {key: getattr(config, key) for key in ("vocab_size", "hidden_size", "num_hidden_layers")}
+    except (OSError, ValueError, AttributeError):  # not reachable, or of another kind: the plan goes without
         return None
 
 
@@ -176,7 +177,8 @@ def _training(step: Step, model: _Model) -> tuple[float, float] | None:
         return None
     length = int(_option(step.words, "--max-length") or 32)
     tokens = 2.0 * int(batch) * length
-    in_memory = 2.0 * int(_option(step.words, "--mini-batch-size") or batch) * length
+    at_once = _option(step.words, "--mini-batch-size")
+    in_memory = 2.0 * int(batch if at_once in (None, "auto") else str(at_once)) * length
     # Forward and backward: two and four a weight and token. Weights, gradients and Adam's two averages; per token and
     # layer some 34 widths of activations in float32.
     activations = in_memory * model.layers * model.width * 34 * 4

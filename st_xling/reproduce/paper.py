@@ -10,7 +10,7 @@
                 or ``{run: …, evaluation: …}`` without a model of ours; ``columns``: label → ``{evaluation, value}``,
                 the value a path in the JSON, or several, whose mean is taken, as it is over a list of the scale that
                 only the path names; ``factor`` (100), ``decimals`` (1);
-                ``paper``: row → column → the paper's own figure; ``compare``: pairs of rows; ``picture``; ``note``;
+                ``paper``: row → column → the paper's own value; ``compare``: pairs of rows; ``picture``; ``note``;
                 ``examples``: true where lists of ``evaluate reranking --examples`` are to stand below
 ==============  ======================================================================================================
 
@@ -114,7 +114,7 @@ class Table:
 
     Attributes:
         cells: Row → column → cell.
-        paper: The paper's own figures: row → column → figure.
+        paper: The paper's own values: row → column → value.
         compare: Pairs of rows whose difference is tested.
         picture: ``bars``, ``lines``, ``gain``, or ``""``.
         examples: Whether the lists of ``evaluate reranking --examples`` stand below, of the first column and seed.
@@ -147,12 +147,14 @@ class Paper:
     """Tables of a paper at one scale; see :func:`load_paper`.
 
     Attributes:
+        source: Name or file, as it was given.
         model: What they start from: a base of ours, a Hub id or a folder.
         tables: Those to be made.
         all_tables: All of the paper.
     """
 
     name: str
+    source: str
     title: str
     scale: str
     model: str
@@ -163,7 +165,15 @@ class Paper:
     @property
     def file_name(self) -> str:
         """Of its files, without their endings."""
-        return "-".join([self.name, self.scale, re.sub(r"[^A-Za-z0-9]+", "-", Path(self.model).name)])
+        name = re.sub(r"[^A-Za-z0-9]+", "-", self.model_name)
+        if self.model_name != self.model:  # two folders of one name are two models
+            name += f"-{hashlib.sha256(self.model.encode()).hexdigest()[:4]}"
+        return "-".join([self.name, self.scale, name, "seeds" if self.seeds[1:] else "seed", *map(str, self.seeds)])
+
+    @property
+    def model_name(self) -> str:
+        """Without the place of a folder on this machine."""
+        return Path(self.model).name if Path(self.model).is_absolute() else self.model
 
     def steps(self) -> list[Step]:
         """All that the tables take, each once, in an order in which it can be run."""
@@ -171,7 +181,7 @@ class Paper:
 
     def shown(self, step: Step) -> str:
         """The step's command as a user types it in the output folder, without places on this machine."""
-        words = [word.replace(self.model, Path(self.model).name).replace("{data}", "DATA") for word in step.command()]
+        words = [word.replace(self.model, self.model_name).replace("{data}", "DATA") for word in step.command()]
         return shlex.join(["st-xling", *words])
 
 
@@ -200,6 +210,8 @@ def load_paper(
             something is missing.
     """
     check_choice("scale", scale, SCALES)
+    if Path(name).suffix not in (".yaml", ".yml"):
+        check_choice("paper", name, paper_names())
     content, common = _read(name), _read(_COMMON)
     check_choice("scale of this paper", scale, list(content["settings"]))
     for table in tables:
@@ -215,9 +227,14 @@ def load_paper(
                 f"--model must be a folder, a Hub id or one of {', '.join(bases)}: there is no folder {model}."
             )
         settings["model"] = str(folder.resolve()) if folder.is_dir() else model
+    if "model" not in settings:
+        raise ValueError(f"{name} has no setting model at scale {scale}; name it there, or by --model.")
     settings |= settings.pop("with", {}).get(settings["model"].strip("{}"), {})
     reader = _Reader(settings, bases, content.get("models", {}), content.get("evaluations", {}), tuple(seeds))
-    whole = {key: reader.table(key, entry) for key, entry in content["tables"].items()}
+    try:
+        whole = {key: reader.table(key, entry) for key, entry in content["tables"].items()}
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{name} describes its tables wrongly: {type(error).__name__}: {error}") from error
     whole = {key: table for key, table in whole.items() if table.cells or table.copy}
     for table in tables:
         check_choice(f"table at scale {scale}", table, list(whole))
@@ -228,7 +245,9 @@ def load_paper(
             if not fnmatch.filter(labels, row):
                 check_choice("row", row, list(dict.fromkeys(labels)))
         found = {key: _only(table, rows) for key, table in found.items()}
-    return Paper(Path(name).stem, content["paper"], scale, settings["model"].strip("{}"), tuple(seeds), found, whole)
+        found = {key: table for key, table in found.items() if table.cells}
+    start = settings["model"].strip("{}")
+    return Paper(Path(name).stem, name, content["paper"], scale, start, tuple(seeds), found, whole)
 
 
 def _only(table: Table, rows: Sequence[str]) -> Table:
@@ -240,8 +259,6 @@ def _only(table: Table, rows: Sequence[str]) -> Table:
 def _read(name: str) -> Any:
     own = Path(name)
     if own.suffix not in (".yaml", ".yml"):
-        if name != _COMMON:
-            check_choice("paper", name, paper_names())
         return yaml.safe_load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
     try:
         content = yaml.safe_load(own.read_text(encoding="utf-8"))
@@ -287,6 +304,9 @@ class _Reader:
                 values = {**column_values, **row_values, **own}
                 values |= {key: each for key, each in column_entry.items() if key not in ("evaluation", "value")}
                 cells.setdefault(row, {})[column] = self._cell(row, row_entry, column_entry, values)
+        lost = {label for pair in entry.get("compare", ()) for label in pair if "{" not in label} - cells.keys()
+        if lost and cells:
+            raise ValueError(f"table {name} compares rows that it has not: {', '.join(sorted(lost))}")
         compare = [[self._fill(label, {}, 0)[0] for label in pair] for pair in entry.get("compare", ())]
         return Table(
             name,
@@ -311,9 +331,8 @@ class _Reader:
             words, more = self._fill(self.evaluations[name], {**values, "row": model}, seed)
             own_seed = seed if words.startswith("transfer") else None
             # Of what is shared by all seeds the command is the same, and so is the step.
-            called = (
-                f"{name} of {row.get('model', label)}{self._shown(values, self.evaluations[name] + self._all(row))}"
-            )
+            of = row.get("model", label)
+            called = f"{name} of {values.get(of, of)}{self._shown(values, self.evaluations[name] + self._all(row))}"
             if own_seed is not None or any(need.seed is not None for need in needs):
                 called += f", seed {seed}"
             steps.append(Step(called, tuple(shlex.split(words)), (*needs, *more), own_seed))

@@ -1,4 +1,4 @@
-"""What came out, beside the paper's own figures: means over seeds, differences with intervals, pictures."""
+"""What came out, beside the paper's own values: means over seeds, differences with intervals, pictures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from st_xling.utils.io import read_json_object, write_atomic, write_json
 from st_xling.utils.tables import format_table
 
 _PAPER = "paper: "
-"""Before labels of rows that are the paper's own figures."""
+"""Before labels of rows that are the paper's own values."""
 
 
 def report(paper: Paper, out: Path, failed: Mapping[str, str], *, whole: bool = False) -> dict[str, Any]:
@@ -41,16 +41,17 @@ def report(paper: Paper, out: Path, failed: Mapping[str, str], *, whole: bool = 
         contents = {
             name: content
             for name, content in contents.items()
-            if len(content.get("rows", ())) >= min(2, len(tables[name].cells))
-            and (_has_values(content) or "picture" in content)
+            if (_has_values(content) or "picture" in content)
+            and (name in paper.tables or len(content.get("rows", ())) >= min(2, len(tables[name].cells)))
         }
         made = {name: _made(tables[name], content) for name, content in contents.items()}
         steps = {step.id: step for table in made.values() for step in table.steps()}
-        labels = {label for name, table in made.items() if table.cells != tables[name].cells for label in table.cells}
-    words = ["st-xling", "reproduce", paper.name, *contents, "--scale", paper.scale, "--model", Path(paper.model).name]
+        if any(table.cells != tables[name].cells for name, table in made.items()):
+            labels = {label for table in made.values() for label in table.cells}
+    words = ["st-xling", "reproduce", paper.source, *contents, "--scale", paper.scale, "--model", paper.model_name]
     words += ["--seeds", ",".join(map(str, paper.seeds)), *(["--rows", *sorted(labels)] if labels else [])]
     return {
-        **{"paper": paper.name, "title": paper.title, "scale": paper.scale, "model": Path(paper.model).name},
+        **{"paper": paper.name, "title": paper.title, "scale": paper.scale, "model": paper.model_name},
         **{"seeds": list(paper.seeds), "st-xling": __version__, "command": shlex.join(words)},
         "tables": contents,
         "failed": lost,
@@ -64,7 +65,7 @@ def _made(table: Table, content: Mapping[str, Any]) -> Table:
 
 
 def _has_values(content: Mapping[str, Any]) -> bool:
-    return any(values for row in content.get("rows", {}).values() for values in row.values())
+    return any(_known(values) for row in content.get("rows", {}).values() for values in row.values())
 
 
 def _table(table: Table, paper: Paper, out: Path, failed: dict[str, str], whole: bool) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def _table(table: Table, paper: Paper, out: Path, failed: dict[str, str], whole:
         for label, row in table.cells.items()
     }
     if whole:  # rows that nobody has asked for yet
-        rows = {label: row for label, row in rows.items() if any(row.values())}
+        rows = {label: row for label, row in rows.items() if any(map(_known, row.values()))}
     content |= {"rows": rows, "paper": table.paper, "signatures": sorted(signatures)}
     content["differences"] = [
         {
@@ -93,7 +94,8 @@ def _table(table: Table, paper: Paper, out: Path, failed: dict[str, str], whole:
         for first, second in table.compare
         if first in rows and second in rows
     ]
-    if table.picture and _has_values(content):
+    gaps = [gap for entry in content["differences"] for gap in entry["columns"].values() if gap]
+    if table.picture and (gaps if table.picture == "gain" else _has_values(content)):
         draw(content, table.picture, out / picture)
         content["picture"] = picture
     if table.examples:
@@ -104,10 +106,11 @@ def _table(table: Table, paper: Paper, out: Path, failed: dict[str, str], whole:
     return content
 
 
-def _values(cell: Cell, factor: float, out: Path, signatures: set[str], failed: dict[str, str]) -> list[float]:
-    """A value for each seed whose step has run; one where all seeds share it."""
-    values = []
-    for step in {step.id: step for step in cell.steps}.values():
+def _values(cell: Cell, factor: float, out: Path, signatures: set[str], failed: dict[str, str]) -> list[float | None]:
+    """A value for each seed, ``None`` where its step has not run; one alone where all seeds share the step."""
+    values: dict[str, float | None] = {}
+    for step in cell.steps:
+        values[step.id] = None
         content = read_json_object(out / "results" / f"{step.id}.json")
         if not content:
             continue
@@ -117,8 +120,12 @@ def _values(cell: Cell, factor: float, out: Path, signatures: set[str], failed: 
         except ValueError as error:
             failed[step.name] = str(error)
         else:
-            values.append(factor * statistics.fmean(found))
-    return values
+            values[step.id] = factor * statistics.fmean(found)
+    return list(values.values())
+
+
+def _known(values: Sequence[float | None] | None) -> list[float]:
+    return [value for value in values or () if value is not None]
 
 
 def _at(content: Any, path: Sequence[str]) -> list[float]:
@@ -128,8 +135,10 @@ def _at(content: Any, path: Sequence[str]) -> list[float]:
         ValueError: Nothing is there; the message has the keys that are.
     """
     if not path:
+        if not isinstance(content, (int, float)):
+            raise ValueError(f"a result should be a number: got {content!r}")
         return [float(content)]
-    if path[0] == "*":
+    if path[0] == "*" and isinstance(content, dict):
         return [number for part in content.values() for number in _at(part, path[1:])]
     if not isinstance(content, dict) or path[0] not in content:
         keys = ", ".join(content) if isinstance(content, dict) else content
@@ -137,42 +146,44 @@ def _at(content: Any, path: Sequence[str]) -> list[float]:
     return _at(content[path[0]], path[1:])
 
 
-def difference(first: Sequence[float], second: Sequence[float]) -> dict[str, float | None] | None:
+def difference(first: Sequence[float | None], second: Sequence[float | None]) -> dict[str, float | None] | None:
     """Mean difference of two rows by seed, its 95 % interval and p, by Student's t for pairs.
 
     Args:
-        first: A value for each seed, or one for all.
+        first: A value for each seed, ``None`` where there is none; or one for all seeds.
         second: The same of the other row.
 
     Returns:
-        ``mean``, ``low``, ``high``, ``p`` (the latter ``None`` with less than two seeds); ``None`` where seeds are
-        missing on one side.
+        ``mean``, ``low``, ``high``, ``p`` (the latter ``None`` with less than two seeds), of the seeds that both have;
+        ``None`` where that is none.
     """
     from scipy.stats import t, ttest_1samp
 
     n = max(len(first), len(second))
-    if not first or not second or {len(first), len(second)} - {1, n}:
+    sides = [list(side) * (n if len(side) == 1 else 1) for side in (first, second)]
+    gaps = [a - b for a, b in zip(*sides) if a is not None and b is not None]
+    if not gaps:
         return None
-    gaps = [a - b for a, b in zip(list(first) * (n // len(first)), list(second) * (n // len(second)))]
     mean = statistics.fmean(gaps)
-    if n < 2:
+    if len(gaps) < 2:
         return {"mean": mean, "low": None, "high": None, "p": None}
-    half = float(t.ppf(0.975, n - 1)) * statistics.stdev(gaps) / math.sqrt(n)
+    half = float(t.ppf(0.975, len(gaps) - 1)) * statistics.stdev(gaps) / math.sqrt(len(gaps))
     p = float(ttest_1samp(gaps, 0.0).pvalue) if half else float(mean == 0)
     return {"mean": mean, "low": mean - half, "high": mean + half, "p": p}
 
 
-def shown(values: Sequence[float] | None, decimals: int) -> str:
-    """Mean ± sample standard deviation.
+def shown(values: Sequence[float | None] | None, decimals: int) -> str:
+    """Mean ± sample standard deviation of those that are there.
 
     Example:
         >>> shown([1.0, 2.0, 3.0], 1), shown([4.25], 2), shown([], 1)
         ('2.0 ± 1.0', '4.25', '-')
     """
-    if not values:
+    known = _known(values)
+    if not known:
         return "-"
-    mean = f"{statistics.fmean(values):.{decimals}f}"
-    return mean if len(values) < 2 else f"{mean} ± {statistics.stdev(values):.{decimals}f}"
+    mean = f"{statistics.fmean(known):.{decimals}f}"
+    return mean if len(known) < 2 else f"{mean} ± {statistics.stdev(known):.{decimals}f}"
 
 
 def _cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
@@ -281,7 +292,7 @@ def draw(table: Mapping[str, Any], kind: str, path: Path) -> None:
 
     from st_xling.evaluation.pictures import save_figure
 
-    rows: dict[str, dict[str, list[float]]] = table["rows"]
+    rows = {label: {column: _known(cell) for column, cell in row.items()} for label, row in table["rows"].items()}
     columns = list(next(iter(rows.values())))
     figure = Figure(figsize=(max(5.0, 1.0 + 0.22 * len(columns) * len(rows)), 3.6), layout="constrained")
     FigureCanvasAgg(figure)

@@ -57,7 +57,11 @@ def reproduce(paper: Paper, out: str | Path, *, data: str | Path | None = None, 
         (out / name).mkdir(parents=True, exist_ok=True)
     lock = lock_folder(out)
     try:
-        failed = _run_all(paper, out, data, jobs, lock)
+        try:
+            failed = _run_all(paper, out, data, jobs, lock)
+        except KeyboardInterrupt:
+            write_report(paper, out, {})  # what there is so far
+            raise
         result = report(paper, out, failed)
         write_report(paper, out, failed)
     finally:
@@ -74,10 +78,17 @@ def check_data(steps: Sequence[Step], data: str | Path | None) -> None:
             raise ValueError(f"--data must be a folder: there is none at {data}.")
 
 
-def is_done(step: Step, out: Path) -> bool:
-    """Whether the step has run to its end, and its result is still there."""
+def is_done(step: Step, out: Path, data: str | Path | None = None) -> bool:
+    """Whether the step has run to its end, and its result is still there; of another folder of data it has not."""
     result = out / (step.folder if step.trains else f"results/{step.id}.json")
-    return (out / "steps" / f"{step.id}.json").is_file() and result.exists()
+    record = read_json_object(out / "steps" / f"{step.id}.json")
+    other = data is not None and record and record.get("data", _place(step, data)) != _place(step, data)
+    return bool(record) and not other and result.exists()
+
+
+def _place(step: Step, data: str | Path | None) -> str | None:
+    """The folder of data that a step reads."""
+    return str(Path(data).resolve()) if data is not None and any("{data}" in word for word in step.words) else None
 
 
 def seconds_of(step: Step, out: Path) -> float | None:
@@ -89,7 +100,10 @@ def seconds_of(step: Step, out: Path) -> float | None:
 def _run_all(paper: Paper, out: Path, data: str | Path | None, jobs: int, lock: int) -> dict[str, str]:
     """Run all that is not done; id → why it failed."""
     steps = paper.steps()
-    waiting = [step for step in steps if not is_done(step, out)]
+    waiting: list[Step] = []
+    for step in steps:  # what stands on something that is made anew is made anew
+        if not is_done(step, out, data) or any(need in waiting for need in step.needs):
+            waiting.append(step)
     total, started, failed = len(waiting), 0, dict[str, str]()
     _say(f"{len(steps)} steps, {len(steps) - total} of them done")
     runner = _Runner(paper, out, data, jobs, lock)
@@ -165,6 +179,7 @@ class _Runner:
             return why_it_failed(self._out / "logs" / f"{step.id}.log", status)
         seconds = round(time.monotonic() - begun, 1)
         record = {"command": self._paper.shown(step), "seconds": seconds, "st-xling": __version__}
+        record["data"] = _place(step, self._data)
         write_json(self._out / "steps" / f"{step.id}.json", record)
         # Checkpoints are many times a model's size; of fine-tuning only the results are asked for.
         for folder in [self._out / step.folder] if step.fine_tunes else training.glob("checkpoint-*"):

@@ -17,7 +17,8 @@ import yaml
 
 from st_xling.cli import main
 from st_xling.reproduce import Paper, load_paper, plan, reproduce
-from st_xling.reproduce.report import difference, markdown, report, text
+from st_xling.reproduce.report import difference, markdown, report, text, write_report
+from st_xling.reproduce.run import is_done
 from st_xling.utils.io import write_json
 
 TOY: dict[str, Any] = {
@@ -37,8 +38,8 @@ TOY: dict[str, Any] = {
             "model": "{start}",
             "pairs": "--data de-en={data}/pairs.tsv",
             "budget": "",
-            "layers": [],
-            "languages": [],
+            "layers": [1],
+            "languages": ["deu"],
             "named": "TR",
         },
     },
@@ -86,7 +87,7 @@ def toy(tmp_path: Path) -> Path:
     return path
 
 
-def judged(paper: Paper, out: Path, values: dict[str, float]) -> dict[str, Any]:
+def evaluated(paper: Paper, out: Path, values: dict[str, float]) -> dict[str, Any]:
     """A report of results that are written here: a value for each step whose name begins like a key."""
     for step in paper.steps():
         for name, value in values.items():
@@ -128,12 +129,12 @@ def test_a_file_becomes_commands(toy: Path) -> None:
 
 def test_a_table_has_means_deviations_differences_and_the_papers_figures(toy: Path, tmp_path: Path) -> None:
     paper = load_paper(str(toy), ["1"], seeds=(0, 1, 2))
-    content = judged(paper, tmp_path, {"model": 0.2, "tr": 0.3})
+    content = evaluated(paper, tmp_path, {"model": 0.2, "tr": 0.3})
     table = content["tables"]["1"]
     assert [path.split("_")[1] for path in paper.tables["1"].cells["TR"]["both"].paths] == ["deu", "fra"]
     assert table["rows"]["TR"]["mean"] == pytest.approx([30.0, 40.0, 50.0])
     assert table["rows"]["as it is"]["mean"] == pytest.approx([20.0])  # has no seed, hence no deviation
-    assert table["rows"]["lost"]["mean"] == []
+    assert table["rows"]["lost"]["mean"] == [None] * 3
     assert table["differences"][0]["columns"]["mean"]["mean"] == pytest.approx(20.0)
     assert table["signatures"] == ["tatoeba|model", "tatoeba|tr"]
     assert (tmp_path / table["picture"]).stat().st_size > 5_000
@@ -164,7 +165,7 @@ def test_rows_of_a_list_and_examples_below(tmp_path: Path) -> None:
     assert "x.tsv?size=8" in steps["sized size=8, seed 0"].words and "ranking of sized size=7, seed 0" in steps
     content = report(paper, tmp_path, {})
     found = {row: columns["1"] for row, columns in content["tables"]["5"]["rows"].items()}
-    assert found == {"one": [1.0], "two": [2.0], "not run": [], "7": [], "8": []}
+    assert found == {"one": [1.0], "two": [2.0], "not run": [None], "7": [None], "8": [None]}
     lines = content["tables"]["5"]["examples"].splitlines()
     assert [line[:12] for line in lines] == [
         "1. de: Wo?",
@@ -188,7 +189,9 @@ def test_differences_are_students_t_for_pairs() -> None:
     t = mean / error
     assert found["p"] == pytest.approx(1 - t / math.sqrt(t * t + 2), rel=1e-9)
     assert difference([2.0], [1.5]) == {"mean": 0.5, "low": None, "high": None, "p": None}
-    assert difference([], [1.0]) is None and difference([1.0, 2.0], [1.0, 2.0, 3.0]) is None
+    assert difference([None], [1.0]) is None and difference([None, 2.0], [1.0, None]) is None
+    # Seeds that one side lacks are left out of both.
+    assert difference([1.0, None, 3.0], [0.0, 5.0, 2.0]) == difference([1.0, 3.0], [0.0, 2.0])
     same = difference([1.0, 2.0], [1.0, 2.0])
     assert same is not None and same["p"] == 1.0
 
@@ -197,12 +200,12 @@ def test_a_missing_value_is_named_and_the_other_cells_stand(toy: Path, tmp_path:
     TOY["tables"]["1"]["columns"]["wrong"] = {"evaluation": "tatoeba", "value": "tatoeba.no_such"}
     try:
         toy.write_text(yaml.safe_dump(TOY, sort_keys=False), encoding="utf-8")
-        content = judged(load_paper(str(toy), ["1"]), tmp_path, {"tr": 0.3})
+        content = evaluated(load_paper(str(toy), ["1"]), tmp_path, {"tr": 0.3})
     finally:
         del TOY["tables"]["1"]["columns"]["wrong"]
     assert "no_such" in content["failed"]["tatoeba of tr, seed 0"]
     row = content["tables"]["1"]["rows"]["TR"]
-    assert row.pop("wrong") == [] and set(map(tuple, row.values())) == {(30.0,)}
+    assert row.pop("wrong") == [None] and set(map(tuple, row.values())) == {(30.0,)}
 
 
 @pytest.mark.parametrize(
@@ -216,6 +219,9 @@ def test_a_missing_value_is_named_and_the_other_cells_stand(toy: Path, tmp_path:
         (["TOY", "--scale", "small", "--data", "nowhere"], ["nowhere"]),
         (["TOY", "--model", "./nowhere"], ["./nowhere", "folder"]),
         (["TOY", "--jobs", "0"], ["jobs", "0"]),
+        (["TOY", "--jobs", "0", "--plan"], ["jobs", "0"]),
+        (["common"], ["common", "dap"]),
+        (["circle.yaml"], ["circle.yaml", "RecursionError"]),
         (["TOY", "--seeds", "1,1"], ["1,1"]),
         (["empty.yaml"], ["empty.yaml", "settings, tables"]),
         (["none.yaml"], ["none.yaml"]),
@@ -227,6 +233,8 @@ def test_errors_name_what_came_and_what_there_is(
     monkeypatch.chdir(toy.parent)
     monkeypatch.delenv("ST_XLING_DATA", raising=False)
     Path("empty.yaml").write_text("paper: x\n", encoding="utf-8")
+    circle = {**TOY, "models": {**TOY["models"], "tr": "train tr --model {again}"}}
+    Path("circle.yaml").write_text(yaml.safe_dump(circle), encoding="utf-8")
     try:
         status = main(["reproduce", *(str(toy) if word == "TOY" else word for word in words)])
     except SystemExit as end:
@@ -252,16 +260,37 @@ def test_a_plan_estimates_training_and_reads_what_was_measured(toy: Path, tmp_pa
     assert "whose time is known" in first.table() and "tr, seed 1" in first.table()
 
 
+def test_the_page_has_what_has_run(toy: Path, tmp_path: Path) -> None:
+    """A picture of differences without any is left out; a row that was asked for stands alone; seeds have a page."""
+    content = {**TOY, "tables": {"1": {**TOY["tables"]["1"], "picture": "gain"}}}
+    toy.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    paper = load_paper(str(toy), seeds=(0, 1), rows=["TR"])
+    evaluated(paper, tmp_path, {"tr": 0.3})
+    write_report(paper, tmp_path, {})
+    page = (tmp_path / "toy-tiny-start-seeds-0-1.md").read_text(encoding="utf-8")
+    assert "35.0 ± 7.1" in page and "as it is" not in page and ".png" not in page
+    assert f"st-xling reproduce {toy} 1 --scale tiny --model start --seeds 0,1 --rows TR" in page
+
+
+def test_other_data_are_other_results(toy: Path, tmp_path: Path) -> None:
+    paper = load_paper(str(toy), scale="small")
+    trained = next(step for step in paper.steps() if step.name == "tr, seed 0")
+    (tmp_path / trained.folder).mkdir(parents=True)
+    (tmp_path / "steps").mkdir()
+    write_json(tmp_path / "steps" / f"{trained.id}.json", {"seconds": 1.0, "data": str(tmp_path / "one")})
+    assert is_done(trained, tmp_path, tmp_path / "one") and not is_done(trained, tmp_path, tmp_path / "two")
+
+
 @pytest.mark.slow
 def test_a_failure_is_named_the_rest_stands_and_a_kill_changes_nothing(toy: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     whole = reproduce(load_paper(str(toy), seeds=(0, 1)), out, jobs=2)
     rows = whole["tables"]["1"]["rows"]
-    assert len(rows["TR"]["mean"]) == 2 and rows["lost"]["mean"] == rows["after lost"]["mean"] == []
+    assert len(rows["TR"]["mean"]) == 2 and rows["lost"]["mean"] == rows["after lost"]["mean"] == [None, None]
     assert "nothing" in whole["failed"]["lost, seed 0"]
     assert "needs lost, seed 0" in whole["failed"]["after-lost, seed 0"]
     assert (out / whole["tables"]["figure 2"]["picture"]).stat().st_size > 5_000
-    assert json.loads((out / "toy-tiny-start.json").read_text(encoding="utf-8")) == whole
+    assert json.loads((out / "toy-tiny-start-seeds-0-1.json").read_text(encoding="utf-8")) == whole
     # Again: only what failed is tried.
     times = {path: path.stat().st_mtime_ns for path in (out / "steps").iterdir()}
     assert reproduce(load_paper(str(toy), seeds=(0, 1)), out)["tables"] == whole["tables"]
