@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -259,7 +260,9 @@ def reranking(arguments: argparse.Namespace) -> None:
     options.pop("seed", None)  # of the sample, not of the bootstrap
     evaluator = RerankingEvaluator(pools, show_progress_bar=True, write_csv=False, **options)
     report = evaluator.report(model)
-    _report(arguments, "reranking", report.as_dict(), evaluator.signature, report.table())
+    _print(arguments, "reranking", report.as_dict(), evaluator.signature, report.table())
+    # Passages of the examples stay at home: what is kept goes to the Hub with the model.
+    keep(arguments, "reranking", replace(report, examples={}).as_dict(), evaluator.signature)
 
 
 @command("retrieval", JSON, VIEW_OF_PASSAGES, KEEP)

@@ -14,7 +14,7 @@ from st_xling.utils.paths import check_outputs
 INPUTS = frozenset(
     ("MODEL", "ENCODER", "RECIPE", "SPEC", "EVAL", "STORE", "FILE", "DIR", "XX=PATH", "XX=FILE", "XX=DIR")
 )
-INPUTS |= {"SOURCE", "TARGET", "TEXT", "PARALLEL", "PAIRS", "WORDS|FILE"}
+INPUTS |= {"PAPER", "SOURCE", "TARGET", "TEXT", "PARALLEL", "PAIRS", "WORDS|FILE"}
 
 #: Models that are no folder, even beside a folder of that name.
 NAMES = ("tiny", "bm25")
@@ -92,7 +92,7 @@ def check_arguments(arguments: argparse.Namespace) -> None:
             continue
         if action.dest in OUTPUTS:
             (folders if action.metavar in FOLDERS else files)[name] = value
-        elif action.metavar == "RECIPE" and not str(value).endswith((".yaml", ".yml")):  # a name
+        elif action.metavar in ("RECIPE", "PAPER") and not str(value).endswith((".yaml", ".yml")):  # a name
             continue
         elif action.metavar in INPUTS and value not in NAMES:
             inputs.append(value)

@@ -197,7 +197,11 @@ class TrainingPicture:
         start = folder / "training" / _START
         if not (start.is_file() and self._can_draw(model)):
             return []
-        panels = {"before": load_file(start), f"after {self.recipe}"[:40]: self._seen(model)}
+        before = load_file(start)
+        if "cosines" not in before:  # begun by an earlier version
+            start.unlink()
+            return []
+        panels = {"before": before, f"after {self.recipe}"[:40]: self._seen(model)}
         labels = tuple([_label(text) for text in texts[:_IN_HEAT_MAP]] for texts in self.texts)
         heat = {title: seen["cosines"] for title, seen in panels.items()}
         points = {title: (seen["source"], seen["target"]) for title, seen in panels.items()}
@@ -224,9 +228,11 @@ class TrainingPicture:
 
 
 def _label(text: str) -> str:
-    """A sentence as a picture can show it, whose font has neither Chinese nor Arabic letters."""
+    """A sentence as a picture can show it, whose font has Latin, Greek and Cyrillic letters and common signs."""
+    text = " ".join(text.split())
     shown = text if len(text) <= 24 else f"{text[:22]}…"
-    return shown.replace("$", r"\$") if all(ord(sign) < 0x0590 for sign in text) else "…"
+    can = all(ord(sign) < 0x0590 or 0x1E00 <= ord(sign) < 0x20D0 for sign in text)
+    return shown.replace("$", r"\$") if can else "…"
 
 
 @dataclass(frozen=True)

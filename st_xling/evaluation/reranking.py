@@ -127,7 +127,7 @@ def examples_text(examples: Mapping[str, Mapping[str, Mapping[str, Any]]], *, wi
     """
     lines = []
     for number, first in next(iter(examples.values())).items():
-        lines.append(f"{number}. {first['language']}: {first['query']}")
+        lines.append(f"{number}. {first['language']}: {' '.join(first['query'].split())}")
         for label, of_model in examples.items():
             lines.append(f"   {label} (relevant: {of_model[number]['rank'] or 'none'})")
             for place, passage in enumerate(of_model[number]["passages"], 1):

@@ -96,12 +96,13 @@ class Encoder:
         return {"model": self.identity.fingerprint, "computed": self.way.get("dtype"), **kept}
 
     def in_languages(self, languages: Mapping[str, str | None]) -> dict[str, Encoder]:
-        """This one for each side, which takes off the mean of the side's language where the model has one."""
+        """This one for each side, which takes off the mean of the side's language, where the model has one of each: own
+        and joint means are not mixed."""
         from st_xling.models.centring import language_tasks
 
         tasks, _ = language_tasks(self.model, list(languages.values()))
         encoders = {side: copy(self) for side in languages}
-        for encoder, task in zip(encoders.values(), tasks if any(tasks) else ()):
+        for encoder, task in zip(encoders.values(), tasks if all(tasks) else ()):
             encoder.language, encoder.way = task, {**self.way, **BY_LANGUAGE}
         return encoders
 
@@ -267,8 +268,9 @@ def vectors_from(
     encoders: dict[str, Encoder] = {}
     if model is not None:
         encoder = Encoder(model, **options)
-        encoders = encoder.in_languages(languages) if missing or embeds else {}
-        made["the model"] = encoder.identity, encoders["source"].way if encoders else None
+        embedded = {side: languages[side] for side in languages if embeds or side in missing}
+        encoders = encoder.in_languages(embedded)
+        made["the model"] = encoder.identity, next(iter(encoders.values())).way if encoders else None
         makers |= {side: encoders[side] for side in missing}
     _check_alike(made)
     return {side: makers[side] for side in embeddings}, encoders
@@ -290,9 +292,11 @@ def _check_alike(made: dict[str, tuple[ModelIdentity, dict[str, str] | None]]) -
                 own, theirs = (of.get(name, usual.get(name, "none")) for of in (way, another))
                 unlike += [f"{name} {own!r} and {theirs!r}"] if own != theirs else []
         if unlike:
+            by_names = any(text.startswith("centre") for text in unlike)
+            instead = ", or name both languages (--source-language, --target-language)" if by_names else ""
             raise ValueError(
                 f"both sides must be encoded by the same model in the same way: got {', '.join(unlike)} for {first} "
-                f"and {second}; encode one of them again."
+                f"and {second}; encode one of them again{instead}."
             )
 
 

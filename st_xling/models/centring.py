@@ -215,7 +215,8 @@ def language_tasks(model: Any, languages: Sequence[str | None]) -> tuple[list[st
     if joint:
         lacking = sorted({code or "no named language" for code, task in zip(languages, tasks) if task is None})
         logger.warning(
-            "the model has means of %s: text of %s is centred by their joint mean",
+            "the model has means of %s: text of %s is centred by their joint mean; languages are named "
+            "by the data, or by --source-language, --target-language and --language",
             ", ".join(routes.values()),
             ", ".join(lacking),
         )

@@ -37,7 +37,7 @@ def model_fingerprint(model: Any) -> str:
         digest.update(f"{backend} {np.round(scores, 3).tolist()}".encode())
     # Where token states are pooled, the transformer's own pooler is computed and left; a checkpoint without one gets
     # another, of random weights, each time it is loaded.
-    pools = any(type(module).__name__ == "Pooling" for module in model)
+    pools = any(type(module).__name__ == "Pooling" for module in model.modules())
     for key, tensor in sorted(model.state_dict().items()):
         if pools and ".pooler." in key:
             continue

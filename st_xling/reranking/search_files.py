@@ -143,6 +143,11 @@ def _embed(
             f"the queries must be encoded by the model of the store: got {identity}, but {store.path} is of {made_by}; "
             "name that one, or encode the passages again."
         )
+    if language := store.manifest.header.settings.get("language"):
+        raise ValueError(
+            f"queries are centred by the joint mean of the model: {store.path} is centred by that of {language}; "
+            "encode the passages without --language."
+        )
     # The query encoder, where there are two; one encoder takes --prompt as it is.
     role: Role = "query" if isinstance(model[0], Router) else "text"
     return encode(model, queries, prompt=prompt, role=role)

@@ -26,7 +26,7 @@ from st_xling.losses import (
     make,
 )
 from st_xling.models import VocabularyHead, backbone
-from st_xling.models.heads import save_with_head
+from st_xling.models.heads import check_savable, save_with_head
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
 from st_xling.training.arguments import AUTO, total_steps, training_arguments
 from st_xling.training.auto_batch import choose_mini_batch
@@ -170,6 +170,8 @@ class _EncoderRun(Run):
         if training.save_vocabulary_head and (lora is not None or not trained_heads(loss)):
             losses = ", ".join(recipe.losses) + (" with training.lora" if lora is not None else "")
             raise ValueError(f"training.save_vocabulary_head takes the loss mlm or tlm, and no adapters: got {losses}.")
+        if training.save_vocabulary_head:
+            check_savable(backbone(encoder), trained_heads(loss)[0])
         weights = scheduled_weights(recipe, loss)  # of the sum, before it is cached
         if lora is not None:  # after the losses, which copy plain layers
             add_lora(encoder, lora, base=folder.base, seed=training.seed)

@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 Folder = TypeVar("Folder", bound="RunFolder")
 
 #: What commands add to a model: true of its weights alone. ``card.json`` is the user's, and stays.
-_PICTURES = ("accuracy_by_language", "score_histogram", "token_states", "cosines")
+_PICTURES = ("accuracy_by_language", "score_histogram", "token_states", "cosines", "sentence_vectors")
 _OF_THE_MODEL = ("README.md", "results.json", "mining.json", *(f"pictures/{name}.png" for name in _PICTURES))
 # ``eval`` is of sentence-transformers' evaluators, ``runs`` of TensorBoard, ``hub`` what is pushed while training.
 _OURS = re.compile(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import BertConfig, BertForMaskedLM, BertModel
+from transformers import AutoConfig, BertConfig, BertForMaskedLM, BertModel
 
 from st_xling.losses import RepresentationTranslationLoss, TranslationLanguageModelingLoss
 from st_xling.models import backbone, load_encoder
-from st_xling.models.heads import VocabularyHead, _checkpoint_tensors, _head_form, save_with_head
+from st_xling.models.heads import VocabularyHead, _checkpoint_tensors, _head_form, check_savable, save_with_head
 from st_xling.training.checkpoint import load_loss_state, save_loss_state
 
 SHAPE: dict[str, Any] = {
@@ -165,3 +166,10 @@ def test_a_head_of_another_vocabulary_is_refused(masked_lm: Any) -> None:
 def test_the_head_follows_the_encoders_dtype(make_model: Any) -> None:
     head = VocabularyHead(backbone(make_model().to(torch.bfloat16)))
     assert {part.dtype for part in head.parameters()} == {torch.bfloat16}
+
+
+def test_a_family_without_such_a_head_is_named_before_training(make_model: Any) -> None:
+    config: Any = AutoConfig.for_model("eurobert", **SHAPE, vocab_size=40, num_key_value_heads=1, pad_token_id=0)
+    parts = SimpleNamespace(model=SimpleNamespace(config=config))
+    with pytest.raises(ValueError, match="EuroBertConfig have no .*bias.*save_vocabulary_head"):
+        check_savable(parts, VocabularyHead(backbone(make_model())))  # type: ignore[arg-type]

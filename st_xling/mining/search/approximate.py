@@ -286,7 +286,7 @@ class CandidateIndex:
         """Train the index and add all rows, or read it from the folder, where it is then kept.
 
         Raises:
-            ValueError: If an index of others lies in the folder under the fingerprint of these vectors.
+            ValueError: If the file named for these vectors holds an index of others.
         """
         options: dict[str, Any] = {"seed": seed, "memory_mib": memory_mib, "progress": progress}
         if folder is None:
@@ -318,7 +318,7 @@ class CandidateIndex:
             return False
         if (index.ntotal, index.d) != (matrix.rows, matrix.dim):
             raise ValueError(
-                f"an index must be of the vectors that its name is of, {matrix.rows:,} of dim {matrix.dim}: got "
+                f"expected an index of {matrix.rows:,} vectors of dim {matrix.dim}, as its file name says: got "
                 f"{index.ntotal:,} of dim {index.d} in {path}; delete it to have it made again."
             )
         self._index = index

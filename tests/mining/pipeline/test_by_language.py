@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from st_xling.mining.published import publish_thresholds
 from st_xling.models import load_encoder
 from st_xling.models.centring import Centring, centred_model
 from st_xling.models.encode import encode as embed
+from st_xling.reranking import search_texts
 
 TEXTS = mining_phrases("de", "en", split="test", size=60, gold=20)
 LANGUAGES = {"source_language": "deu", "target_language": "en"}
@@ -170,3 +172,22 @@ def test_what_does_not_go_together(
         mined(texts, target_embeddings=stores["target"], **joint)
     with pytest.raises(ValueError, match="mean of its language, fr: got .*source, centred by that of de"):
         mined(texts, **given(stores), guards=GuardOptions(source_language="fr"))
+
+
+def test_own_and_joint_means_are_not_mixed(texts: dict[str, Path], model: str, stores: dict[str, Path]) -> None:
+    """With one language named, both sides take the joint mean, as with none."""
+    one = mined(texts, model=model, guards=GuardOptions(source_language="de").with_flags(off=["all"]))
+    none = mined(texts, model=model, guards=OFF)
+    assert one[0] == none[0] and "centre:language" not in one[1].signature
+    with pytest.raises(ValueError, match=r"'language' and 'none'.*--source-language, --target-language"):
+        mined(texts, model=model, source_embeddings=stores["source"], guards=OFF)
+    beside = mined(texts, model=model, source_embeddings=stores["source"], guards=NAMED)
+    assert beside[0] == mined(texts, model=model, guards=NAMED)[0]
+
+
+def test_search_refuses_passages_centred_by_their_language(stores: dict[str, Path], model: str, tmp_path: Path) -> None:
+    passages = tmp_path / "p.jsonl"
+    rows = ({"id": str(number), "text": text} for number, text in enumerate(TEXTS.source))
+    passages.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    with pytest.raises(ValueError, match="joint mean.*without --language"):
+        search_texts(["Was?"], encoder=model, store=stores["source"], passages=passages)
