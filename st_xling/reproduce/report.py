@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import shutil
 import statistics
@@ -70,7 +71,7 @@ def _has_values(content: Mapping[str, Any]) -> bool:
 
 def _table(table: Table, paper: Paper, out: Path, failed: dict[str, str], whole: bool) -> dict[str, Any]:
     content: dict[str, Any] = {"title": table.title, "note": table.note, "decimals": table.decimals}
-    picture = f"pictures/{paper.file_name}-{table.name.replace(' ', '-').replace('/', '-')}.png"
+    picture = f"pictures/{paper.file_name}-{re.sub('[^A-Za-z0-9]+', '-', table.name).strip('-')}.png"
     if table.copy is not None:
         (step,), file = table.copy
         if (out / step.folder / file).is_file():
