@@ -332,6 +332,6 @@ def draw(table: Mapping[str, Any], kind: str, path: Path) -> None:
             {label: [mean(row[column]) for column in columns] for label, row in rows.items()},
             {label: [deviation(row[column]) for column in columns] for label, row in rows.items()},
         )
-    axes.set_title(table["title"], fontsize=9)
-    figure.legend(frameon=False, fontsize=8, loc="outside right upper")
+    figure.suptitle(table["title"], fontsize=9)
+    figure.legend(frameon=False, fontsize=8, loc="outside right center")
     save_figure(figure, path)
