@@ -42,7 +42,7 @@ def test_every_recipe_has_a_card_that_the_hub_reads():
         assert all(f"\n{command.removesuffix(' --keep')}\n" in text for command in RUNS[name])
         assert ModelCard(text, ignore_metadata_errors=False).data.eval_results
         links = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)
-        assert len(links) == (3 if name == "dap" else 0)
+        assert len(links) == (4 if name == "dap" else 0)
         assert all((CARDS / link).read_bytes().startswith(b"\x89PNG") for link in links)
         cost = text.partition("### Cost")[2].partition("\n## ")[0]
         assert not re.search(r"\| (time.*|machine) \| [^…]", cost)

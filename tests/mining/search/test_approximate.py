@@ -166,7 +166,7 @@ def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch, caplog):
     assert_equal(sides(approximate_neighbours(source, target, **options)), sides(expected))
     assert "damaged" in caplog.text and files[0].stat().st_size > 600 * 24 * 4
     files[0].write_bytes(files[1].read_bytes())
-    with pytest.raises(ValueError, match=r"600 of dim 24: got 500 of dim 24 in .*source-.*; delete it"):
+    with pytest.raises(ValueError, match=r"600 vectors of dim 24.*got 500 of dim 24 in .*source-.*; delete it"):
         approximate_neighbours(source, target, **options)
 
 
