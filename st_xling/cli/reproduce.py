@@ -47,7 +47,7 @@ def reproduce(arguments: argparse.Namespace) -> None:
       st-xling reproduce dap 1 --rows TR DAP --out my-tables
       st-xling reproduce xpr 3 --scale small --data data --model my-encoder --seeds 0,1,2 --plan
 
-    All tables made so far are in DIR/PAPER-SCALE-MODEL.md and .json, with every signature and command.
+    All tables made so far are in DIR/PAPER-SCALE-MODEL-SEEDS.md and .json, with every signature and command.
     """
     from st_xling.reproduce import load_paper, plan
     from st_xling.reproduce import reproduce as run
@@ -57,7 +57,7 @@ def reproduce(arguments: argparse.Namespace) -> None:
     paper = load_paper(arguments.paper, arguments.table, rows=arguments.rows or (), **options)
     data = arguments.data or os.environ.get("ST_XLING_DATA")
     if arguments.plan:
-        report = plan(paper, arguments.out, jobs=arguments.jobs)
+        report = plan(paper, arguments.out, data=data, jobs=arguments.jobs)
         print(report.table())
         write_results(arguments.json, report.as_dict())
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -86,7 +87,7 @@ class Plan:
         return asdict(self)
 
 
-def plan(paper: Paper, out: str | Path, *, jobs: int = 1) -> Plan:
+def plan(paper: Paper, out: str | Path, *, data: str | Path | None = None, jobs: int = 1) -> Plan:
     """Steps that a paper's tables take in a folder, with what is known of their cost.
 
     A step that has run, with whatever seed, tells its time. Time and memory of training else follow from steps, batch,
@@ -95,15 +96,20 @@ def plan(paper: Paper, out: str | Path, *, jobs: int = 1) -> Plan:
     Args:
         paper: From :func:`~st_xling.reproduce.paper.load_paper`.
         out: Folder in which earlier steps may have run.
+        data: Folder of the data; what ran on another is not done.
         jobs: Steps at a time.
+
+    Raises:
+        ValueError: If ``jobs`` is below 1.
     """
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1: got {jobs}.")
     out = Path(out).resolve()
     steps = paper.steps()
+    done = {step.id for step in steps if is_done(step, out, data)}
     measured: dict[str, list[float]] = {}
     for step in steps:
-        if is_done(step, out):
+        if step.id in done:
             measured.setdefault(_kind(step), []).append(seconds_of(step, out) or 0.0)
     speed = _multiplications_per_second()
     planned = []
@@ -114,7 +120,7 @@ def plan(paper: Paper, out: str | Path, *, jobs: int = 1) -> Plan:
         planned.append(
             PlannedStep(
                 step.name,
-                is_done(step, out),
+                step.id in done,
                 seconds,
                 "measured" if times else "estimated" if training else "",
                 training[1] if training else None,
@@ -142,12 +148,15 @@ def _model(step: Step, out: Path) -> _Model | None:
     below = [need for need in step.needs if need.folder == name]
     if below:
         return _model(below[0], out)
+    from st_xling.models import tiny_encoder
+
     config: dict[str, Any] | None
     if name == "tiny":
         options = [word for flag, word in zip(step.words, step.words[1:]) if flag == "--tiny"]
-        sizes = dict(option.split("=") for option in options)
-        config = {"vocab_size": sizes.get("vocabulary", 8000), "hidden_size": sizes.get("hidden_size", 192)}
-        config["num_hidden_layers"] = sizes.get("layers", 2)
+        usual = {name: option.default for name, option in inspect.signature(tiny_encoder).parameters.items()}
+        sizes = usual | dict(option.split("=") for option in options)
+        names = {"vocab_size": "vocabulary", "hidden_size": "hidden_size", "num_hidden_layers": "layers"}
+        config = {key: sizes[name] for key, name in names.items()}
     else:
         config = _config(name, out)
     if not config:

@@ -245,7 +245,8 @@ def load_paper(
             if not fnmatch.filter(labels, row):
                 check_choice("row", row, list(dict.fromkeys(labels)))
         found = {key: _only(table, rows) for key, table in found.items()}
-        found = {key: table for key, table in found.items() if table.cells}
+        # A picture that a training makes has no rows; it is made where it was asked for by name.
+        found = {key: table for key, table in found.items() if table.cells or (table.copy and key in tables)}
     start = settings["model"].strip("{}")
     return Paper(Path(name).stem, name, content["paper"], scale, start, tuple(seeds), found, whole)
 

@@ -224,7 +224,7 @@ def text(content: Mapping[str, Any]) -> str:
     """The tables for a terminal."""
     parts = []
     for name, table in content["tables"].items():
-        parts.append(_heading(content, name, table))
+        parts.append(_heading(name, table))
         if "rows" in table:
             parts[-1] += "\n" + format_table(*_cells(table))
             if table["differences"]:
@@ -237,7 +237,7 @@ def text(content: Mapping[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def _heading(content: Mapping[str, Any], name: str, table: Mapping[str, Any]) -> str:
+def _heading(name: str, table: Mapping[str, Any]) -> str:
     kind = name if name.startswith("figure") else f"table {name}"
     return f"{kind[:1].upper()}{kind[1:]}: {table['title']}"
 
@@ -249,11 +249,11 @@ def markdown(content: Mapping[str, Any]) -> str:
         f"# {plain(content['title'])}",
         f"Scale `{content['scale']}`, from {code(content['model'])}, seeds {seeds}, st-xling {content['st-xling']}. "
         f"Values are mean ± standard deviation over seeds; rows that begin with “{_PAPER.strip()}” are the paper's own "
-        "figures, of other data and larger models. Differences are paired by seed, with 95 % intervals.",
+        "values, of other data and larger models. Differences are paired by seed, with 95 % intervals.",
     ]
     parts.append(fenced(content["command"], "bash"))
     for name, table in content["tables"].items():
-        parts.append(f"## {plain(_heading(content, name, table))}")
+        parts.append(f"## {plain(_heading(name, table))}")
         if "rows" in table:
             parts.append(_pipes(*_cells(table)))
             parts += [_pipes(*_differences(table))] if table["differences"] else []

@@ -27,12 +27,12 @@ _MODULE = "st_xling.cli"
 def reproduce(paper: Paper, out: str | Path, *, data: str | Path | None = None, jobs: int = 1) -> dict[str, Any]:
     """Train and evaluate what a paper's tables take, and write the tables.
 
-    ===================================  ==========================================================
-    ``PAPER-SCALE-MODEL.md``, ``.json``  all tables made so far, as text and with every value, signature and command
-    ``pictures/``                        those of the tables
-    ``models/``                          what was trained
-    ``results/``, ``logs/``, ``steps/``  of each step: its results, what it printed, and how long it took
-    ===================================  ==========================================================
+    =========================================  ==========================================================
+    ``PAPER-SCALE-MODEL-SEEDS.md``, ``.json``  all tables made so far, as text and with every value, signature, command
+    ``pictures/``                              those of the tables
+    ``models/``                                what was trained
+    ``results/``, ``logs/``, ``steps/``        of each step: its results, what it printed, and how long it took
+    =========================================  ==========================================================
 
     What is done is not done again, whatever table it was done for; a command that was killed goes on from its last
     checkpoint. A step that fails does not stop the others.
@@ -47,7 +47,7 @@ def reproduce(paper: Paper, out: str | Path, *, data: str | Path | None = None, 
         What the JSON file holds of the tables asked for; ``failed`` names the steps that failed, with reasons.
 
     Raises:
-        ValueError: If data are asked for and not there, or another process works in the folder.
+        ValueError: If data are asked for and not there, another process works in the folder, or ``jobs`` is below 1.
     """
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1: got {jobs}.")

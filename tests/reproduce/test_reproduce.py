@@ -272,6 +272,12 @@ def test_the_page_has_what_has_run(toy: Path, tmp_path: Path) -> None:
     assert f"st-xling reproduce {toy} 1 --scale tiny --model start --seeds 0,1 --rows TR" in page
 
 
+def test_a_picture_of_a_training_is_made_where_it_is_named(toy: Path) -> None:
+    """With rows as well, as the command of a page has them."""
+    assert set(load_paper(str(toy), rows=["TR"]).tables) == {"1"}
+    assert set(load_paper(str(toy), ["1", "figure 2"], rows=["TR"]).tables) == {"1", "figure 2"}
+
+
 def test_other_data_are_other_results(toy: Path, tmp_path: Path) -> None:
     paper = load_paper(str(toy), scale="small")
     trained = next(step for step in paper.steps() if step.name == "tr, seed 0")
