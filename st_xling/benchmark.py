@@ -105,19 +105,21 @@ def _run(name: str, words: list[str], folder: Path, machine: dict[str, Any], *, 
     # What was skipped may have all it needs by now.
     if done and same.items() <= done.items() and "skipped" not in done["ratios"]:
         return done
-    result.unlink(missing_ok=True)
+    new = folder / f".{name}.json"  # what stands stays until there is another
+    new.unlink(missing_ok=True)
     environment = {**os.environ, "OMP_NUM_THREADS": str(machine["threads"])}
     environment |= {
         name: _absolute(os.environ[name]) for name in ("ST_XLING_DATA", "ST_XLING_E5") if name in os.environ
     }
-    command = [sys.executable, "-m", f"tests.benchmarks.{name}", *words, "--json", str(result)]
+    command = [sys.executable, "-m", f"tests.benchmarks.{name}", *words, "--json", str(new)]
     started = time.monotonic()
     with log.open("wb") as stream:
         status = subprocess.run(
             command, cwd=FOLDER.parents[1], env=environment, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream
         ).returncode
-    if status == 0 and result.is_file():
-        content = {**read_json_object(result), "machine": machine}
+    if status == 0 and new.is_file():
+        content = {**read_json_object(new), "machine": machine}
+        new.unlink()
         write_json(result, content)
         return content
     return {"failed": why_it_failed(log, status), "seconds": round(time.monotonic() - started, 1)}

@@ -42,6 +42,7 @@ SAYS = {
     "evaluate": SIGNATURE,
     "transfer": SIGNATURE,
     "card": r"^the card is my-encoder/README.md\n",
+    "recipes": r"translation_ranking|semacl",
     "leak": SIGNATURE,
     "encode": SIGNATURE,
     "mine": SIGNATURE,
@@ -67,7 +68,7 @@ class Example:
     @property
     def words(self) -> list[str]:
         """Without the program's name, and without a pipe behind it, which is the shell's."""
-        return shlex.split(self.line.split(" | ")[0])[1:]
+        return shlex.split(re.split(r" [|>] ", self.line)[0])[1:]
 
     def after(self, *flags: str) -> list[str]:
         """What follows these flags."""
@@ -210,12 +211,12 @@ def check(example: Example, folder: Path, stdout: str) -> None:
     for name in example.after("--out", "--json", "--rejects", "--runs"):
         path = folder / name
         made = any(path.iterdir()) if path.is_dir() else path.is_file()
-        assert made or name == "-" or "--plan" in example.words, f"{name} is missing"
+        assert made or name == "-" or "--dry-run" in example.words, f"{name} is missing"
     if example.words[0] == "train":
         assert (folder / example.after("--out")[0] / "README.md").is_file()
     if "-" in example.after("--out"):
         assert all(len(line.split("\t")) > 1 or line.startswith("{") for line in stdout.splitlines()) and stdout
-    elif "--plan" in example.words:
+    elif "--dry-run" in example.words:
         assert stdout.strip()
     else:
         assert re.search(SAYS[example.words[0]], stdout), stdout

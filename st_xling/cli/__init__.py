@@ -105,7 +105,7 @@ def _speaks() -> bool:
 def build_parser() -> Parser:
     """The parser of every sub-command."""
     # Here, and not above, so that Ctrl-C while they are imported is answered as at any other time.
-    from st_xling.cli import evaluate, mine, publish, reproduce, rerank, tools, train, transfer
+    from st_xling.cli import completion, evaluate, mine, publish, recipes, reproduce, rerank, tools, train, transfer
     from st_xling.cli.parser import Parser
 
     parser = Parser(
@@ -117,10 +117,10 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"st-xling {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (tools.demo, train.train, evaluate, transfer.transfer, publish.card, tools.leak):
+    for command in (tools.demo, train.train, recipes.recipes, evaluate, transfer.transfer, publish.card, tools.leak):
         command.add_parser(commands)
     commands_of_use = (mine.encode, mine.mine, mine.score, rerank.rerank, rerank.search, tools.slim, publish.push)
-    for command in (*commands_of_use, reproduce.reproduce, tools.benchmark):
+    for command in (*commands_of_use, reproduce.reproduce, tools.benchmark, completion.completion):
         command.add_parser(commands)
     return parser
 

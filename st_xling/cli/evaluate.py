@@ -19,7 +19,7 @@ from st_xling.cli.model_options import (
     load_cross_encoder,
     load_model,
 )
-from st_xling.cli.options import JSON, KEEP, Command, Options, command, set_options, write_results
+from st_xling.cli.options import JSON, KEEP, Command, Options, command, set_options, words, write_results
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -34,11 +34,17 @@ def _bucc_threshold(word: str) -> float | str:
     return word if word == "tune" else float(word)
 
 
+def _numbers(text: str) -> list[int]:
+    if not all(word.isdecimal() for word in words(text)):
+        raise argparse.ArgumentTypeError(f"expected whole numbers joined by commas, such as 1,5: got {text!r}")
+    return [int(word) for word in words(text)]
+
+
 ENGLISH_PAIRS = Options("""
 --data DIR        folder of tatoeba.{l3}-eng.{l3,eng} files; or phrasebook:…, or xx-en=PATH (required,
                   repeatable)
---languages LIST  codes or a group: xnli14, full28, xtreme36, laser112
---skip-bad-lines  drop unreadable lines of xx-en=PATH
+--languages LIST  codes, joined by commas, or a group: xnli14, full28, xtreme36, laser112 (default: all)
+--skip-bad-lines  leave faulty lines out, and say how many
 """)
 BATCH = Options("--batch-size N  most texts of a batch (default: as suits the device)")
 
@@ -59,7 +65,7 @@ def _report(arguments: argparse.Namespace, task: str, metrics: Any, signature: s
 def _print(arguments: argparse.Namespace, task: str, metrics: Any, signature: str, table: str) -> None:
     print(table)
     print(signature)
-    write_results(arguments.json, {task: metrics, "signature": signature})
+    write_results(arguments, {task: metrics, "signature": signature})
 
 
 @command("tatoeba", ENGLISH_PAIRS, BATCH, JSON, VIEW, KEEP)
@@ -91,7 +97,7 @@ def tatoeba(arguments: argparse.Namespace) -> None:
     _report(arguments, "tatoeba", metrics, evaluator.signature, tatoeba_table(metrics, name=evaluator.name))
 
 
-@command("precision", BATCH, JSON, VIEW, KEEP, at={"default": "1,5"})
+@command("precision", BATCH, JSON, VIEW, KEEP, at={"type": _numbers, "default": [1, 5]})
 def precision(arguments: argparse.Namespace) -> None:
     """Translations among the N nearest (P@1, P@5), both directions.
 
@@ -100,7 +106,7 @@ def precision(arguments: argparse.Namespace) -> None:
     MODEL             Hub id or folder
     --data SPEC       xx-yy=PATH, Hub id, phrasebook:… (its test split) (required, repeatable)
     --at LIST         numbers of candidates (default: 1,5)
-    --skip-bad-lines  drop unreadable lines and say how many
+    --skip-bad-lines  leave faulty lines out, and say how many
 
     examples:
       st-xling evaluate precision my-encoder --data 'zh-vi=phrasebook?split=test&size=500'
@@ -112,14 +118,12 @@ def precision(arguments: argparse.Namespace) -> None:
     from st_xling.data.phrasebook_spec import phrasebook_name
     from st_xling.evaluation import PrecisionEvaluator
 
-    if not all(part.strip().isdecimal() for part in arguments.at.split(",")):
-        raise ValueError(f"--at takes whole numbers joined by commas, such as 1,5: got {arguments.at!r}.")
     model = _model(arguments)
     data = load_data_specs(arguments.data, split="test", skip_bad_lines=arguments.skip_bad_lines)
     evaluator = PrecisionEvaluator(
         data,
         data_name=phrasebook_name(arguments.data, split="test"),
-        at=[int(part) for part in arguments.at.split(",")],
+        at=arguments.at,
         batch_size=arguments.batch_size,
         show_progress_bar=True,
         write_csv=False,
@@ -138,13 +142,14 @@ def bucc(arguments: argparse.Namespace) -> None:
 
     MODEL                  Hub id or folder
     --data DIR             files xx-yy.SPLIT.{xx,yy,gold}, or phrasebook?size=600&gold=100 (required)
-    --pairs XX-YY...       language pairs, as in the file names (phrasebook, default: its languages with English)
+    --pairs LIST...        language pairs, as in the files' names: de-en,fr-en (default, of the phrasebook alone: its
+                           languages with English)
     --split SPLIT          the part that is evaluated (default: test)
     --train-split SPLIT    the part that gives the threshold (default: training; of the phrasebook: dev)
-    --threshold X          a number instead; or tune: the best on the gold that it is then evaluated by
+    --threshold X          a number in its place; or tune: the best on the gold that it is then evaluated by
     --k N                  neighbours that make up a sentence's neighbourhood (default: 4)
-    --margin MARGIN        ratio (default), distance or absolute
-    --retrieval RETRIEVAL  max (default), intersect, forward or backward
+    --margin {ratio,distance,absolute}  how a cosine is compared with those of the neighbours (default: ratio)
+    --retrieval {max,intersect,forward,backward}  which candidates are chosen (default: max)
 
     examples:
       st-xling evaluate bucc my-encoder --data phrasebook --pairs de-en fr-en
@@ -159,8 +164,7 @@ def bucc(arguments: argparse.Namespace) -> None:
     from st_xling.evaluation.base import SignedEvaluator
     from st_xling.evaluation.bucc import publishable_thresholds
 
-    pairs = None if arguments.pairs is None else [pair for words in arguments.pairs for pair in words.split(",")]
-    if pairs is None and not is_phrasebook(arguments.data):
+    if arguments.pairs is None and not is_phrasebook(arguments.data):
         raise ValueError(f"--pairs says which files of {arguments.data} to read: got none; give e.g. --pairs de-en.")
     model = _model(arguments, publishes=True)
     make: Any = BuccEvaluator.from_phrasebook if is_phrasebook(arguments.data) else BuccEvaluator.from_folder
@@ -169,7 +173,7 @@ def bucc(arguments: argparse.Namespace) -> None:
         "write_csv": False,
     }
     options.pop("truncate_dim", None)  # the model's
-    evaluator = make(arguments.data, **(options | {"pairs": pairs}))
+    evaluator = make(arguments.data, **(options | {"pairs": arguments.pairs}))
     model = centred(model, arguments, *evaluator.columns(), batch_size=arguments.batch_size)
     metrics = evaluator(model)
     # JSON knows no infinity, the threshold where nothing is correct.
@@ -193,7 +197,7 @@ def xsim(arguments: argparse.Namespace) -> None:
 
     MODEL            Hub id or folder
     --k N            neighbours that make up a sentence's neighbourhood (default: 4)
-    --margin MARGIN  ratio (default), distance or absolute
+    --margin {ratio,distance,absolute}  how a cosine is compared with those of the neighbours (default: ratio)
 
     examples:
       st-xling evaluate xsim my-encoder --data 'phrasebook:de,fr?split=test&size=500'
@@ -221,26 +225,27 @@ def reranking(arguments: argparse.Namespace) -> None:
     intervals.
 
     MODEL                                 cross-encoder: Hub id or folder
-    --data XX=PATH                        or xx=phrasebook (required, repeatable)
-    --split {train,dev,test}              a part of the articles (default: all), or of the phrasebook (default: test)
-    --query-languages XX...               default: all
-    --passage-languages XX...             default: all
-    --max-candidates N                    drawn for a query (default: all)
-    --without-relevant {exclude,keep,error}  queries without a relevant candidate (default: exclude)
-    --seed N                              of the sample (default: 0)
-    --no-relevant {skip,zero}             those that stay: left out, or 0 (default: skip)
-    --cutoff N                            of MAP (default: the whole list)
-    --samples N                           of the bootstrap (default: 1000)
+    --data XX=PATH                        questions with passages of a language, in one of the forms below, or
+                                          xx=phrasebook (required, repeatable)
+    --split {train,dev,test}              part of the articles (default: all), or of the phrasebook (default: test)
+    --query-languages LIST...             such as de,zh (default: all)
+    --passage-languages LIST...           likewise (default: all)
+    --max-candidates N                    most candidates of a query, the others drawn by lot (default: all)
+    --without-relevant {exclude,zero,error}  queries without a relevant candidate: left out (default), counted as 0, or
+                                          an error
+    --seed N                              of what is drawn (default: 0)
+    --cutoff N                            rank that MAP looks to (default: the whole list)
+    --samples N                           samples of the bootstrap (default: 1000)
     --examples N                          queries to list with their three best passages (default: 0)
-    --name NAME                           of the data, for the signature
+    --name NAME                           name of the data, for the signature
     --token-budget N                      tokens scored at a time
-    --autocast {bfloat16,float16}         type to compute in
+    --autocast {bfloat16,float16}         multiply matrices in this type, the rest as loaded (default: as loaded)
 
     examples:
       st-xling evaluate reranking my-reranker --data en=phrasebook --data zh=phrasebook --max-candidates 20
       st-xling evaluate reranking my-reranker --data en=xquad.en.json --data zh=xquad.zh.json --json figures.json
       st-xling evaluate reranking my-reranker --data en=insuranceQA/V2 --data zh=insuranceqa-corpus-zh
-      st-xling evaluate reranking my-reranker --data zh=mlqa-dev-zh --query-languages en zh --max-candidates 100
+      st-xling evaluate reranking my-reranker --data zh=mlqa-dev-zh --query-languages en,zh --max-candidates 100
 
     Files in SQuAD's form, labelled pairs, the folders of InsuranceQA v2 (?pool=500) and of its translation, or one
     folder in the layout of BEIR, Mr.TyDi or MIRACL whose passages are in the language before the equals sign.
@@ -254,9 +259,12 @@ def reranking(arguments: argparse.Namespace) -> None:
 
     check_keep(arguments)
     model = load_cross_encoder(arguments)
+    scored = {}
+    if arguments.without_relevant == "zero":
+        arguments.without_relevant, scored = "keep", {"no_relevant": "zero"}
     pools = load_pool_specs(arguments.data, **set_options(arguments, load_pool_specs))
     arguments.name = arguments.name or phrasebook_name(arguments.data, split=arguments.split or "test")
-    options = set_options(arguments, RerankingEvaluator)
+    options = set_options(arguments, RerankingEvaluator) | scored
     options.pop("seed", None)  # of the sample, not of the bootstrap
     evaluator = RerankingEvaluator(pools, show_progress_bar=True, write_csv=False, **options)
     report = evaluator.report(model)
@@ -272,16 +280,17 @@ def retrieval(arguments: argparse.Namespace) -> None:
     Search passages for queries; results by language, and from a mixed pool the language bias.
 
     MODEL                    Hub id or folder, or bm25
-    --data XX=DIR            or XX=FILE.json of XQuAD-R, or xx=phrasebook (required, repeatable)
+    --data XX=DIR            folder of passages of a language, with queries and qrels; or XX=FILE.json of XQuAD-R, or
+                             xx=phrasebook (required, repeatable)
     --bm25                   BM25's results beside the model's
-    --runs DIR               also write rankings as TREC runs
-    --skip-bad-lines         leave out faulty lines and unknown passages
-    --split SPLIT            of queries and qrels (default: test)
-    --query-languages XX...  default: all that a folder has (phrasebook: the passages')
+    --runs DIR               also write rankings into this folder, as TREC runs
+    --skip-bad-lines         leave faulty lines and unknown passages out, and say how many
+    --split SPLIT            part of queries and qrels (default: test)
+    --query-languages LIST...  such as de,zh (default: all that a folder has; of the phrasebook: the passages')
     --pool {separate,mixed}  passages of each set alone (default), or of all languages mixed
-    --measures NAME...       default: MRR@100 Recall@100
+    --measures LIST...       of ir_measures, such as MAP,nDCG@10 (default: MRR@100,Recall@100)
     --batch-size N           most texts of a batch (default: as suits the device)
-    --name NAME              of the data, for the signature
+    --name NAME              name of the data, for the signature
 
     examples:
       st-xling evaluate retrieval my-encoder --data 'de=phrasebook?size=300&queries=de,en' --bm25

@@ -26,7 +26,7 @@ def check_keep(arguments: argparse.Namespace, *, publishes: bool = False) -> Non
         from st_xling.evaluation.results import read_kept_figures
         from st_xling.mining.published import published_thresholds
 
-        folder = Path(getattr(arguments, "encoder", None) or arguments.model)
+        folder = Path(arguments.model)
         check_folder(folder, "--keep")
         read_kept_figures(folder)
         if publishes:
@@ -46,7 +46,7 @@ def keep(arguments: argparse.Namespace, task: str, metrics: dict[str, Any], sign
         from st_xling.evaluation.results import KeptFigures, keep_figures
         from st_xling.hub.card import shown_command
 
-        folder = Path(getattr(arguments, "encoder", None) or arguments.model)
+        folder = Path(arguments.model)
         path = keep_figures(folder, KeptFigures(task, metrics, signature, shown_command(arguments.command_line)))
         print(f"kept: {path}", file=sys.stderr)
         renew_card(folder)

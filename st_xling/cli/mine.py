@@ -31,32 +31,33 @@ MINING = Options(
     """
 embeddings:
 --model MODEL                       Hub id or folder; embeds a text without embeddings
---source-embeddings STORE           store of st-xling encode, or its URL (s3://…), or a LASER file (.raw, .emb)
---target-embeddings STORE           the same
---dim N                             of LASER files (default: 1024)
---laser-dtype {float32,float16}     of LASER files (default: float32)
+--source-embeddings STORE           of the source: store of st-xling encode, or its URL (s3://…), or LASER file (.raw)
+--target-embeddings STORE           the same of the target
+--dim N                             dimensions of LASER files (default: 1024)
+--laser-dtype {float32,float16}     type of LASER files (default: float32)
 --batch-size N                      most sentences of a batch (default: as suits the device)
---store-dtype {float32,float16,bfloat16,int8}  of embeddings that are made (default: float32)
+--store-dtype {float32,float16,bfloat16,int8}  type that embeddings are kept in (default: float32)
 search:
 --k N                               neighbours that make up a sentence's neighbourhood (default: 4)
---margin MARGIN                     ratio (default), distance or absolute
+--margin {ratio,distance,absolute}  how a cosine is compared with those of the neighbours (default: ratio)
 --method METHOD                     exact (default), approximate, auto: by size, or faiss:FACTORY, such as
                                     faiss:IVF4096,Flat?nprobe=64
 --index DIR                         where its indexes are kept for other searches (default: with the work)
---engine ENGINE                     local (default), or ray: a cluster, the same result by any method
---memory-mib N                      for one block of the search (default: 256)
---shard-rows N                      of either text, searched in one task (default: by size; approximate: 1,048,576)
+--engine {local,ray}                ray: the workers of a cluster, with the same result (default: local)
+--memory-mib N                      memory for one block of the search (default: 256)
+--shard-rows N                      rows of a text searched in one task (default: by size; approximate: 1,048,576)
 guards:
---source-language CODE              such as de; for the guard of languages, and its mean in models centred by language
+--source-language CODE              such as de: for its guard, a published threshold, and its mean in models centred by
+                                    language
 --target-language CODE              such as en
---guard NAME=X                      another limit, such as length_ratio=2.5 (repeatable)
+--guard NAME=X                      set the limit of one, such as length_ratio=2.5 (repeatable)
 --no-guard NAME                     switch one off: hub, copy, near_copy, length_ratio, numbers, language, prefilter
                                     (repeatable)
 --prefilter MODEL                   static embeddings: one more guard, last, of the pairs that these set far apart
 --rejects FILE                      pairs that guards turn down, as JSON lines
 work:
---work DIR                          where it is kept until it is done (default: OUT.work)
---keep-work                         leave it there, to try other thresholds or guards
+--work DIR                          folder of what is done so far, until all is (default: OUT.work)
+--keep-work                         leave that folder, to try other thresholds or guards
 --save-seconds S                    time between two saves of the search (default: 60)
 """,
     prefilter={"dest": "prefilter_model"},
@@ -67,6 +68,7 @@ work:
     "encode",
     ENCODER,
     JSON,
+    text_format={"dest": "format"},
     blank_lines={"dest": "blank"},
     no_normalise={"action": "store_const", "const": False, "dest": "normalise"},
 )
@@ -78,25 +80,25 @@ def encode(arguments: argparse.Namespace) -> None:
     MODEL                               Hub id or folder
     TEXT...                             UTF-8 files, also .gz, .xz, .bz2 and .zst; read as if one
     --out STORE                         folder of the store (required)
-    --format {lines,bucc,jsonl}         lines (default), bucc: id TAB sentence, jsonl: id and text
-    --errors {strict,replace}           bytes that are not UTF-8 (default: strict)
-    --blank-lines {error,keep}          lines without a sentence (default: error)
-    --store-dtype {float32,float16,bfloat16,int8}  of the vectors (default: float32)
-    --file-format {safetensors,npy}     of the shards (default: safetensors)
+    --text-format {lines,bucc,jsonl}    lines (default), bucc: id TAB sentence, jsonl: id and text
+    --errors {strict,replace}           bytes that are not UTF-8: an error, or replaced (default: strict)
+    --blank-lines {error,keep}          lines without a sentence: an error, or kept (default: error)
+    --store-dtype {float32,float16,bfloat16,int8}  type that vectors are kept in (default: float32)
+    --file-format {safetensors,npy}     format of the shards (default: safetensors)
     --no-normalise                      keep the vectors' lengths (default: length 1)
-    --language CODE                     of the text, for a model centred by language: its own mean is taken off
+    --language CODE                     language of the text, for a model centred by language: its own mean is taken off
                                         (default: the joint one)
     --batch-size N                      most sentences of a batch (default: as suits the device)
     --shard-rows N                      sentences of a shard (default: 16384)
-    --processes N                       that embed, each a shard at a time (default: 1)
-    --engine {local,ray}                ray: the workers of a cluster (default: local)
+    --processes N                       processes that embed, each a shard at a time (default: 1)
+    --engine {local,ray}                ray: the workers of a cluster, with the same result (default: local)
     --append                            add the text to a finished store of the same model
-    | --overwrite                       replace another store in --out
+    | --overwrite                       replace another store in --out, whose shards go first
 
     examples:
       st-xling encode my-encoder news.de.gz --out de.store
       st-xling encode my-encoder news.en.gz --out en.store
-      st-xling encode my-encoder zh-en.training.zh --format bucc --out zh.store --store-dtype float16
+      st-xling encode my-encoder zh-en.training.zh --text-format bucc --out zh.store --store-dtype float16
 
     Killed or interrupted, the same command goes on with the first shard that is not whole, and ends with the same
     bytes.
@@ -118,7 +120,7 @@ def encode(arguments: argparse.Namespace) -> None:
     print(f"{store.rows:,} vectors of dim {store.dim} in {len(store.manifest.shards):,} shards: {store.path}")
     print(store.signature)
     sizes = {"rows": store.rows, "dim": store.dim, "shards": len(store.manifest.shards)}
-    write_results(arguments.json, {"encode": sizes, "signature": store.signature})
+    write_results(arguments, {"encode": sizes, "signature": store.signature})
 
 
 @command(
@@ -135,25 +137,25 @@ def mine(arguments: argparse.Namespace) -> None:
     Embed two texts, find the pairs that are likely translations, and write them, best first.
 
     SOURCE                            UTF-8 text, a sentence a line, also .gz, .xz, .bz2 and .zst
-    TARGET                            the other language
+    TARGET                            the same in the other language
     --out FILE                        file of the pairs, or - for stdout (required)
     --no-guards                       switch all guards off
     --keep-threshold                  with --calibrate: also put the threshold into the model's mining.json; MODEL must
                                       be a folder
-    --plan                            say what time, memory and disk it will take, and stop
-    --threshold X                     keep pairs that score at least this; auto (default): the model's own for these two
-                                      languages, if its mining.json has one that fits; published: that one or an error;
-                                      none: keep all
+    --dry-run                         only say what time, memory and disk it will take
+    --threshold X                     keep pairs that score at least this; auto (default): the one that the model was
+                                      published with for these two languages (its mining.json), if it fits, else all
+                                      pairs; published: that one or an error; none: all pairs
     --text-format {lines,bucc,jsonl}  lines (default), bucc: id TAB sentence, jsonl: id and text
-    --errors {strict,replace}         bytes that are not UTF-8 (default: strict)
+    --errors {strict,replace}         bytes that are not UTF-8: an error, or replaced (default: strict)
     --calibrate PARALLEL              known translations from elsewhere (TSV, JSONL, …), added to estimate the threshold
-    --format {tsv,jsonl}              of the pairs (default: tsv)
+    --format {tsv,jsonl}              form of the pairs (default: tsv)
     choice of pairs:
-    --retrieval RETRIEVAL             max (default), intersect, forward or backward
-    --target-precision P              with --calibrate: in (0, 1] (default: the best F1)
+    --retrieval {max,intersect,forward,backward}  which candidates are chosen (default: max)
+    --target-precision P              with --calibrate: precision to reach (default: of the best F1)
     --rescore MODEL                   cross-encoder that scores the mined pairs again
     --rescore-threshold X             keep pairs that it scores at least this (default: all)
-    --rescore-dtype {float32,float16,bfloat16}  in which it computes (default: as saved)
+    --rescore-dtype {float32,float16,bfloat16}  type that it computes in (default: as saved)
 
     examples:
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv --threshold 1.06 --rejects rejects.jsonl
@@ -162,7 +164,7 @@ def mine(arguments: argparse.Namespace) -> None:
       st-xling mine news.de news.en --model my-encoder --out pairs.jsonl --format jsonl --calibrate gold.tsv
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv --rescore my-reranker --rescore-threshold 0.5
       st-xling mine news.de news.en --model intfloat/multilingual-e5-small --prompt 'query: ' --out pairs.tsv
-      st-xling mine news.de news.en --model my-encoder --out pairs.tsv --plan
+      st-xling mine news.de news.en --model my-encoder --out pairs.tsv --dry-run
 
     A line of TSV: score, source ids, target ids, source, target; with --rescore the cross-encoder's score is the
     first and the margin the last. Without ids of its own, a line's id is its number; equal lines are mined once, and
@@ -173,12 +175,12 @@ def mine(arguments: argparse.Namespace) -> None:
     from st_xling.mining.published import pair_of
 
     guards = _guards(arguments, all_off=arguments.no_guards)
-    if arguments.plan:
+    if arguments.dry_run:
         place = arguments.work or ("." if arguments.out == "-" else arguments.out)
         options = set_options(arguments, plan_mining) | encoding_options(arguments)
         plan = plan_mining(**(options | {"guards": guards, "work": place}))
         print("\n".join(plan.lines()))
-        return write_results(arguments.json, {"plan": plan.as_dict()})
+        return write_results(arguments, {"plan": plan.as_dict()})
     if arguments.keep_threshold:
         _check_keep_threshold(arguments)
     options = set_options(arguments, mine_texts) | encoding_options(arguments)
@@ -206,12 +208,12 @@ def score(arguments: argparse.Namespace) -> None:
     PAIRS                 tab-separated lines, or what train --data reads: CSV, JSONL, Parquet, Moses pairs, data sets
                           of the Hub, packed or not, xx-yy=PATH, PATH?size=10000
     --out FILE            file of the scored pairs, or - for stdout (required)
-    --guards              leave out what guards turn down (so does any of these)
+    --guards              leave out what guards turn down (so does any option of theirs)
     --guards-first        guards look before anything is embedded, which saves the time of what they turn down
-    --columns I,J         of source and target: counted from 0, or names (default: found by name, else 0,1)
+    --columns I,J         columns of source and target: counted from 0, or names (default: found by name, else 0,1)
     --max-chars N         longest sentence (default: 5000)
-    --threshold X         keep pairs that score at least this
-    --format {tsv,jsonl}  of the scored pairs (default: tsv)
+    --threshold X         keep pairs that score at least this (default: all)
+    --format {tsv,jsonl}  form of the scored pairs (default: tsv)
 
     examples:
       st-xling score pairs.tsv --model my-encoder --out scored.tsv

@@ -18,15 +18,15 @@ _CENTRES: dict[str, Centre] = {"none": "none", "joint": "joint", "language": "pe
 
 _LOADED = """
 the model (what is not as it was saved is named in signatures):
---revision REV                      of the Hub: a branch, a tag or a commit
---device DEVICE                     cpu, cuda, cuda:1, … (default: a GPU if there is one)
---dtype {float32,float16,bfloat16}  to compute in (default: as saved)
---backend {torch,onnx,openvino}     that runs it (default: torch; openvino: see st-xling[openvino])
+--revision REV                      version on the Hub: a branch, a tag or a commit
+--device DEVICE                     where to compute: cpu, cuda, cuda:1, … (default: a GPU if there is one)
+--dtype {float32,float16,bfloat16}  type to compute in (default: as saved)
+--backend {torch,onnx,openvino}     what runs the model (default: torch; openvino: see st-xling[openvino])
 --trust-remote-code                 run code that comes with the model; it can do whatever you can, so read it before
 """
 _USED = """
 --layer N                           end at this layer, counted from 1
---pooling {mean,cls,max}            of token states
+--pooling {mean,cls,max}            how token states become the vector of a sentence
 --truncate-dim N                    keep this many dimensions of an embedding
 --prompt TEXT                       before each text (of retrieval and search: each query), such as 'query: '
 --prompt-name NAME                  one of the model's own prompts, instead
@@ -40,7 +40,7 @@ _CENTRING = """
 #: Of commands that train: what they start from. Devices, types of numbers and prompts are the trainer's.
 START = Options("""
 the model to start from:
---revision REV         of the Hub: a branch, a tag or a commit
+--revision REV         version on the Hub: a branch, a tag or a commit
 --trust-remote-code    run code that comes with the model; it can do whatever you can, so read it before
 """)
 #: Of commands that load a cross-encoder, or anything of an encoder but its use.

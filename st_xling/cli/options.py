@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import argparse
 import inspect
+import json
 import os
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+
+def words(text: str) -> list[str]:
+    """Words joined by commas.
+
+    Example:
+        >>> words("de, fr,en")
+        ['de', 'fr', 'en']
+    """
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
 #: The type of a value by its metavar; all others are text.
-TYPES = {"N": int, "MIB": int, "X": float, "SHARE": float, "P": float, "S": float, "PATH": Path}
+TYPES = {"N": int, "MIB": int, "X": float, "SHARE": float, "P": float, "S": float, "PATH": Path, "LIST": words}
 
 
 class Options:
@@ -27,6 +40,7 @@ class Options:
     ``MODEL``             a positional argument
     ``TEXT...``           one value or more, positional or behind a flag
     ``--k N``             a number or text: the metavar says which (:data:`TYPES`)
+    ``--x LIST``          words joined by commas; ``LIST...``: or by spaces
     ``--x {a,b}``         one of these
     ``--flag``            on or off
     ``| --other``         excludes the option above
@@ -87,12 +101,17 @@ class Options:
             if "repeatable" in _marks(help):
                 options |= {"action": "extend" if several else "append", "default": []}
             if several:
-                options["nargs"] = "+"
+                options |= {"nargs": "+"} | ({"action": _JoinLists} if metavar == "LIST" else {})
         # Of options that exclude each other, the group is required, not one of them.
         if flags and alone:
             options["required"] = "required" in _marks(help)
         name = (flags[0].lstrip("-") if flags else metavar.lower()).replace("-", "_")
         group.add_argument(*(flags or [name]), **{**options, **self.special.get(name, {})})
+
+
+class _JoinLists(argparse.Action):
+    def __call__(self, parser: Any, namespace: Namespace, values: Any, option_string: str | None = None) -> None:
+        setattr(namespace, self.dest, [word for part in values for word in part])
 
 
 def _marks(help: str) -> list[str]:
@@ -109,6 +128,8 @@ class Command:
     help: str
     shared: tuple[Options, ...]
     special: dict[str, Any]
+    #: See :class:`~st_xling.cli.parser.Parser`.
+    narrow: Callable[[Any, Sequence[str]], None] | None = None
 
     def add_parser(self, commands: Any) -> Any:
         """Add it to the commands of a parser."""
@@ -123,8 +144,31 @@ class Command:
         )
         for block in (Options(options, **self.special), *self.shared):
             block.add_to(parser)
-        parser.set_defaults(run=self.run)
+        parser.usage = f"%(prog)s {' '.join([*_needed(parser), '[options]'])}"
+        parser.narrow = self.narrow
+        parser.set_defaults(run=self.start)
         return parser
+
+    def start(self, arguments: Namespace) -> None:
+        """Run it; with ``--json -`` what it prints goes to stderr."""
+        if getattr(arguments, "json", None) != Path("-"):
+            return self.run(arguments)
+        arguments.stdout = sys.stdout
+        with redirect_stdout(sys.stderr):
+            self.run(arguments)
+
+
+def _needed(parser: argparse.ArgumentParser) -> list[str]:
+    """Arguments and options that cannot be left out, as the usage has them."""
+
+    def shown(action: argparse.Action) -> str:
+        value = action.metavar or "{" + ",".join(action.choices or ()) + "}"
+        value = {None: value, "+": f"{value}...", "*": f"[{value}...]", "?": f"[{value}]", 0: ""}[action.nargs]
+        return f"{action.option_strings[0]} {value}".rstrip() if action.option_strings else str(value)
+
+    groups = [part._group_actions for part in parser._mutually_exclusive_groups if part.required]
+    needed = [shown(action) for action in parser._actions if action.required or not action.option_strings]
+    return needed + [f"({' | '.join(map(shown, group))})" for group in groups]
 
 
 def command(name: str, *shared: Options, **special: Any) -> Callable[[Callable[[Namespace], None]], Command]:
@@ -148,7 +192,7 @@ def set_options(arguments: Namespace, *functions: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(arguments).items() if name in names and is_set(value)}
 
 
-JSON = Options("--json PATH  also write the results here")
+JSON = Options("--json PATH  also write the results as JSON: to a file, or with - to stdout, and all else to stderr")
 KEEP = Options("--keep  also save the results with the model, which must be a folder")
 
 
@@ -157,9 +201,12 @@ def is_set(value: Any) -> bool:
     return value is not None and value is not False and value != []
 
 
-def write_results(path: Path | None, content: Any) -> None:
-    """Write ``content`` as JSON to ``path``, whose folder is made where it is missing; nothing for ``None``."""
-    if path is not None:
+def write_results(arguments: Namespace, content: Any) -> None:
+    """Write ``content`` where ``--json`` says, into a folder that is made where it is missing; nothing without it."""
+    path = arguments.json
+    if path == Path("-"):
+        print(json.dumps(content, ensure_ascii=False, indent=2), file=arguments.stdout)
+    elif path is not None:
         from st_xling.utils.io import write_json
 
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -171,7 +218,7 @@ def print_report(arguments: Namespace, command: str, report: Any, summary: str) 
     lines: Iterable[str] = [*report.lines(), f"{summary}: {arguments.out}", report.signature]
     for line in lines:
         print(line, file=sys.stderr if arguments.out == "-" else sys.stdout)
-    write_results(arguments.json, {command: report.as_dict(), "signature": report.signature})
+    write_results(arguments, {command: report.as_dict(), "signature": report.signature})
 
 
 @contextmanager

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from st_xling.utils.devices import check_device
@@ -19,6 +21,19 @@ INPUTS |= {"PAPER", "SOURCE", "TARGET", "TEXT", "PARALLEL", "PAIRS", "WORDS|FILE
 #: Models that are no folder, even beside a folder of that name.
 NAMES = ("tiny", "bm25")
 
+#: Options that have another name now; those of one command alone with its name before them.
+RENAMED = {
+    "--plan": "--dry-run",
+    "--langs": "--languages",
+    "--others": "--mono",
+    "--no-relevant": "--without-relevant",
+    "encode --format": "--text-format",
+    "search --encoder": "--model",
+    "search --candidates": "--max-candidates",
+    "slim --text": "--data",
+    "slim --keep": "--keep-words",
+}
+
 #: Options whose value is written, and what their help calls a folder.
 OUTPUTS = frozenset(("out", "json", "rejects", "runs", "work"))
 FOLDERS = frozenset(("DIR", "STORE"))
@@ -29,12 +44,14 @@ FOR_ENCODERS = ("--layer", "--pooling", "--truncate-dim", "--prompt", "--prompt-
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
-    """Text of several lines stays as it is; a paragraph written as one line is filled."""
+    """Paragraphs are filled, but for those with indented lines, such as examples."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        if "\n" in text.strip():
-            return super()._fill_text(text, width, indent)
-        return argparse.HelpFormatter._fill_text(self, text, width, indent)
+        fill, keep = argparse.HelpFormatter._fill_text, super()._fill_text
+        parts = text.strip("\n").split("\n\n")
+        return "\n\n".join(
+            keep(part, width, indent) if "\n " in part else fill(self, part, width, indent) for part in parts
+        )
 
 
 class Parser(argparse.ArgumentParser):
@@ -45,12 +62,16 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{"formatter_class": Help, **options})
+        #: Called with the words before a help is shown, to fit it to them.
+        self.narrow: Callable[[Parser, Sequence[str]], None] | None = None
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's, after a look for unknown flags, which it would name last, or not at all."""
         leaf = self._subparsers is None
-        if args is not None and leaf:
-            self._check_flags(args)
+        if args is not None:
+            if self.narrow is not None and {"-h", "--help"} & {*args}:
+                self.narrow(self, args)
+            self._check_flags(args if leaf else itertools.takewhile(lambda word: word.startswith("-"), args))
         result, rest = super().parse_known_args(args, namespace)
         if leaf:
             result.actions = self._actions
@@ -60,17 +81,22 @@ class Parser(argparse.ArgumentParser):
         """Say what is wrong and where help is, and end with status 2."""
         self.exit(2, f"{self.prog}: error: {message}\ntry: {self.prog} --help\n")
 
-    def _check_flags(self, words: Sequence[str]) -> None:
-        flags = list(self._option_string_actions)
+    def _check_flags(self, words: Iterable[str]) -> None:
+        flags, command = list(self._option_string_actions), self.prog.partition(" ")[2]
         for word in words:
             flag = word.partition("=")[0]
             if word == "--":
                 return
+            now = RENAMED.get(f"{command} {flag}") or (RENAMED.get(flag) if flag not in flags else None)
+            if now in flags:
+                self.error(f"{flag} is called {now} now")
             # argparse takes a word with a space for text, and an unambiguous beginning for the whole flag.
             if word.startswith("--") and " " not in word and not any(known.startswith(flag) for known in flags):
                 if flag in FOR_ENCODERS and "--trust-remote-code" in flags:
                     self.error(f"{flag} is for encoders, which this command does not load; leave it out")
-                self.error(f"no flag is called {flag!r}{_hint(flag, flags)}")
+                hint = _hint(flag, flags)
+                if hint or self._subparsers is None:
+                    self.error(f"no flag is called {flag!r}{hint}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -82,6 +108,8 @@ class Parser(argparse.ArgumentParser):
 def check_arguments(arguments: argparse.Namespace) -> None:
     """Raise ``ValueError`` before a command starts, where it would write over what it reads, could not write there, or
     would find no such device. What is read and written is known by the words that the help has for it."""
+    if getattr(arguments, "json", None) == Path("-") and getattr(arguments, "out", None) == "-":
+        raise ValueError("stdout holds one thing: got --out - and --json -; give one of them a file.")
     files: dict[str, Any] = {}
     folders: dict[str, Any] = {}
     inputs: list[Any] = []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from st_xling.cli.options import command
+from st_xling.cli.options import JSON, command, write_results
 
 if TYPE_CHECKING:
     from st_xling.hub.push import PushReport
@@ -15,17 +16,17 @@ if TYPE_CHECKING:
 _TEXTS = ("license", "license_name", "license_link", "title", "base_model", "purpose", "intended_use", "limits")
 
 
-@command("card", model={"type": Path})
+@command("card", JSON, model={"type": Path})
 def card(arguments: argparse.Namespace) -> None:
     """Write a model's card: results, commands, data, pictures.
 
     Write README.md of a model's folder, as the Hub reads it.
 
     MODEL                   folder
-    --license ID            of the model, as the Hub spells it: apache-2.0, cc-by-4.0, …
+    --license ID            licence of the model, as the Hub spells it: apache-2.0, cc-by-4.0, …
     --license-name NAME     with --license other: what it is called
     --license-link LINK     with --license other: where to read it
-    --data-license NAME=ID  of a training data set (repeatable)
+    --data-license NAME=ID  licence of a training data set (repeatable)
     --title TEXT            name of the model
     --repo OWNER/NAME       where it lies on the Hub
     --languages LIST        codes, such as de,fr,en (default: those of the data)
@@ -52,12 +53,11 @@ def card(arguments: argparse.Namespace) -> None:
         if not equals or not name:
             raise ValueError(f"--data-license takes NAME=LICENCE, such as de-en=cc-by-2.0: got {text!r}.")
         licences[name] = licence
-    languages = None if arguments.languages is None else arguments.languages.split(",")
     options = CardOptions(
         **{name: getattr(arguments, name) for name in _TEXTS},
         repo_id=arguments.repo,
         data_licenses=licences,
-        languages=None if languages is None else tuple(code.strip() for code in languages if code.strip()),
+        languages=None if arguments.languages is None else tuple(arguments.languages),
         authors=tuple(filter(None, arguments.author)) if arguments.author else None,
         citation=arguments.citation and Path(arguments.citation).read_text(encoding="utf-8"),
     )
@@ -66,10 +66,11 @@ def card(arguments: argparse.Namespace) -> None:
     if arguments.validate:
         validate_online(path)
         print("the Hub's validator has nothing against it")
+    write_results(arguments, {"card": {"path": str(path), "validated": arguments.validate}})
 
 
 # Absent is not public: an organisation may make its repositories private by itself.
-@command("push", private={"default": None})
+@command("push", JSON, private={"default": None})
 def push(arguments: argparse.Namespace) -> None:
     """Publish a model or a metric on the Hub.
 
@@ -103,6 +104,7 @@ def push(arguments: argparse.Namespace) -> None:
     else:
         report = push_model(arguments.model, arguments.repo, **options)
     _print(report)
+    write_results(arguments, {"push": dataclasses.asdict(report)})
 
 
 def _print(report: PushReport) -> None:

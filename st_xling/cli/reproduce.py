@@ -40,12 +40,13 @@ def reproduce(arguments: argparse.Namespace) -> None:
     --data DIR                  folder of the data (default: $ST_XLING_DATA)
     --out DIR                   folder of models, results and tables (default: xling-reproduce)
     --jobs N                    steps at a time (default: 1)
-    --plan                      only say what would be run, and what it takes
+    --overwrite                 run again what is done, and replace it
+    --dry-run                   only say what would be run, and what it takes
 
     examples:
-      st-xling reproduce dap 1 --plan
+      st-xling reproduce dap 1 --dry-run
       st-xling reproduce dap 1 --rows TR DAP --out my-tables
-      st-xling reproduce xpr 3 --scale small --data data --model my-encoder --seeds 0,1,2 --plan
+      st-xling reproduce xpr 3 --scale small --data data --model my-encoder --seeds 0,1,2 --dry-run
 
     All tables made so far are in DIR/PAPER-SCALE-MODEL-SEEDS.md and .json, with every signature and command.
     """
@@ -56,15 +57,15 @@ def reproduce(arguments: argparse.Namespace) -> None:
     options = {"scale": arguments.scale, "model": arguments.model, "seeds": arguments.seeds}
     paper = load_paper(arguments.paper, arguments.table, rows=arguments.rows or (), **options)
     data = arguments.data or os.environ.get("ST_XLING_DATA")
-    if arguments.plan:
+    if arguments.dry_run:
         report = plan(paper, arguments.out, data=data, jobs=arguments.jobs)
         print(report.table())
-        write_results(arguments.json, report.as_dict())
+        write_results(arguments, report.as_dict())
         return
-    results = run(paper, arguments.out, data=data, jobs=arguments.jobs)
+    results = run(paper, arguments.out, data=data, jobs=arguments.jobs, overwrite=arguments.overwrite)
     print(text(results))
     print(f"\n{arguments.out / paper.file_name}.md", file=sys.stderr)
-    write_results(arguments.json, results)
+    write_results(arguments, results)
     if results["failed"]:
         lines = "\n".join(f"  {name}: {why}" for name, why in results["failed"].items())
         raise ValueError(f"{len(results['failed'])} steps failed; the same command tries them again:\n{lines}")

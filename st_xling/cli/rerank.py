@@ -6,13 +6,13 @@ import argparse
 import json
 
 from st_xling.cli.model_options import ENCODER, MODEL, load_cross_encoder, load_model
-from st_xling.cli.options import JSON, Options, command, output, print_report, set_options
+from st_xling.cli.options import JSON, Options, command, output, print_report, set_options, write_results
 
 _SHOWN_CHARS = 90
 
 SCORING = Options("""
 --token-budget N               tokens scored at a time (default: 2048, on a GPU 16384)
---autocast {bfloat16,float16}  type to compute in (default: the model's)
+--autocast {bfloat16,float16}  multiply matrices in this type, the rest as loaded (default: as loaded)
 """)
 
 
@@ -23,14 +23,14 @@ def rerank(arguments: argparse.Namespace) -> None:
     Score each query's candidate passages, in whatever languages, and write them best first.
 
     MODEL              cross-encoder: Hub id or folder
-    --queries FILE     JSON lines or TSV, also .gz, .xz, .bz2 and .zst (required)
-    --passages FILE    the same (required)
+    --queries FILE     queries: JSON lines or TSV, also .gz, .xz, .bz2 and .zst (required)
+    --passages FILE    passages, likewise (required)
     --out FILE         file of the ranked passages, or - for stdout (required)
     --candidates FILE  a first stage's result: TREC's run format, or JSON lines with query_id and passage_id or
                        passage_ids (default: every passage for every query)
     --top-k N          passages written for a query (default: all)
-    --work DIR         where work is kept until it is done (default: OUT.work)
-    --keep-work        leave it there
+    --work DIR         folder of what is done so far, until all is (default: OUT.work)
+    --keep-work        leave that folder
 
     examples:
       st-xling rerank my-reranker --queries q.jsonl --passages p.jsonl --out ranked.jsonl --top-k 10
@@ -48,25 +48,25 @@ def rerank(arguments: argparse.Namespace) -> None:
     print_report(arguments, "rerank", report, f"{report.passages:,} passages for {report.queries:,} queries")
 
 
-@command("search", SCORING, ENCODER)
+@command("search", SCORING, ENCODER, JSON, max_candidates={"dest": "candidates"})
 def search(arguments: argparse.Namespace) -> None:
     """Search passages of several languages, in two stages.
 
     Find the passages nearest to each query in a store, and let a cross-encoder put them in order.
 
     QUERY...                in any language of the models
-    --encoder MODEL         bi-encoder of the store: Hub id or folder (required)
-    --store STORE           of st-xling encode (required)
-    --passages FILE         that were encoded: JSON lines or TSV (required)
-    --format {table,jsonl}  of the output (default: table)
-    --reranker MODEL        cross-encoder (default: none, the order of the cosines)
+    --model MODEL           encoder that made the store: Hub id or folder (required)
+    --store STORE           store of the passages, of st-xling encode (required)
+    --passages FILE         the passages: JSON lines or TSV (required)
+    --format {table,jsonl}  form of the output (default: table)
+    --reranker MODEL        cross-encoder that puts them in order (default: none, the cosines do)
     --top-k N               passages shown for a query (default: 10)
-    --candidates N          passages that are re-ranked (default: 100)
-    --memory-mib N          for one block of the search (default: 256)
+    --max-candidates N      passages of a query that are re-ranked (default: 100)
+    --memory-mib N          memory for one block of the search (default: 256)
 
     examples:
-      st-xling encode my-encoder p.jsonl --format jsonl --out p.store
-      st-xling search 'Wo liegt Hanoi?' --encoder my-encoder --store p.store --passages p.jsonl --reranker my-reranker
+      st-xling encode my-encoder p.jsonl --text-format jsonl --out p.store
+      st-xling search 'Wo liegt Hanoi?' --model my-encoder --store p.store --passages p.jsonl --reranker my-reranker
 
     The store has a row for each line of the passages, {"id": ..., "text": ..., "language": ...}; a language that is
     not given is identified, and then shown with a question mark.
@@ -74,10 +74,12 @@ def search(arguments: argparse.Namespace) -> None:
     from st_xling.models.view import prompt_text
     from st_xling.reranking import search_texts
 
-    encoder = load_model(arguments, arguments.encoder, prompted=False)
+    encoder = load_model(arguments, prompted=False)
     prompt = prompt_text(encoder, arguments.prompt, arguments.prompt_name)
     options = set_options(arguments, search_texts) | {"encoder": encoder, "prompt": prompt, "progress": True}
     results = search_texts(arguments.query, **options)
+    found = [{"query": query, "hits": [hit.as_dict() for hit in hits]} for query, hits in zip(arguments.query, results)]
+    write_results(arguments, {"search": found})
     for query, hits in zip(arguments.query, results):
         if arguments.format == "jsonl":
             for hit in hits:

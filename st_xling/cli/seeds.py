@@ -69,7 +69,7 @@ def run_seeds(arguments: argparse.Namespace, run: Callable[[argparse.Namespace],
         summary = summarise({seed: read_json_object(folder / "results.json") for seed, folder in folders.items()})
         write_json(arguments.out / "seeds.json", summary)
         print(_table(summary))
-        write_results(arguments.json, summary)
+        write_results(arguments, summary)
 
 
 def summarise(results: dict[int, dict[str, Any]]) -> dict[str, Any]:

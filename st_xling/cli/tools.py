@@ -17,8 +17,8 @@ def demo(arguments: argparse.Namespace) -> None:
     with its card and a picture. Needs no network, no files and no GPU.
 
     --out DIR    folder for the model (default: xling-demo)
-    --seed N     of text, weights and training (default: 0)
-    --overwrite  replace an earlier demo in the folder
+    --seed N     seed of text, weights and training (default: 0)
+    --overwrite  replace an earlier demo in --out
 
     examples:
       st-xling demo
@@ -30,7 +30,7 @@ def demo(arguments: argparse.Namespace) -> None:
     print(demo_table(results))
     print(f"\nThe model, results.json and {results['picture']} are in {arguments.out}. Use it:\n")
     print(usage_lines(arguments.out, results["example"]))
-    write_results(arguments.json, results)
+    write_results(arguments, results)
 
 
 @command("leak", JSON)
@@ -43,7 +43,7 @@ def leak(arguments: argparse.Namespace) -> None:
     --train SPEC      as train's --data (required, repeatable)
     --eval EVAL       a SPEC, a Tatoeba folder, a BUCC folder or prefix, a .txt file of sentences, or phrasebook:… (its
                       test split) (required, repeatable)
-    --skip-bad-lines  drop unreadable lines and say how many
+    --skip-bad-lines  leave faulty lines out, and say how many
     --stream          read --train as needed: for more than memory holds
     --fail-on-leak    end with status 2 if anything is shared
 
@@ -57,7 +57,7 @@ def leak(arguments: argparse.Namespace) -> None:
     evaluation = load_evaluation_specs(arguments.eval, skip_bad_lines=arguments.skip_bad_lines)
     report = leaks(train, evaluation, progress=True)
     print(report.table())
-    write_results(arguments.json, report.as_dict())
+    write_results(arguments, report.as_dict())
     if arguments.fail_on_leak:
         refuse_leaks(report)
 
@@ -70,25 +70,26 @@ def slim(arguments: argparse.Namespace) -> None:
     compare the two models.
 
     MODEL                Hub id or folder of an encoder; it is not touched
-    --langs LIST         languages that it shall still read: de,en (required)
-    --text SPEC          text of these languages: xx=FILE, xx-yy=PAIRS or phrasebook:xx (required, repeatable)
+    --languages LIST     languages that it shall still read: de,en (required)
+    --data SPEC          text of these languages: xx=FILE, xx-yy=PAIRS or phrasebook:xx (required, repeatable)
     --out DIR            folder of the slim model (required)
-    | --plan, --dry-run  only say what would stay, and its size
-    --keep WORDS|FILE    words, or a file of them, a line each, whose tokens stay (repeatable)
+    | --dry-run          only say what would stay, and its size
+    --keep-words WORDS|FILE  words, or a file of them, a line each, whose tokens stay (repeatable)
     --parity SPEC        compare on this text instead (repeatable)
     --parity-rows N      texts or pairs to compare, in all (default: 500)
     --min-count N        drop tokens that come less often (default: 1, none)
     --hold-out N         share or number of rows of each source that are not counted, but compared (default: 0.05, at
                          most as many as are compared)
-    --seed N             of the rows held out, and of the sample compared (default: 0)
-    --skip-bad-lines     leave faulty lines out, with a warning
+    --seed N             seed of the rows held out, and of the sample compared (default: 0)
+    --skip-bad-lines     leave faulty lines out, and say how many
     --batch-size N       most texts of a batch (default: as suits the device)
     --overwrite          replace an earlier slim model in --out
 
     examples:
-      st-xling slim intfloat/multilingual-e5-small --langs de,en --text de-en=pairs.tsv --out small
-      st-xling slim my-encoder --langs de,en --text de=news.de.txt.gz --text en=news.en.txt.gz --min-count 2 --plan
-      st-xling slim my-encoder --langs de,en --text phrasebook:de --layer 2 --keep 'Zürich' --out small
+      st-xling slim intfloat/multilingual-e5-small --languages de,en --data de-en=pairs.tsv --out small
+      st-xling slim my-encoder --languages de,en --data de=news.de.txt.gz --data en=news.en.txt.gz --min-count 2 \\
+          --dry-run
+      st-xling slim my-encoder --languages de,en --data phrasebook:de --layer 2 --keep-words 'Zürich' --out small
 
     Text is parallel as train takes it, or a text a line (also packed), or JSON lines with "text". It should be much and
     of many kinds: a token that does not come in it is gone, and words that need it are spelled in smaller pieces.
@@ -101,7 +102,7 @@ def slim(arguments: argparse.Namespace) -> None:
 
     # Words to keep: those named, and those in files.
     keep: list[str] = []
-    for each in arguments.keep:
+    for each in arguments.keep_words:
         if not Path(each).is_file():
             keep.append(each)
             continue
@@ -109,9 +110,8 @@ def slim(arguments: argparse.Namespace) -> None:
         keep += [line for _, line in numbered_lines(each, faults) if line]
         faults.finalize()
     options = set_options(arguments, slim_model, load_encoder)
-    options |= {"keep": keep, "texts": arguments.text}
+    options |= {"keep": keep, "texts": arguments.data, "languages": arguments.languages}
     report = slim_model(
-        languages=arguments.langs.split(","),
         parity_texts=arguments.parity,
         progress=True,
         command=shown_command(arguments.command_line),
@@ -119,7 +119,7 @@ def slim(arguments: argparse.Namespace) -> None:
         **options,
     )
     print(report.table())
-    write_results(arguments.json, {"slim": report.as_dict()})
+    write_results(arguments, {"slim": report.as_dict()})
 
 
 @command("benchmark", JSON, benchmark={"nargs": "*", "default": []})
@@ -132,11 +132,11 @@ def benchmark(arguments: argparse.Namespace) -> None:
     BENCHMARK...     which ones (default: all)
     --list           name them and end
     --quick          toy sizes, a few seconds each: shows that all run, and says nothing of speed
-    --threads N      of each (default: 1, which is measured in time of the processor, whatever else runs)
-    --rounds N       of each; a ratio is their median (default: each benchmark's own)
+    --threads N      threads of each (default: 1, which is measured in time of the processor, whatever else runs)
+    --rounds N       rounds of each; a ratio is their median (default: each benchmark's own)
     --set KEY=VALUE  an option of the benchmark, or KEY alone for a flag; for one benchmark at a time (repeatable)
     --out DIR        folder of results and logs; benchmarks that it has with the same options are not run again
-    --overwrite      run them again
+    --overwrite      run again what is done, and replace it
 
     examples:
       st-xling benchmark --quick
@@ -149,13 +149,13 @@ def benchmark(arguments: argparse.Namespace) -> None:
 
     if arguments.list:
         print("\n".join(f"{name:<20}{what}" for name, what in benchmarks().items()))
-        return
+        return write_results(arguments, {"benchmarks": benchmarks()})
     if arguments.set and len(arguments.benchmark) != 1:
         raise ValueError(f"--set is for one benchmark at a time: got {len(arguments.benchmark)} names")
     options = {key: value if equals else None for key, equals, value in (word.partition("=") for word in arguments.set)}
     content = run_benchmarks(arguments.benchmark, **set_options(arguments, run_benchmarks), options=options)
     print(benchmark_table(content))
-    write_results(arguments.json, content)
+    write_results(arguments, content)
     failed = [name for name, result in content["benchmarks"].items() if "failed" in result]
     if failed:
         raise ValueError(f"failed: {', '.join(failed)}; the table has the reasons.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from st_xling.cli.keep import renew_card
 from st_xling.cli.model_options import START
 from st_xling.cli.options import JSON, command, is_set, set_options, write_results
+from st_xling.cli.recipes import TAKEN_BY, TRAINING_KEYS, narrow_help
 from st_xling.cli.seeds import SEEDS, run_seeds
 from st_xling.utils.io import read_json_object
 
@@ -28,36 +29,6 @@ def _rows(text: str) -> int | str:
         raise argparse.ArgumentTypeError(f"expected a number of rows, or 'auto': got {text!r}") from None
 
 
-# Options that not every kind of recipe takes → the kinds that do.
-_TAKEN_BY: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("stream", "pivot", "mono"), ("encoder",)),
-    **dict.fromkeys(("mini_batch_size", "memory_budget"), ("encoder", "adapter")),
-    **dict.fromkeys(("lora", "lora_keep"), ("encoder", "adapter", "cross-encoder")),
-    "pooling": ("encoder", "adapter", "retriever"),
-    **dict.fromkeys(("prompt", "prompt_name"), ("encoder", "retriever")),
-    **dict.fromkeys(("layer", "sweep", "cache"), ("adapter",)),
-    **dict.fromkeys(("parallel", "others", "encoders"), ("retriever",)),
-    **dict.fromkeys(("xpi_data", "xpi_dev", "xpi_steps", "xpi_epochs", "dev_share", "test_share"), ("cross-encoder",)),
-}
-# Options → keys of the recipe's training arguments.
-_TRAINING_KEYS = {
-    "epochs": "num_train_epochs",
-    "batch_size": "per_device_train_batch_size",
-    "warmup": "warmup_steps",
-    "prompt": "prompts",
-    **{
-        name: name
-        for name in (
-            "max_steps",
-            "mini_batch_size",
-            "memory_budget",
-            "learning_rate",
-            "eval_steps",
-            "seed",
-            "prompt_name",
-        )
-    },
-}
 # What a checkpoint is chosen by.
 _MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "acc@1"}
 
@@ -76,17 +47,17 @@ _MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "ac
 def train(arguments: argparse.Namespace) -> None:
     """Train an encoder, adapter, retriever or cross-encoder by a recipe.
 
-    Train by a recipe and save a plain sentence-transformers model, with its card. Recipes are listed below; a recipe
-    of your own is a YAML file.
+    Train by a recipe and save a plain sentence-transformers model, with its card. The options below are those of every
+    recipe; st-xling train RECIPE --help shows what one of them takes, with its values, and st-xling recipes RECIPE
+    prints it, to be edited and given as a file.
 
     RECIPE                        name of a recipe, or path of a YAML file
     --model MODEL                 Hub id or folder of the model to start from; or tiny: a small one of random weights,
                                   built from the data (required)
     --data SPEC                   xx-yy=PATH (TSV, CSV, JSON lines, Parquet), xx-yy=SOURCE,TARGET, Hub id or
                                   phrasebook:… (required, repeatable)
-    --mono XX=PATH                of encoders: running text of one language, for the loss mlm; every two lines are read
-                                  as a pair (repeatable)
-    --pivot CODE                  of encoders: language that becomes the target side of every pair that has it, or none
+    --mono XX=PATH                text of one language, as st-xling train RECIPE --help says (repeatable)
+    --pivot CODE                  language that becomes the target side of every pair that has it, or none
                                   (default: en)
     --dev SPEC                    development text, or none (default: 2 % of --data, held out) (repeatable)
     --check-leak EVAL             also look in --data for this test text (repeatable)
@@ -95,18 +66,18 @@ def train(arguments: argparse.Namespace) -> None:
     --out DIR                     folder for the model and its training (required)
     --resume                      go on from the last checkpoint in --out
     --overwrite                   replace an earlier run in --out
-    --skip-bad-lines              drop unreadable lines and say how many
+    --skip-bad-lines              leave faulty lines out, and say how many
     --stream                      read --data as needed: for more than memory holds; with --max-steps
-    --tiny KEY=VALUE              of the model tiny: layers, hidden_size, vocabulary, … (repeatable)
+    --tiny KEY=VALUE              shape of the model tiny: layers, hidden_size, vocabulary, … (repeatable)
     in place of what the recipe says:
     --set KEY=VALUE               any key of the recipe, such as losses.tlm.weight=0.5, and any training argument of
                                   sentence-transformers, such as training.report_to=wandb (repeatable)
     --epochs N                    passes over --data
     --max-steps N                 steps, instead of epochs
-    --learning-rate X             the highest
-    --warmup SHARE                of the steps, in which the learning rate rises
+    --learning-rate X             highest learning rate
+    --warmup SHARE                share of the steps in which the learning rate rises
     --eval-steps N                steps between two evaluations on --dev
-    --seed N                      of weights, dropout and order
+    --seed N                      seed of weights, dropout and order
     --batch-size N                pairs a step; 'auto': the recipe's, by the largest mini-batch that fits
     --mini-batch-size N           rows encoded at a time, for large batches in small memory; 'auto': as many as fit
     --memory-budget MIB           what 'auto' may fill (default: what is free)
@@ -115,28 +86,23 @@ def train(arguments: argparse.Namespace) -> None:
     --prompt TEXT                 before each text, such as 'query: '; saved with the model (one for each column: --set
                                   'training.prompts={source: "query: ", target: "passage: "}')
     | --prompt-name NAME          one of the model's own prompts
-    --precision {fp32,bf16,fp16}  of numbers
+    --precision {fp32,bf16,fp16}  type of numbers to train in
     --max-length N                tokens a text is cut to (default: the model's own; of a bare one the recipe's)
-    --pooling {mean,cls,max}      of token states (default: as --max-length)
-    recipes of cross-encoders (xpi, xpr-merged, xpr-cascade, xpr-mixed):
+    --pooling {mean,cls,max}      how token states become the vector of a sentence (default: as --max-length)
+    recipes of cross-encoders:
     --xpi-data SPEC               parallel text: XPI first, then the recipe with a new head (repeatable)
     --xpi-dev SPEC                development pairs of XPI, or none (repeatable)
     --xpi-steps N                 steps of XPI (--set xpi.training.… for the rest)
     --xpi-epochs N                epochs of XPI
-    --dev-share SHARE             articles or queries held out (default: 0.1)
+    --dev-share SHARE             share of articles or queries held out (default: 0.1)
     --test-share SHARE            … and left out, to be tested on later
-    recipes of adapters (sf):
-    --layer N                     of the encoder, from 1 (default: the recipe's)
+    recipes of adapters:
+    --layer N                     layer of the encoder, from 1 (default: the recipe's)
     --sweep                       train on every layer, print a table, save the best
     --cache DIR                   sentence vectors of this model (default: beside the models of the Hub)
-    recipes of retrievers (ir, ir-semacl, ir-langcl, ir-semacl-langcl):
-        --data queries=PATH: queries with passages (and hard negatives: columns negative_1, negative_2, …, or
-        ?columns=query,answer,negative), or a folder in the layout of BEIR, Mr.TyDi (?negatives=1) or MIRACL, or
-        queries=phrasebook?size=2000; --dev xx=DIR: such folders, or xx=phrasebook, to choose the best checkpoint
-        by
+    recipes of retrievers:
     --parallel SPEC               parallel text, as --data of other recipes (repeatable)
-    --others XX=PATH              text without translations: lines, passages (.jsonl) or phrasebook (repeatable)
-    --encoders {shared,separate}  separate (default): one for queries, one for passages; or one for both
+    --encoders {shared,separate}  one for both queries and passages, or one each (default: the recipe's)
 
     recipes:
       encoders        tr, labse, dap, dap-released, tr-tlm, amber,            parallel text
@@ -165,12 +131,12 @@ def train(arguments: argparse.Namespace) -> None:
     """
     if arguments.seeds:
         return run_seeds(arguments, train.run)
-    from st_xling.training.recipe import recipe_kind
+    from st_xling.training.recipe_files import recipe_kind
     from st_xling.utils import distributed
 
     distributed.init_distributed()
     kind = recipe_kind(arguments.recipe)
-    for name, kinds in _TAKEN_BY.items():
+    for name, kinds in TAKEN_BY.items():
         if kind not in kinds and is_set(getattr(arguments, name)):
             raise ValueError(
                 f"--{name.replace('_', '-')} is for {' and '.join(f'{kind}s' for kind in kinds)}: got the recipe of "
@@ -187,7 +153,10 @@ def train(arguments: argparse.Namespace) -> None:
         renew_card(arguments.out)
         print(summary)
         _push(arguments.out)
-        write_results(arguments.json, read_json_object(arguments.out / "results.json"))
+        write_results(arguments, read_json_object(arguments.out / "results.json"))
+
+
+train.narrow = narrow_help
 
 
 def _push(folder: Path) -> None:
@@ -249,7 +218,7 @@ def _encoder_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], Tra
     options |= {
         "recipe": recipe,
         "data": data,
-        "mono": read_all_others(arguments.mono, option="--mono", skip_bad_lines=arguments.skip_bad_lines),
+        "mono": read_all_others(arguments.mono, skip_bad_lines=arguments.skip_bad_lines),
         "evaluator": TatoebaEvaluator(dev, name="dev", write_csv=False) if dev else None,
         "evaluation": load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines),
     }
@@ -304,7 +273,7 @@ def _train_retriever(arguments: argparse.Namespace) -> Any:
     sources = RetrievalSources(
         queries=load_query_passage_specs(arguments.data, **skip),
         parallel=load_data_specs(arguments.parallel, identify=True, **skip) if arguments.parallel else {},
-        others=read_all_others(arguments.others, **skip),
+        others=read_all_others(arguments.mono, **skip),
     )
     for role in ("queries", "parallel", "others"):
         for name, part in getattr(sources, role).items():
@@ -315,7 +284,7 @@ def _train_retriever(arguments: argparse.Namespace) -> Any:
     if dev := _dev_specs(arguments.dev, "--dev"):
         evaluator = RetrievalEvaluator(load_retrieval_specs(dev, split="dev", **skip), name="dev", write_csv=False)
     evaluation = load_evaluation_specs(arguments.check_leak, **skip)
-    text = {"data": sources.queries, "parallel": sources.parallel, "others": sources.others}
+    text = {"data": sources.queries, "parallel": sources.parallel, "mono": sources.others}
     options["provenance"] = _sources(arguments, {**text, "dev": (), "check_leak": evaluation})
     return train_retrieval(recipe, sources, evaluator=evaluator, evaluation=evaluation, **options)
 
@@ -433,7 +402,7 @@ def _sources(arguments: argparse.Namespace, names: Mapping[str, Iterable[str]]) 
 
 def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
     """The recipe's keys that the flags set, dotted; ``--set`` comes last."""
-    values = {f"training.{key}": getattr(arguments, option) for option, key in _TRAINING_KEYS.items()}
+    values = {f"training.{key}": getattr(arguments, option) for option, key in TRAINING_KEYS.items()}
     if arguments.precision is not None:
         values |= {f"training.{kind}": arguments.precision == kind for kind in ("bf16", "fp16")}
     values["training.pivot"] = arguments.pivot
@@ -443,7 +412,7 @@ def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _pairs(texts: Sequence[str], flag: str) -> dict[str, Any]:
-    from st_xling.training.recipe import read_yaml
+    from st_xling.training.recipe_files import read_yaml
 
     pairs: dict[str, Any] = {}
     for text in texts:

@@ -23,7 +23,6 @@ from st_xling.cli.seeds import SEEDS, run_seeds
     out={"type": Path},
     hold_out_seed={"default": 0},
     epochs={"type": float},
-    learning_rate={"type": float},
 )
 def transfer(arguments: argparse.Namespace) -> None:
     """Fine-tune an encoder on English and evaluate it in every language: xnli, pawsx, pos, panx.
@@ -32,13 +31,13 @@ def transfer(arguments: argparse.Namespace) -> None:
     evaluate it zero-shot in every language given.
 
     TASK                xnli, pawsx, pos or panx
-    ENCODER             Hub id or folder
-    --train XX=FILE...  to fine-tune on (required, repeatable)
-    --test XX=FILE...   to be evaluated by, a column of the table each (required, repeatable)
+    MODEL               encoder: Hub id or folder
+    --train XX=FILE...  files to fine-tune on (required, repeatable)
+    --test XX=FILE...   files to evaluate by, a column of the table each (required, repeatable)
     --out DIR           folder for the model and its results (required)
     --hold-out SHARE    for sets of one split, line by line the same in every language: test on this share of the rows,
                         train on the others
-    --hold-out-seed N   which rows (default: 0)
+    --hold-out-seed N   seed by which these rows are drawn (default: 0)
     --like {dap,amber}  fine-tune as this paper does (default: the one that reports the task)
     --fused             of treebanks: tag surface tokens (aux) as XTREME does, not words (à, les)
     --layer N           fine-tune the encoder up to this layer, counted from 1
@@ -47,11 +46,11 @@ def transfer(arguments: argparse.Namespace) -> None:
     --epochs N          passes over the training rows
     --max-steps N       steps, instead of epochs
     --batch-size N      rows a step
-    --learning-rate N   peak
-    --schedule NAME     of the learning rate: constant, linear or cosine
+    --learning-rate X   highest learning rate
+    --schedule {constant,linear,cosine}  how the learning rate falls
     --max-length N      tokens of a pair or sentence (default: 128, or what the encoder's positions reach)
     --save-steps N      steps between checkpoints (default: ten of them)
-    --seed N            of the head, dropout and the order of rows (default: 0)
+    --seed N            seed of the head, dropout and the order of rows (default: 0)
 
     examples:
       st-xling transfer xnli my-encoder --train en=multinli.jsonl --test en=xnli.test.tsv de=xnli.test.tsv --out nli
@@ -77,8 +76,8 @@ def transfer(arguments: argparse.Namespace) -> None:
     from st_xling.training.transfer import transfer as fine_tune
 
     check_keep(arguments)
-    RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.encoder).check()
-    encoder = in_its_dtype(load_encoder(arguments.encoder, device="cpu", **set_options(arguments, load_encoder)))
+    RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
+    encoder = in_its_dtype(load_encoder(arguments.model, device="cpu", **set_options(arguments, load_encoder)))
     options = fine_tuning(arguments.task, arguments.like)
     options = dataclasses.replace(options, **set_options(arguments, type(options)))
     data = load_transfer_data(
@@ -110,5 +109,5 @@ def transfer(arguments: argparse.Namespace) -> None:
     )
     print(report.table())
     print(report.signature)
-    write_results(arguments.json, {"transfer": report.as_dict(), "signature": report.signature})
+    write_results(arguments, {"transfer": report.as_dict(), "signature": report.signature})
     keep(arguments, f"transfer-{arguments.task}", report.as_dict(), report.signature)

@@ -116,7 +116,7 @@ def shown_command(command: str, repo_id: str | None = None) -> str:
     except ValueError:  # quotes that nobody closed: not a command of ours
         return command
     shown: list[str] = []
-    switches = {"--overwrite", "--resume"} | (set() if words[1:2] == ["slim"] else {"--keep"})
+    switches = {"--overwrite", "--resume", "--keep"}
     rest = iter(words)
     for word in rest:
         flag, equals, value = word.partition("=")

@@ -24,7 +24,9 @@ from st_xling.utils.lock import lock_folder
 _MODULE = "st_xling.cli"
 
 
-def reproduce(paper: Paper, out: str | Path, *, data: str | Path | None = None, jobs: int = 1) -> dict[str, Any]:
+def reproduce(
+    paper: Paper, out: str | Path, *, data: str | Path | None = None, jobs: int = 1, overwrite: bool = False
+) -> dict[str, Any]:
     """Train and evaluate what a paper's tables take, and write the tables.
 
     =========================================  ==========================================================
@@ -42,6 +44,7 @@ def reproduce(paper: Paper, out: str | Path, *, data: str | Path | None = None, 
         out: Folder, which several papers may share.
         data: Folder of the data that the commands name.
         jobs: Steps at a time, which share the processor's cores.
+        overwrite: Run again what is done; what stands is replaced step by step, once the new is there.
 
     Returns:
         What the JSON file holds of the tables asked for; ``failed`` names the steps that failed, with reasons.
@@ -58,7 +61,7 @@ def reproduce(paper: Paper, out: str | Path, *, data: str | Path | None = None, 
     lock = lock_folder(out)
     try:
         try:
-            failed = _run_all(paper, out, data, jobs, lock)
+            failed = _run_all(paper, out, data, jobs, lock, overwrite)
         except KeyboardInterrupt:
             write_report(paper, out, {})  # what there is so far
             raise
@@ -97,12 +100,12 @@ def seconds_of(step: Step, out: Path) -> float | None:
     return record["seconds"] if record else None
 
 
-def _run_all(paper: Paper, out: Path, data: str | Path | None, jobs: int, lock: int) -> dict[str, str]:
+def _run_all(paper: Paper, out: Path, data: str | Path | None, jobs: int, lock: int, overwrite: bool) -> dict[str, str]:
     """Run all that is not done; id → why it failed."""
     steps = paper.steps()
     waiting: list[Step] = []
     for step in steps:  # what stands on something that is made anew is made anew
-        if not is_done(step, out, data) or any(need in waiting for need in step.needs):
+        if overwrite or not is_done(step, out, data) or any(need in waiting for need in step.needs):
             waiting.append(step)
     total, started, failed = len(waiting), 0, dict[str, str]()
     _say(f"{len(steps)} steps, {len(steps) - total} of them done")

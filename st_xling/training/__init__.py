@@ -1,30 +1,30 @@
 """Recipes → model + loss + data → trainer; loss state saved and resumed.
 
-``recipe``, ``arguments``  YAML → losses, model options, training arguments
+``recipe``, ``recipe_files``, ``arguments``  YAML → losses, model options, training arguments
 ``run``                    one run, with hooks that ``encoder``, ``retriever``, ``adapter`` and ``reranker`` fill in
 ``trainer``                trainers that stop at NaN, save the loss's own parameters and train in several processes
 ``run_folder``, ``checkpoint``  what is written, so that a killed run can go on
 ``transfer``               fine-tuning on English labels, tested in other languages
 """
 
-from st_xling.models.lora import LoraOptions
-from st_xling.training.arguments import TrainingOptions
-from st_xling.training.encoder import build_loss, train
-from st_xling.training.recipe import ModelOptions, Recipe, load_recipe, recipe_names
-from st_xling.training.run import TrainingInterrupted, TrainingResult
-from st_xling.training.trainer import CrossLingualTrainer, NotFiniteError
+from __future__ import annotations
 
-__all__ = [
-    "CrossLingualTrainer",
-    "LoraOptions",
-    "ModelOptions",
-    "NotFiniteError",
-    "Recipe",
-    "TrainingInterrupted",
-    "TrainingOptions",
-    "TrainingResult",
-    "build_loss",
-    "load_recipe",
-    "recipe_names",
-    "train",
-]
+from typing import TYPE_CHECKING
+
+from st_xling.utils.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from st_xling.models.lora import LoraOptions as LoraOptions
+    from st_xling.training.arguments import TrainingOptions as TrainingOptions
+    from st_xling.training.encoder import build_loss as build_loss
+    from st_xling.training.encoder import train as train
+    from st_xling.training.recipe import ModelOptions as ModelOptions
+    from st_xling.training.recipe import Recipe as Recipe
+    from st_xling.training.recipe import load_recipe as load_recipe
+    from st_xling.training.recipe_files import recipe_names as recipe_names
+    from st_xling.training.run import TrainingInterrupted as TrainingInterrupted
+    from st_xling.training.run import TrainingResult as TrainingResult
+    from st_xling.training.trainer import CrossLingualTrainer as CrossLingualTrainer
+    from st_xling.training.trainer import NotFiniteError as NotFiniteError
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

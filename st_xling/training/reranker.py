@@ -43,7 +43,8 @@ from st_xling.training.leak_check import check_leaks, evaluation_texts
 from st_xling.training.mixture import fingerprint, log_truncation
 from st_xling.training.options import check_keys, merge
 from st_xling.training.ranking_losses import RankingLoss, check_pairs, loss_rows, meaning_keys, read_ranking_loss
-from st_xling.training.recipe import BaseRecipe, is_kind, read_sections, recipe_names
+from st_xling.training.recipe import BaseRecipe, read_sections
+from st_xling.training.recipe_files import is_kind, recipe_names
 from st_xling.training.run import Run, RunOptions, dev_data, model_name, run_trainer
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.saving import save_sealed

@@ -167,7 +167,7 @@ class RetrievalSources:
         if self.parallel and not used & {SEMANTIC, LANGUAGE}:
             raise ValueError(f"{recipe.name} has no use for parallel text: leave --parallel out, or take ir-semacl.")
         if self.others and LANGUAGE not in used:
-            raise ValueError(f"{recipe.name} has no use for other text: leave --others out, or take ir-langcl.")
+            raise ValueError(f"{recipe.name} has no use for other text: leave --mono out, or take ir-langcl.")
         for part in (self.parallel, self.others):
             if part:
                 mix(part)

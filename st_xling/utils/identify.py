@@ -7,6 +7,7 @@ Why py3langid: its model is in its wheel of 5 MB, it needs numpy alone, and it t
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -40,6 +41,9 @@ _FAMILIES = {
 }
 
 
+# Sentences by which a text's language is known.
+_ENOUGH = 200
+
 # Texts that take a step together: some megabytes.
 _TEXTS_AT_ONCE = 2048
 
@@ -51,6 +55,18 @@ class LanguageUnknown(ValueError):
 def likeliest_language(text: str) -> str:
     """py3langid's label for a text, such as ``de``; :data:`NO_LANGUAGE` for what is none."""
     return _identifier().classify(text[:READ_CHARS])[0]
+
+
+def main_language(texts: Sequence[str]) -> str | None:
+    """The label of more than half of some sentences, spread over all; ``None`` if there is none, or none of a language.
+
+    Example:
+        >>> main_language(["Das Buch ist alt.", "Wir haben keine Zeit.", "Sie kauft heute ein Brot."])
+        'de'
+    """
+    labels = [likeliest_language(texts[row]) for row in range(0, len(texts), 1 + len(texts) // _ENOUGH)]
+    label, count = Counter(labels).most_common(1)[0] if labels else (NO_LANGUAGE, 0)
+    return label if label != NO_LANGUAGE and 2 * count > len(labels) else None
 
 
 def expected_odds(texts: Sequence[str], languages: Sequence[str]) -> list[tuple[str, float]]:

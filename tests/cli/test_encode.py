@@ -24,7 +24,7 @@ def text(tmp_path: Path) -> Path:
 
 
 def words(saved_encoder: Path, text: Path, out: Path) -> list[str]:
-    return ["encode", str(saved_encoder), str(text), "--out", str(out), "--format", "bucc", "--shard-rows", "2"]
+    return ["encode", str(saved_encoder), str(text), "--out", str(out), "--text-format", "bucc", "--shard-rows", "2"]
 
 
 def test_figures_and_nothing_else_on_stdout(saved_encoder: Path, text: Path, tmp_path: Path) -> None:

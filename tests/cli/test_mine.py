@@ -47,7 +47,7 @@ def test_the_file_and_the_figures(
     assert len(rejects.read_text(encoding="utf-8").splitlines()) == sum(written["mine"]["rejected"].values())
     assert "encoding" in captured.err and "search" in captured.err
     out.unlink()
-    assert main([*words, "--plan"]) == 0
+    assert main([*words, "--dry-run"]) == 0
     assert capsys.readouterr().out.splitlines()[2] == "search: exact, dim 16, on cpu" and not out.exists()
     assert json.loads(figures.read_text(encoding="utf-8"))["plan"]["rows"] == {"source": 122, "target": 122}
 
@@ -147,13 +147,15 @@ def test_between_ready_stores_nothing_heavy_is_imported(sides: list[str], tmp_pa
     pairs.write_text("".join(f"{one}\t{other}\n" for one, other in zip(*texts)), encoding="utf-8")
     common = [*stores, "--source-language", "de", "--target-language", "en", "--out", str(tmp_path / "out.tsv")]
     score = ["score", str(pairs), *common, "--columns", "0,1"]
-    for words in (["mine", *sides, *common], score, ["mine", *sides, *common, "--plan"]):
+    for words in (["mine", *sides, *common], score, ["mine", *sides, *common, "--dry-run"]):
         script = f"import sys\nfrom st_xling.cli import main\nstatus = main({words})\nprint(status, *sys.modules)"
         ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)
         status, *modules = ran.stdout.splitlines()[-1].split()
         assert status == "0", ran.stderr
         heavy = {"sentence_transformers", "transformers", "datasets", "pandas", "ray", "faiss"}
-        assert heavy & set(modules) <= ({"faiss"} if "--plan" in words else set())  # a plan tries an approximate search
+        assert heavy & set(modules) <= (
+            {"faiss"} if "--dry-run" in words else set()
+        )  # a plan tries an approximate search
 
 
 def test_a_corrected_command_is_not_in_its_own_way(

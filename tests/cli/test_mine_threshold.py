@@ -78,14 +78,39 @@ def test_an_estimated_threshold_is_published(
     assert Path(words[-1]).read_bytes() == pairs != b""
 
 
+def test_languages_that_are_not_named_are_those_of_the_text(
+    words: list[str], encoder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first line says which threshold, whose and for what, and so does the last before pairs and signature."""
+    bare = [*words[:5], *words[-3:]]
+    assert main(bare) == 0
+    middle = (everything := scores(words))[len(everything) // 2]
+    publish(encoder, middle)
+    capsys.readouterr()
+    assert main(bare) == 0
+    captured = capsys.readouterr()
+    told = f"threshold {middle:.4f} of {encoder} for de-en; published with x"
+    assert f"{told} (by the text, de and en; --source-language and --target-language name others)" in captured.err
+    *_, line, count, signature = captured.out.splitlines()
+    assert line == told and count.startswith(f"{len(scores(words))} pairs: ")
+    assert f"|threshold:{middle:.6g} published|" in signature and min(scores(words)) == middle
+    assert main([*bare[:1], bare[2], bare[2], *bare[3:]]) == 0  # English twice
+    captured = capsys.readouterr()
+    assert "it has one for de-en, none for en-en (by the text" in captured.err and "|threshold:none|" in captured.out
+
+
 def test_languages_are_needed(words: list[str], encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bare = [*words[:5], *words[-3:]]
     assert main([*bare, "--keep-threshold", "--calibrate", "c.tsv"]) == 2
     assert "give --source-language, --target-language as well" in capsys.readouterr().err
     publish(encoder, 1.0)
-    assert main(bare) == 0
+    mixed = Path(words[1]).with_name("mixed")
+    sentences = ("Das Haus ist sehr alt.", "La maison est très vieille.", "La casa es muy vieja.")
+    mixed.write_text("".join(f"{sentences[row % 3]} {row}\n" for row in range(21)), encoding="utf-8")
+    assert main([*bare[:2], str(mixed), *bare[3:]]) == 0
     captured = capsys.readouterr()
-    assert "has thresholds for de-en; to have one taken, name the languages" in captured.err
+    assert f"{encoder} has thresholds for de-en" in captured.err and "|threshold:none|" in captured.out
+    assert "name both languages (--source-language, --target-language)" in captured.err
     (encoder / "mining.json").write_text("{", encoding="utf-8")
     assert main(words) == 2
     assert "mining.json: expected JSON" in capsys.readouterr().err

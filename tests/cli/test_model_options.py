@@ -93,9 +93,17 @@ def test_two_prompts_of_one_model(
     prompted: Path, files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Passages are encoded with a prompt, queries searched with another: the model is the same."""
-    passages = ["encode", str(prompted), str(files / "en.jsonl"), "--format", "jsonl", "--out", str(tmp_path / "store")]
+    passages = [
+        "encode",
+        str(prompted),
+        str(files / "en.jsonl"),
+        "--text-format",
+        "jsonl",
+        "--out",
+        str(tmp_path / "store"),
+    ]
     assert main([*passages, "--prompt-name", "document"]) == 0
-    words = ["search", "Hund", "--encoder", str(prompted), "--store", str(tmp_path / "store"), "--format", "jsonl"]
+    words = ["search", "Hund", "--model", str(prompted), "--store", str(tmp_path / "store"), "--format", "jsonl"]
     words += ["--passages", str(files / "en.jsonl"), "--top-k", "1"]
     capsys.readouterr()
     assert main([*words, "--prompt-name", "query"]) == 0
@@ -126,7 +134,7 @@ COMMANDS = {
     "encode": ["encode", "MODEL", "absent.txt", "--out", "out"],
     "mine": ["mine", "absent.de", "absent.en", "--model", "MODEL", "--out", "out"],
     "score": ["score", "absent.tsv", "--model", "MODEL", "--out", "out"],
-    "search": ["search", "q", "--encoder", "MODEL", "--store", "absent", "--passages", "absent.jsonl"],
+    "search": ["search", "q", "--model", "MODEL", "--store", "absent", "--passages", "absent.jsonl"],
     "rerank": ["rerank", "MODEL", "--queries", "absent.tsv", "--passages", "absent.tsv", "--out", "out"],
     **{f"evaluate {task}": ["evaluate", task, "MODEL", "--data", "de-en=absent.tsv"] for task in TASKS},
     "evaluate bucc": ["evaluate", "bucc", "MODEL", "--data", "absent", "--pairs", "de-en"],

@@ -35,6 +35,7 @@ TEXT...          several
 --data SPEC      where (required, repeatable)
 --more XX...     each use adds several, in
                  one list (repeatable)
+--codes LIST...  joined by commas or spaces
 a group:
     what it is about
 --yes            do
@@ -53,12 +54,13 @@ def parsed(*words: str) -> argparse.Namespace:
 
 def test_what_a_declaration_means() -> None:
     plain = {name: value for name, value in vars(parsed()).items() if name != "actions"}
-    nothing = dict.fromkeys(("k", "share", "kind"), None) | {"more": [], "yes": False, "no": False}
+    nothing = dict.fromkeys(("k", "share", "kind", "codes"), None) | {"more": [], "yes": False, "no": False}
     assert plain == {"model": "m", "text": ["t", "u"], "data": ["x"], "number": 7, **nothing}
     said = parsed(
         *["--k", "3", "--share", ".5", "--kind", "b", "--data", "y", "--more", "a", "b", "--more", "c", "--never"]
     )
     assert (said.k, said.share, said.kind, said.data, said.more) == (3, 0.5, "b", ["x", "y"], ["a", "b", "c"])
+    assert parsed("--codes", "de,en", "fr").codes == ["de", "en", "fr"]
     assert said.no and not said.yes and parsed("--number", "8").number == 8
 
 
@@ -94,7 +96,19 @@ def leaf(*words: str) -> argparse.ArgumentParser:
 # What commands decide by themselves, or say in their own words.
 OWN = {"progress", "show_progress_bar", "write_csv", "place", "text_files", "guards", "view", "pairs", "pools", "sets"}
 OWN |= {"data_name", "command", "complete", "languages", "parity_texts", "texts", "queries", "threshold", "work"}
-OWN |= {"phrasebook_split", "dev_share", "test_share", "specs", "corpora", "train", "folder", "options"}
+OWN |= {
+    "encoder",
+    "keep",
+    "no_relevant",
+    "phrasebook_split",
+    "dev_share",
+    "test_share",
+    "specs",
+    "corpora",
+    "train",
+    "folder",
+    "options",
+}
 CALLED: dict[str, list[Callable[..., Any]]] = {
     "encode": [encode],
     "mine": [mine_texts, plan_mining],
@@ -126,9 +140,12 @@ def test_a_command_offers_what_the_library_takes_with_its_defaults(name: str) ->
                 assert (action.help is not None and any(word in action.help for word in words)) or action.choices
 
 
-COMMANDS = "demo train evaluate transfer leak encode mine score rerank search slim card push"
+COMMANDS = (
+    "demo train recipes evaluate transfer leak encode mine score rerank search slim card push reproduce benchmark"
+)
+COMMANDS += " completion"
 HELPS = ["", *COMMANDS.split(" ")]
-HELPS += [f"evaluate {task.name}" for task in TASKS]
+HELPS += [f"evaluate {task.name}" for task in TASKS] + ["train dap"]
 
 
 def test_helps_come_at_once() -> None:
@@ -143,6 +160,7 @@ for words in {HELPS!r}:
             main([*words.split(), "--help"])
     except SystemExit as end:
         assert end.code == 0
+    words = words.removesuffix(" dap")
     assert shown.getvalue().startswith("usage: " + " ".join(["st-xling", *words.split()]) + " "), words
 heavy = {{"torch", "transformers", "sentence_transformers", "datasets", "numpy"}} & set(sys.modules)
 assert not heavy, heavy
@@ -171,4 +189,4 @@ def test_a_command_is_its_docstring(tmp_path: Path) -> None:
     command("do")(run).add_parser(parser.add_subparsers())
     below = parser._subparsers._group_actions[0].choices["do"]  # type: ignore[union-attr,index]
     assert below.description == "It does what it does." and below.epilog == "examples:\n  p do --k 3\n\nThat is all."
-    assert "do it" in parser.format_help() and parser.parse_args(["do", "--k", "3"]).run is run
+    assert "do it" in parser.format_help() and parser.parse_args(["do", "--k", "3"]).run.__self__.run is run

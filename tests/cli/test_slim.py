@@ -39,7 +39,7 @@ def fails(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_a_slim_model_with_its_report(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     untouched, out = files(source), tmp_path / "deep" / "small"
-    words = ["slim", str(source), "--langs", "de,en", "--text", "phrasebook:de?size=300", "--hold-out", "0.2"]
+    words = ["slim", str(source), "--languages", "de,en", "--data", "phrasebook:de?size=300", "--hold-out", "0.2"]
     assert main([*words, "--out", str(out), "--json", str(tmp_path / "f.json")]) == 0
     printed = capsys.readouterr().out
     assert files(source) == untouched
@@ -73,19 +73,29 @@ def test_a_slim_model_with_its_report(source: Path, tmp_path: Path, capsys: pyte
 
 
 def test_text_of_other_languages_is_left_out(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["slim", str(source), "--langs", "deu", "--plan", "--hold-out", "0", "--json", str(tmp_path / "f.json")]
-    assert main([*words, "--text", "phrasebook:de?size=100"]) == 0
+    words = [
+        "slim",
+        str(source),
+        "--languages",
+        "deu",
+        "--dry-run",
+        "--hold-out",
+        "0",
+        "--json",
+        str(tmp_path / "f.json"),
+    ]
+    assert main([*words, "--data", "phrasebook:de?size=100"]) == 0
     german = json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))["slim"]
     assert german["report"]["texts"] == {"deu": 100} and german["report"]["parity"] == {}
     (tmp_path / "de.txt").write_text("\n".join(parallel_phrases("de", "en", size=100)["source"]), encoding="utf-8")
-    assert main([*words, "--text", f"de={tmp_path / 'de.txt'}"]) == 0
+    assert main([*words, "--data", f"de={tmp_path / 'de.txt'}"]) == 0
     plain = json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))["slim"]
     assert plain["report"]["size"] == german["report"]["size"]
     assert "after" in capsys.readouterr().out
 
 
 def test_the_models_options_become_the_slim_models_own(source: Path, tmp_path: Path) -> None:
-    words = f"slim {source} --langs de,en --text phrasebook:de?size=80 --out {tmp_path}/small".split()
+    words = f"slim {source} --languages de,en --data phrasebook:de?size=80 --out {tmp_path}/small".split()
     assert main([*words, "--layer", "1", "--prompt", "query: ", "--dtype", "bfloat16", "--parity-rows", "6"]) == 0
     found = json.loads((tmp_path / "small" / "results.json").read_text(encoding="utf-8"))["slim"]
     assert "|layer:1|prompt:query: |dtype:bfloat16|data:" in found["signature"]
@@ -97,8 +107,15 @@ def test_the_models_options_become_the_slim_models_own(source: Path, tmp_path: P
 
 def test_parity_on_other_text_and_kept_words(source: Path, tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("Zürich\nBün\n", encoding="utf-8")
-    words = ["slim", str(source), "--langs", "en,fr", "--text", "phrasebook:fr?size=120", "--min-count", "3"]
-    words += ["--parity", "phrasebook:fr?size=30&split=test", "--keep", str(tmp_path / "words.txt"), "--keep", "XY"]
+    words = ["slim", str(source), "--languages", "en,fr", "--data", "phrasebook:fr?size=120", "--min-count", "3"]
+    words += [
+        "--parity",
+        "phrasebook:fr?size=30&split=test",
+        "--keep-words",
+        str(tmp_path / "words.txt"),
+        "--keep-words",
+        "XY",
+    ]
     assert main([*words, "--out", str(tmp_path / "small")]) == 0
     found = json.loads((tmp_path / "small" / "results.json").read_text(encoding="utf-8"))["slim"]
     assert found["report"]["texts"] == {"fr": 120, "en": 120} and "|parity:" in found["signature"]
@@ -109,7 +126,7 @@ def test_parity_on_other_text_and_kept_words(source: Path, tmp_path: Path) -> No
 
 
 def test_folders_that_may_not_be_written_to(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [str(source), "--langs", "de,en", "--text", "phrasebook:de?size=60"]
+    words = [str(source), "--languages", "de,en", "--data", "phrasebook:de?size=60"]
     for goal in (source, source.parent, source / "small"):
         told = "must be a folder of its own" if goal == source else "must lie apart from the model"
         assert told in fails([*words, "--out", str(goal)], capsys)
@@ -124,7 +141,7 @@ def test_folders_that_may_not_be_written_to(source: Path, tmp_path: Path, capsys
     kept = files(out)
     capsys.readouterr()
     assert "use --overwrite to replace it" in fails([*words, "--out", str(out)], capsys)
-    bad = [*words, "--keep", "x", "--langs", "de,en,fr", "--out", str(out), "--overwrite"]
+    bad = [*words, "--keep-words", "x", "--languages", "de,en,fr", "--out", str(out), "--overwrite"]
     assert "got none of fr" in fails(bad, capsys)
     assert files(out) == kept
     assert main(["slim", *words, "--out", str(out), "--overwrite"]) == 0

@@ -28,7 +28,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_then_evaluate(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "retriever"
     sources = ["--data", f"queries={root / 'queries.jsonl'}", "--parallel", f"xx-en={root / 'xx-en.tsv'}"]
-    words = ["train", "ir-semacl-langcl", *SHORT, *sources, "--others", f"yy={root / 'yy.txt'}"]
+    words = ["train", "ir-semacl-langcl", *SHORT, *sources, "--mono", f"yy={root / 'yy.txt'}"]
     dev = ["--dev", f"xx={root / 'set'}"]
     assert main([*words, *dev, "--encoders", "separate", "--out", str(out)]) == 0
     captured = capsys.readouterr()
@@ -57,7 +57,7 @@ def test_others_of_one_file_name_are_all_read(root: Path, tmp_path: Path, capsys
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "yy.txt").write_text((root / "yy.txt").read_text(encoding="utf-8"), encoding="utf-8")
     data = ["--data", f"queries={root / 'queries.jsonl'}", "--parallel", f"xx-en={root / 'xx-en.tsv'}"]
-    others = [word for place in (root, tmp_path / "b") for word in ("--others", f"yy={place / 'yy.txt'}")]
+    others = [word for place in (root, tmp_path / "b") for word in ("--mono", f"yy={place / 'yy.txt'}")]
     assert main(["train", "ir-langcl", *SHORT, *data, *others, "--out", str(tmp_path / "out")]) == 0
     told = capsys.readouterr().err
     assert "others yy:yy.txt: 8 sentences" in told and "others yy:yy.txt-2: 8 sentences" in told

@@ -55,7 +55,6 @@ def test_bad_input(encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "no encoder could be loaded" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
     for option, value, fault in (
-        ("--schedule", "wavy", "schedule must be one of constant, linear, cosine: got 'wavy'"),
         ("--batch-size", "0", "batch_size must be at least 1: got 0"),
         ("--learning-rate", "nan", "learning_rate must be a number above 0"),
     ):

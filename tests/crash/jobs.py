@@ -63,7 +63,7 @@ class Job:
 
 MINE = "mine a.de a.en --out o.tsv --save-seconds 0 --memory-mib 1"
 RERANK = "rerank ce --queries q.jsonl --passages p.jsonl --out o.jsonl"
-SLIM = "slim enc --langs de,en --text de-en=pairs.tsv --out small"
+SLIM = "slim enc --languages de,en --data de-en=pairs.tsv --out small"
 TEXT = ("a.de", "a.en")
 VECTORS = "--source-embeddings de.raw --target-embeddings en.raw --dim 8"
 ENCODE = "encode enc a.de --out st --shard-rows 12"
@@ -123,7 +123,7 @@ JOBS: dict[str, Job] = {
         training=True,
     ),
     "train ir": Job(
-        "train ir-semacl-langcl --data queries=nq.jsonl --parallel de-en=pairs.tsv --others de=a.de --max-steps 2 "
+        "train ir-semacl-langcl --data queries=nq.jsonl --parallel de-en=pairs.tsv --mono de=a.de --max-steps 2 "
         f"--batch-size 4 --max-length 24 --set training.eval_steps=1 {TINY} --out o",
         ("nq.jsonl", "pairs.tsv", "a.de"),
         again="--resume",

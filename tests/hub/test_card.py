@@ -198,7 +198,10 @@ def test_a_folder_without_a_model_is_refused(tmp_path, capsys):
     [
         ("st-xling train dap --data 'x y.tsv' --out /tmp/a/run --overwrite --json=f.json --cache c --resume", None),
         ("st-xling evaluate bucc m --keep --js 'a b'", "st-xling evaluate bucc a/b"),
-        ("st-xling slim enc --langs de --keep 'query: ' --out /home/me/small", "slim enc --langs de --keep 'query: '"),
+        (
+            "st-xling slim enc --languages de --keep-words 'query: ' --out /home/me/small",
+            "slim enc --languages de --keep-words 'query: '",
+        ),
         ("st-xling evaluate xsim m -- --json", "st-xling evaluate xsim a/b -- --json"),
         ("an 'open quote", "an 'open quote"),
     ],
@@ -351,7 +354,7 @@ def test_published_thresholds_are_in_the_card(evaluated):
 
 def test_the_card_of_a_cut_vocabulary(models: Path, tmp_path: Path) -> None:
     out = tmp_path / "small"
-    words = ["slim", str(models / "encoder"), "--langs", "de,en", "--text", "phrasebook:de?size=60"]
+    words = ["slim", str(models / "encoder"), "--languages", "de,en", "--data", "phrasebook:de?size=60"]
     assert main([*words, "--hold-out", "10", "--out", str(out)]) == 0
     card = (out / "README.md").read_text(encoding="utf-8")
     slim = json.loads((out / "results.json").read_text(encoding="utf-8"))["slim"]

@@ -219,7 +219,7 @@ def test_a_missing_value_is_named_and_the_other_cells_stand(toy: Path, tmp_path:
         (["TOY", "--scale", "small", "--data", "nowhere"], ["nowhere"]),
         (["TOY", "--model", "./nowhere"], ["./nowhere", "folder"]),
         (["TOY", "--jobs", "0"], ["jobs", "0"]),
-        (["TOY", "--jobs", "0", "--plan"], ["jobs", "0"]),
+        (["TOY", "--jobs", "0", "--dry-run"], ["jobs", "0"]),
         (["common"], ["common", "dap"]),
         (["circle.yaml"], ["circle.yaml", "RecursionError"]),
         (["TOY", "--seeds", "1,1"], ["1,1"]),

@@ -19,7 +19,7 @@ from st_xling.data.retrieval import load_retrieval_specs, read_retrieval_set
 from st_xling.evaluation.retrieval import RetrievalEvaluator
 from st_xling.losses import InBatchRankingLoss, LanguageContrastiveLoss, SemanticContrastiveLoss
 from st_xling.training import TrainingResult
-from st_xling.training.recipe import recipe_kind, recipe_names
+from st_xling.training.recipe_files import recipe_kind, recipe_names
 from st_xling.training.retriever import (
     RetrievalCollator,
     RetrievalSources,

@@ -140,7 +140,7 @@ COMMANDS = [
     "score gold.tsv --model model --out o.tsv --json gold.tsv",
     "rerank model --queries a.de --passages a.en --out r.jsonl --json a.de",
     "train dap --model tiny --data de-en=gold.tsv --out run --json gold.tsv",
-    "slim model --langs de,en --text de-en=gold.tsv --out slim --json gold.tsv",
+    "slim model --languages de,en --data de-en=gold.tsv --out slim --json gold.tsv",
     "evaluate precision model --data de-en=gold.tsv --json gold.tsv",
     "leak --train de-en=gold.tsv --eval a.de --json gold.tsv",
     "train dap --model model --data de-en=gold.tsv --out model --overwrite",

@@ -202,7 +202,7 @@ def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False
 
 
 def read_all_others(
-    specs: Iterable[str], *, option: str = "--others", skip_bad_lines: bool = False
+    specs: Iterable[str], *, option: str = "--mono", skip_bad_lines: bool = False
 ) -> dict[str, Dataset]:
     """Each of several ``XX=PATH``, by a name of its own; see :func:`read_others`.
 

@@ -73,8 +73,9 @@ class MiningConfig:
         retrieval: ``"max"``, ``"intersect"``, ``"forward"`` or ``"backward"``; see :func:`~st_xling.mining.mine`.
         threshold: Keep pairs that score at least this; all by default. ``"published"``: the one that the model's
             ``mining.json`` has for the languages that ``guards`` name, if it was found by mining in the same way (see
-            :func:`~st_xling.mining.published.fitting_threshold`); ``"auto"``: the same, or all where there is none, or
-            where ``calibrate_with`` is set. What was chosen stays when the work is resumed.
+            :func:`~st_xling.mining.published.fitting_threshold`); ``"auto"``, as on the command line: the same, or
+            all where there is none, or where ``calibrate_with`` is set; languages that are not named are those that
+            most of a sample of sentences is in. What was chosen stays when the work is resumed.
         calibrate_with: File of known translations from elsewhere, from which the threshold is estimated instead.
         target_precision: Estimated precision that the threshold shall reach; else that of the best estimated F1.
         rescore: A cross-encoder of one label, or the Hub id or folder of one: scores the pairs that were mined, source

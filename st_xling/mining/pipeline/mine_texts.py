@@ -79,7 +79,6 @@ class MiningReport:
             + (f", {blank:,} blank lines" if (blank := self.blank[name]) else "")
             for name, rows in self.rows.items()
         ]
-        lines += [] if self.published is None else [self.published.line()]
         lines += [] if self.calibration is None else [self.calibration.line()]
         lines += reject_lines(self.rejected)
         if (counts := self.rescored) is not None:
@@ -87,7 +86,7 @@ class MiningReport:
                 f"re-scored: {counts['kept']:,} kept, {counts['below']:,} below the threshold, "
                 f"{counts['too_long']:,} left out as their source fills the model; {counts['cut']:,} targets cut"
             )
-        return lines + self.stages.lines()
+        return lines + self.stages.lines() + ([] if self.published is None else [self.published.line()])
 
 
 @takes_options()
@@ -145,7 +144,7 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
 
         # Embed, choose the threshold, search.
         stages = Stages()
-        published = take_threshold(config, makers, folder.path) if config.looks_up else None
+        published = take_threshold(config, makers, folder.path, [*distinct.values()]) if config.looks_up else None
         with stages.timed("embedding"):
             embeddings, method = config.embed(distinct, makers, folder)
         calibration = None

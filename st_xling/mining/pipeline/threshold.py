@@ -20,6 +20,7 @@ from st_xling.mining.pipeline.config import PUBLISHED, MiningConfig
 from st_xling.mining.published import Fit, PublishedThreshold, fitting_threshold, published_thresholds
 from st_xling.mining.vectors import Encoder, VectorMakers, ways
 from st_xling.utils.cosines import Embeddings
+from st_xling.utils.identify import main_language
 from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.loaded import name_of
 
@@ -47,10 +48,15 @@ class TakenThreshold:
         metrics = [(name, getattr(self.published, name)) for name in ("precision", "recall")]
         known = [f"{name} {value:.3f}" for name, value in metrics if value is not None]
         yielded = f"; it yielded {', '.join(known)}" if known else ""
-        return f"threshold {self.published.threshold:.4f} of {self.model} for {self.pair}{yielded}"
+        return (
+            f"threshold {self.published.threshold:.4f} of {self.model} for {self.pair}{yielded}; published with "
+            f"{self.published.signature}"
+        )
 
 
-def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> TakenThreshold | None:
+def take_threshold(
+    config: MiningConfig, makers: VectorMakers, work: Path, texts: Sequence[Sequence[str]]
+) -> TakenThreshold | None:
     """The threshold that this work was begun with; else the one that holds now, if any does.
 
     What is chosen is noted in ``work``: a model's file may change before the same call resumes.
@@ -59,6 +65,7 @@ def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> Ta
         config: What is to be mined.
         makers: What gives the vectors, and knows how.
         work: Folder of the work.
+        texts: Source and target sentences, of which some say the language where it is not named.
     Raises:
         ValueError: If the model's file is broken, or there is none that holds where one was insisted on.
     """
@@ -70,15 +77,20 @@ def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> Ta
 
     if model is None:
         return None  # one that was made here has no thresholds with it
-    if guards.source_language is None or guards.target_language is None:
-        if known := published_thresholds(config.model):
+    source, target, named = guards.source_language, guards.target_language, ""
+    if source is None or target is None:
+        if not (known := published_thresholds(config.model)):
+            return None
+        source, target = source or main_language(texts[0]), target or main_language(texts[1])
+        if source is None or target is None:
             log(
-                f"{model} has thresholds for {', '.join(known)}; to have one taken, name the languages of both sides "
-                "(--source-language, --target-language)"
+                f"{model} has thresholds for {', '.join(known)}, and the text is in no one language: all pairs are "
+                "kept; to have a threshold taken, name both languages (--source-language, --target-language)"
             )
-        return None
+            return None
+        named = f" (by the text, {source} and {target}; --source-language and --target-language name others)"
     request: dict[str, Any] = {
-        **{"source_language": guards.source_language, "target_language": guards.target_language},
+        **{"source_language": source, "target_language": target},
         **{"margin": config.margin, "k": config.k, "retrieval": config.retrieval},
         "options": ways(makers),
     }
@@ -96,9 +108,9 @@ def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> Ta
         write_json(note, {"asked": {"model": model, **request}, "fit": [fit.pair, threshold, fit.why_not]}, indent=1)
     if fit.threshold is not None:
         taken = TakenThreshold(model=model, pair=fit.pair, published=fit.threshold)
-        log(f"{taken.line()}{since}")
+        log(f"{taken.line()}{since}{named}")
         return taken
-    message = f"no threshold of {model} is taken: {fit.why_not}{since}; all pairs are kept"
+    message = f"no threshold of {model} is taken: {fit.why_not}{since}{named}; all pairs are kept"
     report: Callable[[str], None] = logger.warning if fit.why_not.startswith("that of") else log
     report(message)
     return None

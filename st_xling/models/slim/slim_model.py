@@ -348,7 +348,7 @@ class _Text:
                 )
             raise ValueError(
                 f"every language must have text: got none of {', '.join(missing)} (there is text of: {others}); add "
-                f"--text {missing[0]}=FILE, or leave {missing[0]} out of --langs."
+                f"--data {missing[0]}=FILE, or leave {missing[0]} out of --languages."
             )
 
 

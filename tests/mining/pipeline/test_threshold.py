@@ -102,8 +102,7 @@ def test_where_there_is_none(asked: dict[str, Any], capsys: pytest.CaptureFixtur
     assert mine_texts(**auto).threshold is None
     assert "it has one for fr-en, none for de-en; all pairs are kept" in capsys.readouterr().err
     assert mine_texts(**{**auto, "guards": None}).threshold is None
-    told = f"{asked['model']} has thresholds for fr-en; to have one taken, name the languages of both sides"
-    assert told in capsys.readouterr().err
+    assert "it has one for fr-en, none for de-en (by the text, de and en; " in capsys.readouterr().err
 
 
 def test_embeddings_know_their_prompt(asked: dict[str, Any], middle: float, tmp_path: Path) -> None:
@@ -142,7 +141,7 @@ def test_the_work_goes_on_as_it_was_begun(
     publish_thresholds(asked["model"], {"de-en": published(99.0)})
     assert mine_texts(**auto, keep_work=True).threshold == middle
     assert asked["out"].read_bytes() == (tmp_path / "whole.tsv").read_bytes()
-    assert "recall 0.500 (as when this work was begun)" in capsys.readouterr().err
+    assert "recall 0.500; published with bucc|x (as when this work was begun)" in capsys.readouterr().err
     file.write_text("broken", encoding="utf-8")
     assert mine_texts(**auto, keep_work=True).threshold == middle
     assert mine_texts(**{**auto, "threshold": None}, keep_work=True).threshold is None

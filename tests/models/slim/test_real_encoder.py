@@ -21,7 +21,7 @@ def test_a_pretrained_encoder(
 ) -> None:
     source = Path(real_encoder)
     text = real_data / "parallel" / "de-en.tsv.gz"
-    words = ["slim", str(source), "--langs", "de,en", "--text", f"de-en={text}?size=2000", "--parity-rows", "40"]
+    words = ["slim", str(source), "--languages", "de,en", "--data", f"de-en={text}?size=2000", "--parity-rows", "40"]
     assert main([*words, "--out", str(tmp_path / "small")]) == 0
     assert "with 95 % confidence" in capsys.readouterr().out
     report = json.loads((tmp_path / "small" / "results.json").read_text(encoding="utf-8"))["slim"]["report"]

@@ -1,0 +1,58 @@
+"""``st-xling completion``: a script by which a shell completes commands, options and their values."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from st_xling.cli.options import command
+from st_xling.cli.parser import FOLDERS, INPUTS
+
+# Files may stand here too.
+_RECIPES = {
+    "bash": """_st_xling_recipes() {{ compgen -W "{0}" -- "$1"; compgen -f -- "$1"; }}""",
+    "zsh": """_st_xling_recipes() {{ _values recipe {0}; _files; }}""",
+}
+
+
+@command("completion", shell={"choices": tuple(_RECIPES)})
+def completion(arguments: argparse.Namespace) -> None:
+    """Print a script for the shell, which then completes by TAB.
+
+    Print what makes a shell complete commands, options, their values, files, and the names of recipes. Nothing is run
+    at a TAB. Print it again after an update.
+
+    SHELL  bash or zsh
+
+    examples:
+      st-xling completion bash > ~/.local/share/bash-completion/completions/st-xling
+      st-xling completion zsh > ~/.zfunc/_st-xling
+
+    Of bash that folder is looked into by itself; of zsh, ~/.zfunc is to be named in ~/.zshrc: fpath+=~/.zfunc;
+    autoload -Uz compinit; compinit. For one shell alone: source <(st-xling completion bash). Needs the extra:
+    pip install "st-xling[completion]".
+    """
+    from st_xling.cli import build_parser
+    from st_xling.training.recipe_files import recipe_names
+    from st_xling.utils.checks import require
+
+    shtab = require("shtab", "completion", extra="completion")
+    parser = build_parser()
+    for action in _actions(parser):
+        if action.metavar == "RECIPE":
+            action.complete = dict.fromkeys(_RECIPES, "_st_xling_recipes")
+        elif action.metavar in FOLDERS:
+            action.complete = shtab.DIRECTORY
+        elif action.metavar in INPUTS | {"PATH"}:
+            action.complete = shtab.FILE
+    names = {shell: text.format(" ".join(recipe_names(None))) for shell, text in _RECIPES.items()}
+    print(shtab.complete(parser, arguments.shell, preamble=names))
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[Any]:
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from _actions(below)
