@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from st_xling.data.parallel import read_parallel
 from st_xling.mining.calibrate import calibrate
@@ -64,15 +62,11 @@ def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> Ta
     """
     model, guards = name_of(config.model), config.active_guards
 
-    def log(message: str) -> None:
-        if config.progress:
-            tqdm.write(message, file=sys.stderr)
-
     if model is None:
         return None  # one that was made here has no thresholds with it
     if guards.source_language is None or guards.target_language is None:
         if known := published_thresholds(config.model):
-            log(
+            logger.info(
                 f"{model} has thresholds for {', '.join(known)}; to have one taken, name the languages of both sides "
                 "(--source-language, --target-language)"
             )
@@ -96,11 +90,10 @@ def take_threshold(config: MiningConfig, makers: VectorMakers, work: Path) -> Ta
         write_json(note, {"asked": {"model": model, **request}, "fit": [fit.pair, threshold, fit.why_not]}, indent=1)
     if fit.threshold is not None:
         taken = TakenThreshold(model=model, pair=fit.pair, published=fit.threshold)
-        log(f"{taken.line()}{since}")
+        logger.info("%s%s", taken.line(), since)
         return taken
     message = f"no threshold of {model} is taken: {fit.why_not}{since}; all pairs are kept"
-    report: Callable[[str], None] = logger.warning if fit.why_not.startswith("that of") else log
-    report(message)
+    logger.log(logging.WARNING if fit.why_not.startswith("that of") else logging.INFO, "%s", message)
     return None
 
 
