@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import logging
 import os
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from st_xling._version import __version__
 from st_xling.reproduce.run import why_it_failed
 from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.tables import format_table
+
+logger = logging.getLogger(__name__)
 
 #: Where a checkout has them. A wheel has none: they are no part of the package.
 FOLDER = Path(__file__).parents[1] / "tests" / "benchmarks"
@@ -86,10 +89,10 @@ def run_benchmarks(
     with tempfile.TemporaryDirectory() if out is None else nullcontext(out) as folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
         for number, name in enumerate(names or known, 1):
-            print(f"{number}/{len(names or known)} {name}", file=sys.stderr, flush=True)
+            logger.info("%d/%d %s", number, len(names or known), name)
             results[name] = _run(name, words, Path(folder).resolve(), machine, overwrite=overwrite)
             if "failed" in results[name]:
-                print(f"failed: {results[name]['failed']}", file=sys.stderr)
+                logger.info("failed: %s", results[name]["failed"])
     return {"machine": machine, "quick": quick, "encoder": encoder_name(), "benchmarks": results}
 
 

@@ -107,3 +107,16 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
     folder = tmp_path_factory.mktemp("demo") / "xling-demo"
     size = DemoSize(train=250, test=60, mining=60, gold=30, epochs=2.0)
     return folder, run_demo(folder, size=size)
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
+    """What the library has logged since the last call, at INFO and above."""
+    caplog.set_level("INFO", logger="st_xling")
+
+    def since() -> str:
+        text = "".join(f"{message}\n" for message in caplog.messages)
+        caplog.clear()
+        return text
+
+    return since

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import shlex
 import sys
@@ -53,14 +52,13 @@ def _main(words: list[str]) -> int:
         parser.print_help(sys.stderr)
         parser.error("expected a command, got none")
     arguments = parser.parse_args(words)
-    arguments.command_line = shlex.join(["st-xling", *words])
-    level = logging.WARNING if _speaks() else logging.ERROR
-    logging.basicConfig(format="%(levelname)s: %(message)s", level=level, stream=sys.stderr)
-    # Bars and notices of other libraries stay off our output; their errors still come through.
+    lasting = [word for word in words if word not in ("-q", "--quiet", "-v", "--verbose")]
+    arguments.command_line = shlex.join(["st-xling", *lasting])
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+    if arguments.quiet or not sys.stderr.isatty():  # bars of others, by what they read when they are imported
+        for name in ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS"):
+            os.environ.setdefault(name, "1")
+    os.environ.setdefault("TQDM_LEAVE", "")  # nor do they stay on a terminal when they are full
     if os.environ.get("WORLD_SIZE", "1") == "1":
         return _status(arguments)
     from st_xling.utils.distributed import end_process
@@ -70,15 +68,12 @@ def _main(words: list[str]) -> int:
 
 def _status(arguments: argparse.Namespace) -> int:
     from st_xling.cli.parser import check_arguments
+    from st_xling.utils.console import console
 
     try:
-        check_arguments(arguments)
-        # Where no model is loaded, as between ready embeddings, transformers need not be imported.
-        if any(getattr(arguments, name, name == "model") for name in ("model", "rescore", "prefilter_model")):
-            from transformers.utils.logging import disable_progress_bar
-
-            disable_progress_bar()  # of every checkpoint's weights; downloads keep theirs
-        arguments.run(arguments)
+        with console(quiet=arguments.quiet or not _speaks(), verbose=arguments.verbose):
+            check_arguments(arguments)
+            arguments.run(arguments)
     except Exception as error:
         message = explain(error)
         if arguments.debug or message is None:
@@ -106,7 +101,7 @@ def build_parser() -> Parser:
     """The parser of every sub-command."""
     # Here, and not above, so that Ctrl-C while they are imported is answered as at any other time.
     from st_xling.cli import completion, evaluate, mine, publish, recipes, reproduce, rerank, tools, train, transfer
-    from st_xling.cli.parser import Parser
+    from st_xling.cli.parser import EVERYWHERE, Parser
 
     parser = Parser(
         prog="st-xling",
@@ -115,7 +110,7 @@ def build_parser() -> Parser:
         epilog=PIPELINE,
     )
     parser.add_argument("--version", action="version", version=f"st-xling {__version__}")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    parser.set_defaults(**dict.fromkeys(EVERYWHERE, False))
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in (tools.demo, train.train, recipes.recipes, evaluate, transfer.transfer, publish.card, tools.leak):
         command.add_parser(commands)

@@ -42,6 +42,13 @@ FOLDERS = frozenset(("DIR", "STORE"))
 #: Flags that commands have which embed text, not those that load another kind of model.
 FOR_ENCODERS = ("--layer", "--pooling", "--truncate-dim", "--prompt", "--prompt-name")
 
+#: Flags before a command and behind it.
+EVERYWHERE = {
+    "quiet": ("-q", "results and errors only"),
+    "verbose": ("-v", "also what is loaded from where, how long things take, and warnings when they come"),
+    "debug": (None, "show the traceback of an error"),
+}
+
 
 class Help(argparse.RawDescriptionHelpFormatter):
     """Paragraphs are filled, but for those with indented lines, such as examples."""
@@ -64,6 +71,10 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **{"formatter_class": Help, **options})
         #: Called with the words before a help is shown, to fit it to them.
         self.narrow: Callable[[Parser, Sequence[str]], None] | None = None
+        for name, (short, words) in EVERYWHERE.items():
+            # Suppressed: the default of a command would replace what stands before it.
+            flags = [*filter(None, [short]), f"--{name}"]
+            self.add_argument(*flags, action="store_true", default=argparse.SUPPRESS, help=words)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's, after a look for unknown flags, which it would name last, or not at all."""

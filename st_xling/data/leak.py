@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tqdm.auto import tqdm
-
 from st_xling._version import __version__
+from st_xling.utils.console import progress_bar
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
@@ -195,7 +194,7 @@ def leaks(
     train_rows: dict[str, int] = {}
     leaked_rows: dict[str, Sequence[int]] = {}
     found: tuple[_Found, _Found] = ({}, {})  # of sentences and of pairs
-    with tqdm(desc="leak check", unit=" rows", delay=2, leave=False, disable=not progress) as bar:
+    with progress_bar(desc="leak check", unit="rows", delay=2, show=progress) as bar:
         for name, texts in train.items():
             rows, leaked = 0, []
             of_sentences, of_pairs = (kind.setdefault(name, {}) for kind in found)

@@ -100,7 +100,7 @@ class SignedEvaluator(BaseEvaluator):
                 lines = [["epoch", "steps", *head]] if is_new else []
                 csv.writer(file).writerows([*lines, *([epoch, steps, *row] for row in rows)])
         metrics = self.prefix_name_to_metrics(metrics, self.name)
-        logger.info("%s %.4f (%s)", self.primary_metric, metrics[str(self.primary_metric)], self.signature)
+        logger.debug("%s %.4f (%s)", self.primary_metric, metrics[str(self.primary_metric)], self.signature)
         self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
         return metrics
 

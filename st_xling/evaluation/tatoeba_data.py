@@ -140,7 +140,7 @@ def whole_groups(
     for group, missing in absent.items():
         if missing and (groups is not None or len(missing) < len(named[group])):
             logger.log(
-                logging.INFO if groups is None else logging.WARNING,
+                logging.DEBUG if groups is None else logging.WARNING,
                 "no average for %s: %d of %d languages missing (%s)",
                 group,
                 len(missing),

@@ -26,6 +26,7 @@ from st_xling.hub.files import published_files
 from st_xling.hub.markdown import one_line
 from st_xling.hub.pictures import FOLDER as PICTURES
 from st_xling.hub.pictures import draw_pictures
+from st_xling.utils.console import duration
 from st_xling.utils.hub_requests import limited_requests
 from st_xling.utils.io import write_atomic, write_json
 from st_xling.utils.languages import canonical_language, language_name
@@ -222,7 +223,7 @@ def _render(facts: CardFacts) -> str:
         examples=_examples(tasks),
         files=_files(facts.folder),
         pictures={path.name for path in folder.iterdir()} if folder.is_dir() else (),
-        duration=_duration,
+        duration=duration,
         st_xling_version=__version__,
         citations=_st_card_data(facts).citations,
         repr=repr,
@@ -322,13 +323,6 @@ def _prompt(facts: CardFacts) -> str | None:
     parts = [part for result in facts.evaluations for part in result.signature.split("|")]
     evaluated = [name for name, text in prompts.items() if f"prompt:{text}" in parts]
     return next((name for name in (*evaluated, default, "query", *prompts) if name in prompts), None)
-
-
-def _duration(seconds: float) -> str:
-    """``51 s``, ``12 min``, ``3.4 h``."""
-    if seconds < 120:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _cell(row: Row, place: int, column: Column) -> str:

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from tqdm.auto import tqdm
 
 from st_xling.mining.search.find import check_engine
 from st_xling.mining.store import EmbeddingStore, Header, check_format
@@ -38,6 +37,7 @@ from st_xling.models.centring import in_language, language_route
 from st_xling.models.encode import encode as embed
 from st_xling.models.load import name_of
 from st_xling.models.view import model_options
+from st_xling.utils.console import progress_bar
 from st_xling.utils.paths import check_outputs
 
 #: Makes an encoder; its argument is called ``device``.
@@ -132,8 +132,10 @@ def encode(
         if writer.finished is not None:
             return EmbeddingStore.open(out)
         todo = _unwritten(read_rows(text_files, format=format, errors=errors), shard_rows, summary, writer)
+        first = sum(shard.rows for shard in writer.shards)
+        bar = progress_bar(total=summary.rows, initial=first, desc="encoding", unit="sentences", show=progress)
         if engine == "local" and processes == 1:
-            pairs = ((window, embed(encoder, window.sentences, device=device, **options)) for window in todo)
+            pairs = ((window, embed(encoder, window.sentences, device=device, bar=bar, **options)) for window in todo)
         else:
             if isinstance(model, str) and language is None:
                 load: Load = partial(load_encoder, model)
@@ -146,14 +148,12 @@ def encode(
                 pairs = embed_on_ray(load, todo, options)
             else:
                 pairs = embed_in_processes(load, todo, options, processes=processes, device=device)
-        first = sum(shard.rows for shard in writer.shards)
-        with tqdm(total=summary.rows, initial=first, desc="encoding", unit=" sentences", disable=not progress) as bar:
-            with closing(pairs):  # ends the processes, also when a shard cannot be written
-                for window, vectors in pairs:
-                    start = sum(shard.rows for shard in writer.shards)
-                    where = window.place if place is None else lambda row, start=start: place(start + row)
-                    writer.write(vectors, text_sha256=window.sha256, place=where)
-                    bar.update(len(vectors))
+        with bar, closing(pairs):  # ends the processes, also when a shard cannot be written
+            for window, vectors in pairs:
+                start = sum(shard.rows for shard in writer.shards)
+                where = window.place if place is None else lambda row, start=start: place(start + row)
+                writer.write(vectors, text_sha256=window.sha256, place=where)
+                bar.update(start + len(vectors) - bar.n)
         writer.finish()
     return EmbeddingStore.open(out)
 

@@ -33,9 +33,9 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from st_xling.data.faults import FaultLog
+from st_xling.utils.console import progress_bar
 from st_xling.utils.text import UTF8_MARK, ParallelTextError, decode_line, open_bytes, raw_lines
 
 #: Names that ``format`` may take.
@@ -353,7 +353,7 @@ def validate_text(
     digest, blanks, ids = hashlib.sha256(), array("q"), array("Q")
     rows = replaced = 0
     stream = read_rows(files, format=format, errors=errors)
-    for row in tqdm(stream, desc="reading", unit=" lines", disable=not progress):
+    for row in progress_bar(stream, desc="reading", unit="lines", show=progress):
         fault = row.fault
         if fault is None and not row.sentence.strip():
             blanks.append(rows)

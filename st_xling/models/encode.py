@@ -18,9 +18,9 @@ import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import batch_to_device
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from st_xling.models.load import loaded
+from st_xling.utils.console import on_terminal, progress_bar
 
 Role = Literal["text", "query", "document"]
 
@@ -50,6 +50,7 @@ def encode(
     truncate_dim: int | None = None,
     device: str | None = None,
     show_progress_bar: bool = False,
+    bar: Any = None,
 ) -> np.ndarray:
     """The vectors of ``model.encode(texts)``, up to rounding (cosine at least 0.99999 in float32).
 
@@ -67,6 +68,7 @@ def encode(
         truncate_dim: Leading dimensions that are kept; by default the model's own setting.
         device: Where to encode; by default where the model is.
         show_progress_bar: Show one on stderr.
+        bar: One that is shown already, to be moved on.
     Returns:
         float32. *Shape:* ``(texts, dim)``
     Raises:
@@ -78,7 +80,7 @@ def encode(
     if not is_plain or not texts or model.device.type == "hpu":
         options: dict[str, Any] = {"prompt": prompt, "prompt_name": prompt_name, "device": device}
         options |= {"truncate_dim": truncate_dim, "normalize_embeddings": normalize_embeddings}
-        options |= {"show_progress_bar": show_progress_bar}
+        options |= {"show_progress_bar": show_progress_bar and on_terminal()}
         given = {name: value for name, value in options.items() if value not in (None, False)}
         by = model.encode if role == "text" else getattr(model, f"encode_{role}")
         return np.asarray(by(texts, batch_size=batch_size or ROWS, convert_to_numpy=True, **given), np.float32)
@@ -92,7 +94,8 @@ def encode(
     vectors: np.ndarray | None = None
     dtype = loaded(model).options.get("dtype")
     autocast = nullcontext() if dtype is None else torch.autocast(model.device.type, getattr(torch, dtype))
-    with autocast, tqdm(total=len(texts), desc="encoding", unit=" sentences", disable=not show_progress_bar) as bar:
+    options = {"total": len(texts), "desc": "encoding", "unit": "sentences", "show": show_progress_bar}
+    with autocast, nullcontext(bar) if bar is not None else progress_bar(**options) as bar:
         for rows, features in token_batches(model, texts, batch_size=batch_size, prompt=prompt, **route):
             part = model(features, **route)["sentence_embedding"][..., :dim].float()
             if normalize_embeddings:

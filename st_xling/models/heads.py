@@ -94,7 +94,7 @@ class VocabularyHead(nn.Module):
         self.bias = nn.Parameter(bias.clone())
         self.weight = None if tied else nn.Parameter(decoder.clone())
         self.to(words.device, words.dtype)
-        logger.info("vocabulary head: %s", self.origin)
+        logger.debug("vocabulary head: %s", self.origin)
 
     def forward(self, states: Tensor) -> Tensor:
         """States as the word rows score them. *Shape:* ``(tokens, hidden)`` → the same"""

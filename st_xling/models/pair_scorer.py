@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from sentence_transformers.util import batch_to_device
 from torch import Tensor
-from tqdm import tqdm
 
 from st_xling.models.encode import batches, own_prompt
+from st_xling.utils.console import progress_bar
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -139,7 +139,7 @@ class PairScorer:
             with (
                 torch.inference_mode(),
                 nullcontext() if dtype is None else torch.autocast(self.model.device.type, dtype=dtype),
-                tqdm(total=total, unit="pair", desc="scoring", disable=not self.progress) as bar,
+                progress_bar(total=total, unit="pairs", desc="scoring", show=self.progress) as bar,
             ):
                 while chunk := list(islice(source, CHUNK_PAIRS)):
                     scores.append(self._score(chunk, bar, raw))
@@ -152,7 +152,7 @@ class PairScorer:
         with torch.inference_mode():
             return self.activation(torch.from_numpy(logits)).float().numpy()
 
-    def _score(self, chunk: Sequence[tuple[str, str]], bar: tqdm, raw: bool) -> np.ndarray:
+    def _score(self, chunk: Sequence[tuple[str, str]], bar: Any, raw: bool) -> np.ndarray:
         prompt = own_prompt(self.model)  # ST puts it before the query
         pairs = [(prompt + query, passage) for query, passage in chunk]
         limit = self._limit or sys.maxsize

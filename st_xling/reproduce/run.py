@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import signal
@@ -20,6 +21,8 @@ from st_xling.reproduce.paper import Paper, Step
 from st_xling.reproduce.report import report, write_report
 from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.lock import lock_folder
+
+logger = logging.getLogger(__name__)
 
 _MODULE = "st_xling.cli"
 
@@ -108,7 +111,7 @@ def _run_all(paper: Paper, out: Path, data: str | Path | None, jobs: int, lock: 
         if overwrite or not is_done(step, out, data) or any(need in waiting for need in step.needs):
             waiting.append(step)
     total, started, failed = len(waiting), 0, dict[str, str]()
-    _say(f"{len(steps)} steps, {len(steps) - total} of them done")
+    logger.info(f"{len(steps)} steps, {len(steps) - total} of them done")
     runner = _Runner(paper, out, data, jobs, lock)
     with ThreadPoolExecutor(jobs) as pool, contextlib.ExitStack() as stop:
         stop.callback(runner.stop)
@@ -123,14 +126,14 @@ def _run_all(paper: Paper, out: Path, data: str | Path | None, jobs: int, lock: 
                 elif len(running) < jobs and held_up.isdisjoint(need.id for need in step.needs):
                     waiting.remove(step)
                     started += 1
-                    _say(f"{started}/{total} {step.name}")
+                    logger.info(f"{started}/{total} {step.name}")
                     running[pool.submit(runner.run, step)] = step
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 step, why = running.pop(future), future.result()
                 if why is not None:
                     failed[step.id] = why
-                    _say(f"failed: {step.name}: {why} (logs/{step.id}.log)")
+                    logger.info(f"failed: {step.name}: {why} (logs/{step.id}.log)")
     return failed
 
 
@@ -198,7 +201,3 @@ def why_it_failed(log: Path, status: int) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     errors = [line for line in lines if line.startswith("st-xling: error: ")] or [line for line in lines if line]
     return errors[-1].removeprefix("st-xling: error: ") if errors else f"ended with status {status}"
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

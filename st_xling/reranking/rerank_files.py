@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.vectors import model_identity
@@ -19,6 +18,7 @@ from st_xling.models.load import name_of
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.models.view import model_options
 from st_xling.reranking.records import FirstStage, TextRecords
+from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer, write_atomic
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.signature import sign
@@ -160,7 +160,7 @@ def _rank_all(
     totals = dict.fromkeys(_COUNTS, 0)
     with (
         atomic_writer(folder / _RANKED) as stream,
-        tqdm(total=queries, unit="query", desc="re-ranking", disable=not progress) as bar,
+        progress_bar(total=queries, unit="queries", desc="re-ranking", show=progress) as bar,
     ):
         for group in first_stage.groups(_PAIRS):
             path = folder / f"queries-{group.start}.jsonl"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,7 +22,6 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize
 from sentence_transformers.base.training_args import BaseTrainingArguments
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 from transformers import get_scheduler
 
 from st_xling.data.samplers import ShuffledBatchSampler
@@ -40,6 +38,7 @@ from st_xling.training.recipe import BaseRecipe, load_kind
 from st_xling.training.run import Run, RunOptions, model_name
 from st_xling.training.sentence_vectors import Column, VectorCache
 from st_xling.training.trainer import TOTAL, NotFiniteError
+from st_xling.utils.console import progress_bar
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.tables import format_table
 
@@ -265,7 +264,7 @@ def fit_adapter(
         batches = itertools.islice(_batches(len(source), pairs, recipe), steps)
         history: list[dict[str, Any]] = []
         total, since, every = torch.zeros((), device=source.device), 0, max(1, steps // LOGS_A_RUN)
-        with tqdm(total=steps, desc=description, file=sys.stderr, dynamic_ncols=True, leave=False) as bar:
+        with progress_bar(total=steps, desc=description, unit="steps") as bar:
             for step, (epoch, rows) in enumerate(batches, start=1):
                 index = torch.as_tensor(rows, device=source.device)
                 loss = siamese_contrastive(adapter(source[index]), adapter(target[index]), **loss_options)

@@ -10,16 +10,17 @@ What it does not know: what other programs will take later, and fragmentation be
 from __future__ import annotations
 
 import bisect
-import sys
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 from sentence_transformers.util.distributed import get_world_size
-from tqdm.auto import tqdm
 
 from st_xling.losses import CachedLoss
+
+logger = logging.getLogger(__name__)
 
 MIB = 2**20
 GPU_SHARE = 0.9
@@ -69,7 +70,7 @@ def choose_mini_batch(trainer: Any, row: Row, *, batch_size: int, budget_mib: in
         )
     size = 0 if largest >= batch_size else largest
     outcome = "the whole batch fits" if size == 0 else f"mini-batches of {size} rows fit"
-    tqdm.write(f"batches of {batch_size} rows: {outcome} into {budget // MIB:,} MiB", file=sys.stderr)
+    logger.info(f"batches of {batch_size} rows: {outcome} into {budget // MIB:,} MiB")
     return size
 
 

@@ -1,23 +1,26 @@
-"""Callbacks of training: one progress bar on stderr, and loss weights that change while training."""
+"""Callbacks of training: one progress bar or line, and loss weights that change while training."""
 
 from __future__ import annotations
 
+import logging
 import math
-import sys
+import time
 from typing import Any
 
-from tqdm.auto import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_callback import ProgressCallback
 
 from st_xling.losses.base import CombinedLoss
 from st_xling.training.options import check_keys, read_value
+from st_xling.utils.console import on_terminal, pace, progress_bar
+
+logger = logging.getLogger(__name__)
 
 _NOT_SHOWN = {"learning_rate", "grad_norm", "epoch", "total_flos", "step"}
 
 
 class StderrProgress(ProgressCallback):
-    """transformers' bar under another name; its logs stand beside it, not on stdout, where our results go."""
+    """transformers' bar under another name, on a terminal alone; each time it logs, one line in place of a table."""
 
     def __init__(self, description: str = "training") -> None:
         super().__init__()
@@ -27,12 +30,11 @@ class StderrProgress(ProgressCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         # A resumed run continues the bar where the checkpoint was written.
-        total, self.current_step = state.max_steps, state.global_step
+        self.first, self.began = state.global_step, time.perf_counter()
+        self.current_step = state.global_step
         if state.is_world_process_zero:
-            bar = tqdm(
-                total=total, initial=self.current_step, desc=self.description, file=sys.stderr, dynamic_ncols=True
-            )
-            self.training_bar: Any = bar
+            options: dict[str, Any] = {"total": state.max_steps, "initial": self.first, "desc": self.description}
+            self.training_bar: Any = progress_bar(**options, unit="steps", show=on_terminal())
 
     def on_prediction_step(self, *args: Any, **kwargs: Any) -> None:
         """No second bar."""
@@ -48,18 +50,21 @@ class StderrProgress(ProgressCallback):
         if self.training_bar is None or not logs or "train_runtime" in logs:
             return
         # The loss components, and of evaluations the one number that chooses the checkpoint.
-        shown = {
-            name.removeprefix("eval_").removesuffix("_accuracy"): f"{value:.3f}"
+        shown = [
+            f"{name.removeprefix('eval_').removesuffix('_accuracy')} {value:.3f}"
             for name, value in logs.items()
             if isinstance(value, float)
             and name not in _NOT_SHOWN
             and not name.endswith(("runtime", "per_second"))
             and (not name.startswith("eval_") or name.endswith(("mean_accuracy", "acc@1")))
-        }
-        self.training_bar.set_postfix(shown)
+        ]
+        step, last = state.global_step, state.max_steps
+        if shown:
+            speed = pace(step - self.first, last - step, time.perf_counter() - self.began)
+            logger.info("%s: step %d of %d, %s: %s", self.description, step, last, speed, ", ".join(shown))
 
     def close(self) -> None:
-        """Leave the bar as it stands; an interrupted run would otherwise draw it over the message."""
+        """Clear the bar; an interrupted run would otherwise draw it over the message."""
         if self.training_bar is not None:
             self.training_bar.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import nn
-from tqdm.auto import tqdm
 
 from st_xling.data.orient import orient
 from st_xling.data.tables import negative_columns
@@ -42,6 +41,8 @@ from st_xling.utils import distributed
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
     from typing_extensions import Unpack
+
+logger = logging.getLogger(__name__)
 
 
 def train(
@@ -104,7 +105,7 @@ class _EncoderRun(Run):
                 entry["names"] = [names.get(name, name) for name in entry["names"]]
         if {"representation_translation", "translation_ranking"} & self.recipe.losses.keys():  # others: no direction
             for line in oriented.messages():
-                tqdm.write(line, file=sys.stderr)
+                logger.info("%s", line)
         # Monolingual text stands in the columns that negatives would have.
         readers = set() if self.mono else reads_negatives(self.recipe.losses)
         mixture = prepare(oriented.data, training, processes=processes, negatives=bool(readers))
@@ -166,7 +167,7 @@ class _EncoderRun(Run):
         loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in self.texts], languages=languages)
         if checkpoint is None and self.model != "tiny":  # a resumed run has the checkpoint's heads
             for origin in dict.fromkeys(part.origin for part in loss.modules() if isinstance(part, VocabularyHead)):
-                tqdm.write(f"vocabulary head: {origin}", file=sys.stderr)
+                logger.info("vocabulary head: %s", origin)
         if training.save_vocabulary_head and (lora is not None or not trained_heads(loss)):
             losses = ", ".join(recipe.losses) + (" with training.lora" if lora is not None else "")
             raise ValueError(f"training.save_vocabulary_head takes the loss mlm or tlm, and no adapters: got {losses}.")
@@ -175,7 +176,7 @@ class _EncoderRun(Run):
         weights = scheduled_weights(recipe, loss)  # of the sum, before it is cached
         if lora is not None:  # after the losses, which copy plain layers
             add_lora(encoder, lora, base=folder.base, seed=training.seed)
-            tqdm.write(f"LoRA trains {trained_share(encoder)} of the encoder", file=sys.stderr)
+            logger.info("LoRA trains %s of the encoder", trained_share(encoder))
         processes = distributed.process_count()
         self.check_steps(total_steps(training, mixture.rows, processes), checkpoint)
         size = 0 if training.mini_batch_size == AUTO else int(training.mini_batch_size)

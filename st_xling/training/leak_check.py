@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
-
-from tqdm.auto import tqdm
 
 from st_xling.data.leak import LeakReport, drop_leaks, leaks, refuse_leaks
 from st_xling.data.reranking.pools import pool_texts
@@ -15,6 +13,8 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
     from st_xling.data.leak import Texts
+
+logger = logging.getLogger(__name__)
 
 OnLeak = Literal["report", "drop", "fail"]
 
@@ -26,7 +26,7 @@ def check_leaks(
     *,
     on_leak: OnLeak = "report",
 ) -> tuple[Mapping[str, Dataset], LeakReport | None]:
-    """Compare training data with what evaluates the run, and say on stderr what they share.
+    """Compare training data with what evaluates the run, and log what they share.
 
     Args:
         data: Name → training data set.
@@ -53,7 +53,7 @@ def check_leaks(
     # Rows go from the training data alone: what evaluates the model stays as it is.
     if on_leak == "drop" and report.leaking:
         data, report = drop_leaks(data, report), report.as_dropped()
-    tqdm.write(report.table(), file=sys.stderr)
+    logger.log(logging.WARNING if report.leaking and on_leak == "report" else logging.INFO, "%s", report.table())
     if on_leak == "fail":
         refuse_leaks(report)
     return data, report

@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import itertools
-import sys
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tokenizers import Tokenizer
-from tqdm.auto import tqdm
 
 from st_xling.data.balance import apportion, language_shares, pair_rows
 from st_xling.data.pairs import head, stream_rows
@@ -20,10 +19,13 @@ from st_xling.data.stream_mixture import mix_streams, stream_shares
 from st_xling.data.tables import negative_columns
 from st_xling.data.text_columns import MONO, column_batches, column_texts
 from st_xling.training.arguments import TrainingOptions, sampler_options, total_steps
+from st_xling.utils.console import progress_bar
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
     from sentence_transformers import SentenceTransformer
+
+logger = logging.getLogger(__name__)
 
 COLUMNS = ["source", "target", "source_language", "target_language"]
 BATCH_TEXTS = 10_000
@@ -111,13 +113,13 @@ def prepare(
 
 
 def _shared_negatives(data: Mapping[str, Any], wanted: bool) -> list[str]:
-    """Columns of hard negatives that every data set has; those that are left out are named on stderr."""
+    """Columns of hard negatives that every data set has; those that are left out are logged."""
     found = {name: negative_columns(part.column_names or []) for name, part in data.items()}
     shared = [column for column in min(found.values(), key=len, default=[]) if wanted]
     for name, own in found.items():
         if left := [column for column in own if column not in shared]:
             why = "not every data set has as many" if wanted else "no objective of this recipe reads them"
-            tqdm.write(f"{name}: hard negatives left out ({', '.join(left)}): {why}", file=sys.stderr)
+            logger.info("%s: hard negatives left out (%s): %s", name, ", ".join(left), why)
     return shared
 
 
@@ -185,15 +187,14 @@ def is_stream(dataset: Any) -> bool:
 
 
 def log_mixture(mixture: Mixture, options: TrainingOptions) -> None:
-    """Say on stderr what share of the batches each language has, and that only the start of a stream was looked at."""
+    """Log what share of the batches each language has, and that only the start of a stream was looked at."""
     if len(mixture.shares) > 1:
         shown = ", ".join(f"{name} {100 * share:.1f} %" for name, share in mixture.shares.items())
-        tqdm.write(f"share of the batches ({options.batches.replace('_', ' ')}): {shown}", file=sys.stderr)
+        logger.info("share of the batches (%s): %s", options.batches.replace("_", " "), shown)
     if mixture.streamed:
-        tqdm.write(
+        logger.info(
             f"streaming: vocabulary, lengths and languages are those of the first {len(mixture.looked_at):,} rows; "
-            "tokens that come later only are left out of a target_vocabulary: auto",
-            file=sys.stderr,
+            "tokens that come later only are left out of a target_vocabulary: auto"
         )
 
 
@@ -288,7 +289,8 @@ def report_sides(
     """
 
     def report(side: str, name: str) -> TextReport:
-        texts, prompt = tqdm(column_texts(pairs, side), desc=name, total=len(pairs), leave=False), prompts.get(side, "")
+        texts = progress_bar(column_texts(pairs, side), desc=name, unit="texts", total=len(pairs))
+        prompt = prompts.get(side, "")
         prompted = (prompt + text for text in texts)
         return report_texts(encoder.tokenizer, prompted, max_length=encoder.max_seq_length)
 
@@ -298,10 +300,9 @@ def report_sides(
 def log_truncation(
     cut: int, total: int, longest: int, *, max_length: int | None, what: str = "texts", effect: str = "and are cut"
 ) -> None:
-    """Say on stderr how much text is longer than the model reads, if any is."""
+    """Warn of text that is longer than the model reads, if any is."""
     if cut:
-        tqdm.write(
+        logger.warning(
             f"{cut:,} of {total:,} {what} ({100 * cut / total:.1f} %) are longer than {max_length} tokens {effect}; "
-            f"the longest has {longest}. Raise model.max_length to keep more.",
-            file=sys.stderr,
+            f"the longest has {longest}. Raise model.max_length to keep more."
         )

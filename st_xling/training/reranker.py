@@ -28,7 +28,6 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.base.training_args import BaseTrainingArguments
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
-from tqdm.auto import tqdm
 
 from st_xling.data.reranking.pairs import PAIR_COLUMNS
 from st_xling.data.reranking.strategies import STRATEGIES
@@ -520,7 +519,7 @@ class _RerankerRun(Run):
             if checkpoint is None:
                 save_sealed(model, base)
             add_lora(model, lora, base=base, seed=options.seed)
-            tqdm.write(f"LoRA trains {trained_share(model)}", file=sys.stderr)
+            logger.info("LoRA trains %s", trained_share(model))
         loss = stage.recipe.loss
         options = dataclasses.replace(
             options, max_steps=stage.max_steps, keep_duplicates_apart=loss.compares_within_batch
@@ -570,15 +569,13 @@ def prepare_stage(stage: Stage, model: CrossEncoder, *, log: bool = True) -> tup
     sizes = counts["pairs_cut"], counts["pairs"], longest
     log_truncation(*sizes, max_length=max_length, what=f"pairs of {name}", effect="and their passages are cut")
     if counts["pairs_left_out"]:
-        tqdm.write(
+        logger.warning(
             f"{name}: {counts['pairs_left_out']:,} pairs are left out: their queries, which are never cut, leave no "
-            f"room for a passage in {max_length} tokens. Raise model.max_length to keep them.",
-            file=sys.stderr,
+            f"room for a passage in {max_length} tokens. Raise model.max_length to keep them."
         )
     if unusable:
-        tqdm.write(
-            f"{name}: {unusable:,} queries are left out: {loss.name} needs a relevant passage and another one of each.",
-            file=sys.stderr,
+        logger.warning(
+            f"{name}: {unusable:,} queries are left out: {loss.name} needs a relevant passage and another one of each."
         )
     return rows, counts
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,6 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util.file_io import is_sentence_transformer_model, load_file_path
-from tqdm.auto import tqdm
 from transformers import AutoConfig
 from transformers.trainer_callback import (
     EarlyStoppingCallback,
@@ -271,8 +269,6 @@ class Run:
             before: What the model had in place of them.
             left: Values of the recipe that a ready model does not take.
         """
-        if not distributed.is_main():
-            return
         name, random = self.recipe.name, self.model == "tiny"
         kind = type(getattr(model[0], "auto_model", model[0])).__name__
         weights = "random weights" if random else "pretrained"
@@ -286,7 +282,7 @@ class Run:
         elif changed := {key: value for key, value in taken.items() if (before or {}).get(key) != value}:
             was = {key: before[key] for key in changed if before}
             parts.append(f"set: {_shown(changed)}, was {_shown(was)}" if was else f"{name} for it: {_shown(changed)}")
-        tqdm.write(f"model {model_name(self.model)}: {'; '.join(parts)}", file=sys.stderr)
+        logger.info("model %s: %s", model_name(self.model), "; ".join(parts))
 
     def check_steps(self, steps: int, checkpoint: Path | None) -> None:
         """Raise ``ValueError`` where a resumed run is to end before its checkpoint, after ``steps``."""

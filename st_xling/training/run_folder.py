@@ -26,13 +26,11 @@ import logging
 import os
 import re
 import shutil
-import sys
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from sentence_transformers.base.model import BaseModel
-from tqdm.auto import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from st_xling.training.checkpoint import BASE, damage, enough_room, forget_last_call, newest_checkpoint
@@ -328,7 +326,7 @@ class RunFolder:
         if values:
             self._changed = True
             shown = ", ".join(f"{name.rpartition('.')[2]} {old} → {new}" for name, old, new in values)
-            tqdm.write(f"--resume goes on otherwise than the run began: {shown}", file=sys.stderr)
+            logger.info("--resume goes on otherwise than the run began: %s", shown)
 
 
 class EndReplaced(TrainerCallback):

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,12 +24,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
-from tqdm.auto import tqdm
 
 from st_xling.models.encode import token_batches
 from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.layers import check_layer, cut_to_layer, layer_states
 from st_xling.models.load import Pooling
+from st_xling.utils.console import progress_bar
 from st_xling.utils.io import TEMPORARY, atomic_path, write_json
 
 FORMAT = "st-xling sentence vectors 1"
@@ -55,7 +54,7 @@ def layer_vectors(
     columns: Sequence[Column],
     *,
     batch_size: int | None = None,
-    progress: tqdm | None = None,
+    progress: Any = None,
 ) -> dict[Column, np.ndarray]:
     """Vectors of every text in every column.
 
@@ -133,7 +132,7 @@ class VectorCache:
         keys = _hashes(distinct)
         known = set.intersection(*(self._known(column) for column in columns))
         missing = [text for text, key in zip(distinct, keys) if key not in known]
-        with tqdm(total=len(missing), desc="encoding", file=sys.stderr, disable=not missing, leave=False) as bar:
+        with progress_bar(total=len(missing), desc="encoding", unit="sentences", show=bool(missing)) as bar:
             for start in range(0, len(missing), TEXTS_A_FILE):
                 part = missing[start : start + TEXTS_A_FILE]
                 self._write(part, layer_vectors(self.model, part, columns, batch_size=batch_size, progress=bar))

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import io
 import logging
 import os
 import sys
@@ -57,7 +55,7 @@ def is_main() -> bool:
 
 
 def run_on_all(step: Callable[[], Result]) -> Result:
-    """Run ``step`` in every process; if one fails, all do. Only the main process writes to stderr meanwhile.
+    """Run ``step`` in every process; if one fails, all do.
 
     Args:
         step: Must not wait for other processes.
@@ -68,11 +66,9 @@ def run_on_all(step: Callable[[], Result]) -> Result:
     """
     if get_world_size() == 1:
         return step()
-    error, result, discarded = None, None, io.StringIO()
-    quiet = contextlib.nullcontext() if is_main() else contextlib.redirect_stderr(discarded)
+    error = result = None
     try:
-        with quiet:
-            result = step()
+        result = step()
     except (ValueError, OSError) as fault:
         error = fault
     faults = _exchange(None if error is None else str(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_figures_and_nothing_else_on_stdout(saved_encoder: Path, text: Path, tmp
         "encode": {"rows": 7, "dim": 16, "shards": 4},
         "signature": signature,
     }
-    assert "encoding" in ran.stderr and "7/7" in ran.stderr
+    assert ran.stderr == ""
     assert main([*words(saved_encoder, text, tmp_path / "long"), "--no-normalise"]) == 0
     longer = EmbeddingStore.open(tmp_path / "long")
     assert "|normalised:no|" in longer.signature and not np.allclose(np.linalg.norm(longer[:], axis=1), 1)
@@ -58,5 +59,11 @@ def test_lines_that_were_kept_or_mended_are_told(
     given = ["encode", str(saved_encoder), str(path), "--out", str(out), "--errors", "replace", "--blank-lines", "keep"]
     assert main(given) == 0
     captured = capsys.readouterr()
+    for place in (0, len(given)):
+        shutil.rmtree(out)
+        assert main([*given[:place], "--quiet", *given[place:]]) == 0 and capsys.readouterr() == (captured.out, "")
+        shutil.rmtree(out)
+        assert main([*given[:place], "-v", *given[place:]]) == 0
+        assert f"{saved_encoder}" in (told := capsys.readouterr().err) and "1 lines with replaced bytes" in told
     assert "1 lines with replaced bytes" in captured.err and "1 lines without a sentence, kept" in captured.err
     assert captured.out.startswith("3 vectors of dim 16 in 1 shards")

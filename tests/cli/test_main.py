@@ -55,7 +55,9 @@ def test_train_prints_figures_and_nothing_else(tsv: Path, tmp_path: Path) -> Non
     lines = ran.stdout.splitlines()
     assert len(lines) == 1 and lines[0].startswith("2 steps in ")
     assert lines[0].endswith(f"the model is in {out}") and "best development accuracy" in lines[0]
-    assert "pairs: 8 pairs" in ran.stderr and "2/2" in ran.stderr and "translation_ranking=" in ran.stderr
+    assert (
+        "pairs: 8 pairs" in ran.stderr and "dap: step 2 of 2, " in ran.stderr and "translation_ranking " in ran.stderr
+    )
     assert json.loads(figures.read_text()) == json.loads((out / "results.json").read_text())
     assert json.loads(figures.read_text())["training"]["steps"] == 2
     assert SentenceTransformer(str(out), device="cpu").encode(["Hallo"]).shape == (1, 32)
@@ -71,11 +73,16 @@ def test_flags_win_over_the_recipe_and_set_over_flags(tsv: Path, tmp_path: Path)
     assert recipe["training"]["warmup_steps"] == 0.5
 
 
-def test_training_goes_on_from_a_saved_encoder(tsv: Path, saved_encoder: Path, tmp_path: Path) -> None:
-    """``--model FOLDER`` with the pooling and length of our choice."""
+def test_training_goes_on_from_a_saved_encoder(
+    tsv: Path, saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--model FOLDER`` with the pooling and length of our choice; in quiet, of which the run keeps no trace."""
     out = tmp_path / "run"
     words = ["train", "tr", "--model", str(saved_encoder), "--data", str(tsv), "--dev", "none", "--out", str(out)]
-    assert main([*words, "--max-steps", "1", "--pooling", "max", "--max-length", "12"]) == 0
+    assert main(["-q", *words, "--max-steps", "1", "--pooling", "max", "--max-length", "12"]) == 0
+    assert capsys.readouterr().err == ""
+    command = json.loads((out / "training" / "run.json").read_text())["command"]
+    assert command.startswith("st-xling train tr ") and "-q" not in command
     saved = SentenceTransformer(str(out), device="cpu")
     assert saved.max_seq_length == 12 and "max" in (out / "1_Pooling" / "config.json").read_text()
 

@@ -65,7 +65,7 @@ def test_equal_texts_are_found_at_the_first_index():
 
 def test_groups_are_reported_only_when_whole(caplog):
     pairs = {language: (["a", "b"], ["a", "b"]) for language in TATOEBA_GROUPS["xnli14"]}
-    with caplog.at_level(logging.INFO, logger="st_xling"):
+    with caplog.at_level(logging.DEBUG, logger="st_xling"):
         metrics = TatoebaEvaluator(pairs)(TableModel(perfect(pairs)))
     assert metrics["tatoeba_xnli14_mean_accuracy"] == 1.0
     assert "tatoeba_xtreme36_mean_accuracy" not in metrics

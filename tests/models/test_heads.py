@@ -143,7 +143,7 @@ def test_a_checkpoint_without_a_head_is_named_and_transformers_initialisation_us
     BertModel(BertConfig(**{**SHAPE, "hidden_size": 64}, vocab_size=len(tokenizer))).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     model = load_encoder(str(tmp_path), device="cpu")
-    with caplog.at_level("INFO", logger="st_xling"):
+    with caplog.at_level("DEBUG", logger="st_xling"):
         head = TranslationLanguageModelingLoss(model).head
     assert head.origin in caplog.text
     assert head.origin.startswith("new") and str(tmp_path) in head.origin and "cls.predictions" in head.origin

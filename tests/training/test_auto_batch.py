@@ -94,15 +94,13 @@ def test_automatic_batches_are_the_recipes(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
-def test_on_a_gpu_a_step_stays_within_the_budget_and_nothing_else_changes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_on_a_gpu_a_step_stays_within_the_budget_and_nothing_else_changes(tmp_path: Path, logged: Any) -> None:
     trainer, budget = ready(tmp_path), 160
     trainer.model.eval()
     before, state = copy.deepcopy(trainer.loss.state_dict()), torch.get_rng_state()
     size = choose_mini_batch(trainer, ROW, batch_size=ROWS, budget_mib=budget)
     assert 2 <= size < ROWS and size % 2 == 0
-    assert f"batches of {ROWS} rows: mini-batches of {size} rows fit into {budget} MiB" in capsys.readouterr().err
+    assert f"batches of {ROWS} rows: mini-batches of {size} rows fit into {budget} MiB" in logged()
     assert torch.equal(torch.get_rng_state(), state) and not trainer.model.training
     assert all(torch.equal(tensor, before[name]) for name, tensor in trainer.loss.state_dict().items())
     assert all(part.grad is None for part in trainer.loss.parameters())

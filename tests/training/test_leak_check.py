@@ -32,17 +32,16 @@ def test_the_texts_of_evaluators(evaluator: TatoebaEvaluator) -> None:
     assert evaluation_texts(None) == {} == evaluation_texts(object())
 
 
-def test_telling(data: Any, evaluator: TatoebaEvaluator, capsys: pytest.CaptureFixture[str]) -> None:
+def test_telling(data: Any, evaluator: TatoebaEvaluator, logged: Any) -> None:
     kept, report = check_leaks(data, evaluator, {"later": ["x"]})
     assert kept is data and report is not None
     assert report.sets["dev vie"]["pair"].leaked == 2 and report.leaking == ["dev vie"]
-    out, err = capsys.readouterr()
-    assert out == "" and err.strip() == report.table()
+    assert logged().strip() == report.table()
 
 
-def test_nothing_to_compare_with(data: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_compare_with(data: Any, logged: Any) -> None:
     assert check_leaks(data) == (data, None)
-    assert capsys.readouterr().err == ""
+    assert logged() == ""
     for what in ("fail", "drop"):
         with pytest.raises(ValueError, match=f"on_leak='{what}' needs evaluation data"):
             check_leaks(data, on_leak=what)  # type: ignore[arg-type]

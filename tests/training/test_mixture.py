@@ -103,14 +103,14 @@ def test_fingerprint_is_that_of_all_text_in_order(data: dict[str, Dataset]) -> N
     assert fingerprint(part.select(range(49, -1, -1))) != fingerprint(part)
 
 
-def test_what_is_told(data: dict[str, Dataset], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_told(data: dict[str, Dataset], logged: Any) -> None:
     options = TrainingOptions(max_steps=1, batches="one_pair", language_alpha=0.5)
     log_mixture(prepare(data, options), options)
-    assert capsys.readouterr().err == "share of the batches (one pair): de-en 66.7 %, vi-en 33.3 %\n"
+    assert logged() == "share of the batches (one pair): de-en 66.7 %, vi-en 33.3 %\n"
     log_mixture(prepare({"vi-en": data["vi-en"]}, options), options)
-    assert capsys.readouterr().err == ""
+    assert logged() == ""
     log_mixture(prepare({"vi-en": data["vi-en"].to_iterable_dataset()}, TrainingOptions(max_steps=1)), options)
-    told = capsys.readouterr().err
+    told = logged()
     assert "those of the first 50 rows; tokens that come later only are left out of a target_vocabulary: auto" in told
 
 
@@ -191,14 +191,14 @@ def phrases(source: str, target: str) -> Dataset:
     ],
 )
 def test_sides_are_put_in_order(
-    pivot: str | None, names: dict[str, int], told: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    pivot: str | None, names: dict[str, int], told: list[str], tmp_path: Path, logged: Any
 ) -> None:
     data = {"en-de": phrases("en", "de"), "fr-en": phrases("fr", "en")}
     changes = {"training.max_steps": 1, "training.per_device_train_batch_size": 8, "training.pivot": pivot}
     source = {"option": "data", "spec": "mine", "names": ["en-de", "fr-en"]}
     recipe = load_recipe("dap", tiny=True, overrides=changes)
     train(recipe, data, tmp_path / "run", model="tiny", tiny=TINY, provenance=[source])
-    errors = capsys.readouterr().err
+    errors = logged()
     assert all(line in errors for line in told), errors
     manifest = RunFolder(tmp_path / "run").read_manifest()
     assert {name: part["rows"] for name, part in manifest["data"].items()} == names
@@ -242,7 +242,7 @@ def test_token_ids_are_those_the_encoder_sees(model: Any) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_hard_negatives_are_kept_where_an_objective_reads_them(
-    stream: bool, data: dict[str, Dataset], capsys: pytest.CaptureFixture[str]
+    stream: bool, data: dict[str, Dataset], logged: Any
 ) -> None:
     texts = data["de-en"]["target"][:]
     one = data["de-en"].add_column("negative_1", texts[1:] + texts[:1])
@@ -255,12 +255,12 @@ def test_hard_negatives_are_kept_where_an_objective_reads_them(
         assert set(next(iter(made.pairs))) == set(made.looked_at.column_names)
         return made.looked_at.column_names[4:]
 
-    assert columns(two, two, negatives=True) == ["negative_1", "negative_2"] and not capsys.readouterr().err
+    assert columns(two, two, negatives=True) == ["negative_1", "negative_2"] and not logged()
     assert columns(two, one, negatives=True) == ["negative_1"]
-    assert "p0: hard negatives left out (negative_2): not every data set" in capsys.readouterr().err
+    assert "p0: hard negatives left out (negative_2): not every data set" in logged()
     assert columns(two, data["vi-en"], negatives=True) == []
     assert columns(one, negatives=False) == []
-    assert "p0: hard negatives left out (negative_1): no objective" in capsys.readouterr().err
+    assert "p0: hard negatives left out (negative_1): no objective" in logged()
 
 
 def test_training_reads_hard_negatives(data: dict[str, Dataset], tmp_path: Path) -> None:

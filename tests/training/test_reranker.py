@@ -203,7 +203,7 @@ def pools() -> RerankingEvaluator:
     return RerankingEvaluator(pools, name="dev", write_csv=False)
 
 
-def test_leaks_of_each_stage_are_named_and_dropped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_leaks_of_each_stage_are_named_and_dropped(tmp_path: Path, logged: Any) -> None:
     recipe = load_cross_encoder_recipe("xpr-merged", tiny=True, xpi=True, overrides={"training.max_steps": 1})
     options: dict[str, Any] = {"evaluator": pools(), "xpi": xpi_rows(), "evaluation": {"later": [ENGLISH[0]]}}
     with pytest.raises(LeakError):
@@ -217,7 +217,7 @@ def test_leaks_of_each_stage_are_named_and_dropped(tmp_path: Path, capsys: pytes
     assert {name: (side["leaked"], side["rows"]) for name, side in sides.items()} == {
         "xpr-merged dev queries": (1, 2), "xpr-merged dev relevant passages": (1, 2), "later": (1, 1)
     }  # fmt: skip
-    assert "xpr-merged dev queries" in capsys.readouterr().err
+    assert "xpr-merged dev queries" in logged()
     gone = {GERMAN[3], ENGLISH[7], ENGLISH[0]}
     manifest = json.loads((tmp_path / "run" / "training" / "run.json").read_text(encoding="utf-8"))
     for name, pairs in (("xpi", xpi_rows()), ("xpr-merged", merged(aligned())[0])):

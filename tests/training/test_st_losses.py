@@ -109,15 +109,15 @@ def test_hard_negatives_have_the_prompt_of_the_target(
     assert seen[0].prompts == {"source": "one: ", "target": "two: ", "negative_1": "two: "}
 
 
-def test_hard_negatives(recipe: Any, make_model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hard_negatives(recipe: Any, make_model: Any, tmp_path: Path, logged: Any) -> None:
     """An objective that knows them reads all columns, the others the pair; where none does, a warning says so."""
     both, pair = {MNRL: {}, "translation_ranking": {}}, {"translation_ranking": {}}
     train(recipe(both), {"a": rows(2)}, tmp_path / "both", model=make_model())
     manifest = RunFolder(tmp_path / "both").read_manifest()
     losses = manifest["recipe"]["losses"]
     assert losses["translation_ranking"]["columns"] == [0, 1] and "columns" not in losses[MNRL]
-    assert "hard negatives" not in capsys.readouterr().err
+    assert "hard negatives" not in logged()
     train(recipe(both), {"a": rows()}, tmp_path / "none", model=make_model())
     assert RunFolder(tmp_path / "none").read_manifest()["data"] != manifest["data"]  # the fingerprint has them
     train(recipe(pair), {"a": rows(1)}, tmp_path / "pair", model=make_model())
-    assert "a: hard negatives left out (negative_1): no objective" in capsys.readouterr().err
+    assert "a: hard negatives left out (negative_1): no objective" in logged()

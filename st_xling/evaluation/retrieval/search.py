@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from tqdm.auto import tqdm, trange
 
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.retrieval.measures import Rankings
 from st_xling.evaluation.retrieval.pool import RetrievalPool
 from st_xling.models.encode import Role
 from st_xling.utils.checks import require
+from st_xling.utils.console import progress_bar
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -87,7 +87,7 @@ def dense_search(
     # Of each query the rows of its best passages so far, and their scores.
     hits = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))] * len(queries)
     texts = iter(pool.passages)
-    for start in trange(0, total, chunk, desc="Corpus Chunks", disable=not encoder.show_progress_bar):
+    for start in progress_bar(range(0, total, chunk), desc="corpus", unit="chunks", show=encoder.show_progress_bar):
         rows = np.arange(start, min(start + chunk, total))
         languages = [pool.languages[pool.passage_ids[row]] for row in rows]
         passages = embed(list(islice(texts, len(rows))), languages, "document")
@@ -141,7 +141,7 @@ class Bm25:
         self.settings = f"bm25s,lucene,k1={k1:g},b={b:g}"
         self.vocabulary: dict[str, int] = {}
         number = self.vocabulary
-        passages = tqdm(pool.passages, desc="BM25", unit="passage", disable=not show_progress_bar, leave=False)
+        passages = progress_bar(pool.passages, desc="BM25", unit="passages", show=show_progress_bar)
         ids = [[number.setdefault(term, len(number)) for term in words(text)] for text in passages]
         if not number:
             raise ValueError(f"BM25 needs passages with words: the {len(ids):,} passages of {pool.name} hold none.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-import sys
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from st_xling._version import __version__
 from st_xling.mining.deduplication import DistinctText
@@ -40,6 +39,8 @@ from st_xling.utils.devices import check_device
 from st_xling.utils.loaded import name_of
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.work_folder import Output, WorkFolder, deliver, work_folder, work_path
+
+logger = logging.getLogger(__name__)
 
 #: Names that ``format`` may take.
 PAIR_FORMATS = ("tsv", "jsonl")
@@ -242,9 +243,9 @@ class MiningConfig:
         )
         for maker in makers.values() if self.method.startswith(FAISS) else ():
             check_factory(self.method.removeprefix(FAISS), maker.dim)
-        if self.progress and (named := {side: one.language for side, one in encoders.items() if one.language}):
+        if named := {side: one.language for side, one in encoders.items() if one.language}:
             words = ", ".join(f"{side} {language}" for side, language in named.items())
-            tqdm.write(f"text is centred by the mean of its language: {words}", file=sys.stderr)
+            logger.info("text is centred by the mean of its language: %s", words)
         return makers, encoders
 
     def search_folders(self, folder: Path, method: str) -> dict[str, Any]:
@@ -291,7 +292,7 @@ class MiningConfig:
             for name, text in texts.items()
         )
         shape = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
-        return (source, target), choose_method(self.method, *shape, progress=self.progress)
+        return (source, target), choose_method(self.method, *shape)
 
     def find(
         self, embeddings: tuple[Embeddings, Embeddings], method: str, folder: WorkFolder

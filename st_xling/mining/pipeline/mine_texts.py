@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from st_xling.mining.deduplication import TextSide
 from st_xling.mining.guards import Reject, RejectsFile
@@ -34,6 +33,7 @@ from st_xling.mining.mine import MinedPairs, best_pairs
 from st_xling.mining.pipeline.config import REJECTS, MiningConfig, Stages, check_vectors, reject_lines, takes_options
 from st_xling.mining.pipeline.threshold import EstimatedThreshold, TakenThreshold, estimate_threshold, take_threshold
 from st_xling.mining.text import Files, file_list, tsv_line
+from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 
 
@@ -218,7 +218,7 @@ def _write_pairs(
     """Write pairs of distinct sentences, with the ids of all rows that each stands for, and ``margins`` if any."""
     source, target = sides
     with atomic_writer(path) as stream:
-        for row in tqdm(range(len(pairs)), desc="writing", unit=" pairs", disable=not config.progress):
+        for row in progress_bar(range(len(pairs)), desc="writing", unit="pairs", show=config.progress):
             one, other = int(pairs.source_indices[row]), int(pairs.target_indices[row])
             score, source_ids, target_ids = float(pairs.scores[row]), source.ids(one), target.ids(other)
             texts = source.distinct[one], target.distinct[other]

@@ -26,6 +26,7 @@ from st_xling.mining.search.exact import block_sizes, check_k, neighbours
 from st_xling.mining.search.find import choose_method
 from st_xling.mining.text import Files, file_list, read_rows
 from st_xling.mining.vectors import Encoder
+from st_xling.utils.console import duration
 from st_xling.utils.text import open_bytes
 
 _BYTES_PER_NUMBER = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
@@ -100,10 +101,10 @@ class MiningPlan:
     def lines(self) -> list[str]:
         """The plan for a reader."""
         picked = ", picked by auto" if self.automatic else ""
-        times = f"about {_duration(self.encode_seconds)} to embed, {_duration(self.search_seconds)} to search"
-        times += f", {_duration(self.guard_seconds)} for the guards" if self.guard_seconds else ""
-        times += f", {_duration(self.text_seconds)} to read and write"
-        times += f", up to {_duration(self.calibrate_seconds)} to calibrate" if self.calibrate_seconds else ""
+        times = f"about {duration(self.encode_seconds)} to embed, {duration(self.search_seconds)} to search"
+        times += f", {duration(self.guard_seconds)} for the guards" if self.guard_seconds else ""
+        times += f", {duration(self.text_seconds)} to read and write"
+        times += f", up to {duration(self.calibrate_seconds)} to calibrate" if self.calibrate_seconds else ""
         short = " — not enough" if self.disk_bytes > self.disk_free_bytes else ""
         lines = [
             *(f"{name}: {rows:,} lines" for name, rows in self.rows.items()),
@@ -116,15 +117,9 @@ class MiningPlan:
         for method, cost in self.searches.items():
             if method != self.method:
                 missed = ", some neighbours missed" if method == "approximate" else ""
-                took = f"about {_duration(cost['seconds'])} to search, {_size(cost['memory_bytes'])}"
+                took = f"about {duration(cost['seconds'])} to search, {_size(cost['memory_bytes'])}"
                 lines.append(f"{method} instead: {took}{missed}")
         return lines
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def _size(count: int) -> str:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
-from tqdm import tqdm
 
 from st_xling.mining.guards import Reject, Verdict
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.vectors import model_identity
+from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def rescore(
     scorer = PairScorer(encoder, long_queries="lowest")
     logits = np.empty(len(pairs), dtype=np.float32)
     cut = 0
-    with tqdm(total=len(pairs), unit="pair", desc="re-scoring", disable=not progress) as bar:
+    with progress_bar(total=len(pairs), unit="pairs", desc="re-scoring", show=progress) as bar:
         for start in range(0, len(pairs), _PAIRS):
             some = pairs.select(slice(start, start + _PAIRS))
             part = folder / f"rescored-{digest.hexdigest()[:16]}-{start}.npz"

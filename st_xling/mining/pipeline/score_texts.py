@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from st_xling.data.faults import Fault, FaultLog
 from st_xling.data.pairs import COLUMNS
@@ -34,6 +33,7 @@ from st_xling.mining.pipeline.config import REJECTS, MiningConfig, Stages, check
 from st_xling.mining.score_pairs import PairScores
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.text import hash_sentence, tsv_cells, tsv_line
+from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.text import ParallelTextError, file_ending, raw_lines, unpacked_name
@@ -213,7 +213,7 @@ def _write_scored(
     written = 0
     least = -np.inf if config.number is None else config.number
     lines = corpus.lines()
-    with tqdm(total=len(corpus), desc="writing", unit=" pairs", disable=not config.progress) as bar:
+    with progress_bar(total=len(corpus), desc="writing", unit="pairs", show=config.progress) as bar:
         for start in range(0, len(corpus), _LINES_AT_ONCE):
             numbers, block = zip(*islice(lines, _LINES_AT_ONCE))
             sources, targets = map(list, zip(*map(corpus.cells, block)))
@@ -277,7 +277,7 @@ class _Corpus(ExitStack):
             wanted = iter(self._sample.places(total, self._spec))
         place = None if wanted is None else next(wanted, None)
         raws = None if self._raw is None else enumerate(raw_lines(self._raw, any_length=True), 1)
-        bar = tqdm(rows, desc="reading", unit=" pairs", disable=not self._progress)
+        bar = progress_bar(rows, desc="reading", unit="pairs", show=self._progress)
         number = int(self._header)
         for count, (*texts, one, other) in enumerate(row[:4] for row in bar):
             # Every line is a pair or a fault, and faults are noted as they are met.

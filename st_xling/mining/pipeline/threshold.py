@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from st_xling.data.parallel import read_parallel
 from st_xling.mining.calibrate import calibrate
@@ -71,10 +69,6 @@ def take_threshold(
     """
     model, guards = name_of(config.model), config.active_guards
 
-    def log(message: str) -> None:
-        if config.progress:
-            tqdm.write(message, file=sys.stderr)
-
     if model is None:
         return None  # one that was made here has no thresholds with it
     source, target, named = guards.source_language, guards.target_language, ""
@@ -83,7 +77,7 @@ def take_threshold(
             return None
         source, target = source or main_language(texts[0]), target or main_language(texts[1])
         if source is None or target is None:
-            log(
+            logger.info(
                 f"{model} has thresholds for {', '.join(known)}, and the text is in no one language: all pairs are "
                 "kept; to have a threshold taken, name both languages (--source-language, --target-language)"
             )
@@ -108,11 +102,10 @@ def take_threshold(
         write_json(note, {"asked": {"model": model, **request}, "fit": [fit.pair, threshold, fit.why_not]}, indent=1)
     if fit.threshold is not None:
         taken = TakenThreshold(model=model, pair=fit.pair, published=fit.threshold)
-        log(f"{taken.line()}{since}{named}")
+        logger.info("%s%s%s", taken.line(), since, named)
         return taken
     message = f"no threshold of {model} is taken: {fit.why_not}{since}{named}; all pairs are kept"
-    report: Callable[[str], None] = logger.warning if fit.why_not.startswith("that of") else log
-    report(message)
+    logger.log(logging.WARNING if fit.why_not.startswith("that of") else logging.INFO, "%s", message)
     return None
 
 

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from st_xling.mining.search.corpus_matrix import CorpusMatrix, pair_cosines, product_error
 from st_xling.mining.search.exact import Neighbours, check_k, exact_rows, neighbours
 from st_xling.mining.search.top_k import NO_CANDIDATE, distinct_best, indices_of, merge_pairs, pack_keys
+from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
 from st_xling.utils.io import atomic_path
 
@@ -395,7 +395,7 @@ def _blocks(
     """Unit vectors of the rows from a first one on, in blocks that leave room for ``count`` candidates of each."""
     rows = min(matrix.rows, _MOST_AT_ONCE, max(256, memory_mib * 2**20 // (4 * matrix.dim + 64 * count)))
     vectors = torch.empty((rows, matrix.dim), device=matrix.device)
-    with tqdm(total=matrix.rows, unit="row", desc=name, disable=not progress) as bar:
+    with progress_bar(total=matrix.rows, unit="rows", desc=name, show=progress) as bar:
         for start in range(0, matrix.rows, rows):
             stop = min(start + rows, matrix.rows)
             matrix.unit(start, stop, vectors)

@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from st_xling.mining.search.corpus_matrix import CorpusMatrix, precisions
 from st_xling.mining.search.search_state import SearchState
 from st_xling.mining.search.top_k import MAX_ROWS, TopK, cosines_of, indices_of
+from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
 
 # Beyond these, larger blocks gain nothing: a processor's cache is full, a GPU is busy.
@@ -190,7 +190,7 @@ def nearest_rows(
     every = np.arange(own.rows)
     cosines: np.ndarray = np.empty((own.rows, 0), dtype=np.float32)
     indices: np.ndarray = np.empty((own.rows, 0), dtype=np.int64)
-    for start in tqdm(range(0, rows, _CORPUS_ROWS), desc="search", unit="block", disable=not progress):
+    for start in progress_bar(range(0, rows, _CORPUS_ROWS), desc="search", unit="blocks", show=progress):
         part = CorpusMatrix(store[start : start + _CORPUS_ROWS], f"store (from row {start})", own.device)
         of_part = Neighbours.from_keys(exact_rows(own, part, every, k=min(k, part.rows), memory_mib=memory_mib))
         cosines = np.concatenate([cosines, of_part.similarities], axis=1)
@@ -236,7 +236,7 @@ def _search(
     columns = TopK(target, source, k=k, first=0, rows=target.rows)
     if state.done:
         columns.restore(state.target_keys.to(target.device))
-    bar = tqdm(total=source.rows, initial=state.done, unit="row", desc="search", disable=not progress)
+    bar = progress_bar(total=source.rows, initial=state.done, unit="rows", desc="search", show=progress)
     products = _Products(source, target, blocks, k)
     with torch.inference_mode(), full_precision(), bar:
         for start in range(state.done, source.rows, blocks.rows):

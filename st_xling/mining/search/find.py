@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from tqdm import tqdm
 
 from st_xling.mining.ray import import_ray, run_on_ray
 from st_xling.mining.search.approximate import FAISS, RECALL_SAMPLE, approximate_neighbours, check_factory, measured
@@ -17,6 +16,8 @@ from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import Neighbours, neighbours
 from st_xling.mining.search.shards import Task, run_here, sharded_neighbours, tasks_of
 from st_xling.utils.cosines import Embeddings, check_shapes
+
+logger = logging.getLogger(__name__)
 
 #: Names that ``method`` may take; ``auto`` chooses by the size of the corpora.
 METHODS = ("exact", "approximate", "auto")
@@ -49,7 +50,7 @@ def check_engine(engine: str) -> None:
         import_ray()
 
 
-def choose_method(method: str, sources: int, targets: int, dim: int, *, progress: bool = False) -> str:
+def choose_method(method: str, sources: int, targets: int, dim: int) -> str:
     """What ``method`` comes to: ``"auto"`` is exact up to :data:`MOST_EXACT` multiplications.
 
     Args:
@@ -57,16 +58,13 @@ def choose_method(method: str, sources: int, targets: int, dim: int, *, progress
         sources: Rows of the source corpus.
         targets: Rows of the target corpus.
         dim: Of the embeddings.
-        progress: Say on stderr what was chosen, and why.
     """
     if method != "auto":
         return method
     cost = sources * targets * dim
     chosen = "exact" if cost <= MOST_EXACT else "approximate"
-    if progress:
-        why = f"{cost:.1e} multiplications, exact up to {MOST_EXACT:.0e}"
-        shape = f"{sources:,} x {targets:,} sentences of dim {dim}"
-        tqdm.write(f"auto: {chosen} search of {shape} ({why})", file=sys.stderr)
+    why = f"{cost:.1e} multiplications, exact up to {MOST_EXACT:.0e}"
+    logger.info(f"auto: {chosen} search of {sources:,} x {targets:,} sentences of dim {dim} ({why})")
     return chosen
 
 
@@ -119,7 +117,7 @@ def find_neighbours(
         raise TypeError(f"got unexpected options of a search: {', '.join(sorted(unknown))}")
     source, target = check_shapes(source, target, "source_embeddings", "target_embeddings")
     sources, targets, dim = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
-    method = choose_method(method, sources, targets, dim, progress=progress)
+    method = choose_method(method, sources, targets, dim)
     options: dict[str, Any] = {"k": k, "memory_mib": memory_mib, "device": "cpu" if engine == "ray" else device}
     state: dict[str, Any] = {"state_folder": state_folder, "save_seconds": save_seconds, "progress": progress}
     if method != "exact":
@@ -141,7 +139,7 @@ def find_neighbours(
         words = f"{len(tasks)} tasks of {method}"
         found = measured(matrices, both, words, rows=RECALL_SAMPLE, seed=0, k=k, memory_mib=memory_mib)
     if progress:
-        tqdm.write(f"{method}: {found}", file=sys.stderr)
+        logger.info("%s: %s", method, found)
     return found.forward, found.backward
 
 

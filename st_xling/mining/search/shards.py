@@ -18,13 +18,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from st_xling.mining.deduplication import SelectedRows
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import Neighbours, check_k
 from st_xling.mining.search.search_state import SearchState
 from st_xling.mining.search.top_k import distinct_best, pack_keys
+from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
 
 #: Rows of a shard of an approximate search, at most. A cell's members grow with the shard, not the cells that a row is
@@ -127,7 +127,7 @@ def sharded_neighbours(
     done = len(tasks) - len(todo)
     best = state.source_keys, state.target_keys
     save = partial(state.save, len(best[0]), best[1])
-    with tqdm(total=len(tasks), initial=done, desc="search", unit="task", disable=not progress) as bar:
+    with progress_bar(total=len(tasks), initial=done, desc="search", unit="tasks", show=progress) as bar:
         try:
             for number, keys in run(*both, search, todo):
                 for rows, known, found in zip(tasks[number], best, keys):

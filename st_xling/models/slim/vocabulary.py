@@ -28,7 +28,8 @@ from typing import Any
 
 import numpy as np
 from tokenizers import pre_tokenizers
-from tqdm.auto import tqdm
+
+from st_xling.utils.console import progress_bar
 
 KINDS = ("WordPiece", "Unigram", "BPE")
 """Model types that can be pruned."""
@@ -167,7 +168,7 @@ def count_tokens(
     """
     counted = TokenCounts(np.zeros(len(vocabulary), dtype=np.int64))
     prompts, iterator, apart = list(prompts), iter(texts), _cuts_words_apart(vocabulary)
-    with tqdm(total=total, desc="counting tokens", unit=" texts", disable=not progress, leave=False) as bar:
+    with progress_bar(total=total, desc="counting tokens", unit="texts", show=progress) as bar:
         while batch := list(itertools.islice(iterator, BATCH_TEXTS)):
             bar.update(len(batch))
             batch = [text for text in batch if text.strip()]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
 from sentence_transformers.cross_encoder.losses import CrossEntropyLoss
-from tqdm.auto import tqdm
 from transformers import (
     AutoModelForTokenClassification,
     AutoTokenizer,
@@ -37,6 +35,7 @@ from st_xling.models.pair_scorer import pair_sizes
 from st_xling.training.trainer import FiniteTrainer, GuardedTrainer
 from st_xling.training.transfer.scores import Labels
 from st_xling.training.transfer.tasks import FineTuning
+from st_xling.utils.console import progress_bar
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -223,7 +222,7 @@ class WordTagger:
         for sentence, start, count in rows.pieces:
             tags[sentence] += [""] * (start + count - len(tags[sentence]))
         order = sorted(range(len(rows.pieces)), key=lambda row: -len(rows.input_ids[row]))
-        with tqdm(total=len(order), desc=name, file=sys.stderr, leave=False) as bar, torch.inference_mode():
+        with progress_bar(total=len(order), desc=name, unit="rows") as bar, torch.inference_mode():
             for start in range(0, len(order), BATCH_ROWS):
                 batch = order[start : start + BATCH_ROWS]
                 ids = {"input_ids": [rows.input_ids[row] for row in batch]}
@@ -243,7 +242,7 @@ class WordTagger:
         tokenizer, limit = self.tokenizer, self.max_length
         room = limit - tokenizer.num_special_tokens_to_add(pair=False)
         pieces, input_ids, places, split = [], [], [], 0
-        for number, words in enumerate(tqdm(rows.words, desc=name, file=sys.stderr, leave=False)):
+        for number, words in enumerate(progress_bar(rows.words, desc=name, unit="sentences")):
             # Sub-words of each word decide where a piece ends.
             encoded = tokenizer(
                 list(words), is_split_into_words=True, add_special_tokens=False, truncation=False, verbose=False

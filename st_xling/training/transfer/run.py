@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -19,7 +19,6 @@ from typing import Any
 
 from datasets import concatenate_datasets
 from sentence_transformers import SentenceTransformer
-from tqdm.auto import tqdm
 
 from st_xling._version import __version__
 from st_xling.data.tagged_words import TaggedSentences
@@ -35,6 +34,8 @@ from st_xling.training.transfer.tasks import FineTuning, Rows, TransferTask
 from st_xling.utils.io import atomic_writer, write_json
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import format_table
+
+logger = logging.getLogger(__name__)
 
 Model = PairClassifier | WordTagger
 _MEASURES = {"accuracy": "accuracy", "f1": "F1"}
@@ -189,7 +190,7 @@ def _evaluate(model: Any, data: TransferData, language: str, folder: Path) -> di
 def _log_long(name: str, model: Model, count: int, rows: int) -> None:
     if count:
         longer = f"{count:,} of {rows:,} rows ({100 * count / rows:.1f} %) are longer than {model.max_length} tokens"
-        tqdm.write(f"{name}: {longer} and are {model.long_rows.replace('_', ' ')}.", file=sys.stderr)
+        logger.info("%s: %s and are %s.", name, longer, model.long_rows.replace("_", " "))
 
 
 def _signature(data: TransferData, options: FineTuning, max_length: int, used: dict[str, str]) -> str:

@@ -288,7 +288,7 @@ NEAR: dict[str, Any] = {"method": "approximate", "progress": True}
 
 
 def test_a_threshold_from_known_translations(
-    model: Any, seeded: tuple[Path, Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Any, seeded: tuple[Path, Path, Path], tmp_path: Path, logged: Any
 ) -> None:
     *sides, known = seeded
     found = {}
@@ -308,7 +308,7 @@ def test_a_threshold_from_known_translations(
         *sides, tmp_path / "o", model=model, guards=OFF, calibrate_with=known, target_precision=0.97, k=2, **NEAR
     )
     # One search for the threshold, one for the pairs; so few sentences are all looked at.
-    assert capsys.readouterr().err.count("approximate: recall of exact neighbours") == 2
+    assert logged().count("approximate: recall of exact neighbours") == 2
     assert near.calibration == calibration and (tmp_path / "o").read_bytes() == out.read_bytes()
     assert near.signature == report.signature.replace("|method:exact|", "|method:approximate|")
     with pytest.raises(ValueError, match=r"at least 4 pairs .* got 3 of 3; calibrate with|got 0 of 3"):

@@ -41,9 +41,7 @@ def middle(asked: dict[str, Any]) -> float:
     return scores[len(scores) // 2]
 
 
-def test_it_is_taken_told_and_signed(
-    asked: dict[str, Any], middle: float, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_it_is_taken_told_and_signed(asked: dict[str, Any], middle: float, logged: Any, tmp_path: Path) -> None:
     """By those who ask for it: a number, or a calibration, comes before it."""
     publish_thresholds(asked["model"], {"de-en": published(middle), "fr-en": published(9.0)})
     everything = mine_texts(**asked)
@@ -55,7 +53,7 @@ def test_it_is_taken_told_and_signed(
         assert 0 < report.pairs < 120 and report.threshold == middle
         assert f"|threshold:{middle:.6g} published|" in report.signature
         told = f"threshold {middle:.4f} of {asked['model']} for de-en; it yielded precision 0.750, recall 0.5"
-        assert told in capsys.readouterr().err and any(line.startswith(told) for line in report.lines())
+        assert told in logged() and any(line.startswith(told) for line in report.lines())
         figures = json.loads(json.dumps(report.as_dict()))["published"]
         assert figures["pair"] == "de-en" and figures["published"]["signature"] == "bucc|x"
     known = write(tmp_path / "known.tsv", [f"{text}!\t{text}!" for text in TEXTS.source[:40]])
@@ -92,17 +90,17 @@ def test_for_another_way_to_mine_it_means_nothing(
         mine_texts(**asked, **option, threshold="published")
 
 
-def test_where_there_is_none(asked: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_there_is_none(asked: dict[str, Any], logged: Any) -> None:
     auto = {**asked, "threshold": "auto", "progress": True}
     assert mine_texts(**auto).threshold is None
-    assert f"no threshold of {asked['model']} is taken: it has none; all pairs are kept" in capsys.readouterr().err
+    assert f"no threshold of {asked['model']} is taken: it has none; all pairs are kept" in logged()
     with pytest.raises(ValueError, match="it has none; give a number, or calibrate with known translations"):
         mine_texts(**{**asked, "threshold": "published"})
     publish_thresholds(asked["model"], {"fr-en": published(99.0)})
     assert mine_texts(**auto).threshold is None
-    assert "it has one for fr-en, none for de-en; all pairs are kept" in capsys.readouterr().err
+    assert "it has one for fr-en, none for de-en; all pairs are kept" in logged()
     assert mine_texts(**{**auto, "guards": None}).threshold is None
-    assert "it has one for fr-en, none for de-en (by the text, de and en; " in capsys.readouterr().err
+    assert "it has one for fr-en, none for de-en (by the text, de and en; " in logged()
 
 
 def test_embeddings_know_their_prompt(asked: dict[str, Any], middle: float, tmp_path: Path) -> None:
@@ -128,20 +126,20 @@ def test_the_work_goes_on_as_it_was_begun(
     middle: float,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    logged: Any,
 ) -> None:
     """Whatever becomes of the model's file meanwhile; another choice, or new work, looks again."""
     auto, file = {**asked, "threshold": "auto", "progress": True}, Path(asked["model"]) / "mining.json"
     stop_before_the_pairs(monkeypatch, **auto)
     publish_thresholds(asked["model"], {"de-en": published(middle)})
     assert mine_texts(**auto).threshold is None
-    assert "it has none (as when this work was begun); all pairs are kept" in capsys.readouterr().err
+    assert "it has none (as when this work was begun); all pairs are kept" in logged()
     assert mine_texts(**{**auto, "out": tmp_path / "whole.tsv"}).threshold == middle
     stop_before_the_pairs(monkeypatch, **auto)
     publish_thresholds(asked["model"], {"de-en": published(99.0)})
     assert mine_texts(**auto, keep_work=True).threshold == middle
     assert asked["out"].read_bytes() == (tmp_path / "whole.tsv").read_bytes()
-    assert "recall 0.500; published with bucc|x (as when this work was begun)" in capsys.readouterr().err
+    assert "recall 0.500; published with bucc|x (as when this work was begun)" in logged()
     file.write_text("broken", encoding="utf-8")
     assert mine_texts(**auto, keep_work=True).threshold == middle
     assert mine_texts(**{**auto, "threshold": None}, keep_work=True).threshold is None

@@ -241,23 +241,23 @@ def test_a_gpu_finds_the_same(factory, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["approximate", "auto", "faiss:Flat"])
-def test_as_a_method_of_whatever_searches(method, capsys, monkeypatch):
+def test_as_a_method_of_whatever_searches(method, logged, monkeypatch):
     """Mining, scores, xsim and calibration say the recall of the search they ran; with all cells it is exact."""
     monkeypatch.setattr("st_xling.mining.search.find.MOST_EXACT", 10**6)
     source, target = clustered(900, 1), clustered(900, 1) + np.float32(0.3)
     options = {"method": method, "progress": True}
     recall = f"{method.replace('auto', 'approximate')}: recall of exact neighbours: source side 1.0000"
     mined, exact = mine(source, target, **options), mine(source, target)
-    logged = capsys.readouterr().err
+    logged = logged()
     assert recall in logged and ("auto: approximate search of 900 x 900" in logged) == (method == "auto")
     assert mined.scores.tobytes() == exact.scores.tobytes() and len(mined) > 500
     assert score_pairs(source, target, **options).tobytes() == score_pairs(source, target).tobytes()
-    assert recall in capsys.readouterr().err
+    assert recall in logged()
     assert xsim(source, target, **options) == xsim(source, target)
-    assert recall in capsys.readouterr().err
+    assert recall in logged()
     planted = source[:200], target[:200]
     found = calibrate(source[200:], target[200:], *planted, **options)
-    assert recall in capsys.readouterr().err
+    assert recall in logged()
     assert found.precision.tobytes() == calibrate(source[200:], target[200:], *planted).precision.tobytes()
     for wrong, message in (("fast", "one of exact, approximate, auto, or faiss:"), ("faiss:Fltt", "takes is 'Flat'")):
         with pytest.raises(ValueError, match=message):

@@ -61,9 +61,7 @@ def test_shards_by_default_depend_on_sizes_alone() -> None:
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_parts_merge_to_the_whole_even_under_ties(
-    stored: bool, tmp_path: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_parts_merge_to_the_whole_even_under_ties(stored: bool, tmp_path: Any, logged: Any) -> None:
     """Many duplicates, tasks in any order, rows of files that are not read whole."""
     random = np.random.default_rng(0)
     source, target = (random.integers(-1, 2, (rows, 3)).astype(np.float32) + 0.5 for rows in (90, 41))
@@ -77,7 +75,7 @@ def test_parts_merge_to_the_whole_even_under_ties(
     assert_same(sharded_neighbours(*both, exact, tasks, backwards, k=4), expected)
     if importlib.util.find_spec("faiss"):
         assert_same(find_neighbours(*both, method="faiss:Flat", shard_rows=13, progress=True), expected)
-        assert "faiss:Flat: recall of exact neighbours: source side 1.0000 of 90 rows" in capsys.readouterr().err
+        assert "faiss:Flat: recall of exact neighbours: source side 1.0000 of 90 rows" in logged()
 
 
 def test_a_killed_search_loses_the_running_task_only(tmp_path: Any) -> None:

@@ -1,0 +1,162 @@
+"""What is seen on stderr meanwhile: bars on a terminal, in a log a line now and then, warnings at the end.
+
+Library code logs: at INFO what whoever runs a command wants to read, at DEBUG details, at WARNING what went otherwise
+than expected. :func:`console` shows that of a command. Called from Python, the library shows bars on a terminal, and
+nothing else unless the program sets up logging.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tqdm.auto import tqdm as bar_of_place
+from tqdm.std import tqdm
+
+logger = logging.getLogger(__name__)
+
+PACKAGE, ST = __name__.partition(".")[0], "sentence_transformers"
+SECONDS_A_LINE = 30.0
+LINES_A_BAR = 10
+
+
+def on_terminal() -> bool:
+    """Whether this process, the main one of several, has a terminal or a notebook to show bars on."""
+    stream = sys.stderr
+    shows = stream is not None and (stream.isatty() or type(stream).__module__.startswith("ipykernel"))
+    return shows and os.environ.get("RANK", "0") == "0"
+
+
+def progress_bar(iterable: Iterable[Any] | None = None, *, unit: str, show: bool = True, **options: Any) -> tqdm:
+    """tqdm's bar on a terminal, which is cleared at the end; elsewhere a logged line now and then.
+
+    Such a line comes when a tenth more is done, but at most each half minute, as
+    ``encoding: 12,000 of 40,000 sentences, 310/s, 90 s left``.
+
+    Args:
+        iterable: What is counted as it is read, if not by ``update``.
+        unit: What is counted, in the plural.
+        show: Whether there is anything to be seen.
+        options: Others of tqdm: ``desc``, ``total``, ``initial``, ``leave``.
+    """
+    options = {"leave": False, "dynamic_ncols": True, "disable": not show, **options}
+    if on_terminal() or not show:
+        return bar_of_place(iterable, unit=f" {unit}", **options)
+    return _LoggedBar(iterable, unit=unit, **options)
+
+
+class _LoggedBar(tqdm):
+    _shown = 0
+    """What was done at the last line."""
+
+    def __init__(self, iterable: Iterable[Any] | None = None, **options: Any) -> None:
+        # ``gui`` draws nothing by itself. Each update looks at the clock, so that tqdm's thread never logs.
+        own = {"gui": True, "file": io.StringIO(), "miniters": 1, "mininterval": SECONDS_A_LINE}
+        super().__init__(iterable, **{**options, **own})
+        self._next = self._time() + SECONDS_A_LINE
+
+    def refresh(self, *args: Any, **options: Any) -> None:
+        # In place of ``display``, which is called under tqdm's lock: a handler may want that, and logs have their own.
+        share = max(1, (self.total or 0) / LINES_A_BAR)
+        if self._time() >= self._next and self.n - max(self._shown, self.initial) >= share and self.n != self.total:
+            self._shown, self._next = self.n, self._time() + SECONDS_A_LINE
+            done, left = (f" of {self.total:,}", self.total - self.n) if self.total else ("", None)
+            speed = pace(self.n - self.initial, left, self._time() - self.start_t)
+            logger.info(f"{self.desc}: {self.n:,}{done} {self.unit}, {speed}")
+
+    def close(self) -> None:
+        if not self.disable and (done := self.n - self.initial):
+            seconds = self._time() - self.start_t
+            level = logging.INFO if seconds >= SECONDS_A_LINE else logging.DEBUG
+            words = f"{self.desc}: {done:,} {self.unit} in {duration(seconds)}, {pace(done, None, seconds)}"
+            logger.log(level, words)
+        super().close()
+
+
+def pace(done: float, left: float | None, seconds: float) -> str:
+    """``310/s, 90 s left``; ``left`` in the unit of ``done``, or ``None``."""
+    rate = done / max(seconds, 1e-9)
+    words = f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s"
+    return words if left is None or not done else f"{words}, {duration(left / rate)} left"
+
+
+def duration(seconds: float) -> str:
+    """``51 s``, ``12 min``, ``3.4 h``."""
+    if seconds < 120:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+@contextlib.contextmanager
+def console(*, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
+    """Show what is logged on stderr while a command runs, and its warnings together when it ends, in whatever way.
+
+    Warnings of other libraries that only their authors can do something about stay away; call it before these are
+    imported.
+
+    Args:
+        quiet: Errors only; nothing else reaches ``sys.stderr``.
+        verbose: Details too, and what other libraries log, with names; warnings also when they come.
+    """
+    settings = dict.fromkeys(("TRANSFORMERS_VERBOSITY", "DATASETS_VERBOSITY"), "warning" if verbose else "error")
+    if not verbose:
+        settings["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = "1"
+    for name, value in settings.items():
+        os.environ.setdefault(name, value)
+    level = logging.ERROR if quiet else logging.DEBUG if verbose else logging.INFO
+    handler = _Console(level, verbose)
+    # httpx logs addresses that are signed: whoever reads them could write to the Hub.
+    others = logging.INFO if verbose else logging.ERROR
+    levels = {"": others, PACKAGE: level, "httpx": logging.WARNING}
+    # Where ST logs what it loads. Were INFO on for the module that encodes, it would draw bars of its own.
+    levels |= {ST: logging.WARNING, f"{ST}.base.model": min(others, logging.WARNING)}
+    before = {name: logging.getLogger(name).level for name in levels}
+    for name, its_level in levels.items():
+        logging.getLogger(name).setLevel(its_level)
+    logging.getLogger().addHandler(handler)
+    started = time.perf_counter()
+    try:
+        with (
+            Path(os.devnull).open("w") if quiet else contextlib.nullcontext(sys.stderr) as stream,
+            contextlib.redirect_stderr(stream),
+            warnings.catch_warnings(),
+        ):
+            if not verbose and not sys.warnoptions:
+                warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.debug("took %s", duration(time.perf_counter() - started))
+        logging.getLogger().removeHandler(handler)
+        for name, its_level in before.items():
+            logging.getLogger(name).setLevel(its_level)
+        if found := list(handler.warnings):
+            print(f"{len(found)} warning{'s' * (len(found) > 1)}:", *found, sep="\n- ", file=handler.stream)
+
+
+class _Console(logging.Handler):
+    """Writes above bars, keeps warnings of ours and of ST, each once, and leaves out what others log below ERROR."""
+
+    def __init__(self, level: int, verbose: bool) -> None:
+        super().__init__(level)
+        self.verbose, self.stream = verbose, sys.stderr
+        self.warnings: dict[str, None] = {}
+        if verbose:
+            self.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        library = record.name.partition(".")[0]
+        if keep := library in (PACKAGE, ST) and record.levelno == logging.WARNING:
+            self.warnings[record.getMessage()] = None
+        if self.verbose or record.levelno >= logging.ERROR or (library == PACKAGE and not keep):
+            try:
+                bar_of_place.write(self.format(record), file=self.stream)
+            except Exception:
+                self.handleError(record)

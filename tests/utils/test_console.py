@@ -1,0 +1,127 @@
+"""Bars on a terminal, lines in a log, and what of a command's log is shown when."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from st_xling.utils import console as module
+from st_xling.utils.console import console, duration, pace, progress_bar
+
+OURS, OTHERS = logging.getLogger("st_xling.somewhere"), logging.getLogger("another.library")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0, "0.0 s"), (99.6, "100 s"), (120, "2 min"), (7199, "120 min"), (10**6, "277.8 h")]
+)
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_pace() -> None:
+    assert pace(12_000, 28_000, 38.7) == "310/s, 90 s left"
+    assert pace(3, 30, 60) == "0.05/s, 10 min left" and pace(3, None, 1) == "3/s" and pace(0, 5, 0) == "0/s"
+
+
+@pytest.mark.parametrize("counted", ["as it is read", "by update"])
+def test_in_a_log_a_line_a_tenth(counted: str, monkeypatch: pytest.MonkeyPatch, logged: Callable[[], str]) -> None:
+    def count(**options: Any) -> list[str]:
+        by_update = counted == "by update"
+        bar = progress_bar(None if by_update else range(2500), total=2500, desc="encoding", unit="texts", **options)
+        with bar:
+            for number in range(2500) if by_update else bar:
+                if by_update:
+                    bar.update()
+                bar.set_postfix(loss=number)
+        return logged().splitlines()
+
+    assert count() == []  # it took less than half a minute
+    monkeypatch.setattr(module, "SECONDS_A_LINE", 0.0)
+    lines = count()
+    assert [line.partition(",")[0] for line in lines[:2]] == ["encoding: 250 of 2", "encoding: 500 of 2"]
+    assert len(lines) == 10 and lines[0].startswith("encoding: 250 of 2,500 texts, ") and lines[0].endswith(" s left")
+    assert lines[-1].startswith("encoding: 2,500 texts in ") and lines[-1].endswith("/s")
+    assert count(show=False) == []
+
+
+def test_without_an_end_and_from_a_start(monkeypatch: pytest.MonkeyPatch, logged: Callable[[], str]) -> None:
+    monkeypatch.setattr(module, "SECONDS_A_LINE", 0.0)
+    with progress_bar(desc="reading", unit="lines") as bar:
+        bar.update(1200)
+    assert logged().startswith("reading: 1,200 lines, ")
+    with progress_bar(desc="search", unit="rows", total=10, initial=4):
+        pass
+    with progress_bar(desc="search", unit="rows", total=10, initial=4) as bar:
+        bar.update(3)
+        bar.update(3)
+    lines = logged().splitlines()
+    assert lines[0].startswith("search: 7 of 10 rows, ") and lines[1].startswith("search: 6 rows in ")
+    assert len(lines) == 2
+
+
+def test_on_a_terminal_a_bar(monkeypatch: pytest.MonkeyPatch, logged: Callable[[], str]) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert list(progress_bar(range(3), desc="encoding", unit="texts")) == [0, 1, 2]
+    shown = sys.stderr.getvalue()  # type: ignore[attr-defined]
+    assert "encoding:   0%|" in shown and shown.endswith("\r") and "\n" not in shown  # it is cleared
+    assert logged() == ""
+
+
+def speak() -> None:
+    OURS.info("loaded %s", "x")
+    for _ in range(2):
+        OURS.warning("careful")
+    print("a line", file=sys.stderr)
+    OTHERS.warning("their warning")
+    logging.getLogger("httpx").info("https://signed")
+    warnings.warn("use another function", FutureWarning, stacklevel=1)
+    OURS.warning("more")
+    OURS.debug("details")
+    OURS.error("failed")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"quiet": True}, ["failed"]),
+        ({}, ["loaded x", "a line", "failed", "2 warnings:", "- careful", "- more"]),
+    ],
+)
+def test_what_is_shown(options: dict[str, Any], expected: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    root, before = logging.getLogger(), sys.stderr
+    state = root.level, list(root.handlers), OURS.parent.level if OURS.parent else None
+    with pytest.raises(KeyError), console(**options):  # warnings are shown, whatever happens
+        speak()
+        raise KeyError
+    out, err = capsys.readouterr()
+    assert out == "" and err.splitlines() == expected
+    assert state == (root.level, root.handlers, OURS.parent.level if OURS.parent else None) and sys.stderr is before
+
+
+def test_verbose_names_loggers_and_warns_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with console(verbose=True), pytest.warns(FutureWarning):
+        speak()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == ["INFO st_xling.somewhere: loaded x", "WARNING st_xling.somewhere: careful"]
+    assert lines[-3:] == ["2 warnings:", "- careful", "- more"]
+    assert {"WARNING another.library: their warning", "DEBUG st_xling.somewhere: details"} <= set(lines)
+    assert any(line.startswith("DEBUG st_xling.utils.console: took ") for line in lines)
+    assert not any("signed" in line for line in lines)
+
+
+def test_a_library_call_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without :func:`console`, what is logged below WARNING goes nowhere; no handler is ours."""
+    OURS.info("loaded")
+    assert list(progress_bar([1], unit="texts")) == [1]
+    assert capsys.readouterr() == ("", "") and not logging.getLogger("st_xling").handlers
