@@ -252,6 +252,10 @@ def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, A
 
     Raises:
         ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
+
+    Example:
+        >>> load_recipe("dap", overrides={"training.num_train_epochs": 2}).training.num_train_epochs
+        2.0
     """
     return load_kind(Recipe, name_or_path, tiny=tiny, overrides=overrides)
 
@@ -302,6 +306,10 @@ def recipe_names(kind: str | None = "encoder") -> list[str]:
 
     Args:
         kind: ``"encoder"``, ``"retriever"``, ``"adapter"`` or ``"cross-encoder"``; ``None``: all of them.
+
+    Example:
+        >>> recipe_names("retriever")
+        ['ir', 'ir-langcl', 'ir-semacl', 'ir-semacl-langcl']
     """
     return [name for name, of_kind in _shipped().items() if kind in (None, of_kind)]
 
