@@ -68,7 +68,8 @@ MODULES = [".".join(path.relative_to(README.parent).with_suffix("").parts).remov
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
-def test_docstring_examples_run(name):
+def test_docstring_examples_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     module = importlib.import_module(name)
     globs = {**vars(module), "torch": importlib.import_module("torch")}
     result = doctest.testmod(module, extraglobs=globs, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)

@@ -3,28 +3,26 @@
 Every dataset has the string columns ``source``, ``target``, ``source_language`` and ``target_language``; where the text
 brings hard negatives, also ``negative_1``, ``negative_2``, …
 
-======================  ================================================================================================
-`parallel`              ``read_parallel``, ``stream_parallel``: all that follows, by file ending or Hub id
-`tables`                tab- and comma-separated lines, JSON lines, Parquet, data sets of the Hub; their columns
-`moses`                 two line-aligned files, ``corpus.de`` and ``corpus.en``; the same in a zip archive of OPUS
-`sides`                 are source and target in the languages that they are said to be in?
-`test_sets`             Tatoeba and BUCC, for similarity search and bitext mining, in their published layouts
-`classified_pairs`      XNLI and PAWS-X, sentence pairs with a class, for transfer
-`tagged_words`          words of treebanks with their tags (CoNLL-U), and with entities (PAN-X)
-`specs`                 ``DATA`` of the command line: ``de-en=corpus.tsv``, ``phrasebook:de,fr?size=8000``
-`spec_options`          what follows ``?`` in a spec, such as ``?size=N&seed=S``: a seeded sample of its rows
-`orient`                the pivot language last, whatever the order of a corpus
-`evaluation_texts`      the texts of evaluation sets, in whatever layout, for checks that only read them
-`leak`                  do the training data hold the text that a model is evaluated by?
-`holdout`               development pairs that no language trains on
-`phrasebook`            an embedded corpus, generated: ``st_xling.data.phrasebook.parallel_phrases``
-`balance`               how often each language comes: ``st_xling.data.balance.language_shares``
-`samplers`, `batches`   batches: shuffled, of like length, of one pair, without duplicates
-`stream_mixture`        the same for streams: ``st_xling.data.stream_mixture.mix_streams``
-`retrieval`             queries, passages and qrels: BEIR, Mr.TyDi, MIRACL, TREC
-`reranking`             candidate pools and labelled pairs for cross-encoders
-`faults`                what is wrong with a file: gathered over all lines, reported together
-======================  ================================================================================================
+- ``parallel``: ``read_parallel``, ``stream_parallel``: all that follows, by file ending or Hub id
+- ``tables``: tab- and comma-separated lines, JSON lines, Parquet, data sets of the Hub; their columns
+- ``moses``: two line-aligned files, ``corpus.de`` and ``corpus.en``; the same in a zip archive of OPUS
+- ``sides``: are source and target in the languages that they are said to be in?
+- ``test_sets``: Tatoeba and BUCC, for similarity search and bitext mining, in their published layouts
+- ``classified_pairs``: XNLI and PAWS-X, sentence pairs with a class, for transfer
+- ``tagged_words``: words of treebanks with their tags (CoNLL-U), and with entities (PAN-X)
+- ``specs``: ``DATA`` of the command line: ``de-en=corpus.tsv``, ``phrasebook:de,fr?size=8000``
+- ``spec_options``: what follows ``?`` in a spec, such as ``?size=N&seed=S``: a seeded sample of its rows
+- ``orient``: the pivot language last, whatever the order of a corpus
+- ``evaluation_texts``: the texts of evaluation sets, in whatever layout, for checks that only read them
+- ``leak``: do the training data hold the text that a model is evaluated by?
+- ``holdout``: development pairs that no language trains on
+- ``phrasebook``: an embedded corpus, generated: ``st_xling.data.phrasebook.parallel_phrases``
+- ``balance``: how often each language comes: ``st_xling.data.balance.language_shares``
+- ``samplers``, ``batches``: batches: shuffled, of like length, of one pair, without duplicates
+- ``stream_mixture``: the same for streams: ``st_xling.data.stream_mixture.mix_streams``
+- ``retrieval``: queries, passages and qrels: BEIR, Mr.TyDi, MIRACL, TREC
+- ``reranking``: candidate pools and labelled pairs for cross-encoders
+- ``faults``: what is wrong with a file: gathered over all lines, reported together
 
 Importing this package does not import ``datasets``; reading does.
 """

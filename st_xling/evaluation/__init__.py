@@ -1,17 +1,17 @@
 """Evaluating encoders and cross-encoders.
 
-``tatoeba``        :class:`TatoebaEvaluator`, for ``SentenceTransformerTrainer(evaluator=...)`` or on its own
-``tatoeba_data``   languages and groups; aligned text with English, checked, or read from what the command line names
-``precision``      :class:`PrecisionEvaluator`: translations among the N nearest, of any pair of languages
-``xsim``           errors of similarity search by margin over several languages
-``bucc``           :class:`BuccEvaluator`: precision, recall and F1 of mined pairs
-``mining_scores``  mined pairs compared with gold at a threshold, and where that comes from
-``ranking``        acc@k, MRR and MAP; by query and passage language; bootstrap intervals
-``reranking``      :class:`RerankingEvaluator`: cross-encoders on queries with candidates in several languages
-``retrieval``      :class:`RetrievalEvaluator`: MRR and Recall by language, BM25, mixed pools and their language bias
-``results``        evaluations saved in a model's folder, their rows and tables
-``pictures``       token states before and after training; histograms of mining scores
-``base``           what evaluators share: encoding, signature, CSV, card
+- ``tatoeba``: :class:`TatoebaEvaluator`, for ``SentenceTransformerTrainer(evaluator=...)`` or on its own
+- ``tatoeba_data``: languages and groups; aligned text with English, checked, or read from what the command line names
+- ``precision``: :class:`PrecisionEvaluator`: translations among the N nearest, of any pair of languages
+- ``xsim``: errors of similarity search by margin over several languages
+- ``bucc``: :class:`BuccEvaluator`: precision, recall and F1 of mined pairs
+- ``mining_scores``: mined pairs compared with gold at a threshold, and where that comes from
+- ``ranking``: acc@k, MRR and MAP; by query and passage language; bootstrap intervals
+- ``reranking``: :class:`RerankingEvaluator`: cross-encoders on queries with candidates in several languages
+- ``retrieval``: :class:`RetrievalEvaluator`: MRR and Recall by language, BM25, mixed pools and their language bias
+- ``results``: evaluations saved in a model's folder, their rows and tables
+- ``pictures``: token states before and after training; histograms of mining scores
+- ``base``: what evaluators share: encoding, signature, CSV, card
 
 Evaluators derive from sentence-transformers' base class, which takes seconds to import, so all names are loaded on
 first use.

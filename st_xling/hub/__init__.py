@@ -1,11 +1,11 @@
 """A model's way to others: its card, and the Hub.
 
-``card``    writes a model's card by ``card_template.md`` from what its folder holds (``card_facts``, ``model_kind``),
-            with ``pictures``, as safe ``markdown``
-``files``   which files of a folder are published, and what each is
-``push``    a model's folder to the Hub, in one commit, and what goes wrong on the way
-``spaces``  a metric's folder to the Hub, as a Space
-``load``    a model from a folder or the Hub, that keeps its card, results, thresholds and pictures
+- ``card``: writes a model's card by ``card_template.md`` from what its folder holds (``card_facts``, ``model_kind``),
+  with ``pictures``, as safe ``markdown``
+- ``files``: which files of a folder are published, and what each is
+- ``push``: a model's folder to the Hub, in one commit, and what goes wrong on the way
+- ``spaces``: a metric's folder to the Hub, as a Space
+- ``load``: a model from a folder or the Hub, that keeps its card, results, thresholds and pictures
 """
 
 from st_xling.hub.card import CardOptions, card_text, write_card

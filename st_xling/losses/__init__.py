@@ -1,17 +1,17 @@
 """Objectives: a pure tensor function and the module that feeds it, one a file.
 
-``translation_ranking``            TR: which of the batch is the translation?
-``representation_translation``     RTL: rebuild the translation from the source's token states
-``translation_language_modeling``  MLM and TLM: guess hidden words
-``word_alignment``                 WA: attention between the sentences should agree both ways
-``semantic_contrastive``           semaCL: translations against every other sentence
-``language_contrastive``           langCL: no other sentence should tell a pair's languages apart
-``in_batch_ranking``               IR: which of the batch's passages answers the query?
-``siamese_contrastive``            SF: translations near, chosen negatives a margin away
-``base``                           what they have in common; sums of them, and of sentence-transformers' losses, over
-                                   one encoder pass
-``cached``                         any of them with large batches in small memory
-``gather``                         the batch of all processes
+- ``translation_ranking``: TR: which of the batch is the translation?
+- ``representation_translation``: RTL: rebuild the translation from the source's token states
+- ``translation_language_modeling``: MLM and TLM: guess hidden words
+- ``word_alignment``: WA: attention between the sentences should agree both ways
+- ``semantic_contrastive``: semaCL: translations against every other sentence
+- ``language_contrastive``: langCL: no other sentence should tell a pair's languages apart
+- ``in_batch_ranking``: IR: which of the batch's passages answers the query?
+- ``siamese_contrastive``: SF: translations near, chosen negatives a margin away
+- ``base``: what they have in common; sums of them, and of sentence-transformers' losses, over
+  one encoder pass
+- ``cached``: any of them with large batches in small memory
+- ``gather``: the batch of all processes
 
 A new objective is one file: a subclass of :class:`CrossLingualLoss`, or of :class:`TokenLevelLoss` for means over
 tokens, listed in ``__all__``, where recipes and the contract tests find it. :class:`GatheredBatch` gives it the rows of

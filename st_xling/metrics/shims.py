@@ -1,9 +1,9 @@
 """Small modules that let ``evaluate.load("bucc_mining")`` find our metrics by their bare names.
 
 ``evaluate.load(name)`` looks in ``./name``, on the Hub, and at last in its modules cache, in
-``evaluate_modules/metrics/evaluate-metric--NAME/<64 characters>/NAME.py``. There we put two lines that import the
-metric from this package. They are written when ``st_xling`` is imported, so nothing heavier than the standard library
-may be imported here.
+``evaluate_modules/metrics/evaluate-metric--NAME/<64 characters>/NAME.py``. There we put a few lines that import the
+metric from this package, and where it is no longer installed, say what to install. They are written when ``st_xling``
+is imported, so nothing heavier than the standard library may be imported here.
 """
 
 from __future__ import annotations
@@ -43,12 +43,19 @@ def modules_cache() -> Path:
 
 
 def shim_text(name: str) -> str:
-    """The two lines."""
+    """What stands in the cache, and may outlive the package there."""
     class_name = "".join(word.capitalize() for word in name.split("_"))
-    return (
-        f'"""Written by st-xling {__version__}: the metric itself is in the installed package."""\n'
-        f"from st_xling.metrics.{name}.{name} import {class_name}  # noqa: F401\n"
-    )
+    return f'''"""Written by st-xling {__version__}: the metric itself is in the installed package."""
+try:
+    from st_xling.metrics.{name}.{name} import {class_name}  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name.partition(".")[0] != "st_xling":
+        raise
+    raise ImportError(
+        "the metric {name} is part of st-xling, which this Python does not have (any more): "
+        f"pip install st-xling, or remove {{__file__}}"
+    ) from error
+'''
 
 
 def _write(folder: Path, name: str) -> None:

@@ -1,20 +1,20 @@
 """Mining: two corpora of sentence embeddings → scored translation pairs.
 
-``text``        sentences and pairs of large files, one after another or by row; any sentence in one TSV cell
-``deduplication``  the distinct sentences of a text
-``store``       embeddings on disk that read like one array; LASER's raw files too; ``store_writer`` writes them
-``encoding``    text files → a store of embeddings; killed, it resumes; ``vectors``: from an encoder, or from a store
-``search``      nearest neighbours in both directions: exact in one pass and bounded memory; approximate, by FAISS
-``ray``         the tasks of a search, and embedding, by the workers of a ray cluster: the same, to the last bit
-``margins``     a pair's cosine compared with the neighbourhoods of its two sentences
-``mine``        neighbours, margins and a retrieval rule together: the layer's main function
-``score_pairs`` margin scores of pairs that exist already
-``xsim``        how often the margin-based nearest target is not the translation
-``thresholds``  the score from which pairs are worth keeping, by gold
-``calibrate``   the same without gold, by known translations added to the text
-``published``   the thresholds in a model's ``mining.json``
-``guards``      mined pairs turned down with a reason: copies, lengths, numbers, languages, hubs
-``pipeline``    text files → a file of pairs; a file of pairs → the same with scores; what that will take
+- ``text``: sentences and pairs of large files, one after another or by row; any sentence in one TSV cell
+- ``deduplication``: the distinct sentences of a text
+- ``store``: embeddings on disk that read like one array; LASER's raw files too; ``store_writer`` writes them
+- ``encoding``: text files → a store of embeddings; killed, it resumes; ``vectors``: from an encoder, or from a store
+- ``search``: nearest neighbours in both directions: exact in one pass and bounded memory; approximate, by FAISS
+- ``ray``: the tasks of a search, and embedding, by the workers of a ray cluster: the same, to the last bit
+- ``margins``: a pair's cosine compared with the neighbourhoods of its two sentences
+- ``mine``: neighbours, margins and a retrieval rule together: the layer's main function
+- ``score_pairs``: margin scores of pairs that exist already
+- ``xsim``: how often the margin-based nearest target is not the translation
+- ``thresholds``: the score from which pairs are worth keeping, by gold
+- ``calibrate``: the same without gold, by known translations added to the text
+- ``published``: the thresholds in a model's ``mining.json``
+- ``guards``: mined pairs turned down with a reason: copies, lengths, numbers, languages, hubs
+- ``pipeline``: text files → a file of pairs; a file of pairs → the same with scores; what that will take
 """
 
 from typing import TYPE_CHECKING

@@ -230,6 +230,11 @@ class EmbeddingStore:
     Attributes:
         path: The folder.
         manifest: What the folder says of itself.
+    Example:
+        >>> from st_xling.mining import write_store
+        >>> _ = write_store("de.store", np.eye(3))
+        >>> EmbeddingStore.open("de.store")[1].tolist()
+        [0.0, 1.0, 0.0]
     """
 
     ndim = 2

@@ -75,6 +75,11 @@ def tiny_encoder(
 
     Raises:
         ValueError: No text, or sizes that do not fit each other.
+
+    Example:
+        >>> model = tiny_encoder(["Der Hund schläft.", "The dog sleeps."], vocabulary=100, hidden_size=16)
+        >>> model.encode(["Der Hund."]).shape
+        (1, 16)
     """
     if architecture not in _SPECIAL:
         raise ValueError(f"architecture must be one of {tuple(_SPECIAL)}: got {architecture!r}.")

@@ -61,6 +61,11 @@ def load_encoder(
     Raises:
         ValueError: Nothing loadable at that name, code of its own without ``trust_remote_code``, a length that the
             encoder's positions do not reach, and as :func:`view`.
+    Example:
+        >>> from st_xling.models import tiny_encoder
+        >>> tiny_encoder(["Der Hund schläft."], vocabulary=100, hidden_size=16).save("encoder")
+        >>> load_encoder("encoder", layer=1, prompt="query: ").encode("Der Hund.").shape
+        (16,)
     """
     if pooling is not None and pooling not in get_args(Pooling):  # not only after the model is loaded
         raise ValueError(f"pooling must be one of {', '.join(get_args(Pooling))}: got {pooling!r}.")

@@ -1,10 +1,10 @@
 """Recipes → model + loss + data → trainer; loss state saved and resumed.
 
-``recipe``, ``recipe_files``, ``arguments``  YAML → losses, model options, training arguments
-``run``                    one run, with hooks that ``encoder``, ``retriever``, ``adapter`` and ``reranker`` fill in
-``trainer``                trainers that stop at NaN, save the loss's own parameters and train in several processes
-``run_folder``, ``checkpoint``  what is written, so that a killed run can go on
-``transfer``               fine-tuning on English labels, tested in other languages
+- ``recipe``, ``recipe_files``, ``arguments``: YAML → losses, model options, training arguments
+- ``run``: one run, with hooks that ``encoder``, ``retriever``, ``adapter`` and ``reranker`` fill in
+- ``trainer``: trainers that stop at NaN, save the loss's own parameters and train in several processes
+- ``run_folder``, ``checkpoint``: what is written, so that a killed run can go on
+- ``transfer``: fine-tuning on English labels, tested in other languages
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from st_xling.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from st_xling.models.lora import LoraOptions as LoraOptions
+    from st_xling.training.adapter import load_adapter_recipe as load_adapter_recipe
+    from st_xling.training.adapter import train_adapter as train_adapter
     from st_xling.training.arguments import TrainingOptions as TrainingOptions
     from st_xling.training.encoder import build_loss as build_loss
     from st_xling.training.encoder import train as train
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from st_xling.training.recipe import Recipe as Recipe
     from st_xling.training.recipe import load_recipe as load_recipe
     from st_xling.training.recipe_files import recipe_names as recipe_names
+    from st_xling.training.retriever import RetrievalSources as RetrievalSources
+    from st_xling.training.retriever import load_retrieval_recipe as load_retrieval_recipe
+    from st_xling.training.retriever import train_retrieval as train_retrieval
     from st_xling.training.run import TrainingInterrupted as TrainingInterrupted
     from st_xling.training.run import TrainingResult as TrainingResult
     from st_xling.training.trainer import CrossLingualTrainer as CrossLingualTrainer

@@ -468,7 +468,7 @@ def train_adapter(
     Args:
         recipe: Layer, network, loss and options, from :func:`load_adapter_recipe`.
         data: Name → data set with ``source``, ``target`` and their languages; all are put together.
-        out: Folder of the run, see :class:`RunFolder`.
+        out: Folder of the run, see :class:`~st_xling.training.run_folder.RunFolder`.
         sweep: Train on every layer; the one whose adapter the evaluator finds best is saved.
         cache: Folder of sentence vectors, see :class:`VectorCache`; ``None``: the model's own, beside downloaded ones.
         **options: See :class:`~st_xling.training.run.RunOptions`; the evaluator is a ``PrecisionEvaluator``, which

@@ -61,7 +61,7 @@ def train(
         data: Name → data set with ``source``, ``target``, ``source_language``, ``target_language``; all are mixed.
             If one is an ``IterableDataset``, all are streamed, and the recipe must say ``max_steps``: vocabulary,
             truncation report and leak check then see the first rows alone.
-        out: Folder of the run (see :class:`RunFolder`).
+        out: Folder of the run (see :class:`~st_xling.training.run_folder.RunFolder`).
         mono: Name → text of one language, line by line, which the recipe's masked language modelling then reads instead
             of the sentences of ``data``; see :func:`add_mono`. It is not looked through for leaks.
         begin: Called with the model before its first step, and the folder ``training`` of the run; not if it is
@@ -71,6 +71,15 @@ def train(
     Raises:
         ValueError: Empty data, an occupied folder, a model or option that does not fit; shared text, if it is to fail.
         TrainingInterrupted: Ctrl-C.
+
+    Example:
+        >>> from st_xling.data.phrasebook import parallel_phrases
+        >>> from st_xling.training import load_recipe
+        >>> recipe = load_recipe("tr", tiny=True, overrides={"training.max_steps": 1})
+        >>> small = {"vocabulary": 200, "hidden_size": 16}
+        >>> data = {"de-en": parallel_phrases("de", "en", size=20)}
+        >>> train(recipe, data, "my-encoder", model="tiny", tiny=small).steps
+        1
     """
     recipe = _reading_mono(recipe) if mono else recipe
     return _EncoderRun(recipe=recipe, out=out, data=data, mono=mono or {}, on_begin=begin, **options)()

@@ -247,6 +247,10 @@ def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, A
 
     Raises:
         ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
+
+    Example:
+        >>> load_recipe("dap", overrides={"training.num_train_epochs": 2}).training.num_train_epochs
+        2.0
     """
     return load_kind(Recipe, name_or_path, tiny=tiny, overrides=overrides)
 

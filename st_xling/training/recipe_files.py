@@ -22,6 +22,10 @@ def recipe_names(kind: str | None = "encoder") -> list[str]:
 
     Args:
         kind: ``"encoder"``, ``"retriever"``, ``"adapter"`` or ``"cross-encoder"``; ``None``: all of them.
+
+    Example:
+        >>> recipe_names("retriever")
+        ['ir', 'ir-langcl', 'ir-semacl', 'ir-semacl-langcl']
     """
     return [name for name, of_kind in _shipped().items() if kind in (None, of_kind)]
 

@@ -375,6 +375,15 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
         NotFiniteError: Losses, gradients or weights that are no longer numbers.
         ValueError: The data set has too few text columns for the loss, or is empty; in several processes, fewer batches
             than processes, or a loss for each data set: processes must have the same loss in the same step.
+
+    Example:
+        >>> from sentence_transformers import SentenceTransformerTrainingArguments
+        >>> from st_xling import TranslationRankingLoss, parallel_phrases, tiny_encoder
+        >>> pairs = parallel_phrases("de", "en", size=16).select_columns(["source", "target"])
+        >>> model = tiny_encoder([*pairs["source"], *pairs["target"]], vocabulary=200, hidden_size=16)
+        >>> arguments = SentenceTransformerTrainingArguments("run", max_steps=1, report_to="none", disable_tqdm=True)
+        >>> loss = TranslationRankingLoss(model)
+        >>> trainer = CrossLingualTrainer(model=model, args=arguments, train_dataset=pairs, loss=loss)
     """
 
     data_collator_class = CrossLingualDataCollator

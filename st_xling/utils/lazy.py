@@ -14,7 +14,7 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
     """``__getattr__``, ``__dir__`` and ``__all__`` for the names that a package imports under ``if TYPE_CHECKING:``.
 
     Type checkers, which read that block (``import mine as mine`` makes a name public), and users then see the same
-    names, and each stands in one list.
+    names, and each stands in one list. What is imported from the package itself is one of its modules.
 
     Args:
         package: Its ``__name__``.
@@ -28,6 +28,8 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, original = modules[name]
+        if module == package:
+            return import_module(f"{package}.{original}")
         return getattr(import_module(module), original)
 
     def __dir__() -> list[str]:

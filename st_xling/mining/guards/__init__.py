@@ -1,12 +1,12 @@
 """Guards: mined pairs that no margin can tell from translations, turned down with a reason code.
 
-``copy``          both sentences are the same text                             ``CopyGuard``
-``near_copy``     almost the same text                                         ``NearCopyGuard``
-``length_ratio``  one sentence says much more than the other                   ``LengthRatioGuard``
-``numbers``       they name different numbers                                  ``NumbersGuard``
-``language``      a sentence is not in the language it should be in            ``LanguageGuard``
-``hub``           a sentence is a neighbour of too many others                 ``HubGuard``
-``prefilter``     by a model of static embeddings, the two are far apart       ``PrefilterGuard``
+- ``copy``, ``CopyGuard``: both sentences are the same text
+- ``near_copy``, ``NearCopyGuard``: almost the same text
+- ``length_ratio``, ``LengthRatioGuard``: one sentence says much more than the other
+- ``numbers``, ``NumbersGuard``: they name different numbers
+- ``language``, ``LanguageGuard``: a sentence is not in the language it should be in
+- ``hub``, ``HubGuard``: a sentence is a neighbour of too many others
+- ``prefilter``, ``PrefilterGuard``: by a model of static embeddings, the two are far apart
 
 ``GuardOptions`` switches them, ``PairGuards`` applies them, ``RejectsFile`` writes down what they turned down.
 """

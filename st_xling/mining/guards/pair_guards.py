@@ -184,8 +184,10 @@ class Reject(NamedTuple):
         reason: Reason code.
         verdict: What was measured.
         score: Of the pair.
-        source_index, target_index: Its rows in the two corpora.
-        source, target: Its texts.
+        source_index: Its row in the source corpus.
+        target_index: Its row in the target corpus.
+        source: Text of that row.
+        target: Likewise.
     """
 
     reason: str

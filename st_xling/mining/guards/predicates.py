@@ -52,7 +52,8 @@ class CandidateBatch:
 
     Attributes:
         pairs: Scores, and rows of the two corpora.
-        sources, targets: Texts. *Length:* ``pairs``
+        sources: Texts. *Length:* ``pairs``
+        targets: Theirs.
     """
 
     pairs: MinedPairs

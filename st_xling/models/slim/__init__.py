@@ -1,9 +1,9 @@
 """A multilingual encoder cut to the tokens of some languages: most of its weights are rows of the word embeddings.
 
-``vocabulary``  a fast tokenizer's pieces, how often text uses each, and which stay
-``prune``       tokenizer and word embeddings under new ids: model and text → :class:`SlimResult`
-``parity``      is it as good as before? Cosines to the old embeddings, tokens, translation retrieval
-``slim_model``  from a model and specs of text to a folder, whole or not at all, with the report
+- ``vocabulary``: a fast tokenizer's pieces, how often text uses each, and which stay
+- ``prune``: tokenizer and word embeddings under new ids: model and text → :class:`SlimResult`
+- ``parity``: is it as good as before? Cosines to the old embeddings, tokens, translation retrieval
+- ``slim_model``: from a model and specs of text to a folder, whole or not at all, with the report
 
 Source: Abdaoui, Pradel and Sigel 2020, "Load What You Need: Smaller Versions of Multilingual BERT"; Ushio, Zhou and
 Camacho-Collados 2023, "An Efficient Multilingual Language Model Compression through Vocabulary Trimming".

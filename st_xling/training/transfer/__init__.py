@@ -1,10 +1,10 @@
 """Zero-shot transfer: an encoder is fine-tuned on English, and evaluated in every language.
 
-``tasks``        XNLI, PAWS-X, POS and PAN-X: readers, labels, measures, the papers' fine-tuning
-``data``         ``xx=FILE`` → training and test rows
-``classifiers``  a class for a pair of sentences, or a tag for each word: training and prediction
-``scores``       accuracy, the F1 of runs of tags and of entities
-``run``          :func:`transfer`, all of it, with its report
+- ``tasks``: XNLI, PAWS-X, POS and PAN-X: readers, labels, measures, the papers' fine-tuning
+- ``data``: ``xx=FILE`` → training and test rows
+- ``classifiers``: a class for a pair of sentences, or a tag for each word: training and prediction
+- ``scores``: accuracy, the F1 of runs of tags and of entities
+- ``run``: :func:`transfer`, all of it, with its report
 """
 
 from st_xling.training.transfer.data import TransferData, load_transfer_data

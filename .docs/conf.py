@@ -1,0 +1,174 @@
+"""The reference. With ``pip install 'st-xling[docs]'``, from a checkout: ``sphinx-build -W --keep-going .docs OUT``."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import os
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_origin
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+os.environ.setdefault("COLUMNS", "100")
+
+import tables  # noqa: E402
+from docutils import nodes  # noqa: E402
+from sphinx.application import Sphinx  # noqa: E402
+from sphinx.util.docutils import SphinxDirective  # noqa: E402
+
+from st_xling import __version__  # noqa: E402
+
+project, author, release = "st-xling", "the st-xling contributors", __version__
+copyright = author
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+html_theme, html_title = "furo", f"st-xling {release}"
+exclude_patterns = ["pictures"]
+nitpicky = True
+
+myst_enable_extensions = ["substitution"]
+myst_substitutions = tables.tables()
+myst_heading_anchors = 4
+
+autodoc_inherit_docstrings = False
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 100
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+napoleon_custom_sections = ["Source", "Requirements", "Inputs", "Relations"]
+
+#: Packages in the order of layers; a name that several list is described where it comes first.
+PACKAGES = [
+    *("data", "data.phrasebook", "data.retrieval", "models", "models.slim", "losses", "training", "training.transfer"),
+    *("mining", "mining.guards", "reranking", "evaluation", "evaluation.retrieval", "metrics", "hub", "reproduce"),
+]
+
+
+def place_of(value: Any, otherwise: tuple[str, str]) -> tuple[str, str]:
+    """Module and name of a class or function."""
+    return getattr(value, "__module__", otherwise[0]), getattr(value, "__qualname__", otherwise[1])
+
+
+def homes() -> dict[str, tuple[str, Any]]:
+    """``package.name`` of every public name → where it is described, and what it is."""
+    found: dict[str, tuple[str, Any]] = {}
+    described: dict[tuple[str, str], str] = {}
+    for package in [f"st_xling.{name}" for name in PACKAGES]:
+        for name in import_module(package).__all__:
+            value = getattr(import_module(package), name)
+            place = (package, name) if get_origin(value) else place_of(value, (package, name))
+            found[f"{package}.{name}"] = described.setdefault(place, f"{package}.{name}"), value
+    for name in set(import_module("st_xling").__all__) - {"__version__", *PACKAGES}:
+        value = getattr(import_module("st_xling"), name)
+        found[f"st_xling.{name}"] = described[place_of(value, ("", ""))], value
+    return found
+
+
+HOMES = homes()
+
+
+def comment(package: str, name: str) -> str:
+    """What stands over or under a constant, where it is defined."""
+    from sphinx.pycode import ModuleAnalyzer
+
+    docs = ModuleAnalyzer.for_module(package).find_attr_docs().get(("", name))
+    if docs is None:
+        tree = ast.parse(Path(str(import_module(package).__file__)).read_text(encoding="utf-8"))
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        modules = [node.module for node in imports if name in [alias.name for alias in node.names]]
+        return comment(str(modules[0]), name) if modules else ""
+    return " ".join(docs).strip()
+
+
+class Public(SphinxDirective):
+    """``.. public:: PACKAGE``: its docstring and what its ``__all__`` lists; of ``st_xling`` links alone."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        package = self.arguments[0]
+        elsewhere, lines = [], [f".. automodule:: {package}", "   :no-members:", ""]
+        for name in import_module(package).__all__:
+            full = f"{package}.{name}"
+            home, value = HOMES.get(full, (full, None))
+            if home != full:
+                elsewhere.append(f":py:obj:`{name} <{home}>`")
+            elif isinstance(value, type):
+                kind = "exception" if issubclass(value, BaseException) else "class"
+                lines += [f".. auto{kind}:: {full}", "   :members:", ""]
+            elif callable(value) and get_origin(value) is None:
+                lines += [f".. autofunction:: {full}", ""]
+            elif value is not None:
+                shown = repr(value) if len(repr(value)) < 300 else f"{type(value).__name__} of {len(value)}"
+                lines += [f".. py:data:: {full}", f"   :value: {shown}", "", f"   {comment(package, name)}", ""]
+        if elsewhere:
+            lines[3:3] = [f"Described elsewhere: {', '.join(elsewhere)}.", ""]
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
+def leave_out(app: Sphinx, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
+    """Fields of named tuples have no text of their own; the class's docstring has it."""
+    return True if str(getattr(value, "__doc__", "")).startswith("Alias for field number") else None
+
+
+def exists(target: str, places: list[str]) -> Any:
+    """What a name means in the first of some modules or classes that has it, or anywhere."""
+    for name in [*(f"{place}.{target}" for place in places), target]:
+        parts = name.split(".")
+        for cut in range(len(parts), 0, -1):
+            try:
+                value: Any = import_module(".".join(parts[:cut]))
+                for part in parts[cut:]:
+                    value = getattr(value, part)
+                return value
+            except (ImportError, AttributeError):
+                continue
+    return getattr(builtins, target, None)
+
+
+def places_of(node: Any) -> list[str]:
+    """Where the names of a reference are looked for: the class and module it stands in, from the inside out."""
+    module, name = node.get("py:module") or "", node.get("py:class") or ""
+    inner: list[str] = []
+    while node is not None and not inner:
+        inner = re.findall(r"docstring of ([\w.]+)", str(node.source))
+        node = node.parent
+    parts = inner[0].split(".") if inner else []
+    places = [".".join(parts[:cut]) for cut in range(len(parts), 1, -1)] + [f"{module}.{name}", module] * bool(module)
+    return [*places, *(getattr(exists(place, []), "__module__", module) for place in places)]
+
+
+def resolve(app: Sphinx, env: Any, node: Any, text: nodes.Node) -> nodes.Node | None:
+    """What is public under another name becomes a link, what is not public its name; what does not exist fails."""
+    if node.get("refdomain") != "py":
+        return None
+    value = exists(node["reftarget"], places_of(node))
+    for home, public in HOMES.values():
+        if value is not None and place_of(value, ("", "")) == place_of(public, ("?", "")):
+            target = node.deepcopy()
+            target["refspecific"] = False
+            return env.domains["py"].resolve_xref(env, node["refdoc"], app.builder, "obj", home, target, text)
+    # In signatures there are also type variables, and names that are imported for type checkers alone.
+    return text if value is not None or not isinstance(text, nodes.literal) else None
+
+
+def shapes(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """``*Shape:*`` would end the name of a type, as napoleon reads what is returned."""
+    lines[:] = [re.sub(r"\*([A-Z][^*:]+):\*", r"*\1*", line) for line in lines]
+
+
+def outside(app: Sphinx, page: str, content: list[str]) -> None:
+    """Links of the guide out of the package, which the reference has not, become names of files in a checkout."""
+    content[0] = re.sub(r"\[([^\]]+)\]\(\.\./\.\./([^)#]+)[^)]*\)", r"\1 (`\2` of a checkout)", content[0])
+
+
+def setup(app: Sphinx) -> None:
+    app.add_directive("public", Public)
+    app.connect("autodoc-skip-member", leave_out)
+    app.connect("autodoc-process-docstring", shapes, priority=400)  # before napoleon
+    app.connect("missing-reference", resolve)
+    app.connect("source-read", outside)

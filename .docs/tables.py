@@ -1,0 +1,222 @@
+"""Tables of the reference, in Markdown, from the code that they describe."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import yaml
+
+import st_xling
+from st_xling.cli import build_parser
+from st_xling.data import phrasebook_spec, specs
+from st_xling.mining import guards
+from st_xling.training.adapter import AdapterRecipe
+from st_xling.training.arguments import OURS, TrainingOptions
+from st_xling.training.recipe import OBJECTIVES, Recipe, recipe_names
+from st_xling.training.reranker import CrossEncoderRecipe
+from st_xling.training.retriever import RetrievalRecipe
+
+ROOT = Path(st_xling.__file__).parent
+COMMON = ("name", "summary", "training", "for_tiny")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    cells = [[str(cell).replace("|", r"\|").replace("\n", " ") for cell in row] for row in rows]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *cells])
+
+
+def code(value: Any) -> str:
+    return f"`{value}`"
+
+
+def prose(text: str) -> str:
+    """Of a docstring: roles and double backticks as Markdown has code."""
+    text = re.sub(r":\w+:`~?(?:[\w.]+\.)?([^`]+)`", r"`\1`", " ".join(text.split()))
+    return text.replace("``", "`")
+
+
+def first(owner: Any) -> str:
+    return prose((inspect.getdoc(owner) or "").split("\n\n")[0])
+
+
+def explained(owner: type) -> dict[str, str]:
+    """What a docstring's ``Attributes:`` say."""
+    text = (inspect.getdoc(owner) or "").partition("Attributes:\n")[2].split("\n\n")[0]
+    entries = re.findall(r"(?ms)^    (\w[\w, ]*): (.*?)(?=^    \w|\Z)", text)
+    return {name: prose(what) for names, what in entries for name in names.split(", ")}
+
+
+def default(entry: dataclasses.Field[Any]) -> str:
+    return "" if entry.default is dataclasses.MISSING else code(entry.default)
+
+
+def keys(kind: type, prefix: str = "") -> Iterator[list[str]]:
+    """Key, default and meaning of a recipe's fields, sections opened."""
+    hints, texts = get_type_hints(kind), explained(kind)
+    for entry in dataclasses.fields(kind):
+        part, name = hints[entry.name], f"{prefix}{entry.name}"
+        if entry.name in COMMON and not prefix:
+            continue
+        if dataclasses.is_dataclass(part) and "read" not in entry.metadata:
+            yield from keys(part, f"{name}.")  # type: ignore[arg-type]
+        else:
+            meaning = texts.get(entry.name) or (first(kind) if prefix else "")
+            yield [code(name), default(entry), meaning]
+
+
+def training(names: Sequence[str]) -> str:
+    texts = explained(TrainingOptions)
+    fields = {entry.name: entry for entry in dataclasses.fields(TrainingOptions)}
+    return table(
+        ["key", "default", "meaning"], [[code(name), default(fields[name]), texts.get(name, "")] for name in names]
+    )
+
+
+def recipe_files() -> dict[str, str]:
+    names = recipe_names(None)
+    return {name: (ROOT / "training" / "recipes" / f"{name}.yaml").read_text(encoding="utf-8") for name in names}
+
+
+def recipes() -> str:
+    kinds = {name: kind for kind in ("encoder", "retriever", "adapter", "cross-encoder") for name in recipe_names(kind)}
+    summary = {name: yaml.safe_load(text).get("summary", "") for name, text in recipe_files().items()}
+    return table(["name", "trains", "what"], [[code(name), kind, summary[name]] for name, kind in kinds.items()])
+
+
+def objectives() -> str:
+    rows = [
+        [code(name), first(each.loss), ", ".join(map(code, each.option_types()))] for name, each in OBJECTIVES.items()
+    ]
+    return table(["name", "what", "options"], rows)
+
+
+def data_options() -> str:
+    rows = [["files and data sets", *option] for option in specs._OPTIONS.items()]
+    rows += [["phrasebook", *option] for option in phrasebook_spec._OPTIONS.items()]
+    return table(["of", "option", "takes"], [[of, code(name), option.example] for of, name, option in rows])
+
+
+def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for action in below:
+        for one in action.choices.values():
+            yield from leaves(one)
+    if not below:
+        yield parser
+
+
+def data_by_command() -> str:
+    """What help calls ``SPEC``, ``EVAL`` or ``XX=…``."""
+    rows = []
+    for parser in leaves(build_parser()):
+        for action in parser._actions:
+            if re.match(r"SPEC|EVAL|XX=", str(action.metavar)):
+                flag = action.option_strings[-1] if action.option_strings else action.metavar
+                rows.append([code(parser.prog), code(flag), helped(action, parser)])
+    return table(["command", "option", "what it reads"], rows)
+
+
+def commands() -> str:
+    return "\n\n".join(map(command, leaves(build_parser())))
+
+
+def command(parser: argparse.ArgumentParser) -> str:
+    """Usage, options and examples."""
+    rows = []
+    for action in parser._actions:
+        value = action.metavar or ("{" + ",".join(map(str, action.choices)) + "}" if action.choices else "")
+        name = ", ".join(action.option_strings) or str(value or action.dest)
+        takes = f" {value}" if action.option_strings and value else ""
+        rows.append([code(name + takes), helped(action, parser)])
+    usage = re.sub(r"^usage: ", "", parser.format_usage()).strip()
+    parts = [
+        f"## {parser.prog}",
+        prose(parser.description or ""),
+        f"```text\n{usage}\n```",
+        table(["option", "what"], rows),
+    ]
+    return "\n\n".join([*parts, f"```text\n{parser.epilog}\n```" if parser.epilog else ""])
+
+
+def helped(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
+    """As ``--help`` prints it."""
+    return parser._get_formatter()._expand_help(action).replace("<", "&lt;") if action.help else ""
+
+
+def guard_table() -> str:
+    by_reason = {
+        kind.reason: kind
+        for name in guards.__all__
+        if hasattr(kind := getattr(guards, name), "reason") and name != "Guard"
+    }
+    texts = explained(guards.GuardOptions)
+    defaults = {entry.name: default(entry) for entry in dataclasses.fields(guards.GuardOptions)}
+    rows = [[code(name), first(by_reason[name]), texts[name], defaults[name]] for name in guards.REASONS]
+    return table(["reason", "turns down", "option", "default"], rows)
+
+
+def signatures() -> str:
+    """Of every function that ends a signature with our version, or calls ``sign``: what stands before a colon."""
+    rows = []
+    for path in sorted(ROOT.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name != "sign"]:
+            names, fields = parts_of_signature(function)
+            if fields:
+                module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+                rows.append([", ".join(map(code, names)), ", ".join(map(code, fields)), code(f"st_xling.{module}")])
+    return table(["of", "fields", "made in"], sorted(rows))
+
+
+def parts_of_signature(function: ast.FunctionDef) -> tuple[list[str], list[str]]:
+    inside = [node for node in ast.walk(function) if hasattr(node, "lineno")]
+    inside.sort(key=lambda node: (node.lineno, node.col_offset))  # type: ignore[attr-defined]
+    calls = [
+        node for node in inside if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "sign"
+    ]
+    calls = [node for node in calls if node.args]
+    texts = [node.value for node in inside if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    if not calls and not any("st-xling:" in text for text in texts):
+        return [], []
+    # A text such as "k:" or "|data:", what is passed to sign by name, and what all signatures made by sign end with.
+    found = [name for text in texts if " " not in text for name in re.findall(r"(?:^|\|)([\w-]+):(?!$|//)?", text)]
+    found += [word.arg for call in calls for word in call.keywords if word.arg]
+    fields = [name for name in dict.fromkeys(found) if name != "st-xling" and (name != "model" or not calls)]
+    if "command" in [word.arg for word in function.args.args]:
+        return ["mine", "score"], fields
+    starts = [call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)]
+    starts += [text.split("|")[0] for text in texts if re.match(r"[a-z_]+\|[a-z]+:", text)]
+    return (starts or [text for text in texts if re.fullmatch("[a-z]+", text)])[:1], fields
+
+
+def tables() -> dict[str, str]:
+    kinds = {
+        "encoder": Recipe,
+        "retriever": RetrievalRecipe,
+        "adapter": AdapterRecipe,
+        "cross-encoder": CrossEncoderRecipe,
+    }
+    names = [entry.name for entry in dataclasses.fields(TrainingOptions) if entry.name != "arguments"]
+    return {
+        "commands": commands(),
+        "recipes": recipes(),
+        "recipe_keys": table(
+            ["of", "key", "default", "meaning"], [[of, *row] for of, kind in kinds.items() for row in keys(kind)]
+        ),
+        "training_of_st": training([name for name in names if name not in OURS]),
+        "training_of_ours": training([name for name in names if name in OURS]),
+        "objectives": objectives(),
+        "recipe_files": "\n\n".join(f"### {name}\n\n```yaml\n{text}```" for name, text in recipe_files().items()),
+        "data_forms": prose(inspect.getdoc(specs.parse_data_spec).split("\n\n")[1]),
+        "data_options": data_options(),
+        "data_by_command": data_by_command(),
+        "guards": guard_table(),
+        "signatures": signatures(),
+    }

@@ -1,0 +1,70 @@
+"""The reference: every public name has an example that runs; its pages build, are linked, and can be searched."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[1] / ".docs"
+PAGES = sorted((DOCS / "api").glob("*.md"))
+PACKAGES = sorted(set(re.findall(r"(?m)^\.\. public:: (\S+)$", "\n".join(page.read_text("utf-8") for page in PAGES))))
+PROMPTS = re.compile(r"(?m)^ *(?:>>>|\.\.\.) (.*)$")
+
+
+def code(text: str) -> str:
+    """Of examples that are not skipped."""
+    return "\n".join(line for line in PROMPTS.findall(text) if "+SKIP" not in line)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a page are one session, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    text = page.read_text("utf-8").replace("```", "\n")
+    session = doctest.DocTestParser().get_doctest(text, {"__name__": "page"}, page.stem, str(page), 0)
+    assert not doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session).failed
+
+
+def test_all_packages_have_a_page() -> None:
+    root = DOCS.parent / "st_xling"
+    listed = [path.parent for path in root.rglob("__init__.py") if "__all__" in path.read_text("utf-8")]
+    assert [".".join(path.relative_to(DOCS.parent).parts) for path in sorted(listed)] == PACKAGES
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_names_have_examples(package: str) -> None:
+    """In their docstrings, or on a page."""
+    on_pages = code("\n".join(page.read_text("utf-8") for page in PAGES))
+    module = import_module(package)
+    names = [name for name in module.__all__ if not re.search(rf"\b{name}\b", on_pages)]
+    assert [name for name in names if not code(getattr(module, name).__doc__ or "")] in ([], ["__version__"])
+
+
+@pytest.mark.slow
+def test_it_builds_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("sphinx", reason="pip install -e '.[docs]'")
+    out = tmp_path / "html"
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", tmp_path / "trees", DOCS, out]
+    built = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert built.returncode == 0, built.stderr
+    pages = {path.relative_to(out).as_posix(): path.read_text("utf-8") for path in out.rglob("*.html")}
+    for page, facts in {
+        "api/st_xling.html": ['href="losses.html#st_xling.losses.TranslationRankingLoss"'],
+        "api/mining.html": ['id="st_xling.mining.mine"', 'id="st_xling.mining.guards.HubGuard"'],
+        "api/reranking.html": ['id="st_xling.reranking.rerank"'],
+        "commands.html": ["st-xling evaluate tatoeba", "--target-precision"],
+        "recipes.html": ["dap-released", "translation_ranking", "keep_duplicates_apart"],
+        "data_specs.html": ["phrasebook", "columns"],
+        "guards.html": ["near_copy", "0.85"],
+        "signatures.html": ["tatoeba", "ties"],
+        "guide.html": ['src="_images/', "hub_cards"],
+    }.items():
+        assert all(fact in pages[page] for fact in facts if not fact.startswith("src")), page
+    index = (out / "searchindex.js").read_text("utf-8")
+    assert all(term in index for term in ("mine_texts", "best_threshold", "api/losses", "TranslationRankingLoss"))
