@@ -31,9 +31,9 @@ def card(arguments: argparse.Namespace) -> None:
     --repo OWNER/NAME       where it lies on the Hub
     --languages LIST        codes, such as de,fr,en (default: those of the data)
     --base-model ID         Hub id of what training started from
-    --purpose TEXT          the sentence under the title
-    --intended-use TEXT     instead of the generated section
-    --limits TEXT           instead of the generated section
+    --purpose TEXT          what it does, under the title
+    --intended-use TEXT     what it is for, said above the limits
+    --limits TEXT           instead of the generated ones
     --author NAME           who made the model (repeatable)
     --citation FILE         BibTeX of the model
     --validate              also ask the Hub's validator (HF_ENDPOINT)

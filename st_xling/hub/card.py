@@ -3,39 +3,47 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import dataclasses
 import json
 import logging
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from importlib import metadata
 from pathlib import Path, PurePath
 from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData, constants
+from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.model_card import BaseModelCardData
 from sentence_transformers.cross_encoder.model_card import CrossEncoderModelCardData
 from sentence_transformers.sentence_transformer.model_card import SentenceTransformerModelCardData
 
 from st_xling._version import __version__
-from st_xling.evaluation.results import Column, KeptFigures, Row
+from st_xling.evaluation.results import KeptFigures, Row
 from st_xling.hub import markdown
 from st_xling.hub.card_facts import CARD, CARD_FILE, CARD_FILE_VERSION, TASKS, CardFacts, CardOptions, read_facts
 from st_xling.hub.files import published_files
 from st_xling.hub.markdown import one_line
 from st_xling.hub.pictures import FOLDER as PICTURES
 from st_xling.hub.pictures import draw_pictures
+from st_xling.losses.base import bibtex
 from st_xling.utils.console import duration
 from st_xling.utils.hub_requests import limited_requests
 from st_xling.utils.io import write_atomic, write_json
 from st_xling.utils.languages import canonical_language, language_name
+from st_xling.utils.paths import without_folders
 
 __all__ = ["CardOptions", "card_text", "validate_online", "write_card"]
 
 logger = logging.getLogger(__name__)
 
 _TEMPLATE = Path(__file__).with_name("card_template.md")
+_FIELD = re.compile(r"(\w+)\s*=\s*[{\"](.*?)[}\"],?\s*$", re.MULTILINE | re.DOTALL)
+# Language → a sentence, a question that it answers, and another sentence; the same in all languages.
+with Path(__file__).with_name("examples.tsv").open(encoding="utf-8", newline="") as _file:
+    _EXAMPLES = {row.pop("language"): row for row in csv.DictReader(_file, delimiter="\t", quoting=csv.QUOTE_NONE)}
 _NOT_IN_TAGS = re.compile(r"[^A-Za-z0-9_.:-]+")
 
 
@@ -102,8 +110,8 @@ def validate_online(path: str | Path) -> None:
 def shown_command(command: str, repo_id: str | None = None) -> str:
     """The command to paste: without what is the business of one machine and changes no result.
 
-    These are ``--keep``, ``--json``, ``--cache``, ``--overwrite`` and ``--resume``, and of ``--out`` all but the last
-    part of the path.
+    These are ``--keep``, ``--json``, ``--cache``, ``--overwrite`` and ``--resume``, and of ``--out`` and absolute
+    paths all but the last part.
 
     Args:
         command: As it was typed.
@@ -131,7 +139,7 @@ def shown_command(command: str, repo_id: str | None = None) -> str:
             shown.append(word)
     if repo_id and shown[1:2] in (["evaluate"], ["transfer"]) and len(shown) > 3 and not shown[3].startswith("-"):
         shown[3] = repo_id
-    return shlex.join(shown)
+    return without_folders(shlex.join(shown))
 
 
 def card_metadata(facts: CardFacts) -> ModelCardData:
@@ -151,6 +159,7 @@ def card_metadata(facts: CardFacts) -> ModelCardData:
     relation = facts.slim["relation"] if facts.slim else "adapter" if facts.kind.adapters else "finetune"
     said: dict[str, Any] = {
         "language": st_data.language or None,
+        "language_bcp47": list(facts.languages) if any(re.search("[-_]", code) for code in facts.languages) else None,
         "license": st_data.license or None,
         "license_name": one_line(options.license_name) if options.license_name else None,
         "license_link": one_line(options.license_link) if options.license_link else None,
@@ -161,6 +170,7 @@ def card_metadata(facts: CardFacts) -> ModelCardData:
         "base_model_relation": str(relation) if base_model else None,
         "datasets": st_data.datasets or None,
         "metrics": list(dict.fromkeys(result.metric_type for result in results)) or None,
+        "widget": _widget(facts) or None,
     }
     data = ModelCardData(**said, model_name=st_data.model_name if results else None, eval_results=results or None)
     # As dumped: what is said of the model first, its results last.
@@ -211,34 +221,87 @@ def flat_recipe(recipe: Mapping[str, Any], stem: str = "") -> Iterator[tuple[str
             yield f"{stem}{key}", json.dumps(value, ensure_ascii=False)
 
 
+def headline(result: KeptFigures) -> tuple[Row, int, list[int]] | None:
+    """The row of a result that sums it up, the place of its first value, and those of the others that are shares."""
+    rows: list[Row] = sorted(result.rows or (), key=lambda row: row.average)
+    row = rows[-1] if rows else None
+    columns = enumerate(result.columns or ())
+    shares = {place: column for place, column in columns if row and column.percent and row.values[place] is not None}
+    if row is None or not shares:
+        return None
+    # A mean of both directions, the column of pictures, any.
+    main = min(shares, key=lambda place: (shares[place].name != "mean", not shares[place].picture, place))
+    return row, main, [place for place in shares if place != main]
+
+
+def papers(citations: Mapping[str, str]) -> dict[str, str]:
+    """Papers as one cites them in a text → where they can be read, of those BibTeX entries that say it."""
+    found = {}
+    for entry in re.split(r"^@", "\n".join(citations.values()), flags=re.MULTILINE):
+        fields = {name.lower(): " ".join(text.split()) for name, text in _FIELD.findall(entry)}
+        names = [
+            name.partition(",")[0] if "," in name else name.rpartition(" ")[2]
+            for name in re.split(r"\s+and\s+", fields.get("author", ""))
+        ]
+        link = fields.get("url") or (f"https://doi.org/{fields['doi']}" if "doi" in fields else "")
+        if link.startswith("https://") and names[0]:
+            authors = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
+            found[f"{authors} {fields.get('year', '')}".strip()] = link
+    return found
+
+
 def _render(facts: CardFacts) -> str:
-    data = card_metadata(facts)
-    folder = facts.folder / PICTURES
-    tasks = facts.kind.tasks[:2] if len(facts.kind.tasks) > 1 else facts.languages
+    data, st_data = card_metadata(facts), _st_card_data(facts)
+    tasks = facts.kind.tasks[:2] if len(facts.kind.tasks) > 1 else facts.hub_languages
+    kind = CrossEncoder if facts.kind.kind in ("cross-encoder", "classifier") else SentenceTransformer
     card = ModelCard.from_template(
         data,
         template_path=str(_TEMPLATE),
         facts=facts,
-        language_names=_language_names,
+        language_names=[language_name(code) for code in facts.hub_languages],
         examples=_examples(tasks),
         files=_files(facts.folder),
-        pictures={path.name for path in folder.iterdir()} if folder.is_dir() else (),
+        pictures={path.name for path in (facts.folder / PICTURES).glob("*")},
+        place=facts.options.repo_id or kind._model_card_model_id_placeholder,  # which ST's push_to_hub replaces
+        project=_project(),
         duration=duration,
         st_xling_version=__version__,
-        citations=_st_card_data(facts).citations,
+        citations=st_data.citations,
+        papers=papers(st_data.citations),
+        headlines=[(result, best) for result in facts.evaluations if (best := headline(result))],
         repr=repr,
         prompt=_prompt(facts),
         count=lambda number: "" if number is None else f"{number:,}",
         percent=lambda share: "–" if share is None else f"{100 * share:.1f}",
-        cell=_cell,
         flat_recipe=flat_recipe,
         tasks=TASKS,
         data_title=data_title,
         shown_command=shown_command,
-        without_folders=partial(re.sub, r"(?<![^=,])[/~][^=,?]*/", "…/"),
         **{name: getattr(markdown, name) for name in ("plain", "code", "span", "fenced", "paragraphs")},
     )
-    return str(card).rstrip("\n") + "\n"
+    return re.sub(r"\n{3,}", "\n\n", str(card)).rstrip("\n") + "\n"
+
+
+def _project() -> str:
+    """Our name, with a link where the installed package knows an address."""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        about = metadata.metadata("st-xling")
+        if "Home-page" in about:
+            return f"[st-xling]({about['Home-page']})"
+    return "st-xling"
+
+
+def _widget(facts: CardFacts) -> list[dict[str, Any]]:
+    """What visitors can try on the Hub, in up to three of the model's languages; it has no widget for pairs."""
+    tried = []
+    for code in [code for code in facts.hub_languages if canonical_language(code) in _EXAMPLES][:3]:
+        first, second = _examples([code, *(each for each in facts.hub_languages if each != code)])
+        ask: dict[str, Any] = {"text": first["text"]}
+        if facts.kind.is_encoder:
+            source, sentences = first["question" if facts.is_retriever else "text"], [second["text"], second["other"]]
+            ask = {"source_sentence": source, "sentences": sentences}
+        tried.append({**ask, "example_title": language_name(code)})
+    return tried if facts.kind.is_encoder or facts.kind.kind == "tagger" else []
 
 
 @contextlib.contextmanager
@@ -259,7 +322,7 @@ def _st_card_data(facts: CardFacts) -> BaseModelCardData:
     """What sentence-transformers would say of such a model: library, task, tags, losses with their citations."""
     kind = SentenceTransformerModelCardData if facts.kind.is_encoder else CrossEncoderModelCardData
     data = kind(
-        language=list(facts.languages),
+        language=facts.hub_languages,
         license=facts.options.license,
         model_name=facts.title,
         model_id=facts.options.repo_id,
@@ -281,6 +344,8 @@ def _st_card_data(facts: CardFacts) -> BaseModelCardData:
         tags.append(f"dataset_size:{sum(rows)}")
     data.add_tags(tags)
     data.set_losses(_losses(facts.recipe))
+    if "strategy" in facts.recipe:
+        data.citations["XPI and XPR"] = bibtex("chen2020crosslingual")
     return data
 
 
@@ -325,29 +390,6 @@ def _prompt(facts: CardFacts) -> str | None:
     return next((name for name in (*evaluated, default, "query", *prompts) if name in prompts), None)
 
 
-def _cell(row: Row, place: int, column: Column) -> str:
-    """A value of the table of results, with its interval."""
-    value = row.values[place]
-    if value is None:
-        return "–"
-    if not column.percent:
-        return f"{value:,.0f}" if float(value).is_integer() and abs(value) >= 1 else f"{value:.4f}"
-    interval = " ({:.1f}–{:.1f})".format(*(100 * end for end in row.intervals[place])) if row.intervals else ""
-    return f"{100 * value:.1f}{interval}"
-
-
-# "The book is old.", its question, and "It is raining."
-_EXAMPLES = {
-    "deu": ("Das Buch ist alt.", "Wie alt ist das Buch?", "Es regnet."),
-    "fra": ("Le livre est vieux.", "De quand date le livre ?", "Il pleut."),
-    "spa": ("El libro es viejo.", "¿De cuándo es el libro?", "Está lloviendo."),
-    "rus": ("Книга старая.", "Сколько лет книге?", "Идёт дождь."),
-    "vie": ("Quyển sách này cũ.", "Quyển sách này bao nhiêu tuổi?", "Trời đang mưa."),
-    "cmn": ("这本书很旧。", "这本书有多旧？", "正在下雨。"),
-    "eng": ("The book is old.", "How old is the book?", "It is raining."),
-}
-
-
 def _examples(languages: Sequence[str]) -> list[dict[str, str]]:
     """Texts in a language of the model, and in another one of it, if it can be English: in English where nothing
     better is known."""
@@ -355,10 +397,4 @@ def _examples(languages: Sequence[str]) -> list[dict[str, str]]:
     first = codes[0] if codes else "eng"
     others = [code for code in codes if code != first]
     second = "eng" if "eng" in others or not others else others[0]
-    return [dict(zip(("text", "question", "other"), _EXAMPLES[code])) for code in (first, second)]
-
-
-def _language_names(codes: Sequence[str]) -> str:
-    """``German, French and English``; empty without codes."""
-    names = [language_name(code) for code in codes]
-    return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1] if names else ""
+    return [_EXAMPLES[first], _EXAMPLES[second]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,13 +23,15 @@ from st_xling.mining.published import PublishedThreshold, published_thresholds
 from st_xling.models.sidecar import card_metadata, card_terms
 from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import UNKNOWN as UNKNOWN_LANGUAGE
-from st_xling.utils.languages import is_code
+from st_xling.utils.languages import hub_language, is_code
+from st_xling.utils.paths import without_places
 
 CARD, CARD_FILE, RUN_FILE = "README.md", "card.json", "training/run.json"
 PHRASEBOOK_LICENCE = "apache-2.0"
 
 CARD_FILE_VERSION = 1  # of card.json
 _LICENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
+_HUB_LICENCES = Path(__file__).with_name("licences.txt").read_text(encoding="utf-8").splitlines()[1:]
 _LABEL = re.compile(r"([A-Za-z][\w-]*)=(?=[^=])")
 _LANGUAGES = re.compile(r"(?:\w+:)?([a-z]{2,3})-([a-z]{2,3})(?:-\d+)?|(?:queries|others):([a-z]{2,3})(?:[-:].*)?")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
@@ -45,15 +48,15 @@ class CardOptions:
     Attributes:
         title: Name of the model; otherwise made of what it does.
         repo_id: Where it lies on the Hub, ``owner/name``; usage and commands then name it.
-        license: Of the model, as the Hub spells it: ``apache-2.0``, ``cc-by-4.0``, … or ``other``.
+        license: Of the model, one of the Hub's identifiers: ``apache-2.0``, ``cc-by-4.0``, … or ``other``.
         license_name: With ``other``: its name.
         license_link: With ``other``: where to read it.
         data_licenses: Name of a training data set, as the card's table has it → its licence. Added to earlier ones.
         languages: Codes; otherwise those of the training data.
         base_model: Hub id of the model that training started from, where it was a folder.
-        purpose: The sentence under the title.
-        intended_use: Instead of the generated text; paragraphs separated by blank lines.
-        limits: The same, of the limits.
+        purpose: What the model does, instead of the generated sentences under the title.
+        intended_use: What it is for, above the limits; paragraphs separated by blank lines.
+        limits: Instead of the generated ones.
         authors: Who made the model.
         citation: BibTeX of the model itself.
 
@@ -80,11 +83,17 @@ class CardOptions:
                 validate_repo_id(getattr(self, name) or "owner/name")
             except HFValidationError as error:
                 raise ValueError(f"{name} must be an id on the Hub, such as owner/name: {error}") from error
-        for licence in filter(None, [self.license, *self.data_licenses.values()]):
+        for licence in filter(None, self.data_licenses.values()):
             if not _LICENCE.fullmatch(licence):
                 raise ValueError(
                     f"a licence is an identifier such as apache-2.0, cc-by-4.0, other or unknown: got {licence!r}."
                 )
+        if self.license and self.license not in _HUB_LICENCES:
+            near = difflib.get_close_matches(self.license.lower().replace(" ", "-"), _HUB_LICENCES, 3, 0.5)
+            raise ValueError(
+                f"license must be an identifier of the Hub's, such as {', '.join(near or ['apache-2.0', 'mit'])}: got "
+                f"{self.license!r}; for one that is not among them say other, with license_name and license_link."
+            )
         if wrong := [code for code in self.languages or () if not is_code(code)]:
             raise ValueError(f"languages are codes such as de, deu or zh-CN: got {', '.join(map(repr, wrong))}.")
 
@@ -179,8 +188,10 @@ class CardFacts:
         """What the user says and, where that is silent, the card of a slim model's source, or one of others."""
         options = CardOptions()
         for term, text in (self.slim.get("source_card") or self.looked_up.get("card") or {}).items():
+            known = term != "license" or text in _HUB_LICENCES or not _LICENCE.fullmatch(text)
             with contextlib.suppress(ValueError):  # what others say may be of any form
-                options = dataclasses.replace(options, **{term: text})
+                terms = {term: text} if known else {"license": "other", "license_name": text}  # of after our list
+                options = dataclasses.replace(options, **terms)
         return self.said.over(options)
 
     @property
@@ -223,7 +234,8 @@ class CardFacts:
     def base_model(self) -> str | None:
         """Hub id of what training, or the cut of the vocabulary, started from."""
         if not self.slim:
-            return self.options.base_model or self.looked_up.get("base_model")
+            adapted = self.kind.adapted if _MODEL_ID.fullmatch(self.kind.adapted or "") else None
+            return self.options.base_model or self.looked_up.get("base_model") or adapted
         source = self.slim["source"] if "/" in self.slim["source"] else None
         return self.said.base_model or source or self.options.base_model
 
@@ -267,6 +279,11 @@ class CardFacts:
         codes = [code for code in dict.fromkeys(codes) if code != UNKNOWN_LANGUAGE]
         return tuple(sorted(codes, key=lambda code: (code == "en", codes.index(code))))
 
+    @property
+    def hub_languages(self) -> list[str]:
+        """The same as the Hub spells them, each once."""
+        return list(dict.fromkeys(map(hub_language, self.languages)))
+
 
 def has_card_of_others(folder: Path) -> bool:
     """Whether a card lies there that is not of our making."""
@@ -293,8 +310,8 @@ def read_facts(folder: str | Path, *, options: CardOptions | None = None) -> Car
         kind,
         earlier if options is None else options.over(earlier),
         _look_up(folder, run) if looked_up is None else looked_up,
-        run,
-        results,
+        without_places(run),
+        without_places(results),
         read_kept_figures(folder),
         published_thresholds(folder),
     )

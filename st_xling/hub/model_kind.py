@@ -23,6 +23,8 @@ class ModelKind:
         max_tokens: Longer texts are cut.
         similarity: Function that the embeddings are compared by.
         adapters: Whether the weights are adapters on a base model, so that PEFT is needed.
+        adapted: Name of that base model, where the adapters say it.
+        labels: That a classifier or tagger gives, if it names them.
         library_version: Of sentence-transformers, which saved it.
         tasks: Of ``encode``: languages that are centred by a mean of their own.
         layers: Of the transformer.
@@ -37,6 +39,8 @@ class ModelKind:
     max_tokens: int | None = None
     similarity: str = "cosine"
     adapters: bool = False
+    adapted: str | None = None
+    labels: tuple[str, ...] = ()
     library_version: str | None = None
     tasks: tuple[str, ...] = ()
     layers: int | None = None
@@ -71,20 +75,23 @@ def model_kind(folder: Path) -> ModelKind:
     )
     modules = [read_json_object(path) for path in configs]
     # Checkpoints of a training may hold adapters that the model itself has merged.
-    adapters = [path.relative_to(folder) for path in folder.rglob("adapter_config.json")]
+    adapters = [
+        path for path in folder.rglob("adapter_config.json") if "training" not in path.relative_to(folder).parts
+    ]
     encoders = [folder / "config.json", *sorted(folder.glob("*/config.json"))]
     encoder: dict[str, Any] = next((c for c in map(read_json_object, encoders) if "num_hidden_layers" in c), {})
     shared: dict[str, Any] = {
         "layers": encoder.get("num_hidden_layers"),
         "dtype": encoder.get("dtype") or encoder.get("torch_dtype"),
         "max_tokens": _max_tokens(folder),
-        "adapters": any("training" not in path.parts for path in adapters),
+        "adapters": bool(adapters),
+        "adapted": next((read_json_object(path).get("base_model_name_or_path") for path in adapters), None),
         "library_version": (settings.get("__version__") or {}).get("sentence_transformers"),
     }
     if settings.get("model_type") == "CrossEncoder":
-        names = read_json_object(folder / "config.json").get("id2label")
-        labels = _last_size(modules, "out_features") or (len(names) if isinstance(names, dict) else 1)
-        return ModelKind("cross-encoder" if labels == 1 else "classifier", **shared)
+        config = read_json_object(folder / "config.json")
+        labels = _last_size(modules, "out_features") or len(_labels(config)) or 1
+        return ModelKind("cross-encoder" if labels == 1 else "classifier", labels=_labels(config), **shared)
     return ModelKind(
         "separate" if (folder / "router_config.json").is_file() else "encoder",
         dimension=_last_size(modules, "out_features", "embedding_dimension", "word_embedding_dimension")
@@ -102,11 +109,16 @@ def _tagger(folder: Path) -> ModelKind:
     config = read_json_object(folder / "config.json")
     check_shape(config, {"architectures": [str]}, folder / "config.json")
     if any(str(name).endswith("ForTokenClassification") for name in config.get("architectures") or ()):
-        return ModelKind("tagger", max_tokens=_max_tokens(folder))
+        return ModelKind("tagger", max_tokens=_max_tokens(folder), labels=_labels(config))
     raise ValueError(
         f"expected the folder of a model that sentence-transformers saved, with modules.json: got {folder}; "
         "train one, or save it with model.save_pretrained."
     )
+
+
+def _labels(config: dict[str, Any]) -> tuple[str, ...]:
+    names = config.get("id2label")
+    return tuple(map(str, names.values())) if isinstance(names, dict) else ()
 
 
 def _language_routes(folder: Path) -> tuple[str, ...]:

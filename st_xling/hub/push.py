@@ -17,8 +17,9 @@ from st_xling._version import __version__
 from st_xling.hub.card import card_text, write_card
 from st_xling.hub.card_facts import CARD, CardOptions, has_card_of_others
 from st_xling.hub.files import PublishedFile, describe, published_files
-from st_xling.models.sidecar import names
+from st_xling.models.sidecar import RECORDS, names
 from st_xling.utils.hub_requests import NoAnswer, limited_requests
+from st_xling.utils.paths import shared_json
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +40,6 @@ _ADVICE = {
     412: "somebody else changed it in the meantime and nothing was published; look, and push again",
 }
 _TOKEN = re.compile(r"hf_[A-Za-z0-9]{20,}")
-_LOCAL_PLACE = re.compile(r"(?<![^\s=,:|'\"])(?!//)[/~][\w.~-]+(?:/[\w.~-]+)+")
 
 
 class HubError(OSError):
@@ -123,6 +123,10 @@ def push_model(
 ) -> PushReport:
     """Publish a model: its card is made anew, then all its files go to the Hub in one commit.
 
+    Files of ours name others without the folders of this machine. The card in the folder is renewed once the commit
+    stands: a push that fails leaves the folder as it was and the branch where it was; of a new repository it may leave
+    an empty one, with what has been uploaded, so that pushing again goes on.
+
     What an earlier push of ours left there and this one does not publish, such as an old picture, is deleted in the
     same commit; files that others put there stay.
 
@@ -139,28 +143,31 @@ def push_model(
 
     Raises:
         ValueError: Nothing that can be published (see :func:`published_files`); a private repository that is public.
-        HubError: The Hub, or the way to it, failed; pushing again goes on.
+        HubError: The Hub, or the way to it, failed.
     """
     folder = Path(folder)
     destination = Destination(repo_id, private=private, revision=revision, create_pr=create_pr)
     destination.check()
-    before = published_files(folder)  # faults are named before the card is drawn
+    published = published_files(folder)  # faults are named before the card is drawn
+    card_text(folder)  # and where they lie, not in the copy
     with tempfile.TemporaryDirectory(prefix="st-xling-") as beside:
+        copy = _copy(folder, published, Path(beside))
+        write_card(copy, options=CardOptions(repo_id=repo_id))
+        for path in RECORDS:
+            if (copy / path).is_file():
+                (copy / path).write_bytes(shared_json(copy / path))
+        files = tuple(published_files(copy))
+        contents = {file.path: copy / file.path for file in files}
         if dry_run:
-            card_text(folder)  # what is damaged is named where it lies, not in the copy
-            folder = _copy(folder, before, Path(beside))
-        else:
-            if has_card_of_others(folder):
-                shutil.copyfile(folder / CARD, folder / OTHERS_CARD)
-                logger.warning("a card of ours replaces that of %s; what it said is in %s", folder, OTHERS_CARD)
-        write_card(folder, options=CardOptions(repo_id=repo_id))
-        files = tuple(published_files(folder))
-        _warn_of_local_places(folder, files)
-    if dry_run:
-        return PushReport(repo_id, files)
-    message = message or f"Push {folder.resolve().name} with st-xling {__version__}"
-    contents: Mapping[str, Path | bytes] = {file.path: folder / file.path for file in files}
-    return commit(contents, files, destination, message=message, stale=left_over, token=token, endpoint=endpoint)
+            return PushReport(repo_id, files)
+        message = message or f"Push {folder.resolve().name} with st-xling {__version__}"
+        report = commit(contents, files, destination, message=message, stale=left_over, token=token, endpoint=endpoint)
+    # What went wrong until here has changed nothing in the folder either.
+    if has_card_of_others(folder):
+        shutil.copyfile(folder / CARD, folder / OTHERS_CARD)
+        logger.warning("a card of ours replaces that of %s; what it said is in %s", folder, OTHERS_CARD)
+    write_card(folder, options=CardOptions(repo_id=repo_id))
+    return report
 
 
 def left_over(paths: Sequence[str], read: Callable[[str], str]) -> list[str]:
@@ -171,17 +178,8 @@ def left_over(paths: Sequence[str], read: Callable[[str], str]) -> list[str]:
     return [path for path in paths if path != CARD and describe(path) is not None and names(card, path)]
 
 
-def _warn_of_local_places(folder: Path, files: Sequence[PublishedFile]) -> None:
-    """Warn of places on this machine that published files name, which everybody will read."""
-    settings = [file.path for file in files if file.path.endswith(".json") and "tokenizer" not in file.path]
-    texts = {path: (folder / path).read_text(encoding="utf-8") for path in settings}
-    places = {path: ", ".join(sorted(set(_LOCAL_PLACE.findall(text)))) for path, text in texts.items()}
-    if listed := "; ".join(f"{path}: {found}" for path, found in places.items() if found):
-        logger.warning("published files name places on this machine: %s; relative paths in commands avoid it", listed)
-
-
 def _copy(folder: Path, files: Sequence[PublishedFile], goal: Path) -> Path:
-    """The same model elsewhere, for a card that is only tried; weights are not copied."""
+    """The same model elsewhere, as it is published; weights are not copied."""
     for file in files:
         copy = goal / folder.resolve().name / file.path
         copy.parent.mkdir(parents=True, exist_ok=True)

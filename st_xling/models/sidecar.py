@@ -17,9 +17,13 @@ from huggingface_hub.repocard import metadata_load
 from safetensors import safe_open
 from sentence_transformers.base.model import BaseModel
 
+from st_xling.utils.paths import shared_json
+
 logger = logging.getLogger(__name__)
 
 _CARD = "README.md"
+#: Files of ours that may name places on this machine; in what is published they do not.
+RECORDS = ("results.json", "mining.json", "training/run.json")
 _WORK = re.compile(r"training/(?!run\.json$|log\.jsonl$)|\.")
 # Settings that change embeddings or scores; others, and the files as a whole, differ by version of ST.
 _SETTINGS = {
@@ -41,7 +45,8 @@ class _Sidecar:
             card = (folder / _CARD).read_text(encoding="utf-8")  # before it is overwritten, where path is folder
         super().save(path, *args, **kwargs)  # type: ignore[misc]
         if folder is not None and card is not None:
-            _copy_files(folder, card, Path(path))
+            # Until the model has a name on the Hub, the card's example has a placeholder of ST's, which ST fills in.
+            _copy_files(folder, self._update_default_model_id(card), Path(path))  # type: ignore[attr-defined]
 
 
 # Named as ST's own classes, since ST writes the class's name into commit messages and cards.
@@ -121,7 +126,10 @@ def _copy_files(folder: Path, card: str, goal: Path) -> None:
         if _WORK.match(path) or not source.is_file() or copy.exists() or not names(card, path):
             continue
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, copy)
+        if path in RECORDS:
+            copy.write_bytes(shared_json(source))
+        else:
+            shutil.copyfile(source, copy)
     (goal / _CARD).write_text(card, encoding="utf-8")
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+import transformers.trainer
 from accelerate.utils import broadcast
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.trainer import BaseTrainer
@@ -262,12 +263,14 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
     def _push_from_checkpoint(self, checkpoint_folder: str) -> None:
         # transformers copies the checkpoint's model into the folder of the run and uploads all of that: run.json, with
         # its command line, and the log are not for the Hub, and no file may lie there that --overwrite does not know.
-        folder = Path(str(self.args.output_dir))
+        folder, arguments = Path(str(self.args.output_dir)), transformers.trainer.TRAINING_ARGS_NAME
         self.args.output_dir = str(folder / "hub")
+        # The arguments are a pickle that names folders of this machine; what begins like this is not uploaded.
+        transformers.trainer.TRAINING_ARGS_NAME = f"_{arguments}"
         try:
             super()._push_from_checkpoint(checkpoint_folder)
         finally:
-            self.args.output_dir = str(folder)
+            self.args.output_dir, transformers.trainer.TRAINING_ARGS_NAME = str(folder), arguments
 
     def _checkpoint_push_skip_names(self, checkpoint_folder: str) -> set[str]:
         return {*super()._checkpoint_push_skip_names(checkpoint_folder), FILES, LOSS_STATE_NAME}

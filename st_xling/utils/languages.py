@@ -45,6 +45,8 @@ _MACROLANGUAGES = dict(ekk="est", fas="pes", lav="lvs", msa="zsm", nor="nob", sw
 #: ISO 639-1, and the macrolanguage codes under which some data sets file the same language, to LASER's code.
 ALIASES = {two: code for code, twos, _ in _ENTRIES for two in twos.split("/") if two != "-"} | _MACROLANGUAGES
 
+_TWO_LETTERS = {code: twos.partition("/")[0] for code, twos, _ in _ENTRIES if twos != "-"}
+
 #: LASER's code to the language's name in English.
 LANGUAGE_NAMES = {code: name for code, _, name in _ENTRIES}
 
@@ -62,6 +64,17 @@ def language_name(code: str) -> str:
         ('German', 'Chinese', 'xx')
     """
     return LANGUAGE_NAMES.get(canonical_language(code), code)
+
+
+def hub_language(code: str) -> str:
+    """As the Hub's cards spell a language: in two letters where it has them, else three, without script or country.
+
+    Example:
+        >>> hub_language("deu"), hub_language("zh-CN"), hub_language("yue")
+        ('de', 'zh', 'yue')
+    """
+    language = re.split("[-_]", code.strip().lower())[0]
+    return language if len(language) == 2 else _TWO_LETTERS.get(canonical_language(language), language)
 
 
 def pair_in_name(path: str | Path) -> tuple[str | None, str | None]:

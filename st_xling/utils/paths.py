@@ -1,10 +1,17 @@
-"""What a command reads and where it writes: an output never replaces an input, nor another output."""
+"""What a command reads and where it writes, and how others are told of it.
+
+An output never replaces an input, nor another output; what is published names files without this machine's folders.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import glob
+import json
 import os
+import re
+import shlex
 import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -93,6 +100,40 @@ def existing_paths(spec: Any) -> dict[str, str]:
     return {os.path.realpath(path): str(path) for path in beginnings}
 
 
+def without_folders(text: str) -> str:
+    """A text, spec or command with the last part alone of absolute paths, and of those below a home; URLs stay.
+
+    Example:
+        >>> without_folders("st-xling train tr --data 'de-en=/home/me/my texts/a.de,~/a.en?size=9' --out run")
+        "st-xling train tr --data 'de-en=a.de,a.en?size=9' --out run"
+    """
+    with contextlib.suppress(ValueError):  # quotes that nobody closed: no command of ours
+        if text.startswith("st-xling "):  # a path ends where its word does
+            return shlex.join(_FOLDERS.sub("", word) for word in shlex.split(text))
+    return _FOLDERS.sub("", text)
+
+
+def without_places(content: Any) -> Any:
+    """What JSON holds, with every text and key as :func:`without_folders` has it."""
+    if isinstance(content, dict):
+        return {without_folders(key): without_places(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [without_places(value) for value in content]
+    return without_folders(content) if isinstance(content, str) else content
+
+
+def shared_json(path: Path) -> bytes:
+    """What others may read of a JSON file: its bytes, or those of :func:`without_places` where it names some."""
+    written = path.read_bytes()
+    content = json.loads(written)
+    shared = without_places(content)
+    return written if shared == content else f"{json.dumps(shared, ensure_ascii=False, indent=2)}\n".encode()
+
+
+# Where a word of a text or spec begins: "/", a drive or "~/", and folders up to the last part, which is left.
+_FOLDERS = re.compile(
+    r"""(?<![^\s=,:|'"(])(?:file://)?(?!//)(?:[A-Za-z]:[/\\]|/|~[\w.-]*/)(?:[^/\\=,:|?'"\n]*[/\\])*(?=[\w.])"""
+)
 _OTHER = "choose another name"
 
 

@@ -343,8 +343,8 @@ class Handler(BaseHTTPRequestHandler):
         import yaml
 
         metadata = yaml.safe_load(json.loads(self.body)["content"].split("---\n", 2)[1])
-        if metadata.get("license") == "nonsense":
-            return 400, {"errors": [{"message": '"license" must be one of ...'}], "warnings": []}, {}
+        if metadata.get("license_name") == "nonsense":
+            return 400, {"errors": [{"message": '"license_name" must be one of ...'}], "warnings": []}, {}
         return 200, {"errors": [], "warnings": []}, {}
 
     def _branch(self, token: str | None, kind: str, name: str, branch: str) -> Any:

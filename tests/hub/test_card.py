@@ -27,6 +27,13 @@ from tests.hub_cards.golden import recorded
 pytest_plugins = ["tests.hub.publishing"]
 
 
+def snippet(text: str, folder: Path) -> str:
+    """The card's Python, of the model in the folder, as it stands until the model has a name on the Hub."""
+    [lines] = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert re.search(r'model = \w+\("(sentence_transformers|cross_encoder)_model_id"\)', lines)
+    return re.sub(r"(sentence_transformers|cross_encoder)_model_id", str(folder), lines)
+
+
 def metadata(text: str) -> Any:
     return ModelCard(text, ignore_metadata_errors=False).data
 
@@ -48,9 +55,72 @@ def test_training_ends_with_a_card(tmp_path):
 
 @pytest.mark.parametrize("kind", ["encoder", "separate", "cross-encoder"])
 def test_its_python_runs(kind: str, models: Path, capsys):
-    [lines] = re.findall(r"```python\n(.*?)```", card_text(models / kind), flags=re.DOTALL)
-    exec(compile(lines.replace("path/to/this/folder", str(models / kind)), "card", "exec"), {"__name__": "card"})
+    exec(compile(snippet(card_text(models / kind), models / kind), "card", "exec"), {"__name__": "card"})
     assert capsys.readouterr().out.strip()
+
+
+# Kind → the recorded run, what makes it this kind, and what its first paragraph says.
+FRONTS: dict[str, tuple[str, dict[str, dict[str, Any]], list[str]]] = {
+    "encoder": ("encoder", {}, ["Turns sentences of German, French and English into 32-dim", "random weights", "dap"]),
+    "adapters": (
+        "encoder",
+        {"adapter_config.json": {"base_model_name_or_path": "some-org/base"}},
+        ["adapters (LoRA) for [some-org/base](https://huggingface.co/some-org/base)", "Li et al. 2023"],
+    ),
+    "retriever": ("retriever", {}, ["Finds the passages that answer a question", "by an encoder for each"]),
+    "cross-encoder": (
+        "reranker",
+        {},
+        ["Puts the passages that a search has returned", "[Chen et al. 2020](https://doi"],
+    ),
+    "classifier": (
+        "reranker",
+        {
+            "config.json": {"id2label": {"0": "entailment", "1": "neutral", "2": "contradiction"}},
+            "2_Dense/config.json": {"out_features": 3},
+            "training/run.json": {"recipe": {}},
+        },
+        ["Labels pairs of sentences in German and English as entailment, neutral or contradiction"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FRONTS)
+def test_what_a_visitor_sees_first(kind: str, tmp_path: Path) -> None:
+    """Purpose with objective and headline, lines to use it, short results, a picture; all else is folded."""
+    name, changes, words = FRONTS[kind]
+    folder = recorded(name, tmp_path)
+    for path, content in changes.items():
+        if not (folder / path).exists():
+            (folder / path).write_text("{}")
+        change(folder / path, **content)
+    text = write_card(folder).read_text(encoding="utf-8")
+    seen, *folded = text.partition("\n---\n")[2].split("<details>")
+    purpose, use, results = re.split("\n## (?:Use|Results)\n", seen)
+    assert all(word in purpose for word in words) and re.search(r"^It .*\*\*[\d.]+ %\*\*", purpose, re.MULTILINE)
+    assert "pip install -U" in use and ("peft" in use) == (kind == "adapters") and use.count("```") == 4
+    assert results.count("\n| ") == 2 + len(read_facts(folder).evaluations) and len(re.findall("!\\[", results)) == 1
+    assert len(folded) >= 5 and all(part.rstrip().endswith("</details>") for part in folded)
+    data = metadata(text)
+    assert data.base_model == ("some-org/base" if kind == "adapters" else None)
+    assert data.get("base_model_relation") == ("adapter" if kind == "adapters" else None)
+    assert (data.get("widget") is None) == (kind in ("cross-encoder", "classifier"))
+
+
+@pytest.mark.parametrize(
+    ("languages", "codes", "titles"),
+    [
+        (("deu", "yue", "en"), ["de", "yue", "en"], ["German", "English"]),
+        (("zh-CN", "zh-TW", "sr_Latn"), ["zh", "sr"], ["Chinese"]),
+        (("sv",), ["sv"], None),
+    ],
+)
+def test_languages_as_the_hub_spells_them(languages: Any, codes: Any, titles: Any, tmp_path: Path) -> None:
+    text = write_card(recorded("encoder", tmp_path), options=CardOptions(languages=languages)).read_text("utf-8")
+    data = metadata(text)
+    assert data.language == codes
+    assert data.get("language_bcp47") == (list(languages) if "zh-CN" in languages else None)
+    assert (data.get("widget") and [each["example_title"] for each in data.widget]) == titles
 
 
 def test_the_same_folder_gives_the_same_bytes_and_pictures(tmp_path):
@@ -69,7 +139,7 @@ def test_the_same_folder_gives_the_same_bytes_and_pictures(tmp_path):
 def test_a_model_without_a_run_has_a_card_of_what_is_known(make_model, tmp_path):
     make_model().save_pretrained(str(tmp_path / "foreign"))
     text = write_card(tmp_path / "foreign").read_text(encoding="utf-8")
-    for unknown in ("## Training", "### Data", "### Cost", "**Languages", "**Licence", "fingerprint", "None"):
+    for unknown in ("Training:", "### Data", "### Cost", "**Languages", "Licence:", "fingerprint", "None"):
         assert unknown not in text
     assert "16 dimensions" in text and "SentenceTransformer(" in text and metadata(text).language is None
     (tmp_path / "foreign" / "card.json").unlink()
@@ -78,9 +148,11 @@ def test_a_model_without_a_run_has_a_card_of_what_is_known(make_model, tmp_path)
     for _ in range(2):  # also when the card is already ours
         data = metadata(write_card(tmp_path / "foreign").read_text(encoding="utf-8"))
         assert (data.license, data.license_name, data.base_model) == ("other", "theirs", "some-org/root")
-    (tmp_path / "foreign" / "card.json").unlink()
-    (tmp_path / "foreign" / "README.md").write_text("---\nlicense: no one's\n---\n", encoding="utf-8")
-    assert metadata(write_card(tmp_path / "foreign").read_text(encoding="utf-8")).license is None
+    for said, licence in {"no one's": (None, None), "mine-9.0": ("other", "mine-9.0")}.items():
+        (tmp_path / "foreign" / "card.json").unlink()
+        (tmp_path / "foreign" / "README.md").write_text(f"---\nlicense: {said}\n---\n", encoding="utf-8")
+        data = metadata(write_card(tmp_path / "foreign").read_text(encoding="utf-8"))
+        assert (data.license, data.get("license_name")) == licence
 
 
 def test_ids_of_the_hub_are_looked_up_once_where_the_run_was_made(monkeypatch, tmp_path):
@@ -122,10 +194,10 @@ def test_prompts_are_named_and_used(default: str | None, models: Path, tmp_path:
     assert "- **Encoder:** 2 layers, mean pooling, bfloat16\n" in text
     assert "<code>query</code> <code>'query: '</code>, <code>document</code> <code>'passage: '</code>" in text
     assert ("<code>query</code> is put before each text" in text) == (default is not None)
-    [lines] = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    lines = snippet(text, folder)
     assert ("prompt_name='query'" in lines) == (default is None) and "'query: ' before each text" in lines
     assert ("`--prompt-name query`" in text) == (default is None)
-    exec(compile(lines.replace("path/to/this/folder", str(folder)), "card", "exec"), {"__name__": "card"})
+    exec(compile(lines, "card", "exec"), {"__name__": "card"})
     assert "tensor" in capsys.readouterr().out and "encode_document" in lines
     keep_figures(folder, KeptFigures("xsim", {}, "xsim|prompt:passage: |data:x@0", "c"))
     assert "prompt_name='document'" in card_text(folder)
@@ -141,7 +213,14 @@ def test_options_reach_the_card_and_can_be_taken_back(tmp_path, capsys):
     assert main(["card", str(folder), "--title", ""]) == 0
     text = (folder / "README.md").read_text(encoding="utf-8")
     assert metadata(text).license == "mit" and metadata(text).language == ["de", "fr"]
-    for said in ("| cc-by-2.0 |", "Ada", "## Limits\n\nNone\n\nat all.\n", "@misc{own}", "# mine\n", "bucc me/mine"):
+    for said in (
+        "| cc-by-2.0 |",
+        "Ada",
+        "<summary>Limits</summary>\n\nNone\n\nat all.\n",
+        "@misc{own}",
+        "# mine\n",
+        "bucc me/mine",
+    ):
         assert said in text
     assert "Texts are cut" in write_card(folder, options=CardOptions(limits="")).read_text(encoding="utf-8")
 
@@ -152,7 +231,8 @@ def test_options_reach_the_card_and_can_be_taken_back(tmp_path, capsys):
         (["--data-license", "de-en"], "takes NAME=LICENCE"),
         (["--data-license", "xx-yy=mit"], "got xx-yy; there are de-en, fr-en"),
         (["--data-license", "de-en=no licence"], "got 'no licence'"),
-        (["--license", "a\nb: c"], "a licence is an identifier"),
+        (["--license", "a\nb: c"], "license must be an identifier"),
+        (["--license", "Apache 2"], "such as apache-2.0.* got 'Apache 2'.* say other"),
         (["--repo", "a/b/c"], "repo_id must be an id on the Hub"),
         (["--base-model", "x](y)"], "base_model must be an id on the Hub"),
         (["--languages", "de,<script>"], "languages are codes .*'<script>'"),
@@ -213,7 +293,7 @@ def test_commands_are_shown_without_what_one_machine_needs(typed, shown):
 def test_the_validator_of_the_hub_is_asked(hub: Hub, client: Callable[..., Any], tmp_path, capsys):
     folder = recorded("encoder", tmp_path)
     assert "the Hub's validator has nothing against it" in client("card", folder, "--validate").stdout
-    refused = client("card", folder, "--license", "nonsense", "--validate").error
+    refused = client("card", folder, "--license", "other", "--license-name", "nonsense", "--validate").error
     assert f"{folder / 'README.md'}: the Hub says: " in refused and "must be one of" in refused
     assert main(["card", str(folder), "--validate"]) == 2  # HF_HUB_OFFLINE is set here
     assert "was not validated" in capsys.readouterr().err
@@ -375,7 +455,7 @@ def test_the_card_of_a_cut_vocabulary(models: Path, tmp_path: Path) -> None:
     (out / "training" / "run.json").unlink()  # a foreign model has no run
     data = metadata(card_text(out))
     assert (data.base_model, data.base_model_relation) == ("user/large", "quantized")
-    assert "## Training" not in card_text(out) and "## Cut vocabulary" in card_text(out)
+    assert "Training: command" not in card_text(out) and "<summary>Cut vocabulary" in card_text(out)
 
 
 HOSTILE = [
@@ -452,12 +532,16 @@ def test_a_card_every_word_of_which_somebody_else_chose_keeps_its_form(tmp_path)
         elif fence is None:
             outside.append(line)
     assert fence is None
-    names = ("Use", "Results", "Training", "Intended use", "Limits", "Files", "Versions", "Citations")
-    assert [line for line in outside if line.startswith("## ")] == [f"## {name}" for name in names]
+    assert [line for line in outside if line.startswith("## ")] == ["## Use", "## Results"]
     spans = re.sub(r"(`+)(?:(?!\1).)*\1(?!`)", "", "\n".join(outside))
-    assert set(re.findall(r"<[^>]*>", spans)) == {"<code>", "</code>"}
+    assert {tag.strip("</>") for tag in re.findall(r"<[^>]*>", spans)} == {"code", "details", "summary"}
+    summaries = [line for line in outside if line.startswith("<summary>")]
+    assert [re.split("[:,(<] ?", line)[1].strip() for line in summaries] == [
+        *("summary>All results", "summary>Training", "summary>Intended use and limits"),
+        *("summary>Shape", "summary>Citations"),
+    ]
     links = re.findall(r"\]\(([^)]*)\)", spans)
-    assert links and all(link.startswith("pictures/") for link in links)
+    assert links and all(re.match(r"pictures/|https://(arxiv|doi)\.org/", link) for link in links)
     for line in [*card.text.splitlines(), ""]:  # every row of a table has as many cells
         table = [*table, line.count("|")] if line.startswith("|") else []
         assert len(set(table)) <= 1

@@ -17,7 +17,7 @@ import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.hub import load, published_files, write_card
+from st_xling.hub import CardOptions, load, published_files, write_card
 from st_xling.models.sidecar import keep_sidecar_files
 from st_xling.training import load_recipe, train
 from st_xling.utils import hub_requests
@@ -60,6 +60,17 @@ def test_saving_takes_everything_along(carded: Path, tmp_path: Path) -> None:
     again = load(tmp_path / "copy", device="cpu")
     again.save_pretrained(str(tmp_path / "again"), create_model_card=False)
     assert paths(tmp_path / "again") == saved
+
+
+def test_a_copy_by_sentence_transformers_alone_shows_the_pictures(carded: Path, tmp_path: Path) -> None:
+    """ST writes the text of the card, and no picture: of a model that is on the Hub, those there are shown."""
+    write_card(carded, options=CardOptions(repo_id="tester/mine"))
+    SentenceTransformer(str(carded), device="cpu").save_pretrained(str(tmp_path / "copy"))
+    card = (tmp_path / "copy" / "README.md").read_text(encoding="utf-8")
+    assert card == (carded / "README.md").read_text(encoding="utf-8") and not (tmp_path / "copy" / "pictures").exists()
+    assert "](https://huggingface.co/tester/mine/resolve/main/pictures/token_states.png)" in card
+    load(carded, device="cpu").save_pretrained(str(tmp_path / "whole"))
+    assert (tmp_path / "whole" / "pictures" / "token_states.png").is_file()
 
 
 @pytest.mark.parametrize("kind", ["encoder", "separate", "cross-encoder"])
@@ -164,8 +175,10 @@ def test_push_to_hub(carded: Path, hub: Hub, process: Client) -> None:
     assert len(repo.commits) == 2 and repo.commits[repo.refs["main"]].title == "Add new SentenceTransformer model"
     files = hub.files("tester/mine")
     assert files.keys() - {".gitattributes"} == {file.path for file in published_files(carded)}
-    for path in SIDECARS | {"model.safetensors"}:
+    for path in (SIDECARS | {"model.safetensors"}) - {"README.md"}:
         assert files[path] == (carded / path).read_bytes(), path
+    named = (carded / "README.md").read_bytes().replace(b"sentence_transformers_model_id", b"tester/mine")
+    assert files["README.md"] == named  # the lines of the card run, as of cards that ST writes
 
     results = json.loads((carded / "results.json").read_text())
     (carded / "results.json").write_text(json.dumps({**results, "note": 1}))

@@ -15,6 +15,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from st_xling import __version__
 from st_xling.cli import main
+from st_xling.data.phrasebook import parallel_phrases
 from st_xling.hub import HubError, published_files
 from st_xling.hub.push import talking_to_hub
 from st_xling.models.sidecar import names
@@ -99,7 +100,6 @@ def test_the_command_itself_and_no_secret_anywhere(my_encoder: Path, hub: Hub, t
 
 def test_a_dry_run_asks_nobody_and_changes_nothing(my_encoder: Path, hub: Hub, client: Run) -> None:
     (my_encoder / "notes.txt").write_text("mine")
-    change(my_encoder / "training" / "run.json", command="st-xling train tr --data de-en=/home/me/client/a.tsv --out m")
     before = {path: path.read_bytes() for path in my_encoder.rglob("*") if path.is_file()}
     done = client("push", my_encoder, "tester/new", "--dry-run", token="")
     assert done.status == 0, done.stderr
@@ -107,12 +107,77 @@ def test_a_dry_run_asks_nobody_and_changes_nothing(my_encoder: Path, hub: Hub, c
     assert rows[0][0] == "README.md" and rows[0][3] == "this card"
     assert "would go to tester/new: " in done.stdout.splitlines()[-1]
     assert "not published, since no part of a model: notes.txt" in done.stderr
-    assert "name places on this machine: training/run.json: /home/me/client/a.tsv" in done.stderr
     assert hub.calls == []
     assert {path: path.read_bytes() for path in my_encoder.rglob("*") if path.is_file()} == before
     assert client("push", my_encoder, "tester/new").status == 0
     assert {row[0] for row in rows[:-1]} == hub.files("tester/new").keys() - {".gitattributes"}
     assert rows[0][1] == f"{len(hub.files('tester/new')['README.md']) / 1024:.1f}"
+
+
+def test_no_published_file_names_a_place_on_this_machine(
+    hub: Hub, client: Run, process: Client, tmp_path: Path
+) -> None:
+    """Of a run on files, evaluated on files, cut, and pushed by us, by ST, and in between saved by both."""
+    run, small, data = tmp_path / "a run", tmp_path / "small", tmp_path / "my data" / "pairs.tsv"
+    rows = [f"{row['source']}\t{row['target']}" for row in parallel_phrases("de", "en", size=60)]
+    write(data, "\n".join(rows))
+    write(data.with_name("few.tsv"), "\n".join(rows[:6]))
+    tiny = "--model tiny --tiny vocabulary=400 --tiny hidden_size=16 --tiny layers=1 --batch-size 8 --max-steps 2"
+    for words in (
+        ["train", "tr", "--data", f"de-en={data}", "--check-leak", f"de-en={data}", *tiny.split(), "--out", run],
+        ["evaluate", "precision", run, "--data", f"de-en={data}", "--keep"],
+        ["slim", run, "--langs", "de,en", "--text", f"de-en={data.with_name('few.tsv')}", "--out", small],
+    ):
+        done = client(*words)
+        assert done.status == 0, done.stderr
+    assert str(tmp_path) in (run / "training" / "run.json").read_text(encoding="utf-8")
+    by_st = "from st_xling.hub import load; load(words[0], device='cpu').push_to_hub(words[1])"
+    assert process.python(by_st, run, "tester/by-st").status == 0
+    by_st = by_st.replace("st_xling.hub import load", "sentence_transformers import SentenceTransformer as load")
+    assert process.python(by_st, run, "tester/by-st-alone").status == 0
+    for folder in (run, small):
+        assert client("push", folder, f"tester/{folder.name.removeprefix('a ')}").status == 0
+    assert len(hub.repos) == 4
+    for kind, name in hub.repos:
+        for path, content in hub.files(name, kind=kind).items():
+            for place in (str(tmp_path), str(Path.home()) + "/", "my data"):
+                assert place.encode() not in content, (name, path)
+    card, record = (hub.files("tester/run")[path].decode() for path in ("README.md", "training/run.json"))
+    command = "st-xling train tr --data de-en=pairs.tsv --check-leak de-en=pairs.tsv --model tiny"
+    assert command in card and command in record and "<code>de-en=pairs.tsv</code>" in card
+
+
+def test_a_failed_push_changes_nothing(my_encoder: Path, hub: Hub, client: Run) -> None:
+    """Whichever request fails: no file here, and no commit, branch or file there."""
+
+    def everything() -> Any:
+        files = {path: path.read_bytes() for path in my_encoder.rglob("*") if path.is_file()}
+        return files, {key: (dict(repo.commits), dict(repo.refs)) for key, repo in hub.repos.items()}
+
+    assert client("push", my_encoder, "tester/mine").status == 0
+    (my_encoder / "card.json").unlink()
+    (my_encoder / "README.md").write_text("another card", encoding="utf-8")
+    (my_encoder / "pictures" / "token_states.png").unlink()
+    before, blobs = everything(), set(hub.blobs.iterdir())
+    hub.reset()
+    for blob in blobs:
+        blob.unlink()
+    assert client("push", my_encoder, "tester/other").status == 0  # what it asks of a repository that is not there
+    calls = [route for route, _ in hub.calls]
+    assert {"create", "info", "preupload", "lfs_batch", "lfs_put", "commit"} <= set(calls)
+    del hub.repos["model", "tester/other"]
+    for path in everything()[0].keys() - before[0].keys():
+        path.unlink()
+    for path, content in before[0].items():
+        path.write_bytes(content)
+    for number, route in enumerate(calls):
+        for fault in (400, None):  # refused, and cut
+            hub.reset()
+            for blob in hub.blobs.iterdir():
+                blob.unlink()
+            hub.faults = [Fault(route, fault, tuple(range(calls[: number + 1].count(route), 99)))]
+            assert client("push", my_encoder, "tester/mine").status == 2, (route, fault)
+            assert everything() == before, (route, fault)
 
 
 def test_old_files_of_ours_go_and_what_others_put_there_stays(my_encoder: Path, hub: Hub, client: Run) -> None:
@@ -260,6 +325,7 @@ def test_a_clear_line_then_success(name: str, my_encoder: Path, hub: Hub, client
 
 IMPATIENT = """
 from st_xling.cli import main
+from st_xling.data.phrasebook import parallel_phrases
 from st_xling.hub import push
 from st_xling.utils import hub_requests
 before = hub_requests.REQUEST_S, push.PATIENCE_S

@@ -9,15 +9,15 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.hub_cards.golden import KINDS, golden_card, recorded
 
 CARDS = Path(__file__).resolve().parents[2] / "hub_cards"
-WITH_PICTURES = "dap"
-"""The one card whose pictures are committed with it."""
+WITH_PICTURES = ("dap", "sf", "ir-semacl-langcl", "xpr-mixed")
+"""One card of each kind, whose pictures are committed with it."""
 
 
 def main() -> None:
@@ -39,16 +39,29 @@ def main() -> None:
         texts = {f"{name}.md": as_committed(name, card) for name, card in make_models(Path(made)).items()}
         for old in {*CARDS.glob("*.md")} - {CARDS / "README.md"}:
             old.unlink()
+        texts["README.md"] = with_headlines((CARDS / "README.md").read_text(encoding="utf-8"), texts)
         for name, text in texts.items():
             write_atomic(CARDS / name, text.encode("utf-8"))
         shutil.rmtree(CARDS / "pictures", ignore_errors=True)
-        shutil.copytree(Path(made) / f"my-{WITH_PICTURES}" / "pictures", CARDS / "pictures")
+        for name in WITH_PICTURES:
+            shutil.copytree(Path(made) / f"my-{name}" / "pictures", CARDS / "pictures" / name)
 
 
 def listed_runs() -> dict[str, list[str]]:
     """Name of each card → the commands that give it, as ``hub_cards/README.md`` has them, in its order."""
     text = (CARDS / "README.md").read_text(encoding="utf-8")
     return {name: block.splitlines() for name, block in re.findall(r"(?ms)^### (\S+)$.*?^```bash\n(.*?)\n```$", text)}
+
+
+def headline(card: str) -> str:
+    """The sentence with the one figure, without its data."""
+    return re.findall(r"(?m)^It (.*\*\*[\d.]+ %\*\*.*?) \(", card)[0]
+
+
+def with_headlines(index: str, cards: Mapping[str, str]) -> str:
+    """The index, with the headline of each card in its row."""
+    row = re.compile(r"(?m)^(\| \[.+?\]\((.+?\.md)\) \| .+? \| ).+?( \| \[`st-xling .+)$")
+    return row.sub(lambda found: f"{found[1]}{headline(cards[found[2]])}{found[3]}", index)
 
 
 def make_models(folder: Path) -> dict[str, str]:
@@ -98,9 +111,8 @@ def as_committed(name: str, card: str) -> str:
     lines = [line for line in lines if line not in machine]
     head = re.sub(r"^(\| (?:time, s|memory, GB) \| \|) .*\|$", r"\1 … |", head, flags=re.MULTILINE)
     text = head + cost + re.sub(r"^(\| time[^|]*\|) .*\|$", r"\1 … |", "".join(lines), count=0, flags=re.MULTILINE)
-    if name == WITH_PICTURES:
-        return text
-    return re.sub(r"!\[([^\]]*)\]\((pictures/[^)]*)\)", r"*\1: `\2` of the model's folder.*", text)
+    link = rf"![\1](pictures/{name}/\2)" if name in WITH_PICTURES else r"*\1: `pictures/\2` of the model's folder.*"
+    return re.sub(r"!\[([^\]]*)\]\(pictures/([^)]*)\)", link, text)
 
 
 def masked(card: str) -> str:
@@ -111,13 +123,15 @@ def masked(card: str) -> str:
     """
     lines, chapter = [], ""
     for line in card.splitlines():
-        chapter = line if line.startswith("## ") else chapter
+        chapter = line if line.startswith(("# ", "## ", "<summary>")) else chapter
         if chapter == "" or line.startswith("| best development"):  # the metadata
             line = re.sub(r"(value|threshold|score \|): ?.*", r"\1 …", line)
-        elif line.startswith("| ") and chapter in ("## Results", "## Cut vocabulary"):
+        elif chapter.startswith("# "):
+            line = re.sub(r"[\d.,]+(?= %\*\*| to| tokens)", "…", line)
+        elif line.startswith("| ") and re.match("(## |<summary>)(Results|All results|Cut vocabulary)", chapter):
             label, *cells = line.split(" | ")
             line = " | ".join([label, *(re.sub(r"\d[\d.,]*", "…", cell) for cell in cells)])
-        elif chapter == "## Versions":
+        elif line.startswith(("Trained with ", "Card by ")):
             line = re.sub(r"\d[\w.+]*", "…", line)
         lines.append(re.sub(r"^(pip install .*>=)[\d.]+", r"\1…", line))
     return re.sub(r"(\| best development score \|).*", r"\1 … |", "\n".join(lines))

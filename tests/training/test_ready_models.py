@@ -257,6 +257,9 @@ def test_pushed_while_training(tmp_path: Path) -> None:
         titles = [commit.title for commit in hub.model("tester/mine").commits.values()]
         assert "Training in progress, step 1" in titles and titles[-1].startswith("Push run with st-xling")
         files = hub.files("tester/mine")
+        for commit in hub.model("tester/mine").commits:  # none names a place on this machine
+            for path, content in hub.files("tester/mine", commit).items():
+                assert str(tmp_path).encode() not in content and not path.endswith(".bin"), path
     assert {"model.safetensors", "modules.json", "results.json"} <= files.keys() and b"st-xling train tr" in files[
         "README.md"
     ]

@@ -13,7 +13,7 @@ import pytest
 
 from st_xling.cli import build_parser, main
 from st_xling.cli.parser import FOLDERS, INPUTS, OUTPUTS
-from st_xling.utils.paths import check_outputs, existing_paths
+from st_xling.utils.paths import check_outputs, existing_paths, shared_json, without_folders
 
 
 @pytest.fixture
@@ -157,3 +157,23 @@ def test_no_command_replaces_what_it_reads(command: str, folder: Path, capsys: p
     assert main(command.split()) == 2
     assert "must " in capsys.readouterr().err
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/home/me/my text/a.tsv", "a.tsv"),
+        ("de-en=/home/me/a.de,~/b/a.en?size=3", "de-en=a.de,a.en?size=3"),
+        ("C:\\Users\\me\\a.tsv", "a.tsv"),
+        ("file:///home/me/a.tsv", "a.tsv"),
+        ("tatoeba|data:/data/x@12|k:4", "tatoeba|data:x@12|k:4"),
+        ("st-xling mine '/a b/c.de' d/e.en --out ~me/f", "st-xling mine c.de d/e.en --out f"),
+        *((text, text) for text in ("https://x.y/a/b", "s3://a/b", "user/name", "../a/b", "a / b", "~5", "st-xling '")),
+    ],
+)
+def test_what_others_read_names_no_folder(text: str, shown: str, tmp_path: Path) -> None:
+    assert without_folders(text) == without_folders(shown) == shown
+    (tmp_path / "a.json").write_text(json.dumps({text: [text, 1, None]}))
+    assert json.loads(shared_json(tmp_path / "a.json")) == {shown: [shown, 1, None]}
+    if text == shown:
+        assert shared_json(tmp_path / "a.json") == (tmp_path / "a.json").read_bytes()
