@@ -105,7 +105,7 @@ def _speaks() -> bool:
 def build_parser() -> Parser:
     """The parser of every sub-command."""
     # Here, and not above, so that Ctrl-C while they are imported is answered as at any other time.
-    from st_xling.cli import evaluate, mine, publish, reproduce, rerank, tools, train, transfer
+    from st_xling.cli import align, evaluate, mine, publish, reproduce, rerank, tools, train, transfer
     from st_xling.cli.parser import Parser
 
     parser = Parser(
@@ -119,7 +119,16 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in (tools.demo, train.train, evaluate, transfer.transfer, publish.card, tools.leak):
         command.add_parser(commands)
-    commands_of_use = (mine.encode, mine.mine, mine.score, rerank.rerank, rerank.search, tools.slim, publish.push)
+    commands_of_use = (
+        mine.encode,
+        mine.mine,
+        mine.score,
+        align.align,
+        rerank.rerank,
+        rerank.search,
+        tools.slim,
+        publish.push,
+    )
     for command in (*commands_of_use, reproduce.reproduce, tools.benchmark):
         command.add_parser(commands)
     return parser
