@@ -90,6 +90,13 @@ def semantic_contrastive(source: Sequence[Vector], target: Sequence[Vector], *, 
     return total / (2 * size)
 
 
+def koleo(embeddings: Sequence[Vector]) -> float:
+    """Sablayrolles et al. 2019, equation 2, of unit vectors; at least 1e-4 apart."""
+    units = [[value / math.sqrt(dot(row, row)) for value in row] for row in embeddings]
+    nearest = [min(math.dist(u, v) for j, v in enumerate(units) if j != i) for i, u in enumerate(units)]
+    return -sum(math.log(max(distance, 1e-4)) for distance in nearest) / len(units)
+
+
 def language_contrastive(
     source: Sequence[Vector], target: Sequence[Vector], others: Sequence[Vector] | None = None
 ) -> float:

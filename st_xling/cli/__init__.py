@@ -100,7 +100,19 @@ def _speaks() -> bool:
 def build_parser() -> Parser:
     """The parser of every sub-command."""
     # Here, and not above, so that Ctrl-C while they are imported is answered as at any other time.
-    from st_xling.cli import completion, evaluate, mine, publish, recipes, reproduce, rerank, tools, train, transfer
+    from st_xling.cli import (
+        align,
+        completion,
+        evaluate,
+        mine,
+        publish,
+        recipes,
+        reproduce,
+        rerank,
+        tools,
+        train,
+        transfer,
+    )
     from st_xling.cli.parser import EVERYWHERE, Parser
 
     parser = Parser(
@@ -114,8 +126,8 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in (tools.demo, train.train, recipes.recipes, evaluate, transfer.transfer, publish.card, tools.leak):
         command.add_parser(commands)
-    commands_of_use = (mine.encode, mine.mine, mine.score, rerank.rerank, rerank.search, tools.slim, publish.push)
-    for command in (*commands_of_use, reproduce.reproduce, tools.benchmark, completion.completion):
+    commands_of_use = (mine.encode, mine.mine, mine.score, align.align, rerank.rerank, rerank.search, tools.slim)
+    for command in (*commands_of_use, publish.push, reproduce.reproduce, tools.benchmark, completion.completion):
         command.add_parser(commands)
     return parser
 

@@ -6,6 +6,7 @@
 - ``xsim``: errors of similarity search by margin over several languages
 - ``bucc``: :class:`BuccEvaluator`: precision, recall and F1 of mined pairs
 - ``mining_scores``: mined pairs compared with gold at a threshold, and where that comes from
+- ``alignment``: word alignments against gold: error rate by layer
 - ``ranking``: acc@k, MRR and MAP; by query and passage language; bootstrap intervals
 - ``reranking``: :class:`RerankingEvaluator`: cross-encoders on queries with candidates in several languages
 - ``retrieval``: :class:`RetrievalEvaluator`: MRR and Recall by language, BM25, mixed pools and their language bias
@@ -24,6 +25,9 @@ from typing import TYPE_CHECKING
 from st_xling.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from st_xling.evaluation.alignment import alignment_scores as alignment_scores
+    from st_xling.evaluation.alignment import evaluate_alignment as evaluate_alignment
+    from st_xling.evaluation.alignment import read_links as read_links
     from st_xling.evaluation.bucc import BuccEvaluator as BuccEvaluator
     from st_xling.evaluation.mining_scores import MiningScores as MiningScores
     from st_xling.evaluation.mining_scores import judge_pairs as judge_pairs

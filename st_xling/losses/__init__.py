@@ -6,6 +6,9 @@
 - ``word_alignment``: WA: attention between the sentences should agree both ways
 - ``semantic_contrastive``: semaCL: translations against every other sentence
 - ``language_contrastive``: langCL: no other sentence should tell a pair's languages apart
+- ``cross_unmasking``: guess hidden words with the help of the translation's embedding (MEXMA)
+- ``embedding_distance``: translations in the same place
+- ``koleo``: every sentence away from its nearest neighbour
 - ``in_batch_ranking``: IR: which of the batch's passages answers the query?
 - ``siamese_contrastive``: SF: translations near, chosen negatives a margin away
 - ``base``: what they have in common; sums of them, and of sentence-transformers' losses, over
@@ -20,8 +23,11 @@ all processes.
 
 from st_xling.losses.base import CombinedLoss, CrossLingualLoss, Term, TokenLevelLoss, make
 from st_xling.losses.cached import CachedLoss
+from st_xling.losses.cross_unmasking import CrossUnmaskingLoss
+from st_xling.losses.embedding_distance import EmbeddingDistanceLoss, embedding_distance
 from st_xling.losses.gather import GatheredBatch
 from st_xling.losses.in_batch_ranking import InBatchRankingLoss
+from st_xling.losses.koleo import KoleoLoss, koleo
 from st_xling.losses.language_contrastive import LanguageContrastiveLoss, language_contrastive
 from st_xling.losses.representation_translation import RepresentationTranslationLoss
 from st_xling.losses.semantic_contrastive import SemanticContrastiveLoss, semantic_contrastive
@@ -34,8 +40,11 @@ __all__ = [
     "CachedLoss",
     "CombinedLoss",
     "CrossLingualLoss",
+    "CrossUnmaskingLoss",
+    "EmbeddingDistanceLoss",
     "GatheredBatch",
     "InBatchRankingLoss",
+    "KoleoLoss",
     "LanguageContrastiveLoss",
     "RepresentationTranslationLoss",
     "SemanticContrastiveLoss",
@@ -45,6 +54,8 @@ __all__ = [
     "TranslationLanguageModelingLoss",
     "TranslationRankingLoss",
     "WordAlignmentLoss",
+    "embedding_distance",
+    "koleo",
     "language_contrastive",
     "make",
     "semantic_contrastive",

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from st_xling.models.backbone import Backbone, cls_mask, flush_right
+from st_xling.models.backbone import Backbone, cls_mask, flush_right, sep_mask
 
 Positions = Literal["restarting", "running"]
 
@@ -87,6 +87,18 @@ def join_pairs(
     two = segments and kinds is not None and kinds.num_embeddings > 1
     segment_ids = in_target.long() if two else torch.zeros_like(input_ids)
     return JoinedPairs(input_ids, attention_mask, position_ids, segment_ids, words & ~in_target, words & in_target, cut)
+
+
+def sentences(parts: Backbone, column: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A column's sentences one by one, without columns of padding alone.
+
+    Returns:
+        Token ids, attention mask, positions, and which tokens are words. *Shape:* ``(batch, tokens)`` each
+    """
+    used = column["attention_mask"].bool().any(dim=0)
+    ids, mask = column["input_ids"][:, used], column["attention_mask"][:, used].bool()
+    ends = cls_mask(ids, parts.tokenizer) | sep_mask(ids, parts.tokenizer)
+    return ids, mask, parts.position_ids(mask), mask & ~ends
 
 
 def usable_positions(parts: Backbone, positions: Positions) -> Positions:

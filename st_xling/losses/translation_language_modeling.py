@@ -8,9 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
-from st_xling.losses.token_inputs import Positions, join_pairs, mask_tokens, usable_positions, word_continuations
+from st_xling.losses.token_inputs import (
+    Positions,
+    join_pairs,
+    mask_tokens,
+    sentences,
+    usable_positions,
+    word_continuations,
+)
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
-from st_xling.models.backbone import Backbone, backbone, cls_mask, sep_mask, special_token_id
+from st_xling.models.backbone import Backbone, backbone, special_token_id
 from st_xling.models.heads import HeadStart, VocabularyHead
 
 Objective = Literal["tlm", "mlm"]
@@ -105,7 +112,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
             read = (pairs.input_ids, pairs.attention_mask, pairs.position_ids, pairs.source | pairs.target)
             hidden, token_ids = self._hidden_states(parts, *read, segment_ids=pairs.segment_ids)
         else:
-            columns = [self._hidden_states(parts, *_alone(parts, column)) for column in batch]
+            columns = [self._hidden_states(parts, *sentences(parts, column)) for column in batch]
             hidden, token_ids = (torch.cat(values) for values in zip(*columns))
         return [head_cross_entropy(self.head, parts.word_embeddings, hidden, token_ids)]
 
@@ -137,11 +144,3 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
 
     def get_config_dict(self) -> dict[str, Any]:
         return {**super().get_config_dict(), "head": self.shared_head}
-
-
-def _alone(parts: Backbone, column: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """A column's ids, mask, positions and maskable tokens, cut to its own longest row."""
-    used = column["attention_mask"].bool().any(dim=0)
-    ids, mask = column["input_ids"][:, used], column["attention_mask"][:, used].bool()
-    ends = cls_mask(ids, parts.tokenizer) | sep_mask(ids, parts.tokenizer)
-    return ids, mask, parts.position_ids(mask), mask & ~ends

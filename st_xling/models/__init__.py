@@ -1,5 +1,6 @@
-"""Encoders and heads: a tiny encoder, any Hub encoder, the vocabulary head and the RTL head."""
+"""Encoders and heads: a tiny encoder, any Hub encoder, the vocabulary head and the RTL head; words of translations."""
 
+from st_xling.models.align import align_words, split_words
 from st_xling.models.backbone import Backbone, backbone
 from st_xling.models.heads import RepresentationTranslationHead, VocabularyHead
 from st_xling.models.tiny import tiny_encoder, train_tokenizer
@@ -9,8 +10,10 @@ __all__ = [
     "Backbone",
     "RepresentationTranslationHead",
     "VocabularyHead",
+    "align_words",
     "backbone",
     "load_encoder",
+    "split_words",
     "tiny_encoder",
     "train_tokenizer",
 ]

@@ -15,11 +15,14 @@ from sentence_transformers.sentence_transformer.losses import (
 )
 
 from st_xling.losses import (
+    EmbeddingDistanceLoss,
     InBatchRankingLoss,
     LanguageContrastiveLoss,
     SemanticContrastiveLoss,
     SiameseContrastiveLoss,
     TranslationRankingLoss,
+    embedding_distance,
+    koleo,
     language_contrastive,
     semantic_contrastive,
     siamese_contrastive,
@@ -76,6 +79,37 @@ def test_contrastive_losses_equal_their_formulas(size):
             source.tolist(), target.tolist(), [] if others is None else rest.tolist()
         )
         assert language_contrastive(source, target, others).item() == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("size", [2, 5])
+def test_distance_and_koleo_equal_their_formulas(size):
+    source, target = embeddings(size, size)
+    squares = [sum((a - b) ** 2 for a, b in zip(x, y)) for x, y in zip(source.tolist(), target.tolist())]
+    assert embedding_distance(source, target).item() == pytest.approx(sum(squares) / (4 * size), rel=1e-9)
+    cosines = [reference.cosine(x, y) for x, y in zip(source.tolist(), target.tolist())]
+    value = embedding_distance(source, target, distance="cosine").item()
+    assert value == pytest.approx(1 - sum(cosines) / size, rel=1e-9)
+    assert koleo(source).item() == pytest.approx(reference.koleo(source.tolist()), rel=1e-9)
+
+
+def test_koleo_parts_neighbours_but_not_equal_texts():
+    rows = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.9, 0.1], [-1.0, 0.0]], requires_grad=True)
+    value = koleo(rows)
+    value.backward()
+    assert value.item() == pytest.approx(reference.koleo(rows.tolist()), rel=1e-5)
+    assert rows.grad.isfinite().all() and rows.grad[1].abs().sum() == 0
+    # A step down moves the third row away from its neighbour, the first.
+    assert rows.grad[2, 1] < 0
+    assert koleo(rows[:1]).item() == 0.0
+
+
+def test_distance_is_by_cosine_where_the_model_normalises(make_model):
+    from sentence_transformers.base.modules import Normalize
+
+    model = make_model()
+    assert EmbeddingDistanceLoss(model).distance == "squared"
+    model.append(Normalize())
+    assert EmbeddingDistanceLoss(model).distance == "cosine"
 
 
 @pytest.mark.parametrize("distance", DISTANCES)

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from st_xling import losses
-from st_xling.losses import translation_language_modeling
+from st_xling.losses import cross_unmasking, translation_language_modeling
 from st_xling.losses.base import CrossLingualLoss
 from tests import reference
 from tests.conftest import PAIRS
@@ -41,6 +41,9 @@ SOURCES = [source for source, _ in PAIRS]
 TARGETS = [PAIRS[1][1] if row == 6 else target for row, (_, target) in enumerate(PAIRS)]
 OTHERS = [SOURCES[(row + 3) % 8] for row in range(8)]
 TEXTS = (SOURCES, TARGETS, OTHERS, SOURCES[::-1], TARGETS[::-1])
+
+MASKING = (cross_unmasking, translation_language_modeling)
+"""Modules whose draws differ between one process and two."""
 
 TR, RTL = losses.TranslationRankingLoss, losses.RepresentationTranslationLoss
 TLM, WA = losses.TranslationLanguageModelingLoss, losses.WordAlignmentLoss
@@ -67,6 +70,11 @@ class Case:
 
 def dap(model: Any) -> CrossLingualLoss:
     return TR(model, margin=0.3) + 0.5 * RTL(model, layers=1)
+
+
+def mexma(model: Any) -> CrossLingualLoss:
+    hidden = losses.CrossUnmaskingLoss(model, layers=1).eval()  # its head has dropout
+    return hidden + losses.EmbeddingDistanceLoss(model, distance="squared") + 0.01 * losses.KoleoLoss(model)
 
 
 def retrieval(model: Any) -> CrossLingualLoss:
@@ -121,6 +129,8 @@ CASES = {
     "dap unequal": Case(dap, sizes=(5, 3)),
     "dap accumulated": Case(dap, accumulate=2),
     "retrieval": Case(retrieval, columns=5),
+    "mexma": Case(mexma, sizes=(5, 3)),
+    "cached mexma": Case(cached(mexma), sizes=(6, 2)),
     "everything": Case(everything),
     "cached tr": Case(cached(TR)),
     "cached projection": Case(cached(lambda model: TR(model, projection=True))),
@@ -202,7 +212,8 @@ def of(results: Results, name: str) -> Results:
 
 @pytest.mark.parametrize("name", CASES)
 def test_two_processes_are_one_with_all_rows(name: str, ranks: list[Results], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translation_language_modeling, "mask_tokens", reference.every_third)
+    for module in MASKING:
+        monkeypatch.setattr(module, "mask_tokens", reference.every_third)
     expected = compute(CASES[name], small_model())
     assert any(float(part.abs().max()) > 0 for key, part in expected.items() if key != "value")
     for results in ranks:
@@ -228,14 +239,16 @@ def test_without_gathering_every_process_ranks_its_own(ranks: list[Results]) -> 
 @pytest.mark.parametrize("name", ["tr", "ir", "langcl others", "siamese worst", "rtl", "mlm", "cached everything"])
 def test_a_half_is_not_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the equality above would show little: the mean of the halves' losses is another number."""
-    monkeypatch.setattr(translation_language_modeling, "mask_tokens", reference.every_third)
+    for module in MASKING:
+        monkeypatch.setattr(module, "mask_tokens", reference.every_third)
     values = [compute(CASES[name], small_model(), rank)["value"].item() for rank in (None, 0, 1)]
     assert (values[1] + values[2]) / 2 != pytest.approx(values[0], rel=1e-6)
 
 
 if __name__ == "__main__":
     faulthandler.dump_traceback_later(SECONDS, exit=True)
-    translation_language_modeling.mask_tokens = reference.every_third  # type: ignore[assignment]
+    for module in MASKING:
+        module.mask_tokens = reference.every_third  # type: ignore[assignment]
     torch.set_num_threads(1)
     main(Path(sys.argv[1]), int(sys.argv[2]))
     # Not by destroying the group: torch joins gloo's thread while it holds the GIL, which that thread may be waiting

@@ -1,0 +1,118 @@
+"""Cross-unmasking: guess a sentence's hidden words with the help of its translation's embedding."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
+from st_xling.losses.token_inputs import mask_tokens, sentences
+from st_xling.losses.vocabulary_softmax import head_cross_entropy
+from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
+from st_xling.models.heads import HeadStart, VocabularyHead
+
+
+class CrossUnmaskingLoss(TokenLevelLoss):
+    r"""Guess hidden words of each sentence from its other words and from its translation's sentence embedding.
+
+    .. math:: L = \frac{1}{2} \left( CE(g(s_y, h(\tilde{x})), x) + CE(g(s_x, h(\tilde{y})), y) \right)
+
+    ``x~`` is ``x`` with words hidden, ``h`` the encoder's token states, ``s_y`` the embedding of the whole ``y``, which
+    stands in the place of CLS, and ``g`` layers of the loss's own under a vocabulary head. So many words are hidden
+    that the embedding is needed. The gradient reaches the encoder through the embedding and through the tokens.
+
+    Args:
+        model: The ``SentenceTransformer`` to train, with a bidirectional encoder, a mask token, and embeddings as wide
+            as the encoder.
+        mask_probability: Share of the tokens that are hidden.
+        layers: Depth of ``g``. They normalise before attention, so that an embedding of length 1 counts as much as
+            token states; the authors' normalise after it.
+        heads: Attention heads of ``g``, which divide the encoder's width; default: 8 where they do, else the encoder's.
+        head: ``"auto"`` starts the vocabulary head from the checkpoint's masked-LM head where it has one; ``"new"``
+            from random weights.
+
+    Raises:
+        ValueError: Options out of range, a decoder or no transformer, a tokenizer without a mask token, or embeddings
+            of another width.
+
+    References:
+        - Janeiro et al. 2025, MEXMA: Token-level objectives improve sentence representations; the authors' code for
+          the head: six layers of eight heads
+
+    Requirements:
+        1. Parallel pairs.
+
+    Inputs:
+        +------------------+--------+
+        | Texts            | Labels |
+        +==================+========+
+        | (source, target) | none   |
+        +------------------+--------+
+
+    Relations:
+        - With :class:`EmbeddingDistanceLoss` and :class:`KoleoLoss` it makes MEXMA.
+        - :class:`RepresentationTranslationLoss` rebuilds all words from token states and trains no sentence embedding.
+
+    Example:
+        >>> loss = CrossUnmaskingLoss(model) + EmbeddingDistanceLoss(model) + 0.01 * KoleoLoss(model)  # doctest: +SKIP
+    """
+
+    citation = bibtex("janeiro2025mexma")
+    options = ("mask_probability", "layers", "heads")
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        mask_probability: float = 0.4,
+        layers: int = 6,
+        heads: int | None = None,
+        head: HeadStart = "auto",
+    ) -> None:
+        super().__init__(model)
+        if not 0 < mask_probability <= 1:
+            raise ValueError(f"mask_probability must lie in (0, 1]: got {mask_probability}; 0.4 is the paper's.")
+        if layers < 1:
+            raise ValueError(f"layers must be 1 or more: got {layers}.")
+        parts = backbone(model)
+        width = parts.hidden_size
+        if heads is None:
+            heads = 8 if width % 8 == 0 else int(parts.model.config.num_attention_heads)  # type: ignore[union-attr, arg-type]
+        if heads < 1 or width % heads:
+            raise ValueError(f"heads must divide the encoder's width {width}: got {heads}.")
+        self.mask_probability, self.layers, self.heads = mask_probability, layers, heads
+        self.mask_id = special_token_id(parts.tokenizer, "mask", "cross-unmasking")
+        layer = nn.TransformerEncoderLayer(
+            width, heads, 4 * width, dropout=0.1, activation="gelu", batch_first=True, norm_first=True
+        )
+        self.unmasking = nn.TransformerEncoder(layer, layers, nn.LayerNorm(width), enable_nested_tensor=False)
+        words = parts.word_embeddings.weight
+        self.unmasking.to(words.device, words.dtype)
+        self.head = VocabularyHead(parts, head=head)
+
+    def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
+        parts = backbone(self.model)
+        source, target = batch[0], batch[1]
+        return [
+            self._unmask(parts, source, target["sentence_embedding"]),
+            self._unmask(parts, target, source["sentence_embedding"]),
+        ]
+
+    def _unmask(self, parts: Backbone, column: dict[str, Tensor], translation: Tensor) -> Part:
+        if translation.shape[1] != parts.hidden_size:
+            raise ValueError(
+                f"cross-unmasking needs embeddings as wide as the encoder, {parts.hidden_size}: got "
+                f"{translation.shape[1]}; train without the modules that change their width."
+            )
+        ids, mask, positions, words = sentences(parts, column)
+        vocabulary = min(len(parts.tokenizer), parts.word_embeddings.num_embeddings)
+        corrupted, hidden = mask_tokens(
+            ids, words, mask_id=self.mask_id, vocabulary=vocabulary, probability=self.mask_probability
+        )
+        states = parts.encode(input_ids=corrupted, attention_mask=mask.long(), position_ids=positions)
+        # The translation's embedding instead of CLS, which has seen the sentence's other words.
+        seen = mask & ~cls_mask(ids, parts.tokenizer)
+        states = torch.cat([translation[:, None].to(states.dtype), states], dim=1)
+        unseen = ~torch.cat([seen.new_ones(len(seen), 1), seen], dim=1)
+        states = self.unmasking(states, src_key_padding_mask=unseen)[:, 1:]
+        return head_cross_entropy(self.head, parts.word_embeddings, states[hidden], ids[hidden])

@@ -1,0 +1,92 @@
+"""Embedding distance: translations should lie in the same place."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sentence_transformers.base.modules import Normalize
+from torch import Tensor, nn
+
+from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
+from st_xling.losses.gather import GatheredBatch, batch_of_pairs
+from st_xling.utils.options import checked
+
+Distance = Literal["squared", "cosine"]
+
+
+@checked
+def embedding_distance(
+    source: Tensor, target: Tensor, *, distance: Distance = "squared", gathered: GatheredBatch | None = None
+) -> Tensor:
+    r"""Mean distance of translations' embeddings.
+
+    .. math:: L = \frac{1}{N d} \sum_i \| x_i - y_i \|^2 \quad or \quad \frac{1}{N} \sum_i 1 - \cos(x_i, y_i)
+
+    Args:
+        source: Embeddings. *Shape:* ``(batch, dim)``
+        target: Their translations', row-aligned. *Shape:* ``(batch, dim)``
+        distance: ``"squared"``: by dimension, as the paper has it, for embeddings of any length; ``"cosine"``: for
+            those of length 1, whose squared distance by dimension is next to nothing.
+        gathered: The batch of all processes that these rows are part of; ``None``: they are the whole batch.
+
+    Returns:
+        Unitless (no nats: it is no likelihood). *Shape:* ``()``
+
+    Raises:
+        ValueError: Columns of unequal size, or another distance.
+
+    Source:
+        Janeiro et al. 2025 (MEXMA), alignment loss.
+
+    Example:
+        >>> embedding_distance(torch.eye(2), torch.ones(2, 2))
+        tensor(0.5000)
+    """
+    batch = batch_of_pairs(source, target, gathered)
+    if distance == "squared":
+        return batch.mean((source - target).square().mean(dim=1).sum())
+    return batch.mean((1 - nn.functional.cosine_similarity(source, target, dim=1)).sum())
+
+
+class EmbeddingDistanceLoss(CrossLingualLoss):
+    """Pulls translations together, and nothing apart: it wants a term beside it that keeps sentences distinct.
+
+    Args:
+        model: The ``SentenceTransformer`` to train.
+        distance: ``"squared"`` (by dimension) or ``"cosine"``; ``"auto"``: cosine where the model normalises its
+            embeddings, else squared.
+
+    References:
+        - Janeiro et al. 2025, MEXMA: Token-level objectives improve sentence representations
+
+    Requirements:
+        1. Parallel pairs.
+
+    Inputs:
+        +------------------+--------+
+        | Texts            | Labels |
+        +==================+========+
+        | (source, target) | none   |
+        +------------------+--------+
+
+    Relations:
+        - :class:`SiameseContrastiveLoss` without negatives, squared by dimension.
+        - sentence-transformers' ``MSELoss`` compares with a teacher's embeddings, which stand in the labels.
+
+    Example:
+        >>> loss = CrossUnmaskingLoss(model) + EmbeddingDistanceLoss(model) + 0.01 * KoleoLoss(model)  # doctest: +SKIP
+    """
+
+    citation = bibtex("janeiro2025mexma")
+    options = ("distance",)
+
+    def __init__(self, model: nn.Module, *, distance: Distance | Literal["auto"] = "auto") -> None:
+        super().__init__(model)
+        if distance == "auto":
+            normalised = any(isinstance(module, Normalize) for module in model.children())
+            distance = "cosine" if normalised else "squared"
+        self.distance = distance
+
+    def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
+        source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
+        return embedding_distance(source, target, distance=self.distance, gathered=GatheredBatch.of(source))

@@ -1,0 +1,86 @@
+"""KoLeo: spread embeddings over the sphere, by pushing each away from its nearest neighbour."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
+from st_xling.losses.gather import GatheredBatch, similarity_matrix
+from st_xling.utils.options import checked
+
+#: Neighbours nearer than this count as this far, without a gradient: those of equal texts, which nothing should part.
+NEAREST = 1e-4
+
+
+@checked
+def koleo(embeddings: Tensor, *, gathered: GatheredBatch | None = None) -> Tensor:
+    r"""Minus the mean logarithm of each embedding's distance to its nearest neighbour (Kozachenko-Leonenko).
+
+    .. math:: L = -\frac{1}{N} \sum_i \log \max(\min_{j \ne i} \| u_i - u_j \|, 10^{-4}), \quad u = x / \| x \|
+
+    Up to constants that is an estimate of the negative entropy of the embeddings' directions.
+
+    Args:
+        embeddings: Of sentences of one language. *Shape:* ``(batch, dim)``
+        gathered: The batch of all processes that these rows are part of; ``None``: they are the whole batch.
+
+    Returns:
+        In nats, up to constants; 0 for a single row, which has no neighbour. *Shape:* ``()``
+
+    Raises:
+        ValueError: ``embeddings`` is no matrix.
+
+    Source:
+        Sablayrolles et al. 2019, Spreading vectors for similarity search, equation 2; as a term: Janeiro et al. 2025.
+
+    Example:
+        >>> koleo(torch.eye(2))  # both are √2 away from the other
+        tensor(-0.3466)
+    """
+    batch = GatheredBatch((len(embeddings),)) if gathered is None else gathered
+    candidates = batch.gather(embeddings)
+    similarities = similarity_matrix(embeddings.detach(), candidates.detach())
+    if batch.total < 2:
+        return embeddings.sum() * 0.0
+    similarities = similarities.scatter(1, batch.rows(embeddings.device)[:, None], -torch.inf)
+    own, nearest = F.normalize(embeddings, dim=1), F.normalize(candidates, dim=1)[similarities.argmax(dim=1)]
+    squares = (own - nearest).square().sum(dim=1)
+    return batch.mean(-0.5 * squares.clamp(min=NEAREST**2).log().sum())
+
+
+class KoleoLoss(CrossLingualLoss):
+    """Keeps the sentences of each column apart, where other terms only pull translations together.
+
+    Args:
+        model: The ``SentenceTransformer`` to train.
+
+    References:
+        - Sablayrolles et al. 2019, Spreading vectors for similarity search, section 3
+        - Janeiro et al. 2025, MEXMA: Token-level objectives improve sentence representations: weight 0.01
+
+    Requirements:
+        1. Any text; every column by itself, and the columns' mean.
+
+    Inputs:
+        +-------------+--------+
+        | Texts       | Labels |
+        +=============+========+
+        | (text, ...) | none   |
+        +-------------+--------+
+
+    Relations:
+        - :class:`TranslationRankingLoss` has negatives and needs it less.
+
+    Example:
+        >>> loss = CrossUnmaskingLoss(model) + EmbeddingDistanceLoss(model) + 0.01 * KoleoLoss(model)  # doctest: +SKIP
+    """
+
+    citation = bibtex("sablayrolles2019spreading")
+    min_columns = 1
+
+    def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
+        embeddings = [column["sentence_embedding"] for column in batch]
+        gathered = GatheredBatch.of(embeddings[0])
+        return torch.stack([koleo(column, gathered=gathered) for column in embeddings]).mean()

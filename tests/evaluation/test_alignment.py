@@ -1,0 +1,74 @@
+"""Alignment scores by their definition, gold files, the phrasebook's gold, and the command."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from st_xling.cli import main
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.evaluation import alignment_scores, evaluate_alignment, read_links
+from st_xling.evaluation.alignment import GoldLinks, format_links
+
+
+def test_scores_are_och_and_neys():
+    found = [[(0, 0), (1, 1), (2, 2)], [(0, 1)]]
+    gold = [GoldLinks({(0, 0)}, {(0, 0), (1, 1)}), GoldLinks({(0, 0)}, {(0, 0)})]
+    scores = alignment_scores(found, gold)
+    assert (scores.precision, scores.recall) == (2 / 4, 1 / 2)
+    assert scores.error_rate == pytest.approx(1 - (1 + 2) / (4 + 2))
+    with pytest.raises(ValueError, match="1 and 2"):
+        alignment_scores(found[:1], gold)
+    with pytest.raises(ValueError, match="no sure link"):
+        alignment_scores(found[:1], [[]])
+
+
+def test_gold_is_read_as_it_is_written(tmp_path):
+    path = tmp_path / "gold"
+    path.write_text("0-0 2?1 3p1\n\n1-10\n")
+    gold = read_links(path)
+    assert gold == [({(0, 0)}, {(0, 0), (2, 1), (3, 1)}), (set(), set()), ({(1, 10)}, {(1, 10)})]
+    assert format_links(gold[0].possible) == "0-0 2-1 3-1"
+    path.write_text("1-1 2?1\n")
+    assert read_links(path, first=1) == [({(0, 0)}, {(0, 0), (1, 0)})]
+    for wrong in ("0-0", "1-", "1:1"):
+        path.write_text(f"1-1\n{wrong}\n")
+        with pytest.raises(ValueError, match=f"line 2.*from 1.*{wrong}"):
+            read_links(path, first=1)
+
+
+@pytest.fixture
+def phrases():
+    return parallel_phrases("de", "en", split="test", size=40)
+
+
+def test_the_command_writes_links_and_scores_them(saved_encoder, phrases, tmp_path, capsys):
+    pairs, gold, out = tmp_path / "pairs.tsv", tmp_path / "gold", tmp_path / "links"
+    rows = [[" ".join(row[side]) for side in ("source_tokens", "target_tokens")] for row in phrases]
+    pairs.write_text("".join("\t".join(row) + "\n" for row in rows))
+    gold.write_text("".join(format_links(map(tuple, links)) + "\n" for links in phrases["alignment"]))
+    words = ["align", f"de-en={pairs}", "--model", str(saved_encoder), "--tokenized", "--gold", str(gold)]
+    assert main([*words, "--every-layer", "--out", str(out), "--json", str(tmp_path / "json")]) == 0
+    results = json.loads((tmp_path / "json").read_text())
+    assert list(results["alignment"]) == ["1", "2"] and results["pairs"] == 40
+    links = [[tuple(map(int, link.split("-"))) for link in line.split()] for line in out.read_text().splitlines()]
+    best = results["alignment"][str(results["best_layer"])]
+    assert alignment_scores(links, read_links(gold)).as_dict() == best
+    assert results["signature"] in capsys.readouterr().out
+    assert main([*words[:5], "--out", "-"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 40
+    assert main(words[:4]) == 2 and "--out" in capsys.readouterr().err
+    gold.write_text("0-0\n")
+    assert main(words) == 2 and "40 and 1" in capsys.readouterr().err
+
+
+@pytest.mark.skipif("ST_XLING_E5" not in os.environ, reason="no multilingual-e5-small: set ST_XLING_E5 to its folder")
+def test_a_real_encoder_knows_words(phrases):
+    from st_xling.models import load_encoder
+
+    model = load_encoder(os.environ["ST_XLING_E5"])
+    gold = [[tuple(link) for link in links] for links in phrases["alignment"]]
+    report = evaluate_alignment(model, phrases["source_tokens"], phrases["target_tokens"], gold, layers=[8])
+    assert report.layers[8].error_rate < 0.1
