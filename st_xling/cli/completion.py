@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from typing import Any
 
 from st_xling.cli.options import command
@@ -38,21 +37,15 @@ def completion(arguments: argparse.Namespace) -> None:
     from st_xling.utils.checks import require
 
     shtab = require("shtab", "completion", extra="completion")
-    parser = build_parser()
-    for action in _actions(parser):
-        if action.metavar == "RECIPE":
+    parsers: list[Any] = [build_parser()]
+    for action in (action for parser in parsers for action in parser._actions):
+        if isinstance(action, argparse._SubParsersAction):
+            parsers += action.choices.values()
+        elif action.metavar == "RECIPE":
             action.complete = dict.fromkeys(_RECIPES, "_st_xling_recipes")
         elif action.metavar in FOLDERS:
             action.complete = shtab.DIRECTORY
         elif action.metavar in INPUTS | {"PATH"}:
             action.complete = shtab.FILE
     names = {shell: text.format(" ".join(recipe_names(None))) for shell, text in _RECIPES.items()}
-    print(shtab.complete(parser, arguments.shell, preamble=names))
-
-
-def _actions(parser: argparse.ArgumentParser) -> Iterator[Any]:
-    for action in parser._actions:
-        yield action
-        if isinstance(action, argparse._SubParsersAction):
-            for below in action.choices.values():
-                yield from _actions(below)
+    print(shtab.complete(parsers[0], arguments.shell, preamble=names))

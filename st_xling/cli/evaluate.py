@@ -19,7 +19,7 @@ from st_xling.cli.model_options import (
     load_cross_encoder,
     load_model,
 )
-from st_xling.cli.options import JSON, KEEP, Command, Options, command, set_options, words, write_results
+from st_xling.cli.options import JSON, KEEP, Command, Options, command, print_results, set_options
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -32,12 +32,6 @@ BM25 = "bm25"
 
 def _bucc_threshold(word: str) -> float | str:
     return word if word == "tune" else float(word)
-
-
-def _numbers(text: str) -> list[int]:
-    if not all(word.isdecimal() for word in words(text)):
-        raise argparse.ArgumentTypeError(f"expected whole numbers joined by commas, such as 1,5: got {text!r}")
-    return [int(word) for word in words(text)]
 
 
 ENGLISH_PAIRS = Options("""
@@ -58,14 +52,8 @@ def _model(arguments: argparse.Namespace, *, publishes: bool = False) -> Sentenc
 
 def _report(arguments: argparse.Namespace, task: str, metrics: Any, signature: str, table: str) -> None:
     """Print what came out, write it, and save it with the model."""
-    _print(arguments, task, metrics, signature, table)
+    print_results(arguments, task, metrics, signature, table)
     keep(arguments, task, metrics, signature)
-
-
-def _print(arguments: argparse.Namespace, task: str, metrics: Any, signature: str, table: str) -> None:
-    print(table)
-    print(signature)
-    write_results(arguments, {task: metrics, "signature": signature})
 
 
 @command("tatoeba", ENGLISH_PAIRS, BATCH, JSON, VIEW, KEEP)
@@ -97,7 +85,7 @@ def tatoeba(arguments: argparse.Namespace) -> None:
     _report(arguments, "tatoeba", metrics, evaluator.signature, tatoeba_table(metrics, name=evaluator.name))
 
 
-@command("precision", BATCH, JSON, VIEW, KEEP, at={"type": _numbers, "default": [1, 5]})
+@command("precision", BATCH, JSON, VIEW, KEEP, at={"default": [1, 5]})
 def precision(arguments: argparse.Namespace) -> None:
     """Translations among the N nearest (P@1, P@5), both directions.
 
@@ -105,7 +93,7 @@ def precision(arguments: argparse.Namespace) -> None:
 
     MODEL             Hub id or folder
     --data SPEC       xx-yy=PATH, Hub id, phrasebook:… (its test split) (required, repeatable)
-    --at LIST         numbers of candidates (default: 1,5)
+    --at NUMBERS      numbers of candidates (default: 1,5)
     --skip-bad-lines  leave faulty lines out, and say how many
 
     examples:
@@ -180,7 +168,7 @@ def bucc(arguments: argparse.Namespace) -> None:
     finite = {key: value if math.isfinite(value) else None for key, value in metrics.items()}
     histograms = {pair: histogram.as_dict() for pair, histogram in evaluator.histograms.items()}  # the card draws them
     table = bucc_table(metrics, name=evaluator.name)
-    _print(arguments, "bucc", finite, evaluator.signature, table)
+    print_results(arguments, "bucc", finite, evaluator.signature, table)
     if arguments.keep:  # the thresholds that mean something elsewhere go into the model's mining.json
         thresholds, left_out = publishable_thresholds(evaluator, metrics)
         for pair, why in left_out.items():
@@ -268,7 +256,7 @@ def reranking(arguments: argparse.Namespace) -> None:
     options.pop("seed", None)  # of the sample, not of the bootstrap
     evaluator = RerankingEvaluator(pools, show_progress_bar=True, write_csv=False, **options)
     report = evaluator.report(model)
-    _print(arguments, "reranking", report.as_dict(), evaluator.signature, report.table())
+    print_results(arguments, "reranking", report.as_dict(), evaluator.signature, report.table())
     # Passages of the examples stay at home: what is kept goes to the Hub with the model.
     keep(arguments, "reranking", replace(report, examples={}).as_dict(), evaluator.signature)
 

@@ -47,8 +47,7 @@ search:
 --memory-mib N                      memory for one block of the search (default: 256)
 --shard-rows N                      rows of a text searched in one task (default: by size; approximate: 1,048,576)
 guards:
---source-language CODE              such as de: for its guard, a published threshold, and its mean in models centred by
-                                    language
+--source-language CODE              such as de: for its guard, a published threshold and its mean (models centred by it)
 --target-language CODE              such as en
 --guard NAME=X                      set the limit of one, such as length_ratio=2.5 (repeatable)
 --no-guard NAME                     switch one off: hub, copy, near_copy, length_ratio, numbers, language, prefilter

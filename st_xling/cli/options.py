@@ -26,8 +26,16 @@ def words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
+def numbers(text: str) -> list[int]:
+    if not all(word.isdigit() for word in words(text)) or len(set(map(int, words(text)))) < len(text.split(",")):
+        raise argparse.ArgumentTypeError(f"expected distinct whole numbers, such as 0,1,2: got {text!r}")
+    return [int(word) for word in words(text)]
+
+
 #: The type of a value by its metavar; all others are text.
-TYPES = {"N": int, "MIB": int, "X": float, "SHARE": float, "P": float, "S": float, "PATH": Path, "LIST": words}
+TYPES = {"N": int, "MIB": int, "X": float, "SHARE": float, "P": float, "S": float, "PATH": Path, "LIST": words} | {
+    "NUMBERS": numbers
+}
 
 
 class Options:
@@ -40,6 +48,7 @@ class Options:
     ``MODEL``             a positional argument
     ``TEXT...``           one value or more, positional or behind a flag
     ``--k N``             a number or text: the metavar says which (:data:`TYPES`)
+    ``--n NUMBERS``       distinct whole numbers, joined by commas
     ``--x LIST``          words joined by commas; ``LIST...``: or by spaces
     ``--x {a,b}``         one of these
     ``--flag``            on or off
@@ -151,10 +160,8 @@ class Command:
 
     def start(self, arguments: Namespace) -> None:
         """Run it; with ``--json -`` what it prints goes to stderr."""
-        if getattr(arguments, "json", None) != Path("-"):
-            return self.run(arguments)
         arguments.stdout = sys.stdout
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(sys.stderr if getattr(arguments, "json", None) == Path("-") else sys.stdout):
             self.run(arguments)
 
 
@@ -211,6 +218,12 @@ def write_results(arguments: Namespace, content: Any) -> None:
 
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, content)
+
+
+def print_results(arguments: Namespace, name: str, content: Any, signature: str, table: str) -> None:
+    """Print and write a table of results, and what was measured."""
+    print(table, signature, sep="\n")
+    write_results(arguments, {name: content, "signature": signature})
 
 
 def print_report(arguments: Namespace, command: str, report: Any, summary: str) -> None:

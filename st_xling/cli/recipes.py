@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,50 +25,17 @@ TAKEN_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("parallel", "encoders"), ("retriever",)),
     **dict.fromkeys(("xpi_data", "xpi_dev", "xpi_steps", "xpi_epochs", "dev_share", "test_share"), ("cross-encoder",)),
 }
-# Options → keys of the recipe's training arguments.
-TRAINING_KEYS = {
-    "epochs": "num_train_epochs",
-    "batch_size": "per_device_train_batch_size",
-    "warmup": "warmup_steps",
-    "prompt": "prompts",
+# Options → keys of the recipe.
+KEYS = {
     **{
-        name: name
-        for name in (
-            "max_steps",
-            "mini_batch_size",
-            "memory_budget",
-            "learning_rate",
-            "eval_steps",
-            "seed",
-            "prompt_name",
-        )
+        name: f"training.{name}" for name in ("max_steps", "mini_batch_size", "memory_budget", "learning_rate", "pivot")
     },
-}
-# Other options → sections and key.
-_KEYS = {
-    "max_length": ("model", "bare"),
-    "pooling": ("model", "bare"),
-    "layer": ("adapter",),
-    "encoders": ("retrieval",),
-}
-# What else options are to one kind of recipe.
-_HELP = {
-    "encoder": {
-        "mono": "running text of one language, for the loss mlm: every two lines are read as a pair (repeatable)"
-    },
-    "retriever": {
-        "data": "queries=PATH: queries with passages, perhaps with hard negatives (columns negative_1, negative_2, … "
-        "or ?columns=query,answer,negative); a folder in the layout of BEIR, Mr.TyDi (?negatives=1) or MIRACL; or "
-        "queries=phrasebook?size=2000 (required, repeatable)",
-        "dev": "xx=DIR, such a folder, or xx=phrasebook: to choose the best checkpoint by (default: the last one is "
-        "saved) (repeatable)",
-        "mono": "text without translations: lines, passages (.jsonl) or phrasebook (repeatable)",
-    },
-    "cross-encoder": {
-        "data": "of xpr recipes xx=PATH, questions with passages in SQuAD's form or labelled pairs, or xx=phrasebook; "
-        "of xpi parallel text: xx-yy=PATH, Hub id or phrasebook:… (required, repeatable)",
-        "dev": "development text of the same form, or none (default: --dev-share of --data) (repeatable)",
-    },
+    **{name: f"training.{name}" for name in ("eval_steps", "seed", "prompt_name")},
+    **{"epochs": "training.num_train_epochs", "batch_size": "training.per_device_train_batch_size"},
+    **{"warmup": "training.warmup_steps", "prompt": "training.prompts"},
+    **{"max_length": "model.max_length", "pooling": "model.pooling", "layer": "adapter.layer"},
+    **{"encoders": "retrieval.encoders", "xpi_steps": "xpi.training.max_steps"},
+    "xpi_epochs": "xpi.training.num_train_epochs",
 }
 
 
@@ -107,42 +75,31 @@ def narrow_help(parser: Parser, words: Sequence[str]) -> None:
 
     shipped = recipe_names(None)
     named = [word for word in words if word in shipped or word.endswith((".yaml", ".yml"))]
-    name = words[0] if not words[0].startswith("-") else next(iter(named), None)
+    name = named[0] if named else words[0]
     raw: dict[str, Any] = {}
-    kind = None
-    if name is not None:
+    if named or not name.startswith("-"):
         try:
             raw = read_recipe(name)
         except ValueError as error:
             parser.error(str(error))
-        kind = kind_of(raw)
         if "tiny" in words:
             raw = merge(raw, raw.get("tiny") or {})
+    kind = kind_of(raw) if raw else ""
     for action in parser._actions:
-        sections = ("training",) if action.dest in TRAINING_KEYS else _KEYS.get(action.dest, ())
-        key = TRAINING_KEYS.get(action.dest, action.dest)
-        values = [(section, (raw.get(section) or {}).get(key)) for section in sections]
+        section, _, key = KEYS.get(action.dest, "").partition(".")
+        value, bare = ((raw.get(part) or {}).get(key) for part in (section, "bare"))
         if action.dest in TAKEN_BY and kind not in TAKEN_BY[action.dest]:
             action.help = argparse.SUPPRESS
-        elif (of_kind := _HELP.get(str(kind), {}).get(action.dest)) is not None:
-            action.help = of_kind
-        for section, value in values:
-            if value is not None and action.help != argparse.SUPPRESS:
-                own = "the model's own; of a bare one " if section == "bare" else ""
-                action.help = f"{str(action.help).partition(' (default: ')[0]} (default: {own}{value})"
+        elif section and (value, bare) != (None, None):
+            value = f"the model's own; of a bare one {bare}" if value is None else value
+            action.help = f"{str(action.help).partition(' (default: ')[0]} (default: {value})"
     groups = parser._action_groups
     parser._action_groups = [part for part in groups if any(a.help != argparse.SUPPRESS for a in part._group_actions)]
-    if name is not None:
+    if raw:
         *_, last = str(parser.epilog).split("\n\n")
         examples = re.finditer(r"^  st-xling train (\S+) (?:.*\\\n)*.*", str(parser.epilog), flags=re.M)
         shown = [each[0] for each in examples if each[1] in shipped and kind_of(read_recipe(each[1])) == kind]
-        yaml = "".join(f"  {line}\n" for line in recipe_text(name).splitlines())
-        parser.usage = str(parser.usage).replace("RECIPE", name)
-        parser.description = raw.get("summary")
-        parser.epilog = "\n\n".join(
-            [
-                f"{name} (st-xling recipes {name} > my-recipe.yaml: to be edited):\n{yaml}",
-                "examples:\n" + "\n".join(shown),
-                last,
-            ]
-        )
+        yaml = textwrap.indent(recipe_text(name), "  ")
+        parser.usage, parser.description = str(parser.usage).replace("RECIPE", name), raw.get("summary")
+        head = f"{name} (st-xling recipes {name} > my-recipe.yaml: to be edited):\n{yaml}"
+        parser.epilog = "\n\n".join([head, "\n".join(["examples:", *shown]), last])

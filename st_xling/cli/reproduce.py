@@ -8,14 +8,13 @@ import sys
 from pathlib import Path
 
 from st_xling.cli.options import JSON, command, write_results
-from st_xling.cli.seeds import seed_list
 
 
 @command(
     "reproduce",
     JSON,
     table={"nargs": "*"},
-    seeds={"type": seed_list, "default": [0]},
+    seeds={"default": [0]},
     out={"type": Path, "default": Path("xling-reproduce")},
     jobs={"default": 1},
     scale={"default": "tiny"},
@@ -35,7 +34,7 @@ def reproduce(arguments: argparse.Namespace) -> None:
     --model MODEL               Hub id or folder to start from; mlm: a small BERT that is pre-trained here by masked
                                 words alone (default below paper scale); e5-small: the first four layers of
                                 multilingual-e5-small, its vocabulary cut
-    --seeds LIST                one run each, such as 0,1,2 (default: 0)
+    --seeds NUMBERS             one run each, such as 0,1,2 (default: 0)
     --rows LABEL...             only these rows; 'TR*' is all that begin with TR
     --data DIR                  folder of the data (default: $ST_XLING_DATA)
     --out DIR                   folder of models, results and tables (default: xling-reproduce)

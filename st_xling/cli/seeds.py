@@ -18,20 +18,12 @@ from st_xling.utils.tables import format_table
 _NOT_RESULTS = {"machine", "seconds", "steps", "leak", "encoded", "rows", "pairs", "training_seconds"}
 
 
-def seed_list(text: str) -> list[int]:
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdigit() for word in words) or len(set(map(int, words))) < len(words):
-        raise argparse.ArgumentTypeError(f"expected distinct whole numbers, such as 0,1,2: got {text!r}")
-    return [int(word) for word in words]
-
-
 #: For a command that trains into ``--out`` and takes ``--seed``.
 SEEDS = Options(
     """
---seeds LIST  train once with each of these, such as 0,1,2, into DIR/seed-0 and so on; means and deviations of the
-              results go into DIR/seeds.json
-""",
-    seeds={"type": seed_list},
+--seeds NUMBERS  train once with each of these, such as 0,1,2, into DIR/seed-0 and so on; means and deviations of the
+                 results go into DIR/seeds.json
+"""
 )
 
 

@@ -62,7 +62,7 @@ def leak(arguments: argparse.Namespace) -> None:
         refuse_leaks(report)
 
 
-@command("slim", ENCODER, JSON, hold_out={"type": float})
+@command("slim", ENCODER, JSON)
 def slim(arguments: argparse.Namespace) -> None:
     """Cut an encoder's vocabulary to some languages: the same embeddings, a smaller model.
 
@@ -78,7 +78,7 @@ def slim(arguments: argparse.Namespace) -> None:
     --parity SPEC        compare on this text instead (repeatable)
     --parity-rows N      texts or pairs to compare, in all (default: 500)
     --min-count N        drop tokens that come less often (default: 1, none)
-    --hold-out N         share or number of rows of each source that are not counted, but compared (default: 0.05, at
+    --hold-out X         share or number of rows of each source that are not counted, but compared (default: 0.05, at
                          most as many as are compared)
     --seed N             seed of the rows held out, and of the sample compared (default: 0)
     --skip-bad-lines     leave faulty lines out, and say how many

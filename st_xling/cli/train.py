@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from st_xling.cli.keep import renew_card
 from st_xling.cli.model_options import START
 from st_xling.cli.options import JSON, command, is_set, set_options, write_results
-from st_xling.cli.recipes import TAKEN_BY, TRAINING_KEYS, narrow_help
+from st_xling.cli.recipes import KEYS, TAKEN_BY, narrow_help
 from st_xling.cli.seeds import SEEDS, run_seeds
 from st_xling.utils.io import read_json_object
 
@@ -39,10 +39,8 @@ _MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "ac
     START,
     JSON,
     out={"type": Path},
-    epochs={"type": float},
     batch_size={"type": _rows},
     mini_batch_size={"type": _rows},
-    xpi_epochs={"type": float},
 )
 def train(arguments: argparse.Namespace) -> None:
     """Train an encoder, adapter, retriever or cross-encoder by a recipe.
@@ -54,9 +52,10 @@ def train(arguments: argparse.Namespace) -> None:
     RECIPE                        name of a recipe, or path of a YAML file
     --model MODEL                 Hub id or folder of the model to start from; or tiny: a small one of random weights,
                                   built from the data (required)
-    --data SPEC                   xx-yy=PATH (TSV, CSV, JSON lines, Parquet), xx-yy=SOURCE,TARGET, Hub id or
-                                  phrasebook:… (required, repeatable)
-    --mono XX=PATH                text of one language, as st-xling train RECIPE --help says (repeatable)
+    --data SPEC                   parallel text: xx-yy=PATH (TSV, CSV, JSON lines, Parquet), xx-yy=SOURCE,TARGET, Hub id
+                                  or phrasebook:…; of retrievers and cross-encoders see below (required, repeatable)
+    --mono XX=PATH                text of one language: to encoders running text for the loss mlm, two lines a pair; to
+                                  retrievers lines, passages (.jsonl) or phrasebook (repeatable)
     --pivot CODE                  language that becomes the target side of every pair that has it, or none
                                   (default: en)
     --dev SPEC                    development text, or none (default: 2 % of --data, held out) (repeatable)
@@ -72,7 +71,7 @@ def train(arguments: argparse.Namespace) -> None:
     in place of what the recipe says:
     --set KEY=VALUE               any key of the recipe, such as losses.tlm.weight=0.5, and any training argument of
                                   sentence-transformers, such as training.report_to=wandb (repeatable)
-    --epochs N                    passes over --data
+    --epochs X                    passes over --data
     --max-steps N                 steps, instead of epochs
     --learning-rate X             highest learning rate
     --warmup SHARE                share of the steps in which the learning rate rises
@@ -90,10 +89,12 @@ def train(arguments: argparse.Namespace) -> None:
     --max-length N                tokens a text is cut to (default: the model's own; of a bare one the recipe's)
     --pooling {mean,cls,max}      how token states become the vector of a sentence (default: as --max-length)
     recipes of cross-encoders:
+        --data xx=PATH: questions with passages of a language, in SQuAD's form or as labelled pairs, or xx=phrasebook;
+        of xpi parallel text. --dev is of the same form (default: --dev-share of --data)
     --xpi-data SPEC               parallel text: XPI first, then the recipe with a new head (repeatable)
     --xpi-dev SPEC                development pairs of XPI, or none (repeatable)
     --xpi-steps N                 steps of XPI (--set xpi.training.… for the rest)
-    --xpi-epochs N                epochs of XPI
+    --xpi-epochs X                epochs of XPI
     --dev-share SHARE             share of articles or queries held out (default: 0.1)
     --test-share SHARE            … and left out, to be tested on later
     recipes of adapters:
@@ -101,6 +102,10 @@ def train(arguments: argparse.Namespace) -> None:
     --sweep                       train on every layer, print a table, save the best
     --cache DIR                   sentence vectors of this model (default: beside the models of the Hub)
     recipes of retrievers:
+        --data queries=PATH: queries with passages (and hard negatives: columns negative_1, negative_2, …, or
+        ?columns=query,answer,negative), or a folder in the layout of BEIR, Mr.TyDi (?negatives=1) or MIRACL, or
+        queries=phrasebook?size=2000; --dev xx=DIR: such folders, or xx=phrasebook, to choose the best checkpoint by
+        (default: none, the last one is saved)
     --parallel SPEC               parallel text, as --data of other recipes (repeatable)
     --encoders {shared,separate}  one for both queries and passages, or one each (default: the recipe's)
 
@@ -236,9 +241,7 @@ def _train_adapter(arguments: argparse.Namespace) -> str:
     from st_xling.training.adapter import layer_table, load_adapter_recipe, train_adapter
 
     options = _run_options(arguments)
-    layer = {} if arguments.layer is None else {"adapter.layer": arguments.layer}
-    chosen = layer | overrides(arguments)
-    recipe = load_adapter_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=chosen)
+    recipe = load_adapter_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))
     data, dev = _read_data(arguments)
     evaluator = PrecisionEvaluator(dev, name="dev", write_csv=False) if dev else None
     evaluation = load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines)
@@ -266,9 +269,7 @@ def _train_retriever(arguments: argparse.Namespace) -> Any:
     from st_xling.training.retriever import RetrievalSources, load_retrieval_recipe, train_retrieval
 
     options = _run_options(arguments)
-    chosen = {} if arguments.encoders is None else {"retrieval.encoders": arguments.encoders}
-    chosen |= overrides(arguments)
-    recipe = load_retrieval_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=chosen)
+    recipe = load_retrieval_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))
     skip = {"skip_bad_lines": arguments.skip_bad_lines}
     sources = RetrievalSources(
         queries=load_query_passage_specs(arguments.data, **skip),
@@ -295,11 +296,8 @@ def _train_cross_encoder(arguments: argparse.Namespace) -> Any:
     from st_xling.training.reranker import XPI, load_cross_encoder_recipe, train_cross_encoder
 
     options = _run_options(arguments)
-    before = {"max_steps": arguments.xpi_steps, "num_train_epochs": arguments.xpi_epochs}
-    chosen = {f"xpi.training.{key}": value for key, value in before.items() if value is not None}
-    chosen |= overrides(arguments)
     tiny, xpi = arguments.model == "tiny", bool(arguments.xpi_data)
-    recipe = load_cross_encoder_recipe(arguments.recipe, tiny=tiny, xpi=xpi, overrides=chosen)
+    recipe = load_cross_encoder_recipe(arguments.recipe, tiny=tiny, xpi=xpi, overrides=overrides(arguments))
     if recipe.strategy == XPI:
         options["stages"], options["evaluator"] = _xpi(recipe, arguments.data, arguments.dev, "--dev", arguments)
     else:
@@ -402,12 +400,10 @@ def _sources(arguments: argparse.Namespace, names: Mapping[str, Iterable[str]]) 
 
 def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
     """The recipe's keys that the flags set, dotted; ``--set`` comes last."""
-    values = {f"training.{key}": getattr(arguments, option) for option, key in TRAINING_KEYS.items()}
+    values = {key: getattr(arguments, option) for option, key in KEYS.items()}
     if arguments.precision is not None:
         values |= {f"training.{kind}": arguments.precision == kind for kind in ("bf16", "fp16")}
-    values["training.pivot"] = arguments.pivot
     values["training.lora.merge"] = True if arguments.lora else False if arguments.lora_keep else None
-    values |= {"model.max_length": arguments.max_length, "model.pooling": arguments.pooling}
     return {key: value for key, value in values.items() if value is not None} | _pairs(arguments.set, "--set")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from st_xling.cli.keep import check_keep, keep
 from st_xling.cli.model_options import START
-from st_xling.cli.options import JSON, KEEP, command, set_options, write_results
+from st_xling.cli.options import JSON, KEEP, command, print_results, set_options
 from st_xling.cli.seeds import SEEDS, run_seeds
 
 
@@ -22,7 +22,6 @@ from st_xling.cli.seeds import SEEDS, run_seeds
     task={"choices": ("xnli", "pawsx", "pos", "panx")},
     out={"type": Path},
     hold_out_seed={"default": 0},
-    epochs={"type": float},
 )
 def transfer(arguments: argparse.Namespace) -> None:
     """Fine-tune an encoder on English and evaluate it in every language: xnli, pawsx, pos, panx.
@@ -43,7 +42,7 @@ def transfer(arguments: argparse.Namespace) -> None:
     --layer N           fine-tune the encoder up to this layer, counted from 1
     --resume            go on where the run in --out was stopped
     --overwrite         replace an earlier run in --out
-    --epochs N          passes over the training rows
+    --epochs X          passes over the training rows
     --max-steps N       steps, instead of epochs
     --batch-size N      rows a step
     --learning-rate X   highest learning rate
@@ -107,7 +106,5 @@ def transfer(arguments: argparse.Namespace) -> None:
         overwrite=arguments.overwrite,
         command=arguments.command_line,
     )
-    print(report.table())
-    print(report.signature)
-    write_results(arguments, {"transfer": report.as_dict(), "signature": report.signature})
+    print_results(arguments, "transfer", report.as_dict(), report.signature, report.table())
     keep(arguments, f"transfer-{arguments.task}", report.as_dict(), report.signature)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from st_xling.utils.languages import canonical_language
+from st_xling.utils.languages import UNKNOWN, canonical_language
 
 #: Characters of a sentence that are looked at: a whole long sentence takes twice the time and is told no better.
 READ_CHARS = 100
@@ -57,8 +57,8 @@ def likeliest_language(text: str) -> str:
     return _identifier().classify(text[:READ_CHARS])[0]
 
 
-def main_language(texts: Sequence[str]) -> str | None:
-    """The label of more than half of some sentences, spread over all; ``None`` if there is none, or none of a language.
+def main_language(texts: Sequence[str]) -> str:
+    """The label of more than half of some sentences, spread over all; ``und`` if there is none.
 
     Example:
         >>> main_language(["Das Buch ist alt.", "Wir haben keine Zeit.", "Sie kauft heute ein Brot."])
@@ -66,7 +66,7 @@ def main_language(texts: Sequence[str]) -> str | None:
     """
     labels = [likeliest_language(texts[row]) for row in range(0, len(texts), 1 + len(texts) // _ENOUGH)]
     label, count = Counter(labels).most_common(1)[0] if labels else (NO_LANGUAGE, 0)
-    return label if label != NO_LANGUAGE and 2 * count > len(labels) else None
+    return label if label != NO_LANGUAGE and 2 * count > len(labels) else UNKNOWN
 
 
 def expected_odds(texts: Sequence[str], languages: Sequence[str]) -> list[tuple[str, float]]:

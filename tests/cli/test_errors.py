@@ -153,7 +153,7 @@ def test_an_error_is_one_line(
     [
         ("TR --seeds 1,1", "distinct whole numbers"),
         ("TR --seeds 1,x", "distinct whole numbers"),
-        ("PRECISION --at 1,x", "--at: expected whole numbers joined by commas, such as 1,5: got '1,x'"),
+        ("PRECISION --at 1,x", "--at: expected distinct whole numbers, such as 0,1,2: got '1,x'"),
         ("BUCC de-en --margin log", "--margin: got 'log'; it is one of ratio, distance, absolute"),
         ("MINE --engine cloud", "--engine: got 'cloud'; it is one of local, ray"),
         ("MINE --threshold best", "--threshold: expected a number, auto, published or none, got 'best'"),

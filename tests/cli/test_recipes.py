@@ -55,7 +55,7 @@ def test_an_edited_recipe_trains(capsys: pytest.CaptureFixture[str], tmp_path: P
 @pytest.mark.parametrize(
     ("words", "there", "absent"),
     [
-        ("", ["RECIPE", "--epochs", "st-xling recipes"], ["--xpi-data", "--layer", "--lora", "queries=PATH"]),
+        ("", ["RECIPE", "--epochs", "st-xling recipes"], ["--xpi-data", "--layer", "--lora", "of retrievers:"]),
         ("dap", ["train dap --model", "--lora", "(default: 5e-05)", "mask_ratio: 1.0"], ["--layer", "--xpi-data"]),
         ("dap --model tiny", ["(default: 0.002)", "a bare one mean"], ["(default: 5e-05)"]),
         ("sf", ["--layer", "--sweep", "(default: 7)", "negatives: worst", "train sf"], ["--mono", "train dap"]),

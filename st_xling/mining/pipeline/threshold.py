@@ -73,16 +73,10 @@ def take_threshold(
         return None  # one that was made here has no thresholds with it
     source, target, named = guards.source_language, guards.target_language, ""
     if source is None or target is None:
-        if not (known := published_thresholds(config.model)):
+        if not published_thresholds(config.model):
             return None
         source, target = source or main_language(texts[0]), target or main_language(texts[1])
-        if source is None or target is None:
-            logger.info(
-                f"{model} has thresholds for {', '.join(known)}, and the text is in no one language: all pairs are "
-                "kept; to have a threshold taken, name both languages (--source-language, --target-language)"
-            )
-            return None
-        named = f" (by the text, {source} and {target}; --source-language and --target-language name others)"
+        named = " (languages by the text: --source-language and --target-language name others)"
     request: dict[str, Any] = {
         **{"source_language": source, "target_language": target},
         **{"margin": config.margin, "k": config.k, "retrieval": config.retrieval},

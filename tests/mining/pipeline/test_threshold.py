@@ -100,7 +100,7 @@ def test_where_there_is_none(asked: dict[str, Any], logged: Any) -> None:
     assert mine_texts(**auto).threshold is None
     assert "it has one for fr-en, none for de-en; all pairs are kept" in logged()
     assert mine_texts(**{**auto, "guards": None}).threshold is None
-    assert "it has one for fr-en, none for de-en (by the text, de and en; " in logged()
+    assert "it has one for fr-en, none for de-en (languages by the text" in logged()
 
 
 def test_embeddings_know_their_prompt(asked: dict[str, Any], middle: float, tmp_path: Path) -> None:
