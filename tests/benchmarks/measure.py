@@ -144,7 +144,7 @@ def main(measure: Callable[..., Iterable[Ratio]], *, rounds: int = 1, quick: dic
     command = [word for word in sys.argv[1:] if word not in ("--json", str(options.json))]
     seconds = round(time.monotonic() - started, 1)
     content = {"version": __version__, "command": command, "encoder": encoder_name(), "seconds": seconds}
-    write_results(options.json, {**content, "ratios": ratios})
+    write_results(options, {**content, "ratios": ratios})
 
 
 def log(text: str) -> None:
