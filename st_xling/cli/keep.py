@@ -95,6 +95,8 @@ def renew_card(folder: Path, *, made_here: bool = False) -> None:
         )
         return
     try:
-        print(f"card: {write_card(folder)}", file=sys.stderr)
+        path = write_card(folder)
+        if not made_here:  # else the folder is not yet where it will stand
+            print(f"card: {path}", file=sys.stderr)
     except ValueError as error:
         print(f"the card stays as it was: {error}", file=sys.stderr)

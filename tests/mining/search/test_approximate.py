@@ -248,8 +248,8 @@ def test_as_a_method_of_whatever_searches(method, logged, monkeypatch):
     options = {"method": method, "progress": True}
     recall = f"{method.replace('auto', 'approximate')}: recall of exact neighbours: source side 1.0000"
     mined, exact = mine(source, target, **options), mine(source, target)
-    logged = logged()
-    assert recall in logged and ("auto: approximate search of 900 x 900" in logged) == (method == "auto")
+    text = logged()
+    assert recall in text and ("auto: approximate search of 900 x 900" in text) == (method == "auto")
     assert mined.scores.tobytes() == exact.scores.tobytes() and len(mined) > 500
     assert score_pairs(source, target, **options).tobytes() == score_pairs(source, target).tobytes()
     assert recall in logged()
