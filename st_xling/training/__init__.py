@@ -11,6 +11,7 @@ from st_xling.models.lora import LoraOptions
 from st_xling.training.arguments import TrainingOptions
 from st_xling.training.encoder import build_loss, train
 from st_xling.training.recipe import ModelOptions, Recipe, load_recipe, recipe_names
+from st_xling.training.retriever import RetrievalSources, load_retrieval_recipe, train_retrieval
 from st_xling.training.run import TrainingInterrupted, TrainingResult
 from st_xling.training.trainer import CrossLingualTrainer, NotFiniteError
 
@@ -20,11 +21,14 @@ __all__ = [
     "ModelOptions",
     "NotFiniteError",
     "Recipe",
+    "RetrievalSources",
     "TrainingInterrupted",
     "TrainingOptions",
     "TrainingResult",
     "build_loss",
     "load_recipe",
+    "load_retrieval_recipe",
     "recipe_names",
     "train",
+    "train_retrieval",
 ]
