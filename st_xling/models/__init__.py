@@ -1,10 +1,10 @@
-"""Encoders and heads: a tiny encoder, any Hub encoder, the vocabulary head and the RTL head; words of translations."""
+"""Encoders, views of them and their heads: a tiny encoder, any Hub encoder, the vocabulary and RTL heads; word alignment."""
 
 from st_xling.models.align import align_words, split_words
 from st_xling.models.backbone import Backbone, backbone
 from st_xling.models.heads import RepresentationTranslationHead, VocabularyHead
 from st_xling.models.tiny import tiny_encoder, train_tokenizer
-from st_xling.models.view import load_encoder
+from st_xling.models.view import load_encoder, view
 
 __all__ = [
     "Backbone",
@@ -16,4 +16,5 @@ __all__ = [
     "split_words",
     "tiny_encoder",
     "train_tokenizer",
+    "view",
 ]

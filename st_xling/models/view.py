@@ -131,6 +131,11 @@ def view(
 
     Source:
         Hu et al. 2020 (XTREME) evaluate mBERT by the mean over layer 7's tokens.
+    Example:
+        >>> from st_xling.models import tiny_encoder
+        >>> model = tiny_encoder(["Das Buch ist alt.", "The book is old."], vocabulary=100, hidden_size=16)
+        >>> view(model, layer=1, truncate_dim=4).encode("The book is old.").shape
+        (4,)
     """
     if pooling is not None and pooling not in get_args(Pooling):
         raise ValueError(f"pooling must be one of {', '.join(get_args(Pooling))}: got {pooling!r}.")

@@ -112,6 +112,9 @@ def load_retrieval_recipe(
 
     Raises:
         ValueError: As there; no IR loss, losses or options that a retriever does not take.
+    Example:
+        >>> list(load_retrieval_recipe("ir-semacl").losses)
+        ['in_batch_ranking', 'semantic_contrastive']
     """
     return load_kind(RetrievalRecipe, name_or_path, tiny=tiny, overrides=overrides)
 
@@ -125,6 +128,10 @@ class RetrievalSources:
             and wrong (``negative_1``, ``negative_2``, …), as many in each data set.
         parallel: Name → parallel text, for semaCL and langCL.
         others: Name → sentences without translations, for langCL: ``source`` and ``target`` alike.
+    Example:
+        >>> from st_xling.data.retrieval import load_query_passage_specs
+        >>> RetrievalSources(load_query_passage_specs(["queries=phrasebook?size=10"])).rows
+        10
     """
 
     queries: Data
@@ -351,6 +358,14 @@ def train_retrieval(
         ValueError: Data that do not fit the recipe, an occupied folder, a model or option that does not fit; shared
             text, if it is to fail; several processes.
         TrainingInterrupted: Ctrl-C.
+    Example:
+        >>> from tempfile import mkdtemp
+        >>> from st_xling.data.retrieval import load_query_passage_specs
+        >>> sources = RetrievalSources(load_query_passage_specs(["queries=phrasebook?size=20"]))
+        >>> options = {"training.max_steps": 1, "training.per_device_train_batch_size": 8}
+        >>> recipe = load_retrieval_recipe("ir", tiny=True, overrides=options)
+        >>> train_retrieval(recipe, sources, mkdtemp(), model="tiny", tiny={"hidden_size": 16}).steps
+        1
     """
     return _RetrieverRun(recipe=recipe, out=out, text=sources, **options)()
 

@@ -1,13 +1,14 @@
 """Run the notebooks in order and keep their outputs in them: ``python -m tests.notebooks.keep_outputs [01 03 …]``.
 
-All run in one temporary folder, as the tests run them, so that a later one finds the models of those before. With
-numbers, only those are run; each makes what it needs.
+Each runs in a temporary folder of its own, as in the tests; with numbers, only those are run. What reads a ready model
+takes that in the folder ``ST_XLING_E5``, and is left as it is without.
 """
 
 from __future__ import annotations
 
 import base64
 import io
+import os
 import sys
 import tempfile
 import time
@@ -18,10 +19,10 @@ import nbformat
 from PIL import Image
 
 from tests.notebooks.outputs import kept_outputs
-from tests.notebooks.run_notebook import notebooks, run_notebook
+from tests.notebooks.run_notebook import notebooks, reads_ready_model, run_notebook
 
-COLOURS = 128
-"""Of a kept picture: enough for a diagram, at half the size."""
+COLOURS = 256
+"""Of a kept picture: enough for a diagram or a colour map, at half the size."""
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -51,16 +52,20 @@ def smaller(png: str) -> str:
 
 def main(numbers: list[str]) -> None:
     """Run and write the notebooks whose names begin with ``numbers``; without any, all."""
-    with tempfile.TemporaryDirectory(prefix="notebooks-") as folder:
-        for path in notebooks():
-            if numbers and not path.name.startswith(tuple(numbers)):
-                continue
-            started = time.perf_counter()
-            notebook = clean(run_notebook(path, Path(folder)))
-            beside = path.with_suffix(".ipynb.tmp")
-            nbformat.write(notebook, beside)
-            beside.replace(path)
-            print(f"{path.name}: {time.perf_counter() - started:.0f} s, {path.stat().st_size / 1000:.0f} kB")
+    encoder = os.environ.get("ST_XLING_E5")
+    for path in notebooks():
+        if numbers and not path.name.startswith(tuple(numbers)):
+            continue
+        if encoder is None and reads_ready_model(path):
+            print(f"{path.name}: set ST_XLING_E5 to a folder of multilingual-e5-small")
+            continue
+        started = time.perf_counter()
+        with tempfile.TemporaryDirectory(prefix="notebooks-") as folder:
+            notebook = clean(run_notebook(path, Path(folder), encoder))
+        beside = path.with_suffix(".ipynb.tmp")
+        nbformat.write(notebook, beside)
+        beside.replace(path)
+        print(f"{path.name}: {time.perf_counter() - started:.0f} s, {path.stat().st_size / 1000:.0f} kB")
 
 
 if __name__ == "__main__":
