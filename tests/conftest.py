@@ -6,7 +6,9 @@ import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
+# Of other libraries, whose bars a command switches off before it imports them: here they are imported already.
 os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
+os.environ.setdefault("TQDM_DISABLE", "1")
 
 from collections.abc import Callable
 from pathlib import Path

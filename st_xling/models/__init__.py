@@ -1,4 +1,4 @@
-"""Encoders, views of them and their heads: a tiny encoder, any Hub encoder, the vocabulary and RTL heads; word alignment."""
+"""Encoders and views of them: a tiny encoder, any Hub encoder, the vocabulary and RTL heads; word alignment."""
 
 from st_xling.models.align import align_words, split_words
 from st_xling.models.backbone import Backbone, backbone

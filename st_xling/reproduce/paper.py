@@ -38,8 +38,6 @@ from st_xling.utils.checks import check_choice
 _FOLDER = resources.files("st_xling.reproduce") / "papers"
 _COMMON = "common"
 _NAME = re.compile(r"\{([\w-]+)\}")
-#: Commands → options that were called otherwise once: a step of then is the same step, and is not run again.
-_FORMER = {"slim ": {"--languages": "--langs", "--data": "--text"}, "train ir": {"--mono": "--others"}}
 
 SCALES = ("tiny", "small", "paper")
 
@@ -70,9 +68,7 @@ class Step:
     @property
     def id(self) -> str:
         """Of its files: another command, or other models below it, make another step."""
-        former = next((names for command, names in _FORMER.items() if " ".join(self.words).startswith(command)), {})
-        words = tuple(former.get(word, word) for word in self.words)
-        digest = hashlib.sha256(repr((words, self.seed)).encode()).hexdigest()[:8]
+        digest = hashlib.sha256(repr((self.words, self.seed)).encode()).hexdigest()[:8]
         return f"{re.sub(r'[^A-Za-z0-9]+', '-', self.name).strip('-')}-{digest}"
 
     @property
