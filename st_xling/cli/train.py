@@ -111,7 +111,7 @@ def train(arguments: argparse.Namespace) -> None:
 
     recipes:
       encoders        tr, labse, dap, dap-released, tr-tlm, amber,            parallel text
-                      semacl, langcl, semacl-langcl
+                      semacl, langcl, semacl-langcl, mexma
       adapters        sf                                                      parallel text
       retrievers      ir, ir-semacl, ir-langcl, ir-semacl-langcl              questions with passages, parallel text
       cross-encoders  xpi; xpr-merged, xpr-cascade, xpr-mixed                 parallel text; questions with passages

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from st_xling.models.align import AlignmentMethod, align_words
+from st_xling.models.align import AlignmentMethod, align_by_layers, split_words
 from st_xling.models.backbone import backbone
 from st_xling.models.view import model_options
 from st_xling.utils.signature import sha8, sign
@@ -84,10 +84,12 @@ class AlignmentReport:
 
     Attributes:
         layers: Layer, counted from 1 → its scores.
+        links: Layer → the links of each pair.
         signature: What they depend on besides the model.
     """
 
     layers: dict[int, AlignmentScores]
+    links: dict[int, list[list[tuple[int, int]]]]
     signature: str
 
     @property
@@ -135,17 +137,29 @@ def evaluate_alignment(
         show_progress_bar: Show one on stderr.
 
     Raises:
-        ValueError: As :func:`~st_xling.models.align_words` and :func:`alignment_scores`.
+        ValueError: As :func:`~st_xling.models.align_words` and :func:`alignment_scores`; gold for words that are not
+            there.
     """
     layers = range(1, len(backbone(model).layers) + 1) if layers is None else list(layers)
-    options: dict[str, Any] = {"method": method, "batch_size": batch_size, "show_progress_bar": show_progress_bar}
-    scores = {
-        layer: alignment_scores(align_words(model, sources, targets, layer=layer, **options), gold) for layer in layers
-    }
-    known = [sorted(links.possible if isinstance(links, GoldLinks) else links) for links in gold]
-    data = f"{name}@{sha8([list(sources), list(targets), known])}"
-    signature = sign("alignment", method=method, layers=layers, data=data, model=model_options(model))
-    return AlignmentReport(scores, signature)
+    known = [links if isinstance(links, GoldLinks) else GoldLinks(set(links), set(links)) for links in gold]
+    for number, (links, *pair) in enumerate(zip(known, sources, targets), 1):
+        words = [len(split_words(text)) if isinstance(text, str) else len(text) for text in pair]
+        if beyond := sorted(link for link in links.possible if link[0] >= words[0] or link[1] >= words[1]):
+            raise ValueError(
+                f"gold must link words that are there, counted from 0: pair {number} has {words[0]} and {words[1]} words, "
+                f"and gold links {beyond[0]}; does it count from 1 (--gold-from-1), or of other words (--tokenized)?"
+            )
+    found = align_by_layers(
+        model, sources, targets, layers, method=method, batch_size=batch_size, show_progress_bar=show_progress_bar
+    )
+    scores = {layer: alignment_scores(links, known) for layer, links in found.items()}
+    digest = sha8([list(sources), list(targets), [[sorted(links.sure), sorted(links.possible)] for links in known]])
+    return AlignmentReport(scores, found, sign_alignment(model, layers, method, f"{name}@{digest}"))
+
+
+def sign_alignment(model: SentenceTransformer, layers: Iterable[int], method: str, data: str) -> str:
+    """What links depend on besides the model."""
+    return sign("alignment", method=method, layers=layers, data=data, model=model_options(model))
 
 
 def format_links(links: Links) -> str:

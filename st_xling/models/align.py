@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import torch
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
-from st_xling.models.backbone import Backbone, backbone
+from st_xling.models.backbone import backbone
 from st_xling.utils.console import progress_bar
 from st_xling.utils.options import checked
 
@@ -72,13 +72,38 @@ def align_words(
         >>> all(i < 5 and j < 5 for i, j in links[0])
         True
     """
+    layer = default_layer(model) if layer is None else layer
+    options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": show_progress_bar}
+    return align_by_layers(model, sources, targets, [layer], method=method, **options)[layer]
+
+
+@checked
+@torch.inference_mode()
+def align_by_layers(
+    model: SentenceTransformer,
+    sources: Sequence[str | Sequence[str]],
+    targets: Sequence[str | Sequence[str]],
+    layers: Sequence[int],
+    *,
+    method: AlignmentMethod = "itermax",
+    batch_size: int = 32,
+    show_progress_bar: bool = False,
+) -> dict[int, list[Links]]:
+    """:func:`align_words` by each of some layers, in one pass of the encoder. Layer → links of each pair."""
     if len(sources) != len(targets):
-        raise ValueError(f"sources and targets must be row-aligned: got {len(sources)} and {len(targets)}.")
-    states = {
-        side: list(word_states(model, texts, layer=layer, batch_size=batch_size, show_progress_bar=show_progress_bar))
-        for side, texts in (("source", sources), ("target", targets))
-    }
-    return [link_words(*pair, method=method) for pair in zip(states["source"], states["target"])]
+        raise ValueError(f"sources and targets must be row-aligned: got {len(sources)} and {len(targets)} sentences.")
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1: got {batch_size}.")
+    links: dict[int, list[Links]] = {layer: [] for layer in layers}
+    with progress_bar(total=len(sources), desc="aligning", unit="pairs", show=show_progress_bar) as bar:
+        for start in range(0, len(sources), batch_size):
+            rows = slice(start, start + batch_size)
+            pairs = zip(*(word_states(model, side[rows], layers) for side in (sources, targets)), strict=True)
+            for source, target in pairs:
+                for layer in layers:
+                    links[layer].append(link_words(source[layer], target[layer], method=method))
+            bar.update(len(sources[rows]))
+    return links
 
 
 def split_words(text: str) -> list[str]:
@@ -90,14 +115,15 @@ def split_words(text: str) -> list[str]:
     """
     words: list[str] = []
     joins = False  # the next letter to the last word
-    for character in text:
+    for place, character in enumerate(text):
         if character.isspace():
             joins = False
             continue
-        kind = unicodedata.category(character)
-        mark = kind[0] == "M" or character in "'’" or (kind == "Pd" and joins)
-        alone = not mark and (kind[0] in "PS" or unicodedata.name(character, "").startswith(_UNSPACED))
-        if (joins and not alone) or (mark and words and kind[0] == "M"):
+        kind, following = unicodedata.category(character)[0], text[place + 1 : place + 2]
+        # Within a word: vowel signs and accents of their own; apostrophes and hyphens between letters or digits.
+        inside = kind == "M" or (character in "'’-‐" and joins and following.isalnum())
+        alone = not inside and (kind in "PS" or unicodedata.name(character, "").startswith(_UNSPACED))
+        if words and (inside or (joins and not alone)):
             words[-1] += character
         else:
             words.append(character)
@@ -137,45 +163,31 @@ def _nearest_to_each_other(similarities: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def word_states(
-    model: SentenceTransformer,
-    texts: Sequence[str | Sequence[str]],
-    *,
-    layer: int | None = None,
-    batch_size: int = 32,
-    show_progress_bar: bool = False,
-) -> Iterator[Tensor]:
+    model: SentenceTransformer, texts: Sequence[str | Sequence[str]], layers: Sequence[int]
+) -> list[dict[int, Tensor]]:
     """States of each sentence's words: the mean over the pieces of a word; zeros for a word that was cut off.
 
     Args:
         model: An encoder.
-        texts: Sentences, or lists of their words.
-        layer: As of :func:`align_words`.
-        batch_size: Most sentences that are encoded together.
-        show_progress_bar: Show one on stderr.
+        texts: Sentences, or lists of their words: one batch.
+        layers: Counted from 1.
 
-    Yields:
-        In float32, on the CPU. *Shape:* ``(words, hidden)``
+    Returns:
+        For each sentence layer → states, in float32, on the CPU. *Shape:* ``(words, hidden)``
+
+    Raises:
+        ValueError: A layer that the encoder does not have, or a tokenizer that does not say which words its tokens
+            belong to.
     """
-    parts = backbone(model)
+    parts, depth = backbone(model), len(backbone(model).layers)
     if not getattr(parts.tokenizer, "is_fast", False):
         raise ValueError(f"aligning words needs a fast tokenizer: got {type(parts.tokenizer).__name__}.")
-    depth = len(parts.layers)
-    layer = default_layer(model) if layer is None else layer
-    if not 1 <= layer <= depth:
-        raise ValueError(f"layer must lie in 1..{depth}, the encoder's depth: got {layer}.")
+    if wrong := [layer for layer in layers if not 1 <= layer <= depth]:
+        raise ValueError(f"layer must lie in 1..{depth}, the encoder's depth: got {wrong[0]}.")
     words = [split_words(text) if isinstance(text, str) else list(text) for text in texts]
-    model.eval()
-    with progress_bar(total=len(words), desc="aligning", unit="sentences", show=show_progress_bar) as bar:
-        for start in range(0, len(words), batch_size):
-            batch = words[start : start + batch_size]
-            yield from _encode_words(model, parts, batch, layer)
-            bar.update(len(batch))
-
-
-def _encode_words(model: SentenceTransformer, parts: Backbone, batch: list[list[str]], layer: int) -> Iterator[Tensor]:
     # A sentence without words has tokens all the same: its row is not read.
     features = parts.tokenizer(
-        [row or ["."] for row in batch],
+        [row or ["."] for row in words],
         is_split_into_words=True,
         padding=True,
         truncation=True,
@@ -183,13 +195,16 @@ def _encode_words(model: SentenceTransformer, parts: Backbone, batch: list[list[
         return_tensors="pt",
     )
     inputs: dict[str, Any] = {name: features[name].to(model.device) for name in ("input_ids", "attention_mask")}
-    output = parts.model(**inputs, output_hidden_states=True, return_dict=True)
-    states = output.hidden_states[layer].float().cpu()
-    for row, own in enumerate(batch):
+    model.eval()
+    hidden = parts.model(**inputs, output_hidden_states=True, return_dict=True).hidden_states
+    states = {layer: hidden[layer].float().cpu() for layer in layers}
+    found = []
+    for row, own in enumerate(words):
         places = [-1 if place is None else place for place in features.word_ids(row)]
         belongs = torch.tensor(places)[None] == torch.arange(len(own))[:, None]
         weights = belongs / belongs.sum(dim=1, keepdim=True).clamp(min=1)
-        yield weights @ states[row]
+        found.append({layer: weights @ states[layer][row] for layer in layers})
+    return found
 
 
 def default_layer(model: SentenceTransformer) -> int:

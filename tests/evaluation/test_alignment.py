@@ -25,6 +25,13 @@ def test_scores_are_och_and_neys():
         alignment_scores(found[:1], [[]])
 
 
+def test_sure_links_are_part_of_the_signature(make_model):
+    model, pairs = make_model(), (["Es regnet"], ["It rains"])
+    gold = [GoldLinks({(0, 0)}, {(0, 0), (1, 1)})], [[(0, 0), (1, 1)]]
+    one, other = (evaluate_alignment(model, *pairs, links).signature for links in gold)
+    assert one != other
+
+
 def test_gold_is_read_as_it_is_written(tmp_path):
     path = tmp_path / "gold"
     path.write_text("0-0 2?1 3p1\n\n1-10\n")
@@ -58,10 +65,15 @@ def test_the_command_writes_links_and_scores_them(saved_encoder, phrases, tmp_pa
     assert alignment_scores(links, read_links(gold)).as_dict() == best
     assert results["signature"] in capsys.readouterr().out
     assert main([*words[:5], "--out", "-"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 40
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 40 and "alignment|method:itermax|layers:1|" in printed.err
     assert main(words[:4]) == 2 and "--out" in capsys.readouterr().err
-    gold.write_text("0-0\n")
-    assert main(words) == 2 and "40 and 1" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*words, "--every-layer", "--layer", "2"])
+    capsys.readouterr()
+    for wrong, fact in (("", "40 and 0"), ("0-0\n", "40 and 1"), ("0-90\n" * 40, "--gold-from-1")):
+        gold.write_text(wrong)
+        assert main(words) == 2 and fact in capsys.readouterr().err
 
 
 @pytest.mark.skipif("ST_XLING_E5" not in os.environ, reason="no multilingual-e5-small: set ST_XLING_E5 to its folder")

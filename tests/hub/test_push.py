@@ -126,7 +126,7 @@ def test_no_published_file_names_a_place_on_this_machine(
     for words in (
         ["train", "tr", "--data", f"de-en={data}", "--check-leak", f"de-en={data}", *tiny.split(), "--out", run],
         ["evaluate", "precision", run, "--data", f"de-en={data}", "--keep"],
-        ["slim", run, "--langs", "de,en", "--text", f"de-en={data.with_name('few.tsv')}", "--out", small],
+        ["slim", run, "--languages", "de,en", "--data", f"de-en={data.with_name('few.tsv')}", "--out", small],
     ):
         done = client(*words)
         assert done.status == 0, done.stderr
@@ -360,7 +360,7 @@ def test_a_hub_that_does_not_answer(
 def test_faults_that_pass_are_not_noticed_and_its_log_keeps_signatures(my_encoder: Path, hub: Hub, client: Run) -> None:
     """The client tries again by itself: a busy moment, and a connection cut in the middle of an upload."""
     hub.faults = [Fault("preupload", 429, (1,)), Fault("lfs_put", None, (1,)), Fault("lfs_put", 500, (2,))]
-    done = client("push", my_encoder, "tester/mine")
+    done = client("push", my_encoder, "tester/mine", "-v")
     assert done.status == 0 and hub.asked("preupload") == 2 and hub.asked("lfs_put") >= 3
     assert hub.files("tester/mine")["model.safetensors"] == (my_encoder / "model.safetensors").read_bytes()
     assert "/_lfs/" in done.stderr and "secret" not in done.stderr and "X-Signature" not in done.stderr

@@ -48,6 +48,7 @@ def test_a_word_without_tokens_and_an_empty_sentence_have_no_links():
         ("Er kam, sah – und siegte.", "Er kam , sah – und siegte ."),
         ("l'homme, aujourd’hui", "l'homme , aujourd’hui"),
         ("well-known (twenty-two) -5 €", "well-known ( twenty-two ) - 5 €"),
+        ("Er sagte 'ja', dogs' tails", "Er sagte ' ja ' , dogs ' tails"),
         ("他说 hello，走了", "他 说 hello ， 走 了"),
         ("ฉันกิน", "ฉั น กิ น"),
         ("नमस्ते दुनिया", "नमस्ते दुनिया"),
@@ -64,7 +65,7 @@ def test_states_are_means_over_a_words_pieces_at_a_layer(make_model):
     features = model.tokenizer([words], is_split_into_words=True, return_tensors="pt")
     for layer in (1, 2):
         hidden = backbone(model).model(**features, output_hidden_states=True).hidden_states[layer][0]
-        (own,) = word_states(model, [words], layer=layer)
+        own = word_states(model, [words], [layer])[0][layer]
         for place in range(3):
             pieces = [at for at, word in enumerate(features.word_ids(0)) if word == place]
             torch.testing.assert_close(own[place], hidden[pieces].mean(dim=0))
@@ -83,7 +84,12 @@ def test_batches_and_lengths_do_not_change_links(make_model):
 
 @pytest.mark.parametrize(
     ("targets", "options", "fact"),
-    [(["a", "b"], {}, "1.*2"), (["a"], {"layer": 3}, "1..2.*3"), (["a"], {"method": "both"}, "itermax.*both")],
+    [
+        (["a", "b"], {}, "1.*2"),
+        (["a"], {"layer": 3}, "1..2.*3"),
+        (["a"], {"method": "both"}, "itermax.*both"),
+        (["a"], {"batch_size": -1}, "-1"),
+    ],
 )
 def test_bad_input(make_model, targets, options, fact):
     with pytest.raises(ValueError, match=fact):

@@ -114,7 +114,7 @@ def leaves(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[st
 
 NO_PATHS = {"KEY=VALUE", "NAME=X", "NAME=ID", "N", "S", "X", "P", "I,J", "MIB", "SHARE", "LIST", "XX", "XX-YY", "CODE"}
 NO_PATHS |= {"REV", "WORDS", "NAME", "TEXT", "ID", "LINK", "OWNER/NAME", "BRANCH", "LINE", "SPLIT", "QUERY", "REPO"}
-NO_PATHS |= {"TABLE", "LABEL", "BENCHMARK"}
+NO_PATHS |= {"TABLE", "LABEL", "BENCHMARK", "NUMBERS"}
 NO_PATHS_BY_NAME = {"split", "margin", "retrieval", "method", "engine", "device", "name", "message", "dim"}
 
 
