@@ -52,7 +52,7 @@ def _main(words: list[str]) -> int:
         parser.print_help(sys.stderr)
         parser.error("expected a command, got none")
     arguments = parser.parse_args(words)
-    lasting = [word for word in words if word not in ("-q", "--quiet", "-v", "--verbose")]
+    lasting = [word for word in words if word not in ("-q", "--quiet", "-v", "--verbose", "--debug")]
     arguments.command_line = shlex.join(["st-xling", *lasting])
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     if arguments.quiet or not sys.stderr.isatty():  # bars of others, by what they read when they are imported
@@ -74,6 +74,8 @@ def _status(arguments: argparse.Namespace) -> int:
         with console(quiet=arguments.quiet or not _speaks(), verbose=arguments.verbose):
             check_arguments(arguments)
             arguments.run(arguments)
+    except BrokenPipeError:  # who reads stdout has enough, as head has; what Python flushes at its end must not fail
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         message = explain(error)
         if arguments.debug or message is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import math
 import sys
 from dataclasses import replace
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from st_xling.evaluation.retrieval import RetrievalEvaluator, RetrievalReport
 
+
+logger = logging.getLogger(__name__)
 
 BM25 = "bm25"
 
@@ -172,7 +175,7 @@ def bucc(arguments: argparse.Namespace) -> None:
     if arguments.keep:  # the thresholds that mean something elsewhere go into the model's mining.json
         thresholds, left_out = publishable_thresholds(evaluator, metrics)
         for pair, why in left_out.items():
-            print(f"the threshold of {pair} is not published: {why}", file=sys.stderr)
+            logger.warning("the threshold of %s is not published: %s", pair, why)
         publish(Path(arguments.model), thresholds)
     keep(arguments, "bucc", {**finite, "histograms": histograms}, evaluator.signature)
 

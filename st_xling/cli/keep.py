@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -11,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from st_xling.mining.published import PublishedThreshold
+
+
+logger = logging.getLogger(__name__)
 
 
 def check_keep(arguments: argparse.Namespace, *, publishes: bool = False) -> None:
@@ -89,9 +93,8 @@ def renew_card(folder: Path, *, made_here: bool = False) -> None:
     from st_xling.hub.card_facts import has_card_of_others
 
     if has_card_of_others(folder) and not made_here:
-        print(
-            f"{folder / 'README.md'} is not of our making and stays; to replace it: st-xling card {folder}",
-            file=sys.stderr,
+        logger.warning(
+            "%s is not of our making and stays; to replace it: st-xling card %s", folder / "README.md", folder
         )
         return
     try:
@@ -99,4 +102,4 @@ def renew_card(folder: Path, *, made_here: bool = False) -> None:
         if not made_here:  # else the folder is not yet where it will stand
             print(f"card: {path}", file=sys.stderr)
     except ValueError as error:
-        print(f"the card stays as it was: {error}", file=sys.stderr)
+        logger.warning("the card stays as it was: %s", error)

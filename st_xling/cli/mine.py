@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from st_xling.cli.keep import check_folder, publish, renew_card
 from st_xling.cli.model_options import ENCODER, encoding_options
 from st_xling.cli.options import JSON, Options, command, is_set, output, print_report, set_options, write_results
+
+logger = logging.getLogger(__name__)
 
 
 def _threshold(word: str) -> float | str | None:
@@ -115,7 +118,7 @@ def encode(arguments: argparse.Namespace) -> None:
     replaced = sum(text.replaced_lines for text in store.manifest.texts)
     for count, what in ((replaced, "with replaced bytes"), (len(store.blank_rows), "without a sentence, kept")):
         if count:
-            print(f"{count:,} lines {what}", file=sys.stderr)
+            logger.warning("%s lines %s", f"{count:,}", what)
     print(f"{store.rows:,} vectors of dim {store.dim} in {len(store.manifest.shards):,} shards: {store.path}")
     print(store.signature)
     sizes = {"rows": store.rows, "dim": store.dim, "shards": len(store.manifest.shards)}

@@ -104,7 +104,7 @@ class Parser(argparse.ArgumentParser):
             # argparse takes a word with a space for text, and an unambiguous beginning for the whole flag.
             if word.startswith("--") and " " not in word and not any(known.startswith(flag) for known in flags):
                 if flag in FOR_ENCODERS and "--trust-remote-code" in flags:
-                    self.error(f"{flag} is for encoders, which this command does not load; leave it out")
+                    self.error(f"{flag} is for commands that embed text, and this one does not; leave it out")
                 hint = _hint(flag, flags)
                 if hint or self._subparsers is None:
                     self.error(f"no flag is called {flag!r}{hint}")

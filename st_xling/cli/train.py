@@ -280,7 +280,8 @@ def _train_retriever(arguments: argparse.Namespace) -> Any:
         for name, part in getattr(sources, role).items():
             negatives = len(negative_columns(part.column_names))
             more = f", each with {negatives} hard negatives" if negatives else ""
-            print(f"{role} {name}: {len(part):,} {'sentences' if role == 'others' else 'pairs'}{more}", file=sys.stderr)
+            label, unit = ("mono", "sentences") if role == "others" else (role, "pairs")
+            print(f"{label} {name}: {len(part):,} {unit}{more}", file=sys.stderr)
     evaluator = None  # without development sets the last checkpoint is saved
     if dev := _dev_specs(arguments.dev, "--dev"):
         evaluator = RetrievalEvaluator(load_retrieval_specs(dev, split="dev", **skip), name="dev", write_csv=False)

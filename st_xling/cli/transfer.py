@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import logging
 import sys
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from st_xling.cli.keep import check_keep, keep
 from st_xling.cli.model_options import START
 from st_xling.cli.options import JSON, KEEP, command, print_results, set_options
 from st_xling.cli.seeds import SEEDS, run_seeds
+
+logger = logging.getLogger(__name__)
 
 
 @command(
@@ -92,11 +95,9 @@ def transfer(arguments: argparse.Namespace) -> None:
         print(f"{side}: {sizes}", file=sys.stderr)
     for language, rows in data.in_training.items():
         if rows:
-            print(
-                f"{language}: {rows:,} of {len(data.test[language]):,} test rows are trained on, too", file=sys.stderr
-            )
+            logger.warning("%s: %s of %s test rows are trained on, too", language, rows, len(data.test[language]))
     for language, tags in data.unseen.items():
-        print(f"{language}: tags never trained, by words: {tags}", file=sys.stderr)
+        logger.warning("%s: tags never trained, by words: %s", language, tags)
     report = fine_tune(
         encoder,
         data,

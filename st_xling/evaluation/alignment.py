@@ -146,7 +146,7 @@ def evaluate_alignment(
         words = [len(split_words(text)) if isinstance(text, str) else len(text) for text in pair]
         if beyond := sorted(link for link in links.possible if link[0] >= words[0] or link[1] >= words[1]):
             raise ValueError(
-                f"gold must link words that are there, counted from 0: pair {number} has {words[0]} and {words[1]} words, "
+                f"gold must link words that are there, counted from 0: pair {number} has {words[0]} and {words[1]}, "
                 f"and gold links {beyond[0]}; does it count from 1 (--gold-from-1), or of other words (--tokenized)?"
             )
     found = align_by_layers(

@@ -226,7 +226,7 @@ class RerankingEvaluator(SignedEvaluator):
             **{key: value or "none" for key, value in self.ranking.items() if key != "ks"},
             interval=f"{100 * confidence:g}%,samples={samples},seed={seed}",
             autocast=self.scoring["autocast"],
-            data=f"{self.name or 'unnamed'}@{self._digest}",
+            data=f"{self.data_name or self.name or 'unnamed'}@{self._digest}",
         )
 
     def measure(self, model: CrossEncoder) -> Metrics:

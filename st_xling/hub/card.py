@@ -387,7 +387,9 @@ def _prompt(facts: CardFacts) -> str | None:
     prompts, default = facts.kind.prompts, facts.kind.default_prompt
     parts = [part for result in facts.evaluations for part in result.signature.split("|")]
     evaluated = [name for name, text in prompts.items() if f"prompt:{text}" in parts]
-    return next((name for name in (*evaluated, default, "query", *prompts) if name in prompts), None)
+    # Results without a prompt are of texts as they are.
+    likely = () if facts.evaluations else ("query", *prompts)
+    return next((name for name in (*evaluated, default, *likely) if name in prompts), None)
 
 
 def _examples(languages: Sequence[str]) -> list[dict[str, str]]:

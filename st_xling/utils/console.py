@@ -8,6 +8,7 @@ nothing else unless the program sets up logging.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import os
@@ -16,7 +17,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tqdm.auto import tqdm as bar_of_place
 from tqdm.std import tqdm
@@ -125,8 +126,7 @@ def console(*, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
     started = time.perf_counter()
     try:
         with (
-            Path(os.devnull).open("w") if quiet else contextlib.nullcontext(sys.stderr) as stream,
-            contextlib.redirect_stderr(stream),
+            contextlib.redirect_stderr(_nobody() if quiet else sys.stderr),
             warnings.catch_warnings(),
         ):
             if not verbose and not sys.warnoptions:
@@ -137,8 +137,16 @@ def console(*, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
         logging.getLogger().removeHandler(handler)
         for name, its_level in before.items():
             logging.getLogger(name).setLevel(its_level)
+        with contextlib.suppress(OSError, ValueError):  # a reader who has enough
+            sys.stdout.flush()  # warnings come last also where both streams are one log
         if found := list(handler.warnings):
             print(f"{len(found)} warning{'s' * (len(found) > 1)}:", *found, sep="\n- ", file=handler.stream)
+
+
+@functools.cache
+def _nobody() -> TextIO:
+    """Stays open: other libraries' handlers go on writing to the stderr that they found."""
+    return Path(os.devnull).open("w")
 
 
 class _Console(logging.Handler):
@@ -153,7 +161,8 @@ class _Console(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         library = record.name.partition(".")[0]
-        if keep := library in (PACKAGE, ST) and record.levelno == logging.WARNING:
+        keep = library in (PACKAGE, ST) and record.levelno == logging.WARNING
+        if keep and not record.getMessage().startswith("Default prompt name"):  # which whoever set it knows
             self.warnings[record.getMessage()] = None
         if self.verbose or record.levelno >= logging.ERROR or (library == PACKAGE and not keep):
             try:

@@ -220,7 +220,7 @@ class PairGuards:
         self.stages = {guard.reason: {"seconds": 0.0, "pairs": 0, "removed": 0} for guard in self.guards}
         if self.idle:
             reasons = "; ".join(f"{reason}: {why}" for reason, why in self.idle.items())
-            logger.warning("guards that do not look at every pair: %s", reasons)
+            logger.info("guards that do not look at every pair: %s", reasons)
 
     @property
     def rejected(self) -> dict[str, int]:

@@ -185,7 +185,6 @@ class MiningConfig:
         self.active_guards.build(counts=NeighbourCounts(nothing, nothing, self.k))  # raises for limits out of range
 
     def _check_threshold(self) -> None:
-        guards = self.active_guards
         if isinstance(self.threshold, str) and self.threshold not in (AUTO, PUBLISHED):
             raise ValueError(
                 f"threshold must be a number, {AUTO!r}, {PUBLISHED!r} or None: got {self.threshold!r}; {PUBLISHED!r} "
@@ -204,11 +203,6 @@ class MiningConfig:
         if self.threshold == PUBLISHED and name_of(self.model) is None:
             kind = "none" if self.model is None else f"a loaded {type(self.model).__name__}"
             raise ValueError(f"threshold 'published' needs the folder or the Hub id of a model (--model): got {kind}.")
-        if self.threshold == PUBLISHED and (guards.source_language is None or guards.target_language is None):
-            raise ValueError(
-                "threshold 'published' needs the languages of both sides: name them (--source-language and "
-                "--target-language, or source_language and target_language of GuardOptions)."
-            )
 
     def check_files(self, out: Output, inputs: Sequence[Any]) -> None:
         """Raise if a result would replace an input or another result; what is no path is passed over."""

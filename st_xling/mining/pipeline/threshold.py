@@ -73,7 +73,7 @@ def take_threshold(
         return None  # one that was made here has no thresholds with it
     source, target, named = guards.source_language, guards.target_language, ""
     if source is None or target is None:
-        if not published_thresholds(config.model):
+        if config.threshold != PUBLISHED and not published_thresholds(config.model):
             return None
         source, target = source or main_language(texts[0]), target or main_language(texts[1])
         named = " (languages by the text: --source-language and --target-language name others)"
