@@ -31,13 +31,17 @@ if TYPE_CHECKING:
     from st_xling.evaluation import RerankingEvaluator as RerankingEvaluator
     from st_xling.evaluation import RetrievalEvaluator as RetrievalEvaluator
     from st_xling.evaluation import TatoebaEvaluator as TatoebaEvaluator
+    from st_xling.evaluation import evaluate_alignment as evaluate_alignment
     from st_xling.evaluation import xsim_by_language as xsim_by_language
     from st_xling.hub import push_model as push_model
     from st_xling.hub import write_card as write_card
     from st_xling.losses import CachedLoss as CachedLoss
     from st_xling.losses import CombinedLoss as CombinedLoss
     from st_xling.losses import CrossLingualLoss as CrossLingualLoss
+    from st_xling.losses import CrossUnmaskingLoss as CrossUnmaskingLoss
+    from st_xling.losses import EmbeddingDistanceLoss as EmbeddingDistanceLoss
     from st_xling.losses import InBatchRankingLoss as InBatchRankingLoss
+    from st_xling.losses import KoleoLoss as KoleoLoss
     from st_xling.losses import LanguageContrastiveLoss as LanguageContrastiveLoss
     from st_xling.losses import RepresentationTranslationLoss as RepresentationTranslationLoss
     from st_xling.losses import SemanticContrastiveLoss as SemanticContrastiveLoss
@@ -58,6 +62,7 @@ if TYPE_CHECKING:
     from st_xling.mining import score_texts as score_texts
     from st_xling.mining import write_store as write_store
     from st_xling.mining import xsim as xsim
+    from st_xling.models import align_words as align_words
     from st_xling.models import load_encoder as load_encoder
     from st_xling.models import tiny_encoder as tiny_encoder
     from st_xling.models.slim import slim_model as slim_model

@@ -216,11 +216,15 @@ class PairGuards:
     """
 
     def __init__(self, options: GuardOptions | None = None, *, counts: NeighbourCounts | None = None) -> None:
-        self.guards, self.idle = (options or GuardOptions()).build(counts=counts)
+        options = options or GuardOptions()
+        self.guards, self.idle = options.build(counts=counts)
         self.stages = {guard.reason: {"seconds": 0.0, "pairs": 0, "removed": 0} for guard in self.guards}
         if self.idle:
             reasons = "; ".join(f"{reason}: {why}" for reason, why in self.idle.items())
-            logger.info("guards that do not look at every pair: %s", reasons)
+            # That nobody named a language is no fault.
+            unnamed = [*self.idle] == ["language"] and options.source_language is options.target_language is None
+            level = logging.INFO if unnamed else logging.WARNING
+            logger.log(level, "guards that do not look at every pair: %s", reasons)
 
     @property
     def rejected(self) -> dict[str, int]:

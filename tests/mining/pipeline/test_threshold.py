@@ -161,7 +161,7 @@ def test_the_work_goes_on_as_it_was_begun(
     [
         ({"threshold": "best"}, "threshold must be a number, 'auto', 'published' or None: got 'best'"),
         ({"threshold": ""}, "threshold must be a number, 'auto', 'published' or None: got ''"),
-        ({"threshold": "published", "guards": None}, "needs the languages of both sides: name them"),
+        ({"threshold": "published", "guards": None}, "it has none"),
         ({"threshold": "published", "model": None}, r"the folder or the Hub id of a model \(--model\): got none"),
         ({"threshold": "published", "model": object()}, "got a loaded object"),
         ({"threshold": "published", "calibrate_with": "known.tsv"}, "both set the threshold"),
