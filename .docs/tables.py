@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import dataclasses
 import inspect
 import re
@@ -162,40 +161,6 @@ def guard_table() -> str:
     return table(["reason", "turns down", "option", "default"], rows)
 
 
-def signatures() -> str:
-    """Of every function that ends a signature with our version, or calls ``sign``: what stands before a colon."""
-    rows = []
-    for path in sorted(ROOT.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name != "sign"]:
-            names, fields = parts_of_signature(function)
-            if fields:
-                module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-                rows.append([", ".join(map(code, names)), ", ".join(map(code, fields)), code(f"st_xling.{module}")])
-    return table(["of", "fields", "made in"], sorted(rows))
-
-
-def parts_of_signature(function: ast.FunctionDef) -> tuple[list[str], list[str]]:
-    inside = [node for node in ast.walk(function) if hasattr(node, "lineno")]
-    inside.sort(key=lambda node: (node.lineno, node.col_offset))  # type: ignore[attr-defined]
-    calls = [
-        node for node in inside if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "sign"
-    ]
-    calls = [node for node in calls if node.args]
-    texts = [node.value for node in inside if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    if not calls and not any("st-xling:" in text for text in texts):
-        return [], []
-    # A text such as "k:" or "|data:", what is passed to sign by name, and what all signatures made by sign end with.
-    found = [name for text in texts if " " not in text for name in re.findall(r"(?:^|\|)([\w-]+):(?!$|//)?", text)]
-    found += [word.arg for call in calls for word in call.keywords if word.arg]
-    fields = [name for name in dict.fromkeys(found) if name != "st-xling" and (name != "model" or not calls)]
-    if "command" in [word.arg for word in function.args.args]:
-        return ["mine", "score"], fields
-    starts = [call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)]
-    starts += [text.split("|")[0] for text in texts if re.match(r"[a-z_]+\|[a-z]+:", text)]
-    return (starts or [text for text in texts if re.fullmatch("[a-z]+", text)])[:1], fields
-
-
 def tables() -> dict[str, str]:
     kinds = {
         "encoder": Recipe,
@@ -218,5 +183,4 @@ def tables() -> dict[str, str]:
         "data_options": data_options(),
         "data_by_command": data_by_command(),
         "guards": guard_table(),
-        "signatures": signatures(),
     }

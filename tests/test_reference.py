@@ -46,6 +46,16 @@ def test_public_names_have_examples(package: str) -> None:
     assert [name for name in names if not code(getattr(module, name).__doc__ or "")] in ([], ["__version__"])
 
 
+def test_fields_of_signatures_are_explained() -> None:
+    """Those of every signature that a page or card shows."""
+    explained = set(re.findall(r"`([\w-]+)`", (DOCS / "signatures.md").read_text("utf-8")))
+    shown = [*DOCS.parent.glob("hub_cards/**/*.md"), *DOCS.parent.glob("st_xling/docs/*.md")]
+    signatures = re.findall(r"[a-z_]+(?:\|[^|`\n]+)+\|st-xling:", "\n".join(page.read_text("utf-8") for page in shown))
+    assert len(signatures) > 50
+    fields = {part.partition(":")[0] for signature in signatures for part in signature.split("|")[1:-1]}
+    assert fields - explained == set()
+
+
 @pytest.mark.slow
 def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("sphinx", reason="pip install -e '.[docs]'")
