@@ -114,9 +114,9 @@ def console(*, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
         os.environ.setdefault(name, value)
     level = logging.ERROR if quiet else logging.DEBUG if verbose else logging.INFO
     handler = _Console(level, verbose)
-    # httpx logs addresses that are signed: whoever reads them could write to the Hub.
+    # httpx, or httpx2 where it is there, logs addresses that are signed: whoever reads them could write to the Hub.
     others = logging.INFO if verbose else logging.ERROR
-    levels = {"": others, PACKAGE: level, "httpx": logging.WARNING}
+    levels = {"": others, PACKAGE: level, **dict.fromkeys(("httpx", "httpx2"), logging.WARNING)}
     # Where ST logs what it loads. Were INFO on for the module that encodes, it would draw bars of its own.
     levels |= {ST: logging.WARNING, f"{ST}.base.model": min(others, logging.WARNING)}
     before = {name: logging.getLogger(name).level for name in levels}

@@ -154,7 +154,7 @@ def test_a_model_that_is_not_there_comes_before_the_data(
     if "rerank" in command:
         with pytest.raises(SystemExit):
             main([*words, "--prompt-name", "quary"])
-        assert "--prompt-name is for encoders" in capsys.readouterr().err
+        assert "--prompt-name is for commands that embed text" in capsys.readouterr().err
     else:
         assert main([*words, "--prompt-name", "quary"]) == 2
         assert "no prompt 'quary': it has " in (err := capsys.readouterr().err) and "'query', 'document'" in err

@@ -33,7 +33,7 @@ def test_train_then_evaluate(root: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert main([*words, *dev, "--encoders", "separate", "--out", str(out)]) == 0
     captured = capsys.readouterr()
     assert captured.out.startswith("3 steps in") and "best development MRR@100" in captured.out
-    assert "queries en: 8 pairs" in captured.err and "others yy:yy.txt: 8 sentences" in captured.err
+    assert "queries en: 8 pairs" in captured.err and "mono yy:yy.txt: 8 sentences" in captured.err
     figures, runs = tmp_path / "figures.json", tmp_path / "runs"
     sets = ["--data", f"xx={root / 'set'}", "--data", f"en={root / 'english'}"]
     judge = ["evaluate", "retrieval", str(out), *sets, "--pool", "mixed", "--bm25", "--measures", "MRR@10", "R@2"]
@@ -60,7 +60,7 @@ def test_others_of_one_file_name_are_all_read(root: Path, tmp_path: Path, capsys
     others = [word for place in (root, tmp_path / "b") for word in ("--mono", f"yy={place / 'yy.txt'}")]
     assert main(["train", "ir-langcl", *SHORT, *data, *others, "--out", str(tmp_path / "out")]) == 0
     told = capsys.readouterr().err
-    assert "others yy:yy.txt: 8 sentences" in told and "others yy:yy.txt-2: 8 sentences" in told
+    assert "mono yy:yy.txt: 8 sentences" in told and "mono yy:yy.txt-2: 8 sentences" in told
 
 
 def test_bm25_alone(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
