@@ -15,6 +15,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from st_xling.data.phrasebook import PhrasePassages, mining_phrases, parallel_phrases, phrase_passages
+from st_xling.evaluation.alignment import format_links
 from st_xling.evaluation.tatoeba_data import TATOEBA_GROUPS
 from st_xling.losses import TranslationRankingLoss
 from st_xling.models import tiny_encoder
@@ -70,6 +71,8 @@ def write_parallel_text(folder: Path) -> None:
         lines(folder / f"crawl.{side}.gz", texts)
     for name, split, language in (("gold.tsv", "train", "de"), ("dev.tsv", "dev", "zh"), ("test.tsv", "test", "de")):
         tsv(folder / name, pairs(language, split=split, size=30))
+    gold = parallel_phrases("de", "en", size=30, split="test")["alignment"]
+    lines(folder / "test.links", [format_links(links) for links in gold])
     for language in ("ar", "fi"):
         tsv(folder / f"{language}-en.tsv.gz", pairs(language))
     french = pairs("fr")

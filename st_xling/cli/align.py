@@ -34,7 +34,7 @@ def align(arguments: argparse.Namespace) -> None:
 
     examples:
       st-xling align pairs.tsv --model my-encoder --out links.txt
-      st-xling align dev.tsv --tokenized --gold dev.links --model intfloat/multilingual-e5-small --every-layer
+      st-xling align test.tsv --tokenized --gold test.links --model intfloat/multilingual-e5-small --every-layer
     """
     from st_xling.data import load_data_specs
     from st_xling.evaluation.alignment import evaluate_alignment, format_links, read_links, sign_alignment
