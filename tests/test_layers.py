@@ -103,13 +103,11 @@ def test_type_checkers_see_the_names(tmp_path: Path) -> None:
 
     names = ", ".join(name for name in st_xling.__all__)
     script = tmp_path / "script.py"
-    script.write_text(f"from st_xling import {names}\nreveal_type(recipe_names)\nimport st_xling\nst_xling.nothing\n")
+    script.write_text(f"from st_xling import {names}\nreveal_type(recipe_names)\n")
     said = run(
         ["--no-incremental", "--follow-imports=silent", "--config-file=", "--ignore-missing-imports", str(script)]
     )
-    errors = [line for line in said[0].splitlines() if "error:" in line]
-    assert len(errors) == 1 and 'no attribute "nothing"' in errors[0], said
-    assert "str | None" in said[0] and "list[" in said[0]
+    assert "error:" not in said[0] and "str | None" in said[0] and "list[" in said[0], said
 
 
 def test_the_package_itself_is_light() -> None:
