@@ -74,8 +74,6 @@ def _status(arguments: argparse.Namespace) -> int:
         with console(quiet=arguments.quiet or not _speaks(), verbose=arguments.verbose):
             check_arguments(arguments)
             arguments.run(arguments)
-    except BrokenPipeError:  # who reads stdout has enough, as head has; what Python flushes at its end must not fail
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         message = explain(error)
         if arguments.debug or message is None:
