@@ -166,7 +166,7 @@ def save_state(folder: Path, path: Path, of_target: np.ndarray) -> None:
 def one_size(arguments: SimpleNamespace, rows: int) -> dict[str, Any]:
     """Mine so many lines a side."""
     with tempfile.TemporaryDirectory(dir=arguments.folder) as place:
-        folder, options = Path(place), {"k": K, "method": arguments.method}
+        folder, options = Path(place), {"k": K, "method": arguments.method, "shard_rows": arguments.shard_rows}
         options["guards"] = GuardOptions().with_flags(off=["all"] if arguments.no_guards else [])
         if arguments.model:
             for side, path in zip(SIDES, arguments.text):
@@ -222,6 +222,7 @@ def measure(
     dim: int = 32,
     dtype: str = "float16",
     method: str = "exact",
+    shard_rows: int | None = None,
     model: str | None = None,
     text: tuple[str, ...] = (),
     folder: str | None = None,
@@ -231,7 +232,8 @@ def measure(
 ) -> Iterator[Ratio]:
     """``text``: source and target, for ``model``; ``folder`` for texts and stores meanwhile."""
     arguments = SimpleNamespace(dim=dim, dtype=dtype, method=method, model=model, text=text, folder=folder)
-    arguments.saved, arguments.no_guards, arguments.no_plan = saved, no_guards, no_plan
+    arguments.shard_rows, arguments.saved = shard_rows, saved
+    arguments.no_guards, arguments.no_plan = no_guards, no_plan
     sizes: list[tuple[int, dict[str, Any]]] = []
     for count in rows:
         sizes.append((count, apart(one_size, arguments, count)))

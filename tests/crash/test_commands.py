@@ -19,8 +19,8 @@ def some(job: Job, points: list[Point]) -> Iterable[Point]:
 
 
 def most(job: Job, points: list[Point]) -> Iterable[Point]:
-    """All; of a training, which writes the same files at each checkpoint, a third of those between its ends."""
-    return sample(points, first=20, middle=max(0, len(points) - 40) // 3, last=20) if job.training else points
+    """All; of a training, which writes the same files at each checkpoint, a sixth of those between its ends."""
+    return sample(points, first=10, middle=max(0, len(points) - 20) // 6, last=10) if job.training else points
 
 
 @pytest.mark.parametrize("name", JOBS)
