@@ -26,6 +26,8 @@ project, author, release = "st-xling", "the st-xling contributors", __version__
 copyright = author
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
 html_theme, html_title = "furo", f"st-xling {release}"
+html_static_path, html_css_files = ["static"], ["tables.css"]
+smartquotes = False  # options begin with two hyphens
 exclude_patterns = ["pictures"]
 nitpicky = True
 

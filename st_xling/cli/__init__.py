@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import select
 import shlex
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -38,10 +40,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Returns:
-        The exit status: 0; 2 for input that cannot be used; 130 after Ctrl-C.
+        The exit status: 0; 2 for input that cannot be used; 130 after Ctrl-C; 141, as the shell says of programs that
+        SIGPIPE ended, when nobody reads stdout any more.
     """
     try:
-        return _main(list(sys.argv[1:] if argv is None else argv))
+        try:
+            return _main(list(sys.argv[1:] if argv is None else argv))
+        finally:  # what a help or a short table left in the buffer
+            print(end="", flush=True)
+    except BrokenPipeError:
+        if not _stdout_is_closed():
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more
+        return 128 + signal.SIGPIPE
     except KeyboardInterrupt as stop:  # while modules are imported, or the process ends
         return _interrupted(stop, "")
 
@@ -76,7 +87,7 @@ def _status(arguments: argparse.Namespace) -> int:
             arguments.run(arguments)
     except Exception as error:
         message = explain(error)
-        if arguments.debug or message is None:
+        if arguments.debug or message is None or (isinstance(error, BrokenPipeError) and _stdout_is_closed()):
             raise
         if _speaks() or type(error).__name__ != "AnotherProcessFailed":
             print(f"st-xling: error: {message}", file=sys.stderr)
@@ -90,6 +101,16 @@ def _interrupted(stop: KeyboardInterrupt, command: str) -> int:
     if _speaks():
         print(f"\n{_after_interrupt(stop, command)}", file=sys.stderr)
     return 130
+
+
+def _stdout_is_closed() -> bool:
+    """Whether stdout's reader has ended, as ``head`` does; when another pipe breaks, a worker's, that is an error."""
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+        return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+    except (AttributeError, OSError):  # no file
+        return False
 
 
 def _speaks() -> bool:

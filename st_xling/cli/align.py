@@ -22,6 +22,7 @@ def align(arguments: argparse.Namespace) -> None:
     SPEC                             pairs, as train's --data reads them
     --model MODEL                    Hub id or folder of an encoder (required)
     --out FILE                       file of the links, a line a pair, or - for stdout
+    --overwrite                      replace an earlier file of --out
     --method {itermax,intersection}  itermax (default): more links; intersection: fewer, more of them right
     --layer N                        whose token states, counted from 1 (default: two thirds of the way up, 8 of 12)
     | --every-layer                  with --gold: score every layer; --out then takes the best

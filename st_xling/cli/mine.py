@@ -95,7 +95,7 @@ def encode(arguments: argparse.Namespace) -> None:
     --processes N                       processes that embed, each a shard at a time (default: 1)
     --engine {local,ray}                ray: the workers of a cluster, with the same result (default: local)
     --append                            add the text to a finished store of the same model
-    | --overwrite                       replace another store in --out, whose shards go first
+    | --overwrite                       replace another store in --out, which stands until the new one is whole
 
     examples:
       st-xling encode my-encoder news.de.gz --out de.store
@@ -141,6 +141,7 @@ def mine(arguments: argparse.Namespace) -> None:
     SOURCE                            UTF-8 text, a sentence a line, also .gz, .xz, .bz2 and .zst
     TARGET                            the same in the other language
     --out FILE                        file of the pairs, or - for stdout (required)
+    --overwrite                       replace earlier files of --out and --rejects
     --no-guards                       switch all guards off
     --keep-threshold                  with --calibrate: also put the threshold into the model's mining.json; MODEL must
                                       be a folder
@@ -210,6 +211,7 @@ def score(arguments: argparse.Namespace) -> None:
     PAIRS                 tab-separated lines, or what train --data reads: CSV, JSONL, Parquet, Moses pairs, data sets
                           of the Hub, packed or not, xx-yy=PATH, PATH?size=10000
     --out FILE            file of the scored pairs, or - for stdout (required)
+    --overwrite           replace earlier files of --out and --rejects
     --guards              leave out what guards turn down (so does any option of theirs)
     --guards-first        guards look before anything is embedded, which saves the time of what they turn down
     --columns I,J         columns of source and target: counted from 0, or names (default: found by name, else 0,1)

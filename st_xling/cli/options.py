@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
-import os
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,7 +137,7 @@ class Command:
     shared: tuple[Options, ...]
     special: dict[str, Any]
     #: See :class:`~st_xling.cli.parser.Parser`.
-    narrow: Callable[[Any, Sequence[str]], None] | None = None
+    narrow: Callable[[Any, Namespace], None] | None = None
 
     def add_parser(self, commands: Any) -> Any:
         """Add it to the commands of a parser."""
@@ -238,29 +237,8 @@ def print_report(arguments: Namespace, command: str, report: Any, summary: str) 
 def output(arguments: Namespace) -> Iterator[Any]:
     """``--out`` as the library takes it; when the block is interrupted, says what to do if work was saved."""
     try:
-        yield _Stdout() if arguments.out == "-" else Path(arguments.out)
+        yield sys.stdout.buffer if arguments.out == "-" else Path(arguments.out)
     except KeyboardInterrupt:
         if arguments.out != "-" or arguments.work is not None:
             print("\nwhat is done stands; the same command goes on from there.", file=sys.stderr)
         raise
-
-
-class _Stdout:
-    """Bytes to stdout, whose reader may stop when it has enough, as ``head`` does."""
-
-    def write(self, data: bytes) -> int:
-        try:
-            return sys.stdout.buffer.write(data)
-        except BrokenPipeError:
-            return self._to_nobody(len(data))
-
-    def flush(self) -> None:
-        try:
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            self._to_nobody(0)
-
-    def _to_nobody(self, count: int) -> int:
-        # What Python flushes when it ends must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return count

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from st_xling.utils.devices import check_device
 from st_xling.utils.paths import check_outputs
+from st_xling.utils.work_folder import check_replaced, work_path
 
 #: What the help calls the value of an option that names something to read.
 INPUTS = frozenset(
@@ -68,9 +69,11 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **{"formatter_class": Help, **options})
-        #: Called with the words before a help is shown, to fit it to them.
-        self.narrow: Callable[[Parser, Sequence[str]], None] | None = None
+        super().__init__(*args, **{"formatter_class": Help, "add_help": False, **options})
+        #: Called before a help is shown, to fit it to what else is on the command line.
+        self.narrow: Callable[[Parser, argparse.Namespace], None] | None = None
+        self._words: Sequence[str] | None = None
+        self.add_argument("-h", "--help", action=_ShowHelp, help="show this help message and exit")
         for name, (short, words) in EVERYWHERE.items():
             # Suppressed: the default of a command would replace what stands before it.
             flags = [*filter(None, [short]), f"--{name}"]
@@ -80,13 +83,24 @@ class Parser(argparse.ArgumentParser):
         """As argparse's, after a look for unknown flags, which it would name last, or not at all."""
         leaf = self._subparsers is None
         if args is not None:
-            if self.narrow is not None and {"-h", "--help"} & {*args}:
-                self.narrow(self, args)
+            self._words = args
             self._check_flags(args if leaf else itertools.takewhile(lambda word: word.startswith("-"), args))
         result, rest = super().parse_known_args(args, namespace)
         if leaf:
+            if rest:  # argparse would name the program alone
+                self.error(f"unrecognized arguments: {' '.join(rest)}")
             result.actions = self._actions
         return result, rest
+
+    def fit_help(self) -> bool:
+        """Fit the help to the command line, whatever it lacks; false while that is read."""
+        words, self._words = self._words, None
+        if self.narrow is None or words is None:
+            return self.narrow is None
+        for action in self._actions:
+            action.required = False
+        self.narrow(self, super().parse_known_args(words)[0])
+        return True
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is, and end with status 2."""
@@ -116,6 +130,12 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"got {value!r}{meant}")
 
 
+class _ShowHelp(argparse._HelpAction):
+    def __call__(self, parser: Any, *rest: Any) -> None:
+        if parser.fit_help():
+            super().__call__(parser, *rest)
+
+
 def check_arguments(arguments: argparse.Namespace) -> None:
     """Raise ``ValueError`` before a command starts, where it would write over what it reads, could not write there, or
     would find no such device. What is read and written is known by the words that the help has for it."""
@@ -136,6 +156,9 @@ def check_arguments(arguments: argparse.Namespace) -> None:
         elif action.metavar in INPUTS and value not in NAMES:
             inputs.append(value)
     check_outputs(files, inputs, folders=folders)
+    results = {name: path for name, path in files.items() if name != "--json"}
+    if results and not arguments.overwrite and not getattr(arguments, "dry_run", False):
+        check_replaced(results, work_path(arguments.out, getattr(arguments, "work", None)))
     if getattr(arguments, "device", None) is not None:
         check_device(arguments.device)
 

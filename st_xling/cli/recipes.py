@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import textwrap
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from st_xling.cli.options import JSON, command, write_results
@@ -68,21 +67,19 @@ def recipes(arguments: argparse.Namespace) -> None:
     write_results(arguments, {"recipes": entries})
 
 
-def narrow_help(parser: Parser, words: Sequence[str]) -> None:
-    """Make the help of ``train`` speak of the recipe among its words; without one, of what all recipes take."""
+def narrow_help(parser: Parser, arguments: argparse.Namespace) -> None:
+    """Make the help of ``train`` speak of the recipe that is named; without one, of what all recipes take."""
     from st_xling.training.options import merge
     from st_xling.training.recipe_files import kind_of, read_recipe, recipe_names, recipe_text
 
-    shipped = recipe_names(None)
-    named = [word for word in words if word in shipped or word.endswith((".yaml", ".yml"))]
-    name = named[0] if named else words[0]
+    shipped, name = recipe_names(None), arguments.recipe
     raw: dict[str, Any] = {}
-    if named or not name.startswith("-"):
+    if name is not None:
         try:
             raw = read_recipe(name)
         except ValueError as error:
             parser.error(str(error))
-        if "tiny" in words:
+        if arguments.model == "tiny":
             raw = merge(raw, raw.get("tiny") or {})
     kind = kind_of(raw) if raw else ""
     for action in parser._actions:

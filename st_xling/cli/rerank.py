@@ -26,6 +26,7 @@ def rerank(arguments: argparse.Namespace) -> None:
     --queries FILE     queries: JSON lines or TSV, also .gz, .xz, .bz2 and .zst (required)
     --passages FILE    passages, likewise (required)
     --out FILE         file of the ranked passages, or - for stdout (required)
+    --overwrite        replace an earlier file of --out
     --candidates FILE  a first stage's result: TREC's run format, or JSON lines with query_id and passage_id or
                        passage_ids (default: every passage for every query)
     --top-k N          passages written for a query (default: all)

@@ -76,7 +76,11 @@ def save_figure(figure: Any, path: str | Path) -> Path:
 
 
 def draw_token_points(
-    panels: Mapping[str, tuple[Tensor, Tensor]], path: str | Path, *, languages: tuple[str, str] = ("source", "target")
+    panels: Mapping[str, tuple[Tensor, Tensor]],
+    path: str | Path,
+    *,
+    languages: tuple[str, str] = ("source", "target"),
+    joined: bool = False,
 ) -> Path:
     """Draw one panel a model.
 
@@ -84,6 +88,7 @@ def draw_token_points(
         panels: Title → points of the two languages, from :func:`token_points`. *Shape:* ``(tokens, 2)`` each
         path: PNG to write, in a folder that is made where it is missing.
         languages: Their names, for the legend.
+        joined: Whether points of equal rows belong together: a line joins them.
 
     Returns:
         ``path``.
@@ -91,6 +96,7 @@ def draw_token_points(
     Source:
         Li et al. 2023 (DAP), figure 1: 100 Tatoeba pairs, principal component analysis.
     """
+    import torch
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -98,8 +104,11 @@ def draw_token_points(
     FigureCanvasAgg(figure)
     for place, (title, points) in enumerate(panels.items(), start=1):
         axes = figure.add_subplot(1, len(panels), place)
+        if joined:
+            axes.plot(*torch.stack(points).movedim(2, 0).numpy(), color="0.75", linewidth=0.8, zorder=0)
         for name, part, marker in zip(languages, points, "o^"):
-            axes.scatter(part[:, 0], part[:, 1], s=9, alpha=0.55, marker=marker, label=name, linewidths=0)
+            size = 30 if joined else 9
+            axes.scatter(part[:, 0], part[:, 1], s=size, alpha=0.55, marker=marker, label=name, linewidths=0)
         axes.set_title(title)
         axes.set_xticks([])
         axes.set_yticks([])
@@ -157,7 +166,7 @@ def draw_sentence_vectors(models: Mapping[str, SentenceTransformer], data: Mappi
     for title, model in models.items():
         source, target = encode_once(model, texts, tasks=language_tasks(model, languages)[0])
         panels[title] = token_points(torch.from_numpy(source), torch.from_numpy(target))
-    return draw_token_points(panels, path, languages=languages)
+    return draw_token_points(panels, path, languages=languages, joined=True)
 
 
 def _shown(data: Mapping[str, Any]) -> tuple[tuple[list[str], list[str]], tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""A pair's cosine judged against the neighbourhoods of its two sentences."""
+"""A pair's cosine compared with the neighbourhoods of its two sentences."""
 
 from __future__ import annotations
 

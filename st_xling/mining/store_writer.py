@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import io
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from itertools import islice
@@ -62,7 +63,8 @@ class StoreWriter(LockedFolder):
         text: What the rows are of; a resumed writer must agree on it.
         append: Add to the rows of a finished store, whose header must be the same.
         resume: Go on with what was left half-written; ``False`` for content that cannot be told apart.
-        overwrite: Replace another store. The same half-written store is resumed all the same.
+        overwrite: Replace another store, or a damaged one, which stands until the new one is whole. The same
+            half-written store is resumed all the same.
     Raises:
         ValueError: On entering: the folder holds something else, or another store; says in what it differs.
         OSError: For a full disk. What was whole remains, and the same writer can go on.
@@ -87,6 +89,7 @@ class StoreWriter(LockedFolder):
         self.append, self.resume, self.overwrite = append, resume, overwrite
         self.finished: Manifest | None = None
         self._base: Manifest | None = None  # the store that is appended to
+        self._first = 0  # number of the first shard: after those of the store that is appended to or replaced
         self._shards: list[Shard] = []
         self._dim: int | None = None
 
@@ -178,21 +181,21 @@ class StoreWriter(LockedFolder):
                 self._remove_unfinished(self._read_base())
                 task = None
         can_resume = task is not None and self.resume and not unlike
-        if not self.overwrite and (manifest := self._read_base()) is not None:
-            if self._is_the_same(manifest):
+        if (manifest := self._read_base()) is not None:
+            if self._is_the_same(manifest) and (not self.overwrite or all(map(self._is_whole, manifest.shards))):
                 if can_resume:
                     self._remove_unfinished(manifest)
                 self.finished = manifest
                 return
-            self._base, self._dim = manifest, manifest.dim
-        if can_resume and not (self.overwrite and (self.path / MANIFEST).exists()):
+            numbers = re.findall(r"\d+", " ".join(shard.file for shard in manifest.shards))
+            self._first = 1 + max(map(int, numbers), default=0)
+            if not self.overwrite:
+                self._base, self._dim = manifest, manifest.dim
+        if can_resume:
             self._read_journal()
         elif task is None or self.overwrite:
-            (self.path / JOURNAL).unlink(missing_ok=True)
+            self._remove_unfinished(manifest)
             self._write_task(self.text)
-            if self.overwrite:
-                for path in (self.path / MANIFEST, *self.path.glob("shard-*")):
-                    path.unlink(missing_ok=True)
         else:
             raise self._refusal("a half-written store", unlike)
 
@@ -200,7 +203,7 @@ class StoreWriter(LockedFolder):
         """Whether a finished store is what this writer was to write, so that there is nothing to do.
 
         Raises:
-            ValueError: If it is another, unless this writer appends to it.
+            ValueError: If it is another, unless this writer appends to it or replaces it.
         """
         unlike = _differences(manifest.header, self.header)
         of_text = _differences(manifest.texts[-1], self.text)
@@ -208,7 +211,7 @@ class StoreWriter(LockedFolder):
             of_text.append(f"it was of {len(manifest.texts)} texts")
         if self.resume and not unlike and not of_text:
             return True
-        if unlike or not self.append:
+        if (unlike or not self.append) and not self.overwrite:
             raise self._refusal("a finished store", unlike + of_text, can_append=not unlike)
         return False
 
@@ -220,7 +223,15 @@ class StoreWriter(LockedFolder):
         )
 
     def _read_base(self) -> Manifest | None:
-        return read_manifest(self.path) if (self.path / MANIFEST).is_file() else None
+        if not (self.path / MANIFEST).is_file():
+            return None
+        try:
+            return read_manifest(self.path)
+        except ValueError:
+            if not self.overwrite:
+                raise
+            (self.path / MANIFEST).unlink()  # damaged: nothing that could stand until the new store is whole
+            return None
 
     def _read_task(self) -> tuple[Header, TextSummary | None] | None:
         """What an earlier writer was to write, if it did not finish; no text, where the vectors of its were refused."""
@@ -247,17 +258,20 @@ class StoreWriter(LockedFolder):
                 dim, shard = entry["dim"], parse(Shard, entry)
             except (KeyError, TypeError, ValueError):
                 break  # no line of ours
-            path = self.path / shard.file
             if shard.file != self._file_name(len(self._shards)) or self._dim not in (None, dim):
                 break
-            if not path.is_file() or path.stat().st_size != shard.bytes or file_sha256(path) != shard.sha256:
+            if not self._is_whole(shard):
                 break
             self._dim = dim
             self._shards.append(shard)
         self.truncate(len(self._shards))  # without what was cut off
 
+    def _is_whole(self, shard: Shard) -> bool:
+        path = self.path / shard.file
+        return path.is_file() and path.stat().st_size == shard.bytes and file_sha256(path) == shard.sha256
+
     def _file_name(self, number: int) -> str:
-        return f"shard-{number + (len(self._base.shards) if self._base else 0):06d}.{self.header.file_format}"
+        return f"shard-{self._first + number:06d}.{self.header.file_format}"
 
     def _remove_unfinished(self, manifest: Manifest | None) -> None:
         """Leave the store and nothing else; ``writing.json`` goes last, since it says whose the rest is."""

@@ -290,6 +290,11 @@ def training_arguments(
             os.environ["TOKENIZERS_PARALLELISM"] = "false"
         if chosen.get("push_to_hub") and not chosen.get("hub_model_id"):
             raise ValueError("push_to_hub needs hub_model_id, such as user/name.")
+        if chosen.get("hub_strategy") in ("checkpoint", "all_checkpoints"):
+            raise ValueError(
+                f"hub_strategy {chosen['hub_strategy']} publishes training_args.bin and trainer_state.json, which name "
+                "folders of this machine: use every_save, or leave it out."
+            )
         if rows is None:
             # Rows come in the order of their batches. Were batches dealt out by the first process, it would have to
             # pad them all to one length; instead every process reads the stream and takes its part.

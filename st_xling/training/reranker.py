@@ -82,7 +82,7 @@ class SentenceOptions:
 
     Attributes:
         size: Rows drawn of all parallel text; ``None``: all. The paper's: 100,000.
-        mono_positives: Two sentences of one language that mean the same: ``"identical"`` or ``"thinned"``.
+        mono_positives: Two sentences of one language that mean the same: ``"identical"`` or ``"word_dropout"``.
     """
 
     size: int | None = None

@@ -6,7 +6,7 @@ import contextlib
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeGuard
@@ -113,6 +113,22 @@ def _short(value: Any) -> str:
 def work_path(out: Output, work: str | Path | None) -> str | Path | None:
     """The folder of the work: ``work``, else beside ``out``; ``None`` for a stream, which has a temporary one."""
     return work if work is not None else f"{out}.work" if _is_file_name(out) else None
+
+
+def check_replaced(files: Mapping[str, Any], work: str | Path | None) -> None:
+    """Raise if a result would replace an earlier one, unless it is work that goes on: ``work`` is there still.
+
+    Args:
+        files: Name of the option → file; no file, an empty one, a device or ``"-"`` is passed over.
+        work: As :func:`work_path` has it.
+    Raises:
+        ValueError: Naming option and file.
+    """
+    if work is not None and any((Path(work) / name).is_file() for name in (_TASK, _FINISHED)):
+        return
+    for name, path in files.items():
+        if path is not None and Path(path).is_file() and Path(path).stat().st_size:
+            raise ValueError(f"{name} {path} exists: add --overwrite to replace it, or choose another name.")
 
 
 @contextmanager

@@ -100,3 +100,24 @@ sys.exit(st_xling.cli.main(["demo"]))
 """
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
     assert (ran.returncode, ran.stderr.strip(), ran.stdout) == (130, "interrupted.", "")
+
+
+def test_a_reader_of_stdout_that_ends() -> None:
+    """As ``head``: the status of a program that SIGPIPE ended, and not a word."""
+    command = [sys.executable, "-m", "st_xling.cli", "recipes"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
+        assert ran.stdout is not None
+        ran.stdout.close()
+        _, err = ran.communicate(timeout=100)
+    assert (ran.returncode, err) == (141, b"")
+
+
+def test_another_pipe_that_breaks_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def write_to_worker(name: str) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr("st_xling.training.recipe_files.recipe_text", write_to_worker)
+    assert main(["recipes", "dap"]) == 2
+    assert "Broken pipe" in capsys.readouterr().err

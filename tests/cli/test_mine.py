@@ -104,13 +104,13 @@ def test_ctrl_c_then_the_same_command(
 
 
 def test_a_reader_that_has_enough(saved_encoder: Path, sides: list[str]) -> None:
-    """``| head -1``: no error, no traceback."""
+    """``| head -1``: no error, no traceback, the status of a program that SIGPIPE ended."""
     command = [sys.executable, "-m", "st_xling.cli", "mine", *sides, "--model", str(saved_encoder), "--out", "-"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
         assert ran.stdout is not None
         ran.stdout.close()
         _, err = ran.communicate(timeout=100)
-    assert ran.returncode == 0 and b"rror" not in err, err.decode()
+    assert ran.returncode == 141 and b"rror" not in err, err.decode()
 
 
 def test_score(saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,7 +145,8 @@ def test_between_ready_stores_nothing_heavy_is_imported(sides: list[str], tmp_pa
         stores += [f"--{name}-embeddings", str(write_store(tmp_path / name, vectors, sentences=text).path)]
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("".join(f"{one}\t{other}\n" for one, other in zip(*texts)), encoding="utf-8")
-    common = [*stores, "--source-language", "de", "--target-language", "en", "--out", str(tmp_path / "out.tsv")]
+    common = [*stores, "--source-language", "de", "--target-language", "en"]
+    common += ["--overwrite", "--out", str(tmp_path / "out.tsv")]
     score = ["score", str(pairs), *common, "--columns", "0,1"]
     for words in (["mine", *sides, *common], score, ["mine", *sides, *common, "--dry-run"]):
         script = f"import sys\nfrom st_xling.cli import main\nstatus = main({words})\nprint(status, *sys.modules)"
@@ -172,5 +173,5 @@ def test_a_corrected_command_is_not_in_its_own_way(
         assert main(words) == 2
     text.write_bytes(whole)
     assert main([*words, "--json", "deep/figures.json"]) == 0
-    assert main([*words, "--json", "deep"]) == 2
+    assert main([*words, "--overwrite", "--json", "deep"]) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "news.de", "news.en", "o.tsv"]

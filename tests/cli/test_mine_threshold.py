@@ -18,7 +18,7 @@ def words(encoder: Path, tmp_path: Path) -> list[str]:
     for name, lines in (("de", texts.source), ("en", texts.target)):
         (tmp_path / f"news.{name}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     sides = [str(tmp_path / "news.de"), str(tmp_path / "news.en")]
-    languages = ["--source-language", "de", "--target-language", "en"]
+    languages = ["--source-language", "de", "--target-language", "en", "--overwrite"]
     return ["mine", *sides, "--model", str(encoder), *languages, "--no-guards", "--out", str(tmp_path / "pairs.tsv")]
 
 
@@ -82,7 +82,7 @@ def test_languages_that_are_not_named_are_those_of_the_text(
     words: list[str], encoder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The first line says which threshold, whose and for what, and so does the last before pairs and signature."""
-    bare = [*words[:5], *words[-3:]]
+    bare = [*words[:5], *words[-4:]]
     assert main(bare) == 0
     middle = (everything := scores(words))[len(everything) // 2]
     publish(encoder, middle)
@@ -100,7 +100,7 @@ def test_languages_that_are_not_named_are_those_of_the_text(
 
 
 def test_languages_are_needed(words: list[str], encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bare = [*words[:5], *words[-3:]]
+    bare = [*words[:5], *words[-4:]]
     assert main([*bare, "--keep-threshold", "--calibrate", "c.tsv"]) == 2
     assert "give --source-language, --target-language as well" in capsys.readouterr().err
     publish(encoder, 1.0)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from st_xling.cli import build_parser
+from st_xling.cli import build_parser, main
 from st_xling.cli.evaluate import TASKS
 from st_xling.cli.options import Options, command, set_options
 from st_xling.cli.parser import Parser
@@ -190,3 +190,35 @@ def test_a_command_is_its_docstring(tmp_path: Path) -> None:
     below = parser._subparsers._group_actions[0].choices["do"]  # type: ignore[union-attr,index]
     assert below.description == "It does what it does." and below.epilog == "examples:\n  p do --k 3\n\nThat is all."
     assert "do it" in parser.format_help() and parser.parse_args(["do", "--k", "3"]).run.__self__.run is run
+
+
+WRITERS = {
+    "mine": "mine a b --model absent --rejects r",
+    "score": "score a --model absent --rejects r",
+    "rerank": "rerank absent --queries a --passages b",
+    "align": "align a --model absent",
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_an_earlier_result_is_not_replaced_unasked(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is an error before anything is read. What is empty has nothing to lose, and work that goes on is not asked."""
+    monkeypatch.chdir(tmp_path)
+    for file, content in {"old": "mine", "empty": "", "begun": "mine", "begun.work/task.json": "{}"}.items():
+        Path(file).parent.mkdir(exist_ok=True)
+        Path(file).write_text(content, encoding="utf-8")
+
+    def error(*words: str) -> str:
+        assert main([*WRITERS[name].split(), *words]) == 2
+        return capsys.readouterr().err
+
+    assert error("--out", "old").startswith("st-xling: error: --out old exists: add --overwrite ")
+    passed = [["--out", "old", "--overwrite"], ["--out", "empty"], ["--out", "new"]]
+    for words in [*passed, ["--out", "begun"]] if name != "align" else passed:
+        assert "--overwrite" not in error(*words)
+    if "--rejects" in WRITERS[name]:
+        Path("r").write_text("mine", encoding="utf-8")
+        assert "--rejects r exists: add --overwrite " in error("--out", "-")
+    assert Path("old").read_text(encoding="utf-8") == "mine"

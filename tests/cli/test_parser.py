@@ -36,7 +36,7 @@ WRONG = {
     "demo --qqq": ("st-xling demo", "no flag is called '--qqq'"),
     "encode m t --out x --dtype flot16": ("st-xling encode", "argument --dtype: got 'flot16'; did you mean 'float16'?"),
     "train dap": ("st-xling train", "the following arguments are required: --model, --data, --out"),
-    "card a b": ("st-xling", "unrecognized arguments: b"),
+    "card a b": ("st-xling card", "unrecognized arguments: b"),
 }
 
 

@@ -58,6 +58,8 @@ def test_an_edited_recipe_trains(capsys: pytest.CaptureFixture[str], tmp_path: P
         ("", ["RECIPE", "--epochs", "st-xling recipes"], ["--xpi-data", "--layer", "--lora", "of retrievers:"]),
         ("dap", ["train dap --model", "--lora", "(default: 5e-05)", "mask_ratio: 1.0"], ["--layer", "--xpi-data"]),
         ("dap --model tiny", ["(default: 0.002)", "a bare one mean"], ["(default: 5e-05)"]),
+        ("--out tr dap --model=tiny --data x", ["train dap --model", "(default: 0.002)"], ["train tr --model MODEL"]),
+        ("--data tiny.yaml sf", ["train sf --model", "(default: 7)"], ["train dap"]),
         ("sf", ["--layer", "--sweep", "(default: 7)", "negatives: worst", "train sf"], ["--mono", "train dap"]),
         ("ir-langcl", ["--parallel", "queries=PATH", "--mono", "gradients: one_by_one"], ["--lora", "--pivot"]),
         ("xpr-mixed", ["--xpi-data", "SQuAD", "strategy: mixed"], ["--parallel", "--prompt", "of cross-encoders (xpi"]),

@@ -70,31 +70,45 @@ ENCODE = "encode enc a.de --out st --shard-rows 12"
 
 JOBS: dict[str, Job] = {
     "encode": Job(ENCODE, ("enc", "a.de"), whole=("st/manifest.json",)),
-    "encode --overwrite": Job(f"{ENCODE} --overwrite", ("enc", *TEXT), (ENCODE.replace("a.de", "a.en"),)),
+    "encode --overwrite": Job(
+        f"{ENCODE} --overwrite",
+        ("enc", *TEXT),
+        (ENCODE.replace("a.de", "a.en"),),
+        whole=("st/manifest.json",),
+    ),
     "encode --append": Job(
         f"{ENCODE} --append",
         ("enc", *TEXT),
         (ENCODE.replace("a.de", "a.en"),),
         whole=("st/manifest.json", "st/shard-000000.safetensors"),
     ),
-    "mine from vectors": Job(f"{MINE} {VECTORS} --json f.json", (*TEXT, "de.raw", "en.raw"), whole=("o.tsv", "f.json")),
-    "mine from texts": Job(
-        f"{MINE} --model enc --rejects r.jsonl --json f.json",
-        ("enc", *TEXT),
-        whole=("o.tsv", "r.jsonl", "f.json"),
+    "mine from vectors": Job(
+        f"{MINE} {VECTORS} --json f.json", (*TEXT, "de.raw", "en.raw"), again="--overwrite", whole=("o.tsv", "f.json")
     ),
-    "mine --rescore": Job(f"{MINE} {VECTORS} --rescore ce", ("ce", *TEXT, "de.raw", "en.raw"), whole=("o.tsv",)),
+    "mine from texts": Job(
+        f"{MINE} --model enc --rejects r.jsonl",
+        ("enc", *TEXT),
+        again="--overwrite",
+        whole=("o.tsv", "r.jsonl"),
+    ),
+    "mine --rescore": Job(
+        f"{MINE} {VECTORS} --rescore ce", ("ce", *TEXT, "de.raw", "en.raw"), again="--overwrite", whole=("o.tsv",)
+    ),
     "mine --keep-threshold": Job(
         f"{MINE} --model run --source-language de --target-language en --calibrate pairs.tsv --keep-threshold",
         ("run", "pairs.tsv", *TEXT),
+        again="--overwrite",
         whole=("o.tsv", "run/mining.json", "run/README.md"),
     ),
     "score": Job(
         "score pairs.tsv --model enc --out o.tsv --save-seconds 0 --json f.json",
         ("enc", "pairs.tsv"),
+        again="--overwrite",
         whole=("o.tsv", "f.json"),
     ),
-    "rerank": Job(f"{RERANK} --json f.json", ("ce", "q.jsonl", "p.jsonl"), whole=("o.jsonl", "f.json")),
+    "rerank": Job(
+        f"{RERANK} --json f.json", ("ce", "q.jsonl", "p.jsonl"), again="--overwrite", whole=("o.jsonl", "f.json")
+    ),
     "rerank --keep-work": Job(f"{RERANK} --keep-work", ("ce", "q.jsonl", "p.jsonl"), whole=("o.jsonl",)),
     "slim": Job(
         SLIM, ("enc", "pairs.tsv"), done="--overwrite", whole=("small/model.safetensors", "small/tokenizer.json")
@@ -146,7 +160,10 @@ JOBS: dict[str, Job] = {
 }
 if importlib.util.find_spec("faiss"):
     JOBS["mine in shards"] = Job(
-        f"{MINE} {VECTORS} --method approximate --shard-rows 12", (*TEXT, "de.raw", "en.raw"), whole=("o.tsv",)
+        f"{MINE} {VECTORS} --method approximate --shard-rows 12",
+        (*TEXT, "de.raw", "en.raw"),
+        again="--overwrite",
+        whole=("o.tsv",),
     )
 
 

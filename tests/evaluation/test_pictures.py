@@ -50,7 +50,7 @@ def test_sentence_vectors_of_each_language_by_its_route(data, make_model, tmp_pa
     from st_xling.evaluation import pictures
 
     drawn = {}
-    monkeypatch.setattr(pictures, "draw_token_points", lambda panels, path, languages: drawn.update(panels))
+    monkeypatch.setattr(pictures, "draw_token_points", lambda panels, path, **options: drawn.update(panels))
     model, columns = make_model(), [data["xx-en"][column][:] for column in ("source", "target")]
     texts, languages = [*columns[0], *columns[1]], ["xx"] * len(columns[0]) + ["en"] * len(columns[1])
     models = {"before": model, "after": centred_by_text(model, texts, languages, "per_language")}

@@ -118,7 +118,7 @@ def test_what_is_left_out_is_counted(model: Any, pools: list[CandidatePool]) -> 
     assert alone["acc@1"] == 0 and alone["mrr"] == 0.5, "a query that cannot be read is not found first"
     kept = RerankingEvaluator([pool(0), empty], no_relevant="zero")(model)
     assert kept["mrr"] == pytest.approx(RerankingEvaluator([pool(0)])(model)["mrr"] / 2)
-    told = CandidatePools(tuple(pools), without_candidates=3, without_relevant=5, signature="queries:de,vi-tossed")
+    told = CandidatePools(tuple(pools), without_candidates=3, without_relevant=5, signature="queries:de,vi-sampled")
     metrics = RerankingEvaluator(told)(model)
     assert metrics["n_without_candidates"] == 3 and metrics["n_without_relevant"] == 5
 
@@ -131,8 +131,8 @@ def test_the_signature(pools: list[CandidatePool]) -> None:
     assert words[8].startswith("data:xquad@") and evaluator.get_config_dict()["signature"] == evaluator.signature
     other = [*pools[:-1], pool(7, relevant=False)]
     assert RerankingEvaluator(other, name="xquad", seed=2).signature.split("|")[8] != words[8]
-    made = RerankingEvaluator(CandidatePools(tuple(pools), signature="queries:de,vi-tossed|seed:0"))
-    assert made.signature.startswith("reranking|n:8|queries:de,vi-tossed|seed:0|cutoff:none|")
+    made = RerankingEvaluator(CandidatePools(tuple(pools), signature="queries:de,vi-sampled|seed:0"))
+    assert made.signature.startswith("reranking|n:8|queries:de,vi-sampled|seed:0|cutoff:none|")
 
 
 def test_clear_errors(pools: list[CandidatePool]) -> None:

@@ -233,6 +233,19 @@ def write_half(folder: Path, *, finish: bool = False, **options: Any) -> dict[st
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+def test_the_earlier_store_stands_until_the_new_one_is_whole(store: EmbeddingStore) -> None:
+    """The shards of the new one go on counting, and so do those that are added to it."""
+    write_half(store.path, overwrite=True)
+    np.testing.assert_array_equal(EmbeddingStore.open(store.path, verify=True)[:], vectors())
+    names = sorted(write_half(store.path, finish=True, overwrite=True))
+    assert names == ["manifest.json", *(f"shard-{number:06d}.safetensors" for number in range(3, 8))]
+    assert EmbeddingStore.open(store.path, verify=True).rows == 10
+    assert write_store(store.path, vectors(3), append=True).rows == 13
+    assert EmbeddingStore.open(store.path, verify=True).manifest.shards[-1].file == "shard-000008.safetensors"
+    (store.path / "manifest.json").write_text("{}", encoding="utf-8")  # no store that could stand
+    assert sorted(write_half(store.path, finish=True, overwrite=True))[1] == "shard-000000.safetensors"
+
+
 HALF = {
     "journal.jsonl": ["[1]", '{"dim": 6, "unknown": 1}', '{"dim": 6, "file": 3}', "[" * 100_000],
     "writing.json": ["[1]", '{"dtype": "float32"}', "[" * 100_000],

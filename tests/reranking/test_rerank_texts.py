@@ -186,5 +186,5 @@ def test_the_command(
     assert out.read_bytes() == piped.out
     assert capfdbinary.readouterr().out.decode().splitlines()[-1].startswith(f"rerank|model:{saved_cross_encoder}@")
     assert json.loads(figures.read_text(encoding="utf-8"))["rerank"]["passages"] == 24
-    assert main([*words, "--candidates", str(tmp_path / "none")]) == 2
+    assert main([*words, "--overwrite", "--candidates", str(tmp_path / "none")]) == 2
     assert b"expected a file" in capfdbinary.readouterr().err

@@ -252,6 +252,8 @@ def test_pushed_while_training(tmp_path: Path) -> None:
 
         refused = run()
         assert refused.returncode == 2 and "push_to_hub needs hub_model_id, such as user/name" in refused.stderr
+        refused = run("--set", "training.hub_model_id=tester/mine", "--set", "training.hub_strategy=checkpoint")
+        assert refused.returncode == 2 and "training_args.bin" in refused.stderr and "every_save" in refused.stderr
         done = run("--set", "training.hub_model_id=tester/mine")
         assert done.returncode == 0 and "pushed to tester/mine" in done.stdout, done.stderr
         titles = [commit.title for commit in hub.model("tester/mine").commits.values()]

@@ -184,7 +184,7 @@ def candidate_pools(
     origin = "own" if candidates is not None else "all"
     origin = origin if max_candidates is None else f"{max_candidates}+relevant"
     signature = (
-        f"queries:{','.join(query_codes)}{'-tossed' * (len(query_codes) > 1)}"
+        f"queries:{','.join(query_codes)}{'-sampled' * (len(query_codes) > 1)}"
         f"|passages:{','.join(passage_codes)}{'-even' * (len(passage_codes) > 1)}"
         f"|candidates:{origin}|seed:{seed}|without_relevant:{without_relevant}"
     )

@@ -20,7 +20,7 @@ from st_xling.utils.languages import UNKNOWN
 if TYPE_CHECKING:
     from datasets import Dataset
 
-MonoPositives = Literal["identical", "thinned"]
+MonoPositives = Literal["identical", "word_dropout"]
 
 # Chinese and Japanese, Thai and Lao, Burmese, Khmer: written without spaces between words.
 _UNSPACED = re.compile(
@@ -72,14 +72,15 @@ def xpi_pairs_from_parallel(
     proportions of :func:`xpi_pairs` for itself. So a quarter of the pairs of de-en is German-German: of its positives
     the paper leaves open where the second German sentence comes from, since a row has only one. By its construction
     (both texts of a pair are translated, or one of them) it is the sentence itself, which is what ``"identical"`` does;
-    it keeps labels and forms balanced, but teaches little. ``"thinned"``, ours, leaves out about a seventh of the words
-    of the second copy. Real paraphrases in several languages are better than both: pass them to :func:`xpi_pairs`.
+    it keeps labels and forms balanced, but teaches little. ``"word_dropout"``, ours, leaves out about a seventh of the
+    words of the second copy. Real paraphrases in several languages are better than both: pass them to
+    :func:`xpi_pairs`.
 
     Args:
         data: Name → parallel text with ``source``, ``target`` and their languages, of any number of language pairs.
         size: Rows of parallel text to draw from all; by default all.
         negatives_per_positive: Drawn among the rows of the same pair of languages.
-        mono_positives: The second text of a pair in one language: ``"identical"`` or ``"thinned"``.
+        mono_positives: The second text of a pair in one language: ``"identical"`` or ``"word_dropout"``.
         seed: Of all draws.
     Returns:
         As :func:`xpi_pairs`; ``(1 + negatives_per_positive) x size`` rows.
@@ -90,7 +91,8 @@ def xpi_pairs_from_parallel(
     import datasets
 
     if mono_positives not in get_args(MonoPositives):
-        raise ValueError(f"mono_positives must be one of {get_args(MonoPositives)}: got {mono_positives!r}.")
+        now = "; 'thinned' is called 'word_dropout' now" if mono_positives == "thinned" else ""
+        raise ValueError(f"mono_positives must be one of {get_args(MonoPositives)}: got {mono_positives!r}{now}.")
     parts = []
     for number, (codes, columns) in enumerate(by_language_pair(data, size=size, seed=seed).items()):
         texts = dict(zip(codes, columns))
@@ -99,7 +101,7 @@ def xpi_pairs_from_parallel(
         rng = np.random.default_rng([seed, number, 2])
         first, second = _forms(full, rng)
         part = full.in_languages(np.arange(len(full)), first, second)
-        if mono_positives == "thinned":
+        if mono_positives == "word_dropout":
             changed = np.flatnonzero((first == second) & np.asarray(full.labels, bool)).tolist()
             passages = list(column_texts(part, "passage"))
             for row in changed:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from st_xling.mining.guards.predicates import REMEMBERED, CandidateBatch, Verdict, weighted_length
 from st_xling.utils.identify import NO_LANGUAGE, expected_labels, expected_odds
 
-#: Weighted characters below which a sentence is judged leniently.
+#: Weighted characters below which a sentence is identified leniently.
 SHORT_CHARS = 40
 
 

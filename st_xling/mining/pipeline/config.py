@@ -324,7 +324,7 @@ class MiningConfig:
             *(f"margin:{self.margin}", f"k:{self.k}", *choice),
             f"method:{method}" + (f"|shard_rows:{self.shard_rows}" if self.shard_rows and method != "exact" else ""),
             f"guards:{self.active_guards.signature(guards.idle)}",
-            *(f"threshold:{threshold or number}", "duplicates:folded", *texts, f"st-xling:{__version__}"),
+            *(f"threshold:{threshold or number}", "duplicates:merged", *texts, f"st-xling:{__version__}"),
         ]
         return "|".join(words)
 

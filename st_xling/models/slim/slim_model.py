@@ -225,7 +225,7 @@ def slim_model(
             result=result,
             signature=sign(
                 "slim",
-                f"langs:{','.join(text.languages)}",
+                f"languages:{','.join(text.languages)}",
                 f"min-count:{min_count}",
                 f"hold-out:{share:g}",
                 f"parity-rows:{parity_rows}",

@@ -95,7 +95,7 @@ def test_every_paragraph_is_a_candidate_for_every_question(files: dict[str, Path
         assert pool.labels == tuple(int(place == row) for place in range(5)) and pool.query_id == f"id{row}"
         assert pool.passages[row] == PASSAGES[pool.passage_languages[row]][row]
     assert (
-        pools.signature == "queries:en,th-tossed|passages:en,zh,th-even|candidates:all|seed:1|without_relevant:exclude"
+        pools.signature == "queries:en,th-sampled|passages:en,zh,th-even|candidates:all|seed:1|without_relevant:exclude"
     )
 
 

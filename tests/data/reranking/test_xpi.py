@@ -94,7 +94,7 @@ def test_parallel_text_of_several_pairs_keeps_the_proportions_of_each() -> None:
 
 def test_positives_in_one_language_are_the_sentence_or_a_thinner_one() -> None:
     data = {"zh-th": parallel("zh", "th")}
-    for kind in ("identical", "thinned"):
+    for kind in ("identical", "word_dropout"):
         for seed in range(4):
             made = xpi_pairs_from_parallel(data, negatives_per_positive=0, mono_positives=kind, seed=seed)
             mono = [row for row in made if row["query_language"] == row["passage_language"]]
@@ -114,6 +114,7 @@ def test_positives_in_one_language_are_the_sentence_or_a_thinner_one() -> None:
         ({"zh-en": parallel("zh", "en")}, {"size": 401}, "size=401, 1 or more, rows: got 4"),
         ({"zh-en": parallel("zh", "en", 1)}, {}, "cannot draw 1 negatives"),
         ({"zh-en": parallel("zh", "en")}, {"mono_positives": "same"}, "must be one of .*: got 'same'"),
+        ({"zh-en": parallel("zh", "en")}, {"mono_positives": "thinned"}, "'thinned' is called 'word_dropout' now"),
     ],
 )
 def test_parallel_text_that_cannot_serve_is_refused(data: object, options: dict[str, object], facts: str) -> None:

@@ -101,7 +101,7 @@ def test_without_guards_it_is_mine(retrieval: str, model: Any, texts: tuple[Path
         (score, [str(one + 1)], [str(other + 1)], TEXTS.source[one], TEXTS.target[other]) for score, one, other in rows
     ]
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["pairs.tsv"]
-    start = f"|margin:distance|k:3|retrieval:{retrieval}|method:exact|guards:none|threshold:0|duplicates:folded|"
+    start = f"|margin:distance|k:3|retrieval:{retrieval}|method:exact|guards:none|threshold:0|duplicates:merged|"
     assert report.signature.startswith("mine|model:") and start in report.signature
     assert "|source:news.de@" in report.signature and "|target:news.en@" in report.signature
 
