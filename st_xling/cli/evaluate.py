@@ -189,11 +189,14 @@ def xsim(arguments: argparse.Namespace) -> None:
     MODEL            Hub id or folder
     --k N            neighbours that make up a sentence's neighbourhood (default: 4)
     --margin {ratio,distance,absolute}  how a cosine is compared with those of the neighbours (default: ratio)
+    --plus-plus      also among English sentences that differ in one place and mean something else: a negation or an
+                     opposite, another number, another name (xsim++); with the share of errors by each
+    --seed N         of those (default: 0)
 
     examples:
       st-xling evaluate xsim my-encoder --data 'phrasebook:de,fr?split=test&size=500'
       st-xling evaluate xsim my-encoder --data tatoeba/v1 --languages deu,fra
-      st-xling evaluate xsim my-encoder --data de-en=test.tsv
+      st-xling evaluate xsim my-encoder --data de-en=test.tsv --plus-plus
 
     The phrasebook needs no files; its test split is read unless ?split= says otherwise.
     """

@@ -22,6 +22,8 @@ brings hard negatives, also ``negative_1``, ``negative_2``, …
 - ``stream_mixture``: the same for streams: ``st_xling.data.stream_mixture.mix_streams``
 - ``retrieval``: queries, passages and qrels: BEIR, Mr.TyDi, MIRACL, TREC
 - ``reranking``: candidate pools and labelled pairs for cross-encoders
+- ``hard_translations``: sentences with one place changed, which say something else, for xsim++
+- ``perturbations``: sentences written otherwise, which say the same: typing errors, case, numerals
 - ``faults``: what is wrong with a file: gathered over all lines, reported together
 
 Importing this package does not import ``datasets``; reading does.
@@ -29,6 +31,7 @@ Importing this package does not import ``datasets``; reading does.
 
 from st_xling.data.evaluation_texts import load_evaluation_specs
 from st_xling.data.faults import Fault, ParallelTextError
+from st_xling.data.hard_translations import HARD_CATEGORIES, HardTranslation, hard_languages, hard_translations
 from st_xling.data.leak import LeakError, LeakReport, drop_leaks, leaks, refuse_leaks
 from st_xling.data.orient import OrientedData, orient
 from st_xling.data.pairs import COLUMNS, require_rows
@@ -42,25 +45,32 @@ from st_xling.data.parallel import (
     read_tsv,
     stream_parallel,
 )
+from st_xling.data.perturbations import PERTURBATIONS, perturb
 from st_xling.data.spec_options import sample_rows
 from st_xling.data.specs import DataSpec, load_data_specs, parse_data_spec
 from st_xling.data.test_sets import BuccCorpus, read_bucc, read_tatoeba
 
 __all__ = [
     "COLUMNS",
+    "HARD_CATEGORIES",
+    "PERTURBATIONS",
     "BuccCorpus",
     "DataSpec",
     "Fault",
+    "HardTranslation",
     "LeakError",
     "LeakReport",
     "OrientedData",
     "ParallelTextError",
     "drop_leaks",
+    "hard_languages",
+    "hard_translations",
     "leaks",
     "load_data_specs",
     "load_evaluation_specs",
     "orient",
     "parse_data_spec",
+    "perturb",
     "read_bucc",
     "read_csv",
     "read_hub",

@@ -3,7 +3,7 @@
 - ``tatoeba``: :class:`TatoebaEvaluator`, for ``SentenceTransformerTrainer(evaluator=...)`` or on its own
 - ``tatoeba_data``: languages and groups; aligned text with English, checked, or read from what the command line names
 - ``precision``: :class:`PrecisionEvaluator`: translations among the N nearest, of any pair of languages
-- ``xsim``: errors of similarity search by margin over several languages
+- ``xsim``: errors of similarity search by margin over several languages; xsim++, with hard near-translations
 - ``bucc``: :class:`BuccEvaluator`: precision, recall and F1 of mined pairs
 - ``mining_scores``: mined pairs compared with gold at a threshold, and where that comes from
 - ``alignment``: word alignments against gold: error rate by layer
@@ -54,8 +54,10 @@ if TYPE_CHECKING:
     from st_xling.evaluation.tatoeba import TatoebaEvaluator as TatoebaEvaluator
     from st_xling.evaluation.tatoeba_data import TATOEBA_GROUPS as TATOEBA_GROUPS
     from st_xling.evaluation.tatoeba_data import resolve_languages as resolve_languages
+    from st_xling.evaluation.xsim import XsimPlusPlus as XsimPlusPlus
     from st_xling.evaluation.xsim import XsimReport as XsimReport
     from st_xling.evaluation.xsim import xsim_by_language as xsim_by_language
+    from st_xling.evaluation.xsim import xsim_plus_plus as xsim_plus_plus
     from st_xling.utils.nearest import nearest as nearest
     from st_xling.utils.nearest import precision_at as precision_at
     from st_xling.utils.nearest import retrieval_accuracy as retrieval_accuracy

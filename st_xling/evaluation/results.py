@@ -349,11 +349,16 @@ def _bucc(metrics: dict[str, Any], parts: dict[str, str]) -> Table:
 
 
 def _xsim(metrics: dict[str, Any], parts: dict[str, str]) -> Table:
+    columns = [Column(f"error {way} English", "xsim_error") for way in ("to", "from")]
     rows = [
         Row(label, [result["to_en_error"], result["from_en_error"]], average=label == "all")
         for label, result in metrics.items()
     ]
-    return [Column(f"error {way} English", "xsim_error") for way in ("to", "from")], rows
+    if "to_en_plus_plus" in metrics["all"]:
+        columns.append(Column("xsim++ to English", "xsim_plus_plus_error"))
+        for row in rows:
+            row.values.append(metrics[row.label]["to_en_plus_plus"]["error"])
+    return columns, rows
 
 
 def _precision(metrics: dict[str, Any], parts: dict[str, str]) -> Table:

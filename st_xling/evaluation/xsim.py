@@ -1,18 +1,113 @@
-"""xsim of an encoder over several languages."""
+"""xsim of an encoder over several languages; xsim++, whose targets include hard near-translations."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from st_xling.data.hard_translations import HARD_CATEGORIES, hard_translations
 from st_xling.evaluation.base import SignedEvaluator
-from st_xling.mining.xsim import xsim
+from st_xling.mining.mine import mine
+from st_xling.mining.score_pairs import check_aligned
+from st_xling.mining.xsim import Xsim, xsim
+from st_xling.utils.cosines import Embeddings
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+
+#: What an error of xsim++ is called that is none of a sentence's own hard near-translations.
+MISALIGNED = "misaligned"
+
+
+@dataclass(frozen=True)
+class XsimPlusPlus(Xsim):
+    """Errors among sentences and hard near-translations.
+
+    Attributes:
+        winners: What each source's best target is: ``""``, its translation; the category of a hard near-translation of
+            that; or ``"misaligned"``: anything of another sentence, or nothing. *Shape:* ``(sources,)``
+        with_hard: Category → how many sources have a hard near-translation of it.
+    """
+
+    winners: tuple[str, ...]
+    with_hard: Mapping[str, int]
+
+    @property
+    def is_error(self) -> np.ndarray:
+        """Of each source. *Shape:* ``(sources,)``, bool"""
+        return np.array([bool(winner) for winner in self.winners], dtype=bool)
+
+    @property
+    def by_category(self) -> dict[str, float]:
+        """Category → its errors among the sources that have one; ``"misaligned"`` → its errors among all."""
+        counts = Counter(self.winners)
+        rates = {category: counts[category] / total for category, total in self.with_hard.items()}
+        return {**rates, MISALIGNED: counts[MISALIGNED] / self.total}
+
+
+def xsim_plus_plus(
+    source_embeddings: Embeddings,
+    target_embeddings: Embeddings,
+    hard_embeddings: Embeddings,
+    hard_index: Sequence[int],
+    categories: Sequence[str],
+    *,
+    k: int = 4,
+    margin: str = "ratio",
+) -> XsimPlusPlus:
+    """Similarity search error from source to target, where hard near-translations of all targets may win.
+
+    As :func:`~st_xling.mining.xsim`, over more targets: an encoder that overlooks a negation or another number takes
+    the wrong one. The translation wins ties.
+
+    Args:
+        source_embeddings: numpy or torch, any float dtype. *Shape:* ``(sentences, dim)``
+        target_embeddings: Translations, row-aligned. *Shape:* ``(sentences, dim)``
+        hard_embeddings: Of the texts of :func:`~st_xling.data.hard_translations`. *Shape:* ``(hard, dim)``
+        hard_index: Which target each was made from.
+        categories: What was changed in each.
+        k: Neighbours that make up a sentence's neighbourhood.
+        margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
+    Raises:
+        ValueError: Unequal numbers of rows, an index that is no target, or as :func:`~st_xling.mining.xsim`.
+    Source:
+        Chen et al. 2023, "xsim++", section 2; LASER, ``xsim.py``.
+    Example:
+        >>> hard = np.eye(3)[:1] + 0.1
+        >>> xsim_plus_plus(np.eye(3), np.eye(3) + 0.2, hard, [0], ["number"], k=2).winners
+        ('number', '', '')
+    """
+    source, target = check_aligned(source_embeddings, target_embeddings)
+    hard, total = _array(hard_embeddings), len(source)
+    if not len(hard) == len(hard_index) == len(categories):
+        raise ValueError(
+            f"each hard near-translation needs its index and category: got {len(hard)} vectors, {len(hard_index)} "
+            f"indices and {len(categories)} categories."
+        )
+    if len(hard) and not 0 <= min(hard_index) <= max(hard_index) < total:
+        raise ValueError(f"hard_index must be rows of the {total} targets: got {min(hard_index)} to {max(hard_index)}.")
+    targets = np.concatenate([_array(target), hard]) if len(hard) else target
+    pairs = mine(source, targets, k=k, margin=margin, retrieval="forward")
+    winners = [MISALIGNED] * total
+    for row, best in zip(pairs.source_indices.tolist(), pairs.target_indices.tolist()):
+        if best == row:
+            winners[row] = ""
+        elif best >= total and hard_index[best - total] == row:
+            winners[row] = categories[best - total]
+    with_hard = Counter(category for _, category in set(zip(hard_index, categories)))
+    errors = sum(map(bool, winners))
+    return XsimPlusPlus(errors, total, tuple(winners), dict(sorted(with_hard.items())))
+
+
+def _array(embeddings: Any) -> np.ndarray:
+    return embeddings.float().cpu().numpy() if hasattr(embeddings, "cpu") else np.asarray(embeddings)
 
 
 @dataclass(frozen=True)
@@ -22,10 +117,12 @@ class XsimReport:
     Attributes:
         errors: Language → (to English, from English), or whatever the two languages of its pairs are.
         signature: What the error rates depend on besides the model.
+        plus_plus: Language → errors to English with hard near-translations, where those were asked for.
     """
 
     errors: dict[str, tuple[float, float]]
     signature: str
+    plus_plus: dict[str, XsimPlusPlus] = field(default_factory=dict)
 
     @property
     def mean(self) -> tuple[float, float]:
@@ -35,16 +132,41 @@ class XsimReport:
 
     def table(self) -> str:
         """One row a language, then the average; percent with two decimals."""
-        rows = [[name, 100 * to, 100 * back] for name, (to, back) in {**self.errors, "all": self.mean}.items()]
-        return format_table(["language", "to en %", "from en %"], rows, decimals=2, summary=1)
+        head, hard = ["language", "to en %", "from en %"], self._hard()
+        if hard:
+            head += ["xsim++ to en %", *(f"{name} %" for name in hard["all"]["categories"])]
+        rows = []
+        for name, (to, back) in {**self.errors, "all": self.mean}.items():
+            more = [hard[name]["error"], *hard[name]["categories"].values()] if hard else []
+            rows.append([name, *(None if value is None else 100 * value for value in (to, back, *more))])
+        return format_table(head, rows, decimals=2, summary=1)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        errors = {**self.errors, "all": self.mean}
-        return {
-            "xsim": {name: {"to_en_error": to, "from_en_error": back} for name, (to, back) in errors.items()},
-            "signature": self.signature,
+        errors, hard = {**self.errors, "all": self.mean}, self._hard()
+        result: dict[str, dict[str, Any]] = {
+            name: {"to_en_error": to, "from_en_error": back} for name, (to, back) in errors.items()
         }
+        for name, rates in hard.items():
+            result[name]["to_en_plus_plus"] = rates
+        return {"xsim": result, "signature": self.signature}
+
+    def _hard(self) -> dict[str, dict[str, Any]]:
+        """Language → the error of xsim++ and that of each category; ``None`` where no sentence has one."""
+        names = (*HARD_CATEGORIES, MISALIGNED)
+        rates: dict[str, dict[str, Any]] = {
+            language: {"error": result.error_rate, "categories": {name: result.by_category.get(name) for name in names}}
+            for language, result in self.plus_plus.items()
+        }
+        if rates:
+            by_name = {name: _mean([rate["categories"][name] for rate in rates.values()]) for name in names}
+            rates["all"] = {"error": _mean([rate["error"] for rate in rates.values()]), "categories": by_name}
+        return rates
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def xsim_by_language(
@@ -53,17 +175,23 @@ def xsim_by_language(
     *,
     margin: str = "ratio",
     k: int = 4,
+    plus_plus: bool = False,
+    seed: int = 0,
     name: str = "pairs",
     batch_size: int | None = None,
     show_progress_bar: bool = False,
 ) -> XsimReport:
     """Encode aligned texts and count, both ways, whose best match by margin is not their translation.
 
+    xsim++ is for English targets, and its errors stand beside those of xsim.
+
     Args:
         model: Anything with sentence-transformers' ``encode``.
         pairs: Language to aligned texts, the language first and English second.
         margin: ``"ratio"``, ``"distance"`` or ``"absolute"``.
         k: Neighbours that make up a sentence's neighbourhood.
+        plus_plus: Also count the errors to English among :func:`~st_xling.data.hard_translations`.
+        seed: Of those.
         name: Of the data, for the signature.
         batch_size: Most texts of a batch; by default as many as suit the device.
         show_progress_bar: Whether to show one while encoding.
@@ -72,11 +200,19 @@ def xsim_by_language(
     """
     if not pairs:
         raise ValueError("pairs must hold at least one language: got none; pass e.g. {'deu': (german, english)}.")
-    errors = {}
+    errors, hard_errors, hard_texts = {}, {}, []
     encoder = SignedEvaluator("mean_error", name="xsim", batch_size=batch_size, show_progress_bar=show_progress_bar)
     for language, columns in pairs.items():
-        source, target = encoder.encode_columns(model, columns, (language, "eng"))
+        hard = hard_translations(columns[1], "en", seed=seed) if plus_plus else []
+        texts = [*columns, [each.text for each in hard]]
+        source, target, negatives = encoder.encode_columns(model, texts, (language, "eng", "eng"))
+        hard_texts.append(texts[-1])
         try:
+            if plus_plus:
+                made_from, categories = [each.index for each in hard], [each.category for each in hard]
+                hard_errors[language] = xsim_plus_plus(
+                    source, target, negatives, made_from, categories, margin=margin, k=k
+                )
             to_english = xsim(source, target, margin=margin, k=k).error_rate
             errors[language] = (to_english, xsim(target, source, margin=margin, k=k).error_rate)
         except ValueError as error:
@@ -88,6 +224,8 @@ def xsim_by_language(
         margin=margin,
         k=k,
         ties="index",
+        hard=sha8(hard_texts) if plus_plus else None,
+        seed=seed if plus_plus else None,
         data=f"{name}@{sha8([[language, *map(list, columns)] for language, columns in pairs.items()])}",
     )
-    return XsimReport(errors, signature)
+    return XsimReport(errors, signature, hard_errors)

@@ -70,7 +70,8 @@ def bucc(model: Any, folder: Path) -> tuple[str, str, Any]:
 
 
 def xsim(model: Any, folder: Path) -> tuple[str, str, Any]:
-    report = xsim_by_language(model, load_english_pairs([folder]).pairs, k=3, name="tatoeba")
+    pairs = load_english_pairs([folder]).pairs
+    report = xsim_by_language(model, pairs, k=3, plus_plus=True, seed=1, name="tatoeba")
     return report.table(), report.signature, report.as_dict()["xsim"]
 
 
@@ -85,7 +86,7 @@ TASKS: list[tuple[Callable[..., tuple[str, str, Any]], str]] = [
     (tatoeba, "--data {0} --languages deu --batch-size 2"),
     (precision, "--data zh-vi=phrasebook?size=12 --at 1,3"),
     (bucc, "--data {0} --pairs de-en vi-en"),
-    (xsim, "--data {0} --k 3"),
+    (xsim, "--data {0} --k 3 --plus-plus --seed 1"),
     (reranking, "--data xx={0}/xx.json --data en={0}/en.json --seed 3 --name toy --samples 50 --device cpu"),
 ]
 

@@ -331,10 +331,13 @@ FIGURES: dict[str, tuple[dict[str, Any], str, dict[tuple[str, str, str], float],
         "| de-en | 75.0 | 50.0 | 60.0 | 1.0625 | 4 | 3 | 6 |",
     ),
     "xsim": (
-        {"deu": {"to_en_error": 0.125, "from_en_error": 0.25}, "all": {"to_en_error": 0.125, "from_en_error": 0.25}},
+        {
+            name: {"to_en_error": 0.125, "from_en_error": 0.25, "to_en_plus_plus": {"error": 0.5, "categories": {}}}
+            for name in ("deu", "all")
+        },
         "xsim|margin:ratio|data:tatoeba@01234567",
-        {("deu", "xsim_error", "error to English"): 0.125},
-        "| **all** | 12.5 | 25.0 |",
+        {("deu", "xsim_error", "error to English"): 0.125, ("deu", "xsim_plus_plus_error", "xsim++ to English"): 0.5},
+        "| **all** | 12.5 | 25.0 | 50.0 |",
     ),
     "precision": (
         {
