@@ -15,16 +15,17 @@ from st_xling.cli.options import JSON, KEEP, command, set_options, write_results
 def exam(arguments: argparse.Namespace) -> None:
     """Compare encoders by many tasks: one page, with intervals and tested differences.
 
-    Examine each model by the same items: Tatoeba both ways, xsim, mining with a threshold from another split, a mixed
-    pool of passages and its language bias, hubness, speed and size, and whether its recorded training data hold the
-    exam's text. An order of models is given only where paired tests, corrected for their number, allow one.
+    Examine each model by the same items: Tatoeba both ways, xsim and xsim++, robustness, mining with a threshold from
+    another split, a mixed pool of passages and its language bias, hubness, speed and size, and whether its recorded
+    training data hold the exam's text. An order of models is given only where paired tests, corrected for their number,
+    allow one.
 
     MODEL...          Hub ids or folders; options of one alone stand behind it: 'e5?prompt=query: &name=E5&layer=7'
     --data SPEC       folder with some of tatoeba, mining, xquad_r and retrieval; a folder of Tatoeba's or BUCC's
                       files; xx-en=PATH; xx=DIR or xx=FILE.json, passages as of evaluate retrieval; or phrasebook:…
                       (default: the phrasebook's test sentences) (repeatable)
     --languages LIST  codes, joined by commas, or a group: xnli14, full28, xtreme36, laser112 (default: all)
-    --tasks LIST      tatoeba,xsim,mining,pool,hubness,speed,size,leak (default: all)
+    --tasks LIST      tatoeba,xsim,xsim++,robustness,mining,pool,hubness,speed,size,leak (default: all)
     --out DIR         folder of the page exam.html, and of what is done: the same command goes on from there
     --budget MINUTES  where all items would take longer: the same sample of them for each model
     --samples N       samples of the bootstrap (default: 1000)

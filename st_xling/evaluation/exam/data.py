@@ -29,6 +29,9 @@ PHRASES = {"pairs": 300, "mining": 400, "gold": 60, "passages": 60}
 #: A sample has at least so many of each language: pairs, sentences to mine, queries.
 LEAST = {"pairs": 100, "mining": 1000, "queries": 50}
 
+#: Pairs of each language whose English gets near-translations; sentences of each that are disturbed.
+HARD_PAIRS, DISTURBED = 300, 200
+
 _ONE_LANGUAGE = re.compile(r"[a-z]{2,3}=.+", re.DOTALL)
 
 
@@ -80,8 +83,9 @@ class ExamData:
 
     @property
     def n_encoded(self) -> int:
-        """Different texts that a model embeds."""
-        return len({*self.texts()})
+        """Different texts that a model embeds, about; with some three made of each that something is made of."""
+        made = sum(min(len(source), most) for source, _ in self.pairs.values() for most in (HARD_PAIRS, DISTURBED))
+        return len({*self.texts()}) + 3 * made
 
     def only(self, parts: Collection[str]) -> ExamData:
         """Without the other parts, and without what is missing there."""

@@ -17,7 +17,7 @@ import numpy as np
 from st_xling.data.spec_options import SpecOption, free_name, read_options, split_options, whole_above
 from st_xling.evaluation.exam.compare import ALPHA, MEAN, Cell, Measure, compare, holm, ranking
 from st_xling.evaluation.exam.data import PARTS, ExamData
-from st_xling.evaluation.exam.tasks import ALL, KIND, TASKS, NotExaminedError, Session, Task
+from st_xling.evaluation.exam.tasks import ALL, KIND, OF, TASKS, NotExaminedError, Session, Task
 from st_xling.models import load_encoder
 from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.view import model_options
@@ -356,22 +356,28 @@ def _content(
         task, labels = tasks[name], list(next(iter(own.values())))
         content = contents[name] = {
             **{"title": task.title, "what": task.what, "labels": labels},
-            "overall": MEAN if len(labels) > 1 else labels[0],
+            "overall": _overall(labels),
             "measures": [],
             "kinds": [],
             "notes": {model: results[model][name]["notes"] for model in own},
             "seconds": {model: results[model][name]["seconds"] for model in own},
             "signatures": {},
         }
-        kinds = [column for column in next(iter(own.values()))[labels[0]].columns if column.startswith(KIND)]
-        by_kind = [Measure(kind.removeprefix(KIND), (kind,), higher=task.measures[0].higher) for kind in kinds]
-        for measure in (*task.measures, *by_kind):
-            values, comparisons = compare(measure, own, seed=data.seed, samples=samples, swaps=swaps)
-            entry: dict[str, Any] = {**measure._asdict(), "values": values}
-            if measure.tested and comparisons:
-                entry["comparisons"] = [each._asdict() for each in comparisons]
-                found += entry["comparisons"]
-            content["kinds" if measure in by_kind else "measures"].append(entry)
+        # Of kinds that are not made of every language, or every model, the mean is over those that have them.
+        cell_rows = [cell for by_label in own.values() for cell in by_label.values()]
+        kinds = dict.fromkeys(name for cell in cell_rows for name in cell.columns if name.startswith(KIND))
+        for measure in task.measures:
+            content["measures"].append(_entry(measure, own, data.seed, samples, swaps))
+            found += content["measures"][-1].get("comparisons", ())
+        for kind in kinds:
+            within = [label for label in labels if kind in next(iter(own.values()))[label].columns]
+            some = {model: {label: cells_of[label] for label in within} for model, cells_of in own.items()}
+            name_of = kind.removeprefix(KIND)
+            bottom = OF + name_of if OF + name_of in cell_rows[labels.index(within[0])].columns else "1"
+            measure = Measure(name_of, (kind,), (bottom,), higher=task.measures[0].higher)
+            content["kinds"].append(
+                {**_entry(measure, some, data.seed, samples, swaps), "labels": within, "overall": _overall(within)}
+            )
         for model in models:
             if model["name"] in own:
                 named = f"{data.name}@{data.sha8.get(task.needs) or sha8(data.sha8)}"
@@ -406,6 +412,17 @@ def _content(
         "samples": samples,
         "signature": sign("exam", **parts, data=named),
     }
+
+
+def _overall(labels: Sequence[str]) -> str:
+    return MEAN if len(labels) > 1 else labels[0]
+
+
+def _entry(measure: Measure, cells: Any, seed: int, samples: int, swaps: int) -> dict[str, Any]:
+    """A measure with its values and tests, for JSON."""
+    values, comparisons = compare(measure, cells, seed=seed, samples=samples, swaps=swaps)
+    tests = {"comparisons": [each._asdict() for each in comparisons]} if comparisons else {}
+    return {**measure._asdict(), "values": values, **tests}
 
 
 def _order(measure: Mapping[str, Any], label: str) -> dict[str, Any]:

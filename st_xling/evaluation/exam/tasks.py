@@ -11,22 +11,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from st_xling.data import leaks, load_data_specs
+from st_xling.data import PERTURBATIONS, hard_translations, leaks, load_data_specs, perturb
+from st_xling.data.spec_options import Sample
 from st_xling.data.test_sets import BuccCorpus
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.bucc import IndexedCorpus, indexed_corpora
 from st_xling.evaluation.exam.compare import Cell, Measure
-from st_xling.evaluation.exam.data import ExamData, english_free
+from st_xling.evaluation.exam.data import DISTURBED, HARD_PAIRS, ExamData, english_free
 from st_xling.evaluation.mining_scores import EvaluatedPairs
 from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias
 from st_xling.evaluation.tatoeba_data import english_columns
+from st_xling.evaluation.xsim import MISALIGNED, xsim_plus_plus
 from st_xling.mining import mine, neighbours
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.thresholds import correct_pairs
 from st_xling.models.encode import encode
 from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import canonical_language, pair_languages
-from st_xling.utils.nearest import translation_ranks
+from st_xling.utils.nearest import nearest, translation_ranks
 from st_xling.utils.signature import sha8
 
 if TYPE_CHECKING:
@@ -39,13 +41,10 @@ Cells = dict[str, Cell]
 #: Label of what has no languages.
 ALL = "all"
 
-#: Before the name of a column that is one kind of many, such as a category of errors.
-KIND = "kind: "
+#: Before the name of a column that is one kind of many, such as a category of errors; and of the items it could have.
+KIND, OF = "kind: ", "of: "
 
 K, HUB_K, RECALL, DEPTH = 4, 10, 0.5, 100
-
-#: Pairs of each language whose English gets hard negatives; sentences of each that are disturbed.
-HARD_PAIRS, DISTURBED = 300, 200
 
 ROUNDS, ROUND_TEXTS = 5, 64
 
@@ -135,6 +134,68 @@ def _xsim(session: Session) -> Cells:
         )
         for code, both in session.pairs.items()
     }
+
+
+def _xsim_plus_plus(session: Session) -> Cells:
+    rows = {code: _some(session, code, HARD_PAIRS) for code in session.data.pairs}
+    hard = {
+        code: hard_translations([session.data.pairs[code][1][row] for row in own], seed=session.data.seed, most=2)
+        for code, own in rows.items()
+    }
+    vectors = session.embed([[each.text for each in own] for own in hard.values()], ["eng"] * len(hard))
+    cells: Cells = {}
+    for (code, own), negatives in zip(rows.items(), vectors):
+        source, target = (side[own] for side in session.pairs[code])
+        index, categories = [each.index for each in hard[code]], [each.category for each in hard[code]]
+        k = min(K, len(own))
+        result = xsim_plus_plus(source, target, negatives, index, categories, k=k)
+        columns: dict[str, Any] = {"wrong": result.is_error}
+        for category in sorted({*categories}):
+            columns[KIND + category] = [winner == category for winner in result.winners]
+            with_one = {row for row, kind in zip(index, categories) if kind == category}
+            columns[OF + category] = [row in with_one for row in range(len(own))]
+        columns[KIND + MISALIGNED] = [winner == MISALIGNED for winner in result.winners]
+        cells[code] = Cell(sha8([session.data.pairs[code], own.tolist()]), columns)
+    return cells
+
+
+def _robustness(session: Session) -> Cells:
+    """Of changed sentences alone: one that a kind leaves as it is says nothing of it."""
+    rows = {code: _some(session, code, DISTURBED) for code in session.data.pairs}
+    changed: dict[tuple[str, str], dict[int, str]] = {}
+    for code, own in rows.items():
+        texts = [session.data.pairs[code][0][row] for row in own]
+        for kind in PERTURBATIONS:
+            try:
+                others = perturb(texts, kind, seed=session.data.seed, language=code)
+            except ValueError:  # a script that this kind is not for
+                continue
+            if places := {row: other for row, (text, other) in enumerate(zip(texts, others)) if other != text}:
+                changed[code, kind] = places
+    vectors = session.embed([list(each.values()) for each in changed.values()], [code for code, _ in changed])
+    found = dict(zip(changed, vectors))
+    cells: Cells = {}
+    for code, own in rows.items():
+        source, target = session.pairs[code]
+        clean = nearest(source[own], target) == own
+        columns: dict[str, Any] = {"disturbed": np.zeros(len(own)), "lost": np.zeros(len(own))}
+        for kind in PERTURBATIONS:
+            if (code, kind) in changed:
+                places = list(changed[code, kind])
+                hits = nearest(found[code, kind], target) == own[places]
+                columns[KIND + kind], columns[OF + kind] = np.zeros((2, len(own)))
+                columns[KIND + kind][places] = clean[places].astype(float) - hits
+                columns[OF + kind][places] = 1
+                columns["lost"] += columns[KIND + kind]
+                columns["disturbed"] += columns[OF + kind]
+        cells[code] = Cell(sha8([session.data.pairs[code], own.tolist()]), columns)
+    return cells
+
+
+def _some(session: Session, code: str, most: int) -> np.ndarray:
+    """Rows of a seeded sample of a language's pairs."""
+    total = len(session.data.pairs[code][0])
+    return np.array(Sample(min(most, total), session.data.seed).places(total, code))
 
 
 def _mining(session: Session) -> Cells:
@@ -271,6 +332,22 @@ TASKS: dict[str, Task] = {
         ),
         _xsim,
         {"direction": "both", "margin": "ratio", "k": K},
+    ),
+    "xsim++": Task(
+        "xsim++",
+        "How often does a sentence prefer a wrong English one, where some differ from the right one in one place?",
+        "pairs",
+        (_LOWER("error", ("wrong",), tested=True),),
+        _xsim_plus_plus,
+        {"margin": "ratio", "k": K, "pairs": HARD_PAIRS},
+    ),
+    "robustness": Task(
+        "Robustness",
+        "How much accuracy is lost where the sentence that searches has typing errors, other case, and so on?",
+        "pairs",
+        (_LOWER("accuracy lost", ("lost",), ("disturbed",), tested=True),),
+        _robustness,
+        {"kinds": PERTURBATIONS, "pairs": DISTURBED},
     ),
     "mining": Task(
         "Mining",

@@ -8,10 +8,19 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from st_xling.data import hard_translations, perturb
 from st_xling.data.phrasebook import mining_phrases, parallel_phrases
-from st_xling.evaluation import BuccEvaluator, RetrievalEvaluator, TatoebaEvaluator, xsim_by_language
+from st_xling.evaluation import (
+    BuccEvaluator,
+    RetrievalEvaluator,
+    TatoebaEvaluator,
+    nearest,
+    xsim_by_language,
+    xsim_plus_plus,
+)
 from st_xling.evaluation.exam import Examinee, ExamReport, examine, load_exam_data, parse_examinees, run, tasks
 from st_xling.models import load_encoder, tiny_encoder
 from tests.retrieval_files import lines
@@ -66,6 +75,28 @@ def test_values_are_those_of_the_evaluators(models, data, report):
         assert {code: value("pool", 0, code) for code in ("deu", "eng")} == pytest.approx(
             {"deu": pool.figures["de"]["MAP"], "eng": pool.figures["en"]["MAP"]}
         )
+        # xsim++ and robustness of one language, sentence by sentence.
+        german, english = data.pairs["deu"]
+        hard = hard_translations(english, most=2)
+        vectors = {text: model.encode(text) for text in {*german, *english, *(each.text for each in hard)}}
+        result = xsim_plus_plus(
+            np.array([vectors[text] for text in german]),
+            np.array([vectors[text] for text in english]),
+            np.array([vectors[each.text] for each in hard]),
+            [each.index for each in hard],
+            [each.category for each in hard],
+        )
+        assert value("xsim++", 0, "deu") == pytest.approx(result.error_rate)
+        kinds = {kind["name"]: kind["values"][each.name]["deu"][0] for kind in found["xsim++"]["kinds"]}
+        assert kinds == pytest.approx(result.by_category)
+        targets = np.array([vectors[text] for text in english])
+        hits = {text: nearest(vectors[text][None], targets)[0] for text in german}
+        lost = []
+        for row, (text, other) in enumerate(zip(german, perturb(german, "typos", language="de"))):
+            if text != other:
+                lost.append(int(hits[text] == row) - int(nearest(model.encode([other]), targets)[0] == row))
+        (typos,) = [kind for kind in found["robustness"]["kinds"] if kind["name"] == "typos"]
+        assert typos["values"][each.name]["deu"][0] == pytest.approx(np.mean(lost))
     wide, narrow = (found["size"]["measures"][2]["values"][name]["all"][0] for name in ("wide", "narrow"))
     assert (wide, narrow) == (128, 32)
 
