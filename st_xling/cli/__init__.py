@@ -125,6 +125,7 @@ def build_parser() -> Parser:
         align,
         completion,
         evaluate,
+        exam,
         mine,
         publish,
         recipes,
@@ -145,7 +146,16 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"st-xling {__version__}")
     parser.set_defaults(**dict.fromkeys(EVERYWHERE, False))
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (tools.demo, train.train, recipes.recipes, evaluate, transfer.transfer, publish.card, tools.leak):
+    for command in (
+        tools.demo,
+        train.train,
+        recipes.recipes,
+        evaluate,
+        exam.exam,
+        transfer.transfer,
+        publish.card,
+        tools.leak,
+    ):
         command.add_parser(commands)
     commands_of_use = (mine.encode, mine.mine, mine.score, align.align, rerank.rerank, rerank.search, tools.slim)
     for command in (*commands_of_use, publish.push, reproduce.reproduce, tools.benchmark, completion.completion):

@@ -47,13 +47,17 @@ def keep(arguments: argparse.Namespace, task: str, metrics: dict[str, Any], sign
         signature: Of the metrics.
     """
     if arguments.keep:
-        from st_xling.evaluation.results import KeptFigures, keep_figures
-        from st_xling.hub.card import shown_command
+        keep_in(arguments, Path(arguments.model), task, metrics, signature)
 
-        folder = Path(arguments.model)
-        path = keep_figures(folder, KeptFigures(task, metrics, signature, shown_command(arguments.command_line)))
-        print(f"kept: {path}", file=sys.stderr)
-        renew_card(folder)
+
+def keep_in(arguments: argparse.Namespace, folder: Path, task: str, metrics: dict[str, Any], signature: str) -> None:
+    """The same for the folder of one of several models."""
+    from st_xling.evaluation.results import KeptFigures, keep_figures
+    from st_xling.hub.card import shown_command
+
+    path = keep_figures(folder, KeptFigures(task, metrics, signature, shown_command(arguments.command_line)))
+    print(f"kept: {path}", file=sys.stderr)
+    renew_card(folder)
 
 
 def check_folder(folder: Path, option: str) -> None:

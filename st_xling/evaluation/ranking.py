@@ -253,23 +253,36 @@ def bootstrap_interval(
         >>> low.tolist(), high.tolist()
         ([0.25], [1.0])
     """
-    if samples < 1:
-        raise ValueError(f"samples of a bootstrap must be 1 or more: got {samples}; 1000 is the usual choice.")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie in (0, 1): got {confidence}; 0.95 is the usual choice.")
+    tail = 100 * (1 - confidence) / 2
+    low, high = np.percentile(bootstrap_means(values, samples=samples, seed=seed), [tail, 100 - tail], axis=0)
+    return low, high
+
+
+def bootstrap_means(values: ArrayLike, *, samples: int = 1000, seed: int | Sequence[int] = 0) -> np.ndarray:
+    """Means of sets of rows drawn with replacement; equal seeds draw equal rows of tables that are equally long.
+
+    Args:
+        values: *Shape:* ``(rows, measures)``
+        samples: Sets drawn.
+        seed: Of the drawing.
+    Returns:
+        *Shape:* ``(samples, measures)``; 0 without rows.
+    Raises:
+        ValueError: For less than one sample.
+    """
+    if samples < 1:
+        raise ValueError(f"samples of a bootstrap must be 1 or more: got {samples}; 1000 is the usual choice.")
     table = np.asarray(values, dtype=np.float64)
     rows, measures = table.shape
-    if not rows:
-        return np.zeros(measures), np.zeros(measures)
+    means = np.zeros((samples, measures))
     generator = np.random.default_rng(seed)
-    means = np.empty((samples, measures))
-    step = max(1, _AT_ONCE // rows)
-    for start in range(0, samples, step):
+    step = max(1, _AT_ONCE // max(1, rows))
+    for start in range(0, samples if rows else 0, step):
         sets = min(step, samples - start)
         # One draw for all measures of a row. How often each row was drawn, times the table, is the sum of a set.
         drawn = generator.integers(rows, size=(sets, rows)) + rows * np.arange(sets)[:, None]
         times = np.bincount(drawn.ravel(), minlength=sets * rows).reshape(sets, rows)
         means[start : start + sets] = times @ table / rows
-    tail = 100 * (1 - confidence) / 2
-    low, high = np.percentile(means, [tail, 100 - tail], axis=0)
-    return low, high
+    return means

@@ -1,0 +1,131 @@
+"""Values, intervals, tests and orders against plain loops and every possible swap."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import skew
+
+from st_xling.evaluation.exam.compare import MEAN, Cell, Measure, compare, holm, ranking
+
+SHARE = Measure("share", ("hit",), tested=True)
+BOTH = Measure("both", ("to", "from"), ("1", "1"), tested=True)
+F1 = Measure("F1", ("correct", "correct"), ("mined", "gold"), tested=True)
+SKEWNESS = Measure("skewness", ("times",), ())
+
+
+def f1(rows):
+    correct, mined, gold = (sum(row[place] for row in rows) for place in range(3))
+    return 2 * correct / (mined + gold) if mined + gold else 0.0
+
+
+def cell(rows, names, items="1"):
+    return Cell(items, dict(zip(names, zip(*rows))))
+
+
+@pytest.mark.parametrize(
+    ("measure", "columns", "expected"),
+    [
+        (SHARE, {"hit": [1, 0, 1, 1]}, 0.75),
+        (BOTH, {"to": [1, 0], "from": [1, 1]}, 0.75),
+        (F1, {"correct": [1, 0, 0], "mined": [1, 1, 0], "gold": [1, 0, 1]}, 0.5),
+        (F1, {"correct": [0, 0], "mined": [0, 0], "gold": [0, 0]}, 0.0),
+        (SKEWNESS, {"times": [0, 0, 1, 7, 2]}, skew([0, 0, 1, 7, 2])),
+        (SKEWNESS, {"times": [3, 3, 3]}, 0.0),
+    ],
+)
+def test_values(measure, columns, expected):
+    values, comparisons = compare(measure, {"a": {"deu": Cell("1", columns)}}, samples=50)
+    value, low, high, n = values["a"]["deu"]
+    assert value == pytest.approx(expected, rel=1e-9, abs=1e-12) and n == len(next(iter(columns.values())))
+    assert low <= high and not comparisons
+
+
+def test_the_test_is_that_of_all_swaps():
+    """Of a ratio of sums, whose items are swapped whole; the p-value of 2^8 swaps, by 20,000 at random."""
+    random = np.random.default_rng(0)
+    first, second = (
+        [(int(mined and gold), int(mined), int(gold)) for mined, gold in zip(random.integers(2, size=8), gold)]
+        for gold in [random.integers(2, size=8)] * 2
+    )
+    gap = abs(f1(first) - f1(second))
+    extreme = 0
+    for swaps in product((0, 1), repeat=8):
+        mixed = [[one, other][:: -1 if swap else 1] for swap, one, other in zip(swaps, first, second)]
+        extreme += abs(f1([one for one, _ in mixed]) - f1([other for _, other in mixed])) >= gap - 1e-12
+    names = ("correct", "mined", "gold")
+    cells = {"a": {"deu": cell(first, names)}, "b": {"deu": cell(second, names)}}
+    (found,) = compare(F1, cells, swaps=20000).comparisons
+    assert found.p == pytest.approx(extreme / 2**8, abs=0.02)
+    assert found.difference == pytest.approx(f1(first) - f1(second)) and found.low <= found.difference <= found.high
+    (back,) = compare(F1, {"b": cells["b"], "a": cells["a"]}, swaps=20000).comparisons
+    assert (back.difference, back.p) == (-found.difference, found.p)
+
+
+def test_models_that_do_the_same_do_not_differ():
+    hits = {"deu": Cell("1", {"hit": [1, 0, 1]}), "fra": Cell("2", {"hit": [1, 1, 1]})}
+    for each in compare(SHARE, {"a": hits, "b": hits}).comparisons:
+        assert (each.difference, each.low, each.high, each.p) == (0, 0, 0, 1)
+
+
+def test_false_findings_are_as_rare_as_promised():
+    random = np.random.default_rng(1)
+    p_values = [
+        compare(SHARE, {model: {"deu": Cell("1", {"hit": random.integers(2, size=60)})} for model in "ab"}, swaps=400)
+        .comparisons[0]
+        .p
+        for _ in range(200)
+    ]
+    assert 0.01 <= np.mean(np.array(p_values) < 0.05) <= 0.09
+
+
+def test_the_mean_resamples_translations_together():
+    """Of the same questions in two languages: an interval as wide as of one language, not as of twice the items."""
+    hits = np.random.default_rng(2).integers(2, size=200)
+    widths = []
+    for other in ("1", "2"):
+        cells = {"a": {"deu": Cell("1", {"hit": hits}), "fra": Cell(other, {"hit": hits})}}
+        values = compare(SHARE, cells, samples=4000).values["a"]
+        assert values[MEAN][0] == pytest.approx(hits.mean()) and values[MEAN][3] == 400
+        widths.append([values[label][2] - values[label][1] for label in ("deu", MEAN)])
+    assert widths[0][1] == pytest.approx(widths[0][0])
+    assert widths[1][1] == pytest.approx(widths[1][0] / np.sqrt(2), rel=0.1)
+
+
+def test_a_real_difference_is_found_and_the_seed_decides_the_rest():
+    good, bad = ({"deu": Cell("a1", {"hit": np.arange(200) % each > 0})} for each in (20, 2))
+    found = [compare(SHARE, {"a": good, "b": bad}, seed=seed, swaps=1000).comparisons[0] for seed in (0, 0, 1)]
+    assert found[0] == found[1] != found[2]
+    assert found[0].p == 1 / 1001 and found[0].low > 0
+
+
+def test_holm():
+    p_values = np.random.default_rng(3).random(20) ** 3
+    order = sorted(range(20), key=lambda place: p_values[place])
+    expected, highest = [0.0] * 20, 0.0
+    for rank, place in enumerate(order):
+        highest = max(highest, min(1.0, (20 - rank) * p_values[place]))
+        expected[place] = highest
+    assert holm(p_values) == pytest.approx(expected)
+    assert holm([]).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("better", "text"),
+    [
+        ("", "not distinguishable"),
+        ("ac", "no order, but a > c"),
+        ("ab ac", "a > b = c"),
+        ("ac bc", "a = b > c"),
+        ("ab ac bc", "a > b > c"),
+        ("ad bd cd ac", "a = b = c > d (a > c)"),
+    ],
+)
+def test_the_order_that_tests_allow(better, text):
+    models = "abcd" if "d" in better else "abc"
+    means = {model: 1 - place / 10 for place, model in enumerate(models)}
+    pairs = {(one, other) for one, other in better.split()}
+    assert ranking(means, pairs)["text"] == text
+    assert ranking({model: -mean for model, mean in means.items()}, pairs, higher=False)["text"] == text

@@ -1,0 +1,305 @@
+"""An exam of tiny encoders: values are those of the evaluators, and what is done is not done again."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from st_xling.data import hard_translations, perturb
+from st_xling.data.phrasebook import mining_phrases, parallel_phrases
+from st_xling.evaluation import (
+    BuccEvaluator,
+    RetrievalEvaluator,
+    TatoebaEvaluator,
+    nearest,
+    xsim_by_language,
+    xsim_plus_plus,
+)
+from st_xling.evaluation.exam import Examinee, ExamReport, examine, load_exam_data, parse_examinees, run, tasks
+from st_xling.models import load_encoder, tiny_encoder
+from tests.retrieval_files import lines
+from tests.xquad_r_files import write_xquad_r
+
+SPEC = "phrasebook:de,fr?size=60"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Two tiny encoders of random weights."""
+    folder = tmp_path_factory.mktemp("models")
+    texts = [text for column in ("source", "target") for text in parallel_phrases("de", "en", size=50)[column]]
+    for name, size in (("wide", 32), ("narrow", 8)):
+        tiny_encoder(texts, vocabulary=300, hidden_size=size, layers=2, heads=2).save(str(folder / name))
+    return [Examinee(name, str(folder / name)) for name in ("wide", "narrow")]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_exam_data([SPEC])
+
+
+@pytest.fixture(scope="module")
+def report(models, data):
+    return examine(models, data, samples=100)
+
+
+def test_values_are_those_of_the_evaluators(models, data, report):
+    found = report.content["tasks"]
+    for each in models:
+        model = load_encoder(each.model)
+
+        def value(task, place, label, each=each):
+            return found[task]["measures"][place]["values"][each.name][label][0]
+
+        tatoeba = TatoebaEvaluator(data.pairs, name="")(model)
+        errors = xsim_by_language(model, data.pairs).errors
+        for code in ("deu", "fra"):
+            assert value("tatoeba", 1, code) == pytest.approx(tatoeba[f"{code}_to_en_accuracy"])
+            assert value("tatoeba", 2, code) == pytest.approx(tatoeba[f"{code}_from_en_accuracy"])
+            assert [value("xsim", place, code) for place in (1, 2)] == pytest.approx(errors[code])
+        assert value("tatoeba", 0, "mean") == pytest.approx(tatoeba["mean_accuracy"])
+        test, train = ({pair: both[part] for pair, both in data.mining.items()} for part in (0, 1))
+        mined = BuccEvaluator(test, train=train, name="")(model)
+        for place, key in enumerate(("f1", "precision", "recall")):
+            assert value("mining", place, "deu") == pytest.approx(mined[f"de-en_{key}"])
+            assert value("mining", place, "mean") == pytest.approx(mined[key])
+        pool = RetrievalEvaluator(data.pool, pool="mixed", measures=["MAP"]).report(model)
+        assert value("pool", 0, "mean") == pytest.approx(pool.means["MAP"])
+        assert {code: value("pool", 0, code) for code in ("deu", "eng")} == pytest.approx(
+            {"deu": pool.figures["de"]["MAP"], "eng": pool.figures["en"]["MAP"]}
+        )
+        # xsim++ and robustness of one language, sentence by sentence.
+        german, english = data.pairs["deu"]
+        hard = hard_translations(english, most=2)
+        vectors = {text: model.encode(text) for text in {*german, *english, *(each.text for each in hard)}}
+        result = xsim_plus_plus(
+            np.array([vectors[text] for text in german]),
+            np.array([vectors[text] for text in english]),
+            np.array([vectors[each.text] for each in hard]),
+            [each.index for each in hard],
+            [each.category for each in hard],
+        )
+        assert value("xsim++", 0, "deu") == pytest.approx(result.error_rate)
+        kinds = {kind["name"]: kind["values"][each.name]["deu"][0] for kind in found["xsim++"]["kinds"]}
+        assert kinds == pytest.approx(result.by_category)
+        targets = np.array([vectors[text] for text in english])
+        hits = {text: nearest(vectors[text][None], targets)[0] for text in german}
+        lost = []
+        for row, (text, other) in enumerate(zip(german, perturb(german, "typos", language="de"))):
+            if text != other:
+                lost.append(int(hits[text] == row) - int(nearest(model.encode([other]), targets)[0] == row))
+        (typos,) = [kind for kind in found["robustness"]["kinds"] if kind["name"] == "typos"]
+        assert typos["values"][each.name]["deu"][0] == pytest.approx(np.mean(lost))
+    wide, narrow = (found["size"]["measures"][2]["values"][name]["all"][0] for name in ("wide", "narrow"))
+    assert (wide, narrow) == (128, 32)
+
+
+def test_the_report_says_what_was_compared(report):
+    table = report.table()
+    assert "Tatoeba: accuracy" in table and "mean of Tatoeba: deu, fra" in table
+    assert table.splitlines()[-1] == report.signature and "|tests:swaps,holm," in report.signature
+    # Untrained models differ by chance alone, in most.
+    comparisons = [
+        test
+        for task in report.content["tasks"].values()
+        for each in task["measures"]
+        for test in each.get("comparisons", ())
+    ]
+    assert len(comparisons) == report.content["tests"]
+    assert all(test["p"] <= test["p_corrected"] for test in comparisons)
+    assert {each["what"] for each in report.content["not_examined"]} == {"Leak check: wide", "Leak check: narrow"}
+    assert json.loads(json.dumps(report.as_dict(), allow_nan=False)) == json.loads(json.dumps(report.content))
+    scores = report.scores("wide")["Tatoeba: accuracy"]
+    assert scores["low"] <= scores["value"] <= scores["high"] and "Size: dimensions" not in report.scores("wide")
+
+
+def test_what_is_done_is_not_done_again(models, data, tmp_path, monkeypatch):
+    """Stopped in the midst, gone on with, and begun again for what has changed; unfinished and broken files count as
+    not there."""
+    ran, stop = [], ["narrow xsim"]
+    original = run._run
+
+    def counted(name, session):
+        step = f"{Path(session.folder).name} {name}"
+        if step in stop:
+            raise KeyboardInterrupt
+        ran.append(step)
+        return original(name, session)
+
+    monkeypatch.setattr(run, "_run", counted)
+    options = {"tasks": ["tatoeba", "xsim"], "out": tmp_path / "out", "samples": 20}
+    with pytest.raises(KeyboardInterrupt):
+        examine(models, data, **options)
+    assert ran == ["wide tatoeba", "wide xsim", "narrow tatoeba"] and not (tmp_path / "out" / "exam.html").exists()
+    stop.clear()
+    first = examine(models, data, **options)
+    assert ran[3:] == ["narrow xsim"]
+    (tmp_path / "out" / "results" / "wide.xsim.json").write_text('{"fingerprint": ')
+    again = examine([models[0], Examinee("narrow", models[1].model, {"layer": 1})], data, **options)
+    assert ran[4:] == ["wide xsim", "narrow tatoeba", "narrow xsim"]
+    assert again.content["models"][1]["options"] == {"layer": "1"} and "layer '1'" in again.table()
+    values = [each.content["tasks"]["tatoeba"]["measures"][0]["values"] for each in (first, again)]
+    assert values[0]["wide"] == values[1]["wide"]
+    examine(models, load_exam_data(["phrasebook:de?size=60"]), **options)
+    assert len(ran) == 11
+    assert (tmp_path / "out" / "exam.html").is_file()
+
+
+def test_a_budget_samples_the_same_items(models, tmp_path, monkeypatch):
+    monkeypatch.setattr("st_xling.evaluation.exam.data.LEAST", {"pairs": 20, "mining": 30, "queries": 5})
+    whole = load_exam_data([SPEC])
+    options = {"tasks": ["tatoeba", "speed"], "budget": 1e-4, "samples": 20, "out": tmp_path}
+    report = examine(models, whole, **options)
+    assert "0 % of all items" in report.content["sample"] and "sample: " in report.table()
+    assert report.content["tasks"]["tatoeba"]["measures"][0]["values"]["wide"]["deu"][3] == 20
+    share = json.loads((tmp_path / "sample.json").read_text())["share"]
+    monkeypatch.setattr(run, "_FOR_ENCODING", 1e9)  # a machine that is faster now examines no other sample
+    assert examine(models, whole, **options).content["sample"] == report.content["sample"] and share == 0
+    small = whole.sampled(0.5)
+    assert [len(texts[0]) for texts in small.pairs.values()] == [30, 30]
+    assert small.pairs["deu"] == whole.sampled(0.5).pairs["deu"] != whole.pairs["deu"]
+    assert [len(part.source) for part in small.mining["de-en"]] == [40, 40]
+    ids = [set(part.relevant) for part in small.pool]
+    assert ids[0] == ids[1] and len(ids[0]) == 6
+    assert all({*grades} <= {*part.passages.ids} for part in small.pool for grades in part.relevant.values())
+    assert small.sha8 != whole.sha8 and whole.sampled(1.0) is whole
+
+
+def test_a_task_that_fails_is_named_and_the_rest_goes_on(models, data, monkeypatch, caplog):
+    def broken(session):
+        raise ValueError("embeddings hold NaN.")
+
+    monkeypatch.setitem(tasks.TASKS, "xsim", tasks.TASKS["xsim"]._replace(run=broken))
+    with caplog.at_level(logging.WARNING, "st_xling"):
+        found = examine(models[:1], data, tasks=["tatoeba", "xsim"], samples=20)
+    assert {"what": "xsim: wide", "why": "embeddings hold NaN"} in found.content["not_examined"]
+    assert list(found.content["tasks"]) == ["tatoeba"] and "wide: xsim failed" in caplog.text
+    assert "order" not in found.table()
+
+
+def test_what_a_run_was_trained_on_is_looked_for(models, data, tmp_path):
+    folder = Path(shutil.copytree(models[0].model, tmp_path / "trained"))
+    (folder / "training").mkdir()
+    record = {"sources": [{"option": "data", "spec": "phrasebook:de?size=60&split=test", "names": ["de-en"]}]}
+    (folder / "training" / "run.json").write_text(json.dumps(record))
+    found = examine([Examinee("trained", str(folder))], data, tasks=["leak"], samples=20).content["tasks"]["leak"]
+    assert found["measures"][0]["values"]["trained"]["all"][0] > 0.1
+    assert "pairs deu: 60 of 60" in found["notes"]["trained"]
+    record["sources"][0]["spec"] = "de-en=gone.tsv"
+    (folder / "training" / "run.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match="Leak check"):
+        examine([Examinee("trained", str(folder))], data, tasks=["leak"], samples=20)
+
+
+def write_layout(folder: Path) -> Path:
+    pairs = parallel_phrases("de", "en", size=12, split="test")
+    (folder / "tatoeba").mkdir(parents=True)
+    for code, side in (("deu", "source"), ("eng", "target")):
+        lines(folder / "tatoeba" / f"tatoeba.deu-eng.{code}", pairs[side])
+    for language, splits in (("fr", ("training", "test")), ("es", ("test",))):
+        (folder / "mining" / f"{language}-en").mkdir(parents=True)
+        for split in splits:
+            texts = mining_phrases(language, "en", split="test" if split == "test" else "dev", size=20, gold=5)
+            stem = folder / "mining" / f"{language}-en" / f"{language}-en.{split}"
+            for code, side in ((language, texts.source), ("en", texts.target)):
+                lines(Path(f"{stem}.{code}"), [f"{code}-{row}\t{text}" for row, text in enumerate(side)])
+            lines(Path(f"{stem}.gold"), [f"{language}-{one}\ten-{other}" for one, other in texts.gold])
+    for language in ("en", "zh"):
+        write_xquad_r(folder / "xquad_r", language)
+    return folder
+
+
+def test_a_folder_of_data(tmp_path):
+    folder = write_layout(tmp_path / "data")
+    data = load_exam_data([str(folder)])
+    assert (list(data.pairs), list(data.mining), [part.language for part in data.pool]) == (
+        ["deu"],
+        ["fr-en"],
+        ["en", "zh"],
+    )
+    missing = {what: why for _, what, why in data.missing}
+    assert "training split" in missing["mining es-en"]
+    assert missing["translation pairs: cmn, fra"] == missing["passages: deu, fra"] == "no data"
+    some = load_exam_data([str(folder)], ["de", "sw"])
+    assert (list(some.pairs), list(some.mining), some.pool) == (["deu"], [], [])
+    assert ("pairs", "translation pairs: swh", "no data") in some.missing
+    joined = load_exam_data([str(folder / "tatoeba"), str(folder / "mining"), f"en={folder}/xquad_r/en.json"])
+    assert (list(joined.pairs), list(joined.mining), joined.pool) == (["deu"], ["fr-en"], [])
+
+
+@pytest.mark.parametrize(
+    ("specs", "languages", "facts"),
+    [
+        (["{0}"], ["sw"], "got none in .* of swh"),
+        (["{0}", "{0}/mining"], None, "fr-en again"),
+        (["{0}/nothing.tsv"], None, "nothing.tsv"),
+        (["{0}/empty"], None, "empty"),
+    ],
+)
+def test_data_that_cannot_be(specs, languages, facts, tmp_path):
+    folder = write_layout(tmp_path / "data")
+    (folder / "empty").mkdir()
+    with pytest.raises((ValueError, FileNotFoundError), match=facts):
+        load_exam_data([spec.format(folder) for spec in specs], languages)
+
+
+@pytest.mark.parametrize(
+    ("options", "facts"),
+    [
+        ({"tasks": ["tatoebba"]}, "tatoeba, .*tatoebba"),
+        ({"tasks": []}, "got none"),
+        ({"budget": 0.0}, "above 0: got 0"),
+        ({"examinees": []}, "different names: got none"),
+        ({"examinees": [Examinee("a", "x"), Examinee("a", "y")]}, "different names: got a, a"),
+        ({"examinees": [Examinee("a", "no/such/folder")]}, "no/such/folder"),
+    ],
+)
+def test_an_exam_that_cannot_be(options, facts, models, data):
+    with pytest.raises(ValueError, match=facts):
+        examine(**{"examinees": models, "data": data, **options})
+
+
+def test_models_with_options_of_their_own():
+    specs = ["a/e5?prompt=query: &layer=7", "b/e5?name=mine&prompt_name=query"]
+    first, second = parse_examinees(specs, prompt="passage: ", dtype="bfloat16")
+    assert (first.name, first.model, first.options) == (
+        "e5",
+        "a/e5",
+        {"prompt": "query: ", "layer": 7, "dtype": "bfloat16"},
+    )
+    assert (second.name, second.options) == ("mine", {"prompt_name": "query", "dtype": "bfloat16"})
+    for spec, fact in (("a/e5?promt=x", "promt"), ("a/e5?layer=zero", "layer=7")):
+        with pytest.raises(ValueError, match=fact):
+            parse_examinees([spec])
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium here, in which the page would be opened")
+def test_the_page_fits_a_phone(report: ExamReport, tmp_path: Path) -> None:
+    """Long names too; what is too wide scrolls in its own box."""
+    content = json.loads(json.dumps(report.content).replace("narrow", "organisation/a-model-of-a-rather-long-name-v2"))
+    page = ExamReport(content).page()
+    assert "http" not in page.replace("https://", "http").split("</style>")[1] and "<script" not in page
+    probe = "<script>document.title = document.documentElement.scrollWidth + ' of ' + innerWidth</script></body>"
+    (tmp_path / "page.html").write_text(page.replace("</body>", probe))
+    # A window of headless chromium is never narrower than 500 pixels; a frame is.
+    frame = '<iframe id=f src=page.html style="width:390px;height:900px;border:0"></iframe>'
+    ask = "<script>onload = () => document.body.dataset.title = f.contentDocument.title</script>"
+    (tmp_path / "frame.html").write_text(f"<body>{frame}{ask}</body>")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--allow-file-access-from-files"]
+    options += ["--dump-dom", f"--user-data-dir={tmp_path}/profile", "--virtual-time-budget=5000"]
+    command = [str(CHROMIUM), *options, (tmp_path / "frame.html").as_uri()]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert 'data-title="390 of 390"' in shown.stdout, shown.stderr[-500:]
+
+
+def test_the_page_shows_names_as_text(report: ExamReport) -> None:
+    content = json.loads(json.dumps(report.content).replace("narrow", "<img src=x>"))
+    page = ExamReport(content).page()
+    assert "<img" not in page and "&lt;img src=x&gt;" in page
