@@ -45,6 +45,7 @@ SAYS = {
     "recipes": r"translation_ranking|semacl",
     "leak": SIGNATURE,
     "align": SIGNATURE,
+    "explain": SIGNATURE,
     "completion": "_shtab_st_xling",
     "encode": SIGNATURE,
     "mine": SIGNATURE,
