@@ -46,6 +46,7 @@ SAYS = {
     "recipes": r"translation_ranking|semacl",
     "leak": SIGNATURE,
     "align": SIGNATURE,
+    "explain": SIGNATURE,
     "completion": "_shtab_st_xling",
     "encode": SIGNATURE,
     "mine": SIGNATURE,

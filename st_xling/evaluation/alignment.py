@@ -140,6 +140,8 @@ def evaluate_alignment(
         ValueError: As :func:`~st_xling.models.align_words` and :func:`alignment_scores`; gold for words that are not
             there.
     """
+    if len(gold) != len(sources):
+        raise ValueError(f"gold must be of the same pairs: got {len(sources)} and {len(gold)} pairs.")
     layers = range(1, len(backbone(model).layers) + 1) if layers is None else list(layers)
     known = [links if isinstance(links, GoldLinks) else GoldLinks(set(links), set(links)) for links in gold]
     for number, (links, *pair) in enumerate(zip(known, sources, targets), 1):

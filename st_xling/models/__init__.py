@@ -1,6 +1,6 @@
 """Encoders and views of them: a tiny encoder, any Hub encoder, the vocabulary and RTL heads; word alignment."""
 
-from st_xling.models.align import align_words, split_words
+from st_xling.models.align import align_words, split_words, word_similarities
 from st_xling.models.backbone import Backbone, backbone
 from st_xling.models.heads import RepresentationTranslationHead, VocabularyHead
 from st_xling.models.tiny import tiny_encoder, train_tokenizer
@@ -17,4 +17,5 @@ __all__ = [
     "tiny_encoder",
     "train_tokenizer",
     "view",
+    "word_similarities",
 ]

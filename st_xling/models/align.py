@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, get_args
 
 import torch
@@ -90,20 +90,70 @@ def align_by_layers(
     show_progress_bar: bool = False,
 ) -> dict[int, list[Links]]:
     """:func:`align_words` by each of some layers, in one pass of the encoder. Layer → links of each pair."""
+    links: dict[int, list[Links]] = {layer: [[]] * len(sources) for layer in layers}
+    options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": show_progress_bar}
+    for row, source, target in _states_of_pairs(model, sources, targets, layers, **options):
+        for layer in layers:
+            links[layer][row] = link_words(source[layer], target[layer], method=method)
+    return links
+
+
+@checked
+@torch.inference_mode()
+def word_similarities(
+    model: SentenceTransformer,
+    sources: Sequence[str | Sequence[str]],
+    targets: Sequence[str | Sequence[str]],
+    *,
+    layer: int | None = None,
+    batch_size: int = 32,
+    show_progress_bar: bool = False,
+) -> list[Tensor]:
+    """Cosines between the words of each pair of sentences.
+
+    Args, Raises: As of :func:`align_words`.
+
+    Returns:
+        For each pair, in float32; of a word beyond the model's length NaN. *Shape:* ``(source words, target words)``
+
+    Example:
+        >>> from st_xling.models import tiny_encoder, word_similarities
+        >>> sources, targets = ["Das Haus ist rot."], ["The house is red!"]
+        >>> model = tiny_encoder(sources + targets, vocabulary=100, hidden_size=16)
+        >>> word_similarities(model, sources, targets)[0].shape
+        torch.Size([5, 5])
+    """
+    layer = default_layer(model) if layer is None else layer
+    found: list[Tensor] = [torch.empty(0)] * len(sources)
+    options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": show_progress_bar}
+    for row, *pair in _states_of_pairs(model, sources, targets, [layer], **options):
+        source, target = (F.normalize(states[layer], dim=1) for states in pair)
+        found[row] = source @ target.T
+        found[row][~source.any(dim=1)] = found[row][:, ~target.any(dim=1)] = torch.nan
+    return found
+
+
+def _states_of_pairs(
+    model: SentenceTransformer,
+    sources: Sequence[str | Sequence[str]],
+    targets: Sequence[str | Sequence[str]],
+    layers: Sequence[int],
+    *,
+    batch_size: int,
+    show_progress_bar: bool,
+) -> Iterator[tuple[int, dict[int, Tensor], dict[int, Tensor]]]:
+    """Row, and :func:`word_states` of its source and target; pairs of like length together, for their padding."""
     if len(sources) != len(targets):
         raise ValueError(f"sources and targets must be row-aligned: got {len(sources)} and {len(targets)} sentences.")
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1: got {batch_size}.")
-    links: dict[int, list[Links]] = {layer: [] for layer in layers}
-    with progress_bar(total=len(sources), desc="aligning", unit="pairs", show=show_progress_bar) as bar:
-        for start in range(0, len(sources), batch_size):
-            rows = slice(start, start + batch_size)
-            pairs = zip(*(word_states(model, side[rows], layers) for side in (sources, targets)), strict=True)
-            for source, target in pairs:
-                for layer in layers:
-                    links[layer].append(link_words(source[layer], target[layer], method=method))
-            bar.update(len(sources[rows]))
-    return links
+    order = sorted(range(len(sources)), key=lambda row: len(sources[row]) + len(targets[row]))
+    with progress_bar(total=len(order), desc="comparing words", unit="pairs", show=show_progress_bar) as bar:
+        for start in range(0, len(order), batch_size):
+            rows = order[start : start + batch_size]
+            columns = (word_states(model, [side[row] for row in rows], layers) for side in (sources, targets))
+            yield from zip(rows, *columns, strict=True)
+            bar.update(len(rows))
 
 
 def split_words(text: str) -> list[str]:
@@ -112,6 +162,8 @@ def split_words(text: str) -> list[str]:
     Example:
         >>> split_words("Er kam, sah – und 说你好。")
         ['Er', 'kam', ',', 'sah', '–', 'und', '说', '你', '好', '。']
+        >>> split_words("1.234,5 um 16:30.")
+        ['1.234,5', 'um', '16:30', '.']
     """
     words: list[str] = []
     joins = False  # the next letter to the last word
@@ -120,8 +172,10 @@ def split_words(text: str) -> list[str]:
             joins = False
             continue
         kind, following = unicodedata.category(character)[0], text[place + 1 : place + 2]
-        # Within a word: vowel signs and accents of their own; apostrophes and hyphens between letters or digits.
+        # Within a word: vowel signs and accents of their own; apostrophes and hyphens between letters or digits; what
+        # separates digits.
         inside = kind == "M" or (character in "'’-‐" and joins and following.isalnum())
+        inside |= character in ".,:٫٬" and joins and words[-1][-1].isdigit() and following.isdigit()
         alone = not inside and (kind in "PS" or unicodedata.name(character, "").startswith(_UNSPACED))
         if words and (inside or (joins and not alone)):
             words[-1] += character
@@ -129,6 +183,21 @@ def split_words(text: str) -> list[str]:
             words.append(character)
         joins = not alone
     return words
+
+
+def word_spans(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
+    """Where in a text each word of :func:`split_words` begins and ends.
+
+    Example:
+        >>> word_spans("Er kam,  sah.", ["Er", "kam", ",", "sah", "."])
+        [(0, 2), (3, 6), (6, 7), (9, 12), (12, 13)]
+    """
+    spans, end = [], 0
+    for word in words:
+        begin = max(text.find(word, end), end)  # an accent behind a space is part of the word before
+        end = min(begin + len(word), len(text))
+        spans.append((begin, end))
+    return spans
 
 
 def link_words(source: Tensor, target: Tensor, *, method: AlignmentMethod = "itermax") -> Links:
@@ -184,14 +253,17 @@ def word_states(
         raise ValueError(f"aligning words needs a fast tokenizer: got {type(parts.tokenizer).__name__}.")
     if wrong := [layer for layer in layers if not 1 <= layer <= depth]:
         raise ValueError(f"layer must lie in 1..{depth}, the encoder's depth: got {wrong[0]}.")
+    # A sentence as it is, so that its tokens are those that the encoder knows: of Chinese, words, not characters.
+    whole = all(isinstance(text, str) for text in texts)
     words = [split_words(text) if isinstance(text, str) else list(text) for text in texts]
-    # A sentence without words has tokens all the same: its row is not read.
     features = parts.tokenizer(
-        [row or ["."] for row in words],
-        is_split_into_words=True,
+        # A list without words has tokens all the same: its row is not read.
+        list(texts) if whole else [row or ["."] for row in words],
+        is_split_into_words=not whole,
         padding=True,
         truncation=True,
         max_length=model.max_seq_length,
+        return_offsets_mapping=True,
         return_tensors="pt",
     )
     inputs: dict[str, Any] = {name: features[name].to(model.device) for name in ("input_ids", "attention_mask")}
@@ -200,8 +272,13 @@ def word_states(
     states = {layer: hidden[layer].float().cpu() for layer in layers}
     found = []
     for row, own in enumerate(words):
-        places = [-1 if place is None else place for place in features.word_ids(row)]
-        belongs = torch.tensor(places)[None] == torch.arange(len(own))[:, None]
+        if whole:
+            spans = torch.tensor(word_spans(str(texts[row]), own)).reshape(-1, 1, 2)
+            begin, end = features["offset_mapping"][row].T
+            belongs = torch.minimum(spans[..., 1], end) > torch.maximum(spans[..., 0], begin)
+        else:
+            places = [-1 if place is None else place for place in features.word_ids(row)]
+            belongs = torch.tensor(places)[None] == torch.arange(len(own))[:, None]
         weights = belongs / belongs.sum(dim=1, keepdim=True).clamp(min=1)
         found.append({layer: weights @ states[layer][row] for layer in layers})
     return found

@@ -164,9 +164,10 @@ class NumbersGuard:
 
     def check(self, batch: CandidateBatch) -> list[Verdict | None]:
         numbers = zip(map(known_quantities, batch.sources), map(known_quantities, batch.targets))
-        return [self._verdict(source, target) if source or target else None for source, target in numbers]
+        return [self.verdict(source, target) if source or target else None for source, target in numbers]
 
-    def _verdict(self, source: list[Quantity], target: list[Quantity]) -> Verdict | None:
+    def verdict(self, source: list[Quantity], target: list[Quantity]) -> Verdict | None:
+        """On the numbers of a pair, as :func:`quantities` reads them."""
         of_source, of_target = leftovers(source, target)
         if of_source and of_target and any(number.power in (-1, -2) for number in (*of_source, *of_target)):
             split = leftovers(_split(of_source), _split(of_target))

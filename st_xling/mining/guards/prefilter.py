@@ -34,7 +34,7 @@ class PrefilterGuard:
         if not -1 < self.limit < 1:
             raise ValueError(f"prefilter must lie in (-1, 1): got {self.limit}; 0.2 is a start.")
         if isinstance(self.model, str):
-            object.__setattr__(self, "model", _loaded(self.model))
+            object.__setattr__(self, "model", load_once(self.model))
         kind = type(self.model[0]).__name__
         if kind != "StaticEmbedding":
             raise ValueError(
@@ -59,8 +59,9 @@ class PrefilterGuard:
         ]
 
 
-@lru_cache(maxsize=1)
-def _loaded(name: str) -> Any:
+@lru_cache(maxsize=2)
+def load_once(name: str) -> Any:
+    """The model of a guard, by Hub id or folder."""
     from st_xling.models import load_encoder
 
     return load_encoder(name, device="cpu")
