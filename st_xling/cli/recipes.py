@@ -20,7 +20,10 @@ TAKEN_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("lora", "lora_keep"), ("encoder", "adapter", "cross-encoder")),
     "pooling": ("encoder", "adapter", "retriever"),
     **dict.fromkeys(("prompt", "prompt_name"), ("encoder", "retriever")),
-    **dict.fromkeys(("layer", "sweep", "cache"), ("adapter",)),
+    **dict.fromkeys(("layer", "sweep"), ("adapter",)),
+    "cache": ("adapter", "encoder", "retriever"),
+    "teacher": ("encoder", "retriever"),
+    "teacher_prompt": ("encoder",),
     **dict.fromkeys(("parallel", "encoders"), ("retriever",)),
     **dict.fromkeys(("xpi_data", "xpi_dev", "xpi_steps", "xpi_epochs", "dev_share", "test_share"), ("cross-encoder",)),
 }
@@ -33,6 +36,7 @@ KEYS = {
     **{"epochs": "training.num_train_epochs", "batch_size": "training.per_device_train_batch_size"},
     **{"warmup": "training.warmup_steps", "prompt": "training.prompts"},
     **{"max_length": "model.max_length", "pooling": "model.pooling", "layer": "adapter.layer"},
+    **{"teacher": "teacher.model", "teacher_prompt": "teacher.prompt"},
     **{"encoders": "retrieval.encoders", "xpi_steps": "xpi.training.max_steps"},
     "xpi_epochs": "xpi.training.num_train_epochs",
 }

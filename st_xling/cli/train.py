@@ -88,6 +88,9 @@ def train(arguments: argparse.Namespace) -> None:
     --precision {fp32,bf16,fp16}  type of numbers to train in
     --max-length N                tokens a text is cut to (default: the model's own; of a bare one the recipe's)
     --pooling {mean,cls,max}      how token states become the vector of a sentence (default: as --max-length)
+    --teacher MODEL               Hub id or folder of the model to learn from: of distill an encoder, of retrievers a
+                                  cross-encoder (with --set losses.MarginMSELoss.weight=1)
+    --teacher-prompt TEXT         before each text that the teacher reads (default: its own)
     recipes of cross-encoders:
         --data xx=PATH: questions with passages of a language, in SQuAD's form or as labelled pairs, or xx=phrasebook;
         of xpi parallel text. --dev is of the same form (default: --dev-share of --data)
@@ -100,7 +103,8 @@ def train(arguments: argparse.Namespace) -> None:
     recipes of adapters:
     --layer N                     layer of the encoder, from 1 (default: the recipe's)
     --sweep                       train on every layer, print a table, save the best
-    --cache DIR                   sentence vectors of this model (default: beside the models of the Hub)
+    --cache DIR                   sentence vectors of this model, or what a teacher computes (default: beside the models
+                                  of the Hub)
     recipes of retrievers:
         --data queries=PATH: queries with passages (and hard negatives: columns negative_1, negative_2, …, or
         ?columns=query,answer,negative), or a folder in the layout of BEIR, Mr.TyDi (?negatives=1) or MIRACL, or
@@ -111,7 +115,7 @@ def train(arguments: argparse.Namespace) -> None:
 
     recipes:
       encoders        tr, labse, dap, dap-released, tr-tlm, amber,            parallel text
-                      semacl, langcl, semacl-langcl, mexma
+                      semacl, langcl, semacl-langcl, mexma, distill
       adapters        sf                                                      parallel text
       retrievers      ir, ir-semacl, ir-langcl, ir-semacl-langcl              questions with passages, parallel text
       cross-encoders  xpi; xpr-merged, xpr-cascade, xpr-mixed                 parallel text; questions with passages
@@ -129,6 +133,8 @@ def train(arguments: argparse.Namespace) -> None:
           --set training.early_stopping_patience=3 --data de-en=pairs.tsv --out my-encoder
       st-xling train xpr-mixed --model bert-base-multilingual-cased --data en=xquad.en.json --data zh=xquad.zh.json \\
           --out my-reranker
+      st-xling train distill --teacher sentence-transformers/all-mpnet-base-v2 --model xlm-roberta-base \\
+          --data de-en=pairs.tsv --out my-encoder
       st-xling train my-recipe.yaml --model xlm-roberta-base --data de-en=pairs.tsv --out my-encoder
 
     phrasebook:de,fr?size=8000&split=train&seed=0 pairs each language with English. Of --dev its development split is
@@ -219,10 +225,12 @@ def _encoder_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], Tra
 
     options = _run_options(arguments)
     recipe = load_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))
+    _check_teacher(recipe)
     data, dev = _read_data(arguments)
     options |= {
         "recipe": recipe,
         "data": data,
+        "cache": arguments.cache,
         "mono": read_all_others(arguments.mono, skip_bad_lines=arguments.skip_bad_lines),
         "evaluator": TatoebaEvaluator(dev, name="dev", write_csv=False) if dev else None,
         "evaluation": load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines),
@@ -230,6 +238,14 @@ def _encoder_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], Tra
     names = {"data": data, "dev": dev, "mono": options["mono"], "check_leak": options["evaluation"]}
     options["provenance"] = _sources(arguments, names)
     return options, TrainingPicture(dev or ({} if arguments.stream else data), recipe.name)
+
+
+def _check_teacher(recipe: Any) -> None:
+    """Before data are read for it."""
+    from st_xling.training.run import check_model
+
+    if (teacher := recipe.teacher).model is not None:
+        check_model(teacher.model, revision=teacher.revision, trust_remote_code=teacher.trust_remote_code)
 
 
 def _train_adapter(arguments: argparse.Namespace) -> str:
@@ -270,6 +286,7 @@ def _train_retriever(arguments: argparse.Namespace) -> Any:
 
     options = _run_options(arguments)
     recipe = load_retrieval_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))
+    _check_teacher(recipe)
     skip = {"skip_bad_lines": arguments.skip_bad_lines}
     sources = RetrievalSources(
         queries=load_query_passage_specs(arguments.data, **skip),
@@ -288,7 +305,8 @@ def _train_retriever(arguments: argparse.Namespace) -> Any:
     evaluation = load_evaluation_specs(arguments.check_leak, **skip)
     text = {"data": sources.queries, "parallel": sources.parallel, "mono": sources.others}
     options["provenance"] = _sources(arguments, {**text, "dev": (), "check_leak": evaluation})
-    return train_retrieval(recipe, sources, evaluator=evaluator, evaluation=evaluation, **options)
+    options |= {"evaluator": evaluator, "evaluation": evaluation, "cache": arguments.cache}
+    return train_retrieval(recipe, sources, **options)
 
 
 def _train_cross_encoder(arguments: argparse.Namespace) -> Any:

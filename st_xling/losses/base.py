@@ -24,6 +24,8 @@ Batch = list[dict[str, Tensor]]
 LossValue = Tensor | dict[str, Tensor]
 Part = tuple[Tensor, Tensor]
 
+#: What a column has beside what the encoder reads: handed on to the losses.
+ASIDE = ("language", "guide")
 _SHARED_OUTPUTS = ("input_ids", "attention_mask", "token_embeddings", "sentence_embedding")
 
 
@@ -44,6 +46,7 @@ class CrossLingualLoss(nn.Module):
         min_columns: Text columns that the objective needs.
         language_columns: Text columns, counted from 0, whose language it needs to know.
         reads_negatives: Whether hard negatives in further columns serve it; else training leaves them out.
+        reads_guide: Whether it leaves out the false negatives that a guide model's vectors show.
         reads_encoding: Whether it reads the columns' embeddings; if no term of a sum does, that pass is skipped.
         options: Names of its options that :meth:`get_config_dict` reports, each an attribute of the same name.
         citation: BibTeX of the paper that the objective comes from.
@@ -72,6 +75,7 @@ class CrossLingualLoss(nn.Module):
     min_columns = 2
     language_columns: tuple[int, ...] = ()
     reads_negatives = False
+    reads_guide = False
     reads_encoding = True
     options: ClassVar[tuple[str, ...]] = ()
     citation: str = ""
@@ -122,7 +126,7 @@ class CrossLingualLoss(nn.Module):
         """
         columns = list(sentence_features)
         self.check_columns(len(columns))
-        features = [{key: part for key, part in column.items() if key != "language"} for column in columns]
+        features = [{key: part for key, part in column.items() if key not in ASIDE} for column in columns]
         batch = encode_columns(self.model, columns, needed=self.reads_encoding)
         if self.makes_own_pass:
             for column, encoded in zip(features, batch):
@@ -137,8 +141,9 @@ class CrossLingualLoss(nn.Module):
 
         Args:
             batch: One dict a column: ``input_ids`` and ``attention_mask`` ``(batch, tokens)``, ``token_embeddings``
-                ``(batch, tokens, hidden)``, ``sentence_embedding`` ``(batch, dim)``, and ``language`` ``(batch,)``
-                where the data set names languages. No embeddings without ``reads_encoding``.
+                ``(batch, tokens, hidden)``, ``sentence_embedding`` ``(batch, dim)``; ``language`` ``(batch,)`` where
+                the data set names languages, and ``guide`` ``(batch, guide dim)`` where there is a guide model. No
+                embeddings without ``reads_encoding``.
             labels: *Shape:* ``(batch,)``, or ``None``.
         """
         raise NotImplementedError
@@ -349,8 +354,7 @@ class SentenceTransformersLoss(CrossLingualLoss):
         self.loss = loss
         # In a list, so that its parameters have one name.
         self._inner = [as_loss(loss.loss)] if isinstance(loss, st_losses.MatryoshkaLoss) else []
-        # Distillation cuts its labels up itself.
-        direct = hasattr(loss, "compute_loss_from_embeddings") and not isinstance(loss, st_losses.EmbedDistillLoss)
+        direct = hasattr(loss, "compute_loss_from_embeddings")
         terms = [term.loss for inner in self._inner for term in inner.as_sum().term_list()]
         self.makes_own_pass = any(term.makes_own_pass for term in terms) if terms else not direct
         self.reads_encoding = not self.makes_own_pass
@@ -376,7 +380,10 @@ class SentenceTransformersLoss(CrossLingualLoss):
         if self.makes_own_pass:
             return _total(loss([dict(column["features"]) for column in batch], labels))
         if not self._inner:
-            return _total(loss.compute_loss_from_embeddings([column["sentence_embedding"] for column in batch], labels))
+            embeddings = [column["sentence_embedding"] for column in batch]
+            if isinstance(loss, st_losses.EmbedDistillLoss):
+                labels = _teacher_columns(labels, len(batch), self.title)  # type: ignore[assignment]
+            return _total(loss.compute_loss_from_embeddings(embeddings, labels))
         sizes = list(zip(loss.matryoshka_dims, loss.matryoshka_weights))
         if 0 < loss.n_dims_per_step < len(sizes):  # drawn by torch, whose draws a cached loss repeats
             sizes = [sizes[place] for place in torch.randperm(len(sizes))[: loss.n_dims_per_step].tolist()]
@@ -440,6 +447,19 @@ def _model_of(loss: nn.Module) -> Any:
     return next((getattr(loss, name) for name in names if hasattr(loss, name)), None)
 
 
+def _teacher_columns(labels: Tensor | None, columns: int, title: str) -> list[Tensor]:
+    """A teacher's vectors for each column: one for all, or each its own, as ST's loss takes them apart.
+
+    *Shape:* ``(batch, dim)`` or ``(batch, columns, dim)`` → ``(batch, dim)`` each
+    """
+    if labels is None or not (labels.ndim == 2 or (labels.ndim == 3 and labels.shape[1] == columns)):
+        got = "none" if labels is None else f"shape {tuple(labels.shape)}"
+        raise ValueError(
+            f"{title} needs a teacher's vectors as labels, of shape (batch, dim) or (batch, {columns}, dim): got {got}."
+        )
+    return [labels] * columns if labels.ndim == 2 else list(labels.unbind(1))
+
+
 def _total(value: LossValue) -> Tensor:
     return torch.stack(list(value.values())).sum() if isinstance(value, dict) else value
 
@@ -456,7 +476,7 @@ def encode_columns(model: nn.Module, columns: list[dict[str, Any]], *, needed: b
 
     Args:
         model: A ``SentenceTransformer``, possibly wrapped for distributed training.
-        columns: One feature dict a column. A ``language`` entry stays out of the encoder and is handed on.
+        columns: One feature dict a column. Entries of :data:`ASIDE` stay out of the encoder and are handed on.
         needed: Whether the embeddings are read by anybody; otherwise padded columns come back as they are.
 
     Returns:
@@ -466,7 +486,7 @@ def encode_columns(model: nn.Module, columns: list[dict[str, Any]], *, needed: b
     unwrapped = isinstance(getattr(model, "_orig_mod", model), SentenceTransformer)
     if not needed and unwrapped and all(_is_padded(column) for column in columns):
         return [dict(column) for column in columns]
-    languages = [column.pop("language", None) for column in columns]
+    asides = [{key: column.pop(key) for key in ASIDE if key in column} for column in columns]
     merged = merge_feature_batches(columns) if len(columns) > 1 else None
     if merged is None:  # the columns themselves: AdaptiveLayerLoss leaves layers' states in them for its next pass
         batch = [dict(model(features)) for features in columns]
@@ -475,9 +495,9 @@ def encode_columns(model: nn.Module, columns: list[dict[str, Any]], *, needed: b
         shared = [key for key in _SHARED_OUTPUTS if isinstance(output.get(key), Tensor)]
         rows = [output[key].unflatten(0, (len(columns), -1)).unbind(0) for key in shared]
         batch = [dict(zip(shared, values)) for values in zip(*rows)]
-    for column, encoded, language in zip(columns, batch, languages):
-        if language is not None:
-            encoded["language"] = column["language"] = language
+    for column, encoded, aside in zip(columns, batch, asides):
+        column |= aside
+        encoded |= aside
     return batch
 
 

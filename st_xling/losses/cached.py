@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from st_xling.losses.base import (
+    ASIDE,
     Batch,
     CombinedLoss,
     Components,
@@ -231,10 +232,10 @@ class _TwoPasses:
         """Rows ``start`` to ``end``, encoded; and the parts of each token-level term on them."""
         columns = []
         for column in self.columns:
-            # ST's function cuts what belongs to a tokenised column; our languages are cut beside it.
-            features = {key: value for key, value in column.items() if key != "language"}
-            cut = _create_minibatch(features, start, end)
-            columns.append({**cut, "language": column["language"][start:end]} if "language" in column else cut)
+            # ST's function cuts what belongs to a tokenised column; what losses read besides is cut beside it.
+            features = {key: value for key, value in column.items() if key not in ASIDE}
+            aside = {key: column[key][start:end] for key in ASIDE if key in column}
+            columns.append({**_create_minibatch(features, start, end), **aside})
         batch = encode_columns(self.model, columns, needed=self.reads_encoding)
         labels = None if self.labels is None else self.labels[start:end]
         parts = []
@@ -277,7 +278,7 @@ def _exact(value: Tensor) -> Tensor:
 
 def _sentence_level(column: dict[str, Tensor]) -> dict[str, Tensor]:
     """What sentence-level terms read: embeddings, and the tokens by which they know equal texts."""
-    keys = ("input_ids", "attention_mask", "sentence_embedding", "language")
+    keys = ("input_ids", "attention_mask", "sentence_embedding", *ASIDE)
     if "cu_seq_lens_q" in column:  # without padding, tokens of several texts stand in one row: only numbers stack
         column = {"text_ids": text_ids(column), **{key: column[key] for key in keys[2:] if key in column}}  # type: ignore[dict-item]
     return {key: column[key].detach() for key in ("text_ids", *keys) if key in column}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,7 +12,14 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
-from st_xling.losses.gather import GatheredBatch, Similarity, batch_of_pairs, similarity_matrix
+from st_xling.losses.gather import (
+    Candidates,
+    GatheredBatch,
+    Similarity,
+    batch_of_pairs,
+    false_negatives,
+    similarity_matrix,
+)
 from st_xling.models.backbone import unwrap
 from st_xling.utils.options import checked
 
@@ -29,6 +37,11 @@ def translation_ranking(
     bidirectional: bool = True,
     source_ids: Tensor | None = None,
     target_ids: Tensor | None = None,
+    source_guide: Tensor | None = None,
+    target_guide: Tensor | None = None,
+    guide_margin: float = 0.0,
+    more_sources: Sequence[Candidates] = (),
+    more_targets: Sequence[Candidates] = (),
     gathered: GatheredBatch | None = None,
 ) -> Tensor:
     r"""Softmax over in-batch translations, true pairs lowered by ``margin``.
@@ -48,6 +61,12 @@ def translation_ranking(
         source_ids: Equal numbers mark equal source texts. *Shape:* ``(batch,)``
         target_ids: Equal numbers mark equal target texts. *Shape:* ``(batch,)``
             Row ``j`` is no negative of row ``i`` where they share a source or a target text.
+        source_guide: A guide model's vectors of the source texts. *Shape:* ``(batch, guide dim)``
+        target_guide: Of the target texts. *Shape:* ``(batch, guide dim)``
+            What these find nearer than the translation is no negative, see :func:`false_negatives`.
+        guide_margin: So much further away it may be, as a cosine.
+        more_sources: Further negatives of the targets, the same in all processes.
+        more_targets: Further negatives of the sources, such as hard ones.
         gathered: The batch of all processes that these rows are part of; ``None``: they are the whole batch.
 
     Returns:
@@ -70,15 +89,25 @@ def translation_ranking(
         raise ValueError(f"margin must be 0 or more: got {margin}; LaBSE uses 0.3.")
     batch = batch_of_pairs(source, target, gathered)
     true = batch.rows(source.device)
-    same = _equal_texts(source_ids, true, batch) | _equal_texts(target_ids, true, batch)
-    options = (true, same, margin, scale, similarity)
-    logits = _logits(source, batch.gather(target), *options)
-    forward = batch.mean(F.cross_entropy(logits, true, reduction="sum"))
+    sources = Candidates(source, source_ids, source_guide, target_ids)
+    targets = Candidates(target, target_ids, target_guide, source_ids)
+    options: dict[str, Any] = {"scale": scale, "similarity": similarity, "guide_margin": guide_margin}
+
+    def loss(own: Candidates, block: Tensor, translations: Candidates, more: Sequence[Candidates]) -> Tensor:
+        further = [_logits(own, translations, others, **options) for others in more]
+        return batch.mean(F.cross_entropy(torch.cat([block, *further], dim=1), true, reduction="sum"))
+
+    options_of_true = {"true": true, "margin": margin, **options}
+    block = _logits(sources, targets, targets.gathered(batch), **options_of_true)
+    forward = loss(sources, block, targets, more_targets)
     if not bidirectional:
         return forward
-    # Alone, the way back is the transpose; otherwise these are other rows' columns.
-    logits = logits.T if batch.alone else _logits(target, batch.gather(source), *options)
-    return (forward + batch.mean(F.cross_entropy(logits, true, reduction="sum"))) / 2
+    # Alone, the way back is the transpose; otherwise these are other rows' columns, or other negatives are left out.
+    if batch.alone and source_guide is None:
+        block = block.T
+    else:
+        block = _logits(targets, sources, sources.gathered(batch), **options_of_true)
+    return (forward + loss(targets, block, sources, more_sources)) / 2
 
 
 class TranslationRankingLoss(CrossLingualLoss):
@@ -93,6 +122,12 @@ class TranslationRankingLoss(CrossLingualLoss):
         projection: While training, pass embeddings through a dense layer and tanh that belong to the loss and stay out
             of the saved model (the authors' code for DAP, as SimCSE's).
         mask_duplicates: Leave rows out of the negatives that share their source or target text with the true pair.
+        guide_margin: Where columns have a guide model's vectors: leave rows out of the negatives that it finds nearer
+            than the translation, or further away by less than this.
+        hard_negatives: Read columns behind the pair as hard negatives of the sources, for all rows of the batch.
+        queue: Pairs of earlier batches that are negatives too, without gradients (XBM); 0: none. They are those of the
+            last training steps of all processes, whatever cached them; a pass without gradients adds none. Checkpoints
+            keep them, and a resumed run goes on with them.
         gather_across_devices: With several processes, rank against the batches of all, with gradients.
 
     References:
@@ -110,6 +145,8 @@ class TranslationRankingLoss(CrossLingualLoss):
         | (source, target) | none   |
         +------------------+--------+
 
+        With ``hard_negatives`` also (source, target, negative_1, ...).
+
     Relations:
         - :class:`RepresentationTranslationLoss` adds token-level alignment; their sum is DAP.
         - ST's ``MultipleNegativesRankingLoss`` is this loss without margin and duplicate mask; choose it for
@@ -120,7 +157,11 @@ class TranslationRankingLoss(CrossLingualLoss):
     """
 
     citation = bibtex("yang2019additive")
-    options = ("margin", "scale", "similarity", "bidirectional", "mask_duplicates", "gather_across_devices")
+    reads_guide = True
+    options = (
+        *("margin", "scale", "similarity", "bidirectional", "guide_margin"),
+        *("mask_duplicates", "hard_negatives", "queue", "gather_across_devices"),
+    )
 
     def __init__(
         self,
@@ -132,45 +173,116 @@ class TranslationRankingLoss(CrossLingualLoss):
         bidirectional: bool = True,
         projection: bool = False,
         mask_duplicates: bool = True,
+        guide_margin: float = 0.0,
+        hard_negatives: bool = False,
+        queue: int = 0,
         gather_across_devices: bool = True,
     ) -> None:
         super().__init__(model)
         translation_ranking(torch.ones(1, 1), torch.ones(1, 1), margin=margin, scale=scale)  # refuse them now
         self.margin, self.scale, self.similarity, self.bidirectional = margin, scale, similarity, bidirectional
         self.mask_duplicates, self.gather_across_devices = mask_duplicates, gather_across_devices
+        if queue < 0:
+            raise ValueError(f"queue must be a number of pairs, 0 or more: got {queue}.")
+        self.guide_margin, self.hard_negatives, self.queue = guide_margin, hard_negatives, queue
+        self.earlier = _Queue(queue, model) if queue else None
         self.projection = _projection(model) if projection else None
         self._warned = False
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
-        source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
+        batch = batch if self.hard_negatives else batch[:2]
+        embeddings = [column["sentence_embedding"] for column in batch]
         if self.projection is not None:
-            source, target = self.projection(source), self.projection(target)
-        ids = [text_ids(column) if self.mask_duplicates else None for column in batch]
+            embeddings = [self.projection(column) for column in embeddings]
+        (source, target), ids = embeddings[:2], [text_ids(column) if self.mask_duplicates else None for column in batch]
         gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
         if gathered.total == 1 and not self._warned:
             self._warned = True
             logger.warning("a batch of one pair has no negatives to rank against: its ranking loss is 0.")
-        options = {name: getattr(self, name) for name in self.options[:4]}
-        return translation_ranking(source, target, source_ids=ids[0], target_ids=ids[1], gathered=gathered, **options)
+        guides = [column.get("guide") for column in batch]
+        hard = [Candidates(*parts).gathered(gathered) for parts in zip(embeddings[2:], ids[2:], guides[2:])]
+        options: dict[str, Any] = {name: getattr(self, name) for name in self.options[:5]}
+        options |= {"source_ids": ids[0], "target_ids": ids[1], "source_guide": guides[0], "target_guide": guides[1]}
+        if self.earlier is None:
+            return translation_ranking(source, target, more_targets=hard, gathered=gathered, **options)
+        if guides[0] is not None:
+            raise ValueError("a queue of earlier pairs has no vectors of a guide model: leave queue or the guide out.")
+        earlier = self.earlier.candidates(source)
+        options |= {"more_sources": earlier[:1], "more_targets": [*hard, *earlier[1:]], "gathered": gathered}
+        value = translation_ranking(source, target, **options)
+        if torch.is_grad_enabled():  # of a cached loss the second pass, which sees the same queue as the first
+            self.earlier.add(*(Candidates(*pair).gathered(gathered) for pair in zip(embeddings[:2], ids)))
+        return value
 
     def get_config_dict(self) -> dict[str, Any]:
         return {**super().get_config_dict(), "projection": self.projection is not None}
 
 
-def _logits(
-    source: Tensor, target: Tensor, true: Tensor, same: Tensor, margin: float, scale: float, similarity: Similarity
-) -> Tensor:
-    """Scaled similarities, the true pairs' lowered by ``margin``, equal texts at minus infinity.
+class _Queue(nn.Module):
+    """The pairs of the last steps, in buffers, which checkpoints keep: the oldest make room for the newest."""
 
-    ``true`` names each row's translation among the columns. *Shape:* ``(rows, dim), (columns, dim)`` →
-    ``(rows, columns)``
+    source: Tensor
+    target: Tensor
+    added: Tensor
+
+    def __init__(self, size: int, model: Any) -> None:
+        super().__init__()
+        dim, device = unwrap(model).get_embedding_dimension(), next(model.parameters()).device  # type: ignore[operator]
+        for name in ("source", "target"):
+            self.register_buffer(name, torch.zeros(size, dim, device=device))
+            self.register_buffer(f"{name}_ids", torch.zeros(size, dtype=torch.long, device=device))
+        self.register_buffer("added", torch.zeros((), dtype=torch.long, device=device))
+
+    def candidates(self, like: Tensor) -> list[Candidates]:
+        """Sources and targets so far; none before the first are added."""
+        filled = min(int(self.added), len(self.source))
+        names = ("source", "source_ids", "target", "target_ids")  # copies, for rows change before the backward pass
+        source, source_ids, target, target_ids = (getattr(self, name)[:filled].clone() for name in names)
+        source, target = source.to(like.dtype), target.to(like.dtype)
+        both = Candidates(source, source_ids, None, target_ids), Candidates(target, target_ids, None, source_ids)
+        return list(both) if filled else []
+
+    @torch.no_grad()
+    def add(self, source: Candidates, target: Candidates) -> None:
+        """The pairs of a step; of more than there is room for, the last."""
+        size, rows = len(self.source), len(source.embeddings)
+        last = torch.arange(max(0, rows - size), rows, device=self.added.device)
+        places = (self.added + last) % size
+        for name, new in (("source", source), ("target", target)):
+            getattr(self, name)[places] = new.embeddings[last].to(self.source.dtype)
+            if new.ids is not None:
+                getattr(self, f"{name}_ids")[places] = new.ids[last]
+        self.added += rows
+
+
+def _logits(
+    own: Candidates,
+    translations: Candidates,
+    others: Candidates,
+    *,
+    scale: float,
+    similarity: Similarity,
+    guide_margin: float,
+    true: Tensor | None = None,
+    margin: float = 0.0,
+) -> Tensor:
+    """Scaled similarities of rows to others, the true pairs' lowered by ``margin``, false negatives at minus infinity.
+
+    ``true`` names each row's translation among the others, if it is there. *Shape:* ``(rows, others)``
     """
-    similarities = similarity_matrix(source, target, similarity)
-    if margin:
-        lowered = torch.zeros_like(similarities)
-        lowered[torch.arange(len(true), device=true.device), true] = margin
-        similarities = similarities - lowered
-    return (scale * similarities).masked_fill(same, -torch.inf)
+    similarities = similarity_matrix(own.embeddings, others.embeddings, similarity)
+    false = torch.zeros_like(similarities, dtype=torch.bool)
+    for mine, theirs in ((translations.ids, others.ids), (own.ids, others.partner_ids)):
+        if mine is not None and theirs is not None:
+            false |= mine[:, None] == theirs[None, :]
+    if own.guide is not None and translations.guide is not None and others.guide is not None:
+        false |= false_negatives(own.guide, translations.guide, others.guide, margin=guide_margin)
+    if true is not None:
+        false = false.scatter(1, true[:, None], False)
+        if margin:
+            lowered = torch.zeros_like(similarities).scatter(1, true[:, None], margin)
+            similarities = similarities - lowered
+    return (scale * similarities).masked_fill(false, -torch.inf)
 
 
 def _projection(model: Any) -> nn.Module:
@@ -202,12 +314,3 @@ def text_ids(column: dict[str, Tensor]) -> Tensor | None:
     for position in tokens.unbind(dim=1):
         value = torch.where(position == 0, value, value * 6364136223846793005 + position)
     return value
-
-
-def _equal_texts(own: Tensor | None, true: Tensor, batch: GatheredBatch) -> Tensor:
-    """True where another row holds the same text. *Shape:* ``(rows, columns)``, or a scalar ``False`` without ids."""
-    if own is None:
-        return torch.zeros((), dtype=torch.bool, device=true.device)
-    same = own[:, None] == batch.gather(own)[None, :]
-    same[torch.arange(len(true), device=true.device), true] = False
-    return same

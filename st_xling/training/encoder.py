@@ -30,11 +30,14 @@ from st_xling.models.lora import add_lora, check_start, end_lora, trained_share,
 from st_xling.training.arguments import AUTO, total_steps, training_arguments
 from st_xling.training.auto_batch import choose_mini_batch
 from st_xling.training.callbacks import ScheduledWeights
+from st_xling.training.hard_negatives import HardNegatives
 from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import add_mono, fingerprint, log_mixture, log_truncation, prepare, report_sides
-from st_xling.training.recipe import Recipe, objective, reads_negatives
+from st_xling.training.recipe import Recipe, load_recipe, objective, reads_negatives
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
 from st_xling.training.saving import save_sealed
+from st_xling.training.sentence_vectors import cached_rows
+from st_xling.training.teacher import OUTPUT, columns_read, open_others, vectors_for
 from st_xling.training.trainer import CrossLingualTrainer
 from st_xling.utils import distributed
 
@@ -46,18 +49,20 @@ logger = logging.getLogger(__name__)
 
 
 def train(
-    recipe: Recipe,
+    recipe: Recipe | str,
     data: Mapping[str, Dataset | IterableDataset],
     out: str | Path,
     *,
     mono: Mapping[str, Dataset] | None = None,
     begin: Callable[[SentenceTransformer, Path], None] | None = None,
+    teacher: SentenceTransformer | None = None,
+    cache: str | Path | None = None,
     **options: Unpack[RunOptions],
 ) -> TrainingResult:
     """Train a cross-lingual encoder and save it; called in each of several processes, they train one together.
 
     Args:
-        recipe: Objectives and options, from :func:`load_recipe`.
+        recipe: Objectives and options, from :func:`load_recipe`; or what that takes.
         data: Name → data set with ``source``, ``target``, ``source_language``, ``target_language``; all are mixed.
             If one is an ``IterableDataset``, all are streamed, and the recipe must say ``max_steps``: vocabulary,
             truncation report and leak check then see the first rows alone.
@@ -66,6 +71,9 @@ def train(
             of the sentences of ``data``; see :func:`add_mono`. It is not looked through for leaks.
         begin: Called with the model before its first step, and the folder ``training`` of the run; not if it is
             resumed from a checkpoint, and by the main process alone.
+        teacher: A loaded model, in place of the recipe's ``teacher.model``.
+        cache: Folder of the vectors of the teacher, or where there is none of the guide, which stay there for other
+            runs; ``None``: a folder of that model's own, beside downloaded ones.
         **options: See :class:`~st_xling.training.run.RunOptions`.
 
     Raises:
@@ -81,8 +89,11 @@ def train(
         >>> train(recipe, data, "my-encoder", model="tiny", tiny=small).steps
         1
     """
+    if isinstance(recipe, str):
+        recipe = load_recipe(recipe, tiny=isinstance(model := options.get("model"), str) and model == "tiny")
     recipe = _reading_mono(recipe) if mono else recipe
-    return _EncoderRun(recipe=recipe, out=out, data=data, mono=mono or {}, on_begin=begin, **options)()
+    more: dict[str, Any] = {"mono": mono or {}, "on_begin": begin, "teacher": teacher, "cache": cache}
+    return _EncoderRun(recipe=recipe, out=out, data=data, **more, **options)()
 
 
 def _reading_mono(recipe: Recipe) -> Recipe:
@@ -104,6 +115,15 @@ class _EncoderRun(Run):
     data: Mapping[str, Dataset | IterableDataset]
     mono: Mapping[str, Dataset]
     on_begin: Callable[[SentenceTransformer, Path], None] | None
+    teacher: Any = None
+    cache: str | Path | None = None
+
+    def check(self) -> None:
+        if self.teacher is not None and not self.recipe.taught:
+            raise ValueError(f"nothing in {self.recipe.name} learns from a teacher: got one; take the recipe distill.")
+
+        if self.recipe.negatives.count and self.mono:
+            raise ValueError("mined negatives stand in the columns of monolingual text: take one of the two.")
 
     def prepare_data(self) -> None:
         training, processes = self.recipe.training, distributed.process_count()
@@ -116,22 +136,31 @@ class _EncoderRun(Run):
             for line in oriented.messages():
                 logger.info("%s", line)
         # Monolingual text stands in the columns that negatives would have.
-        readers = set() if self.mono else reads_negatives(self.recipe.losses)
-        mixture = prepare(oriented.data, training, processes=processes, negatives=bool(readers))
+        mined = self.recipe.mined_for
+        readers = set() if self.mono else mined or reads_negatives(self.recipe.losses)
+        kept = bool(readers) and not mined
+        mixture = prepare(oriented.data, training, processes=processes, negatives=kept)
         if mixture.streamed and self.on_leak != "report":
             raise ValueError(
                 f"a stream is not read before it is trained on: got on_leak={self.on_leak!r}; take st-xling leak."
+            )
+        if mixture.streamed and (mined or self.recipe.others):
+            raise ValueError(
+                "teachers, guides and the search for negatives read all text before training: got a stream; read it "
+                "whole."
             )
         seen = " (first rows)" if mixture.streamed else ""  # so that results and signature say so
         parts = {name + seen: part for name, part in mixture.parts.items()}
         parts_left, self.leak = check_leaks(parts, self.evaluator, self.evaluation, on_leak=self.on_leak)
         if self.leak is not None and self.leak.dropped:
-            mixture = prepare(parts_left, training, processes=processes, negatives=bool(readers))
-        if negative_columns(mixture.looked_at.column_names):  # the other terms read the pair alone
+            mixture = prepare(parts_left, training, processes=processes, negatives=kept)
+        if mined or negative_columns(mixture.looked_at.column_names):  # the other terms read the pair alone
             losses = {
                 name: options if name in readers else {"columns": [0, 1], **options}
                 for name, options in self.recipe.losses.items()
             }
+            if mined and "translation_ranking" in losses:
+                losses["translation_ranking"] = {**losses["translation_ranking"], "hard_negatives": True}
             self.recipe = dataclasses.replace(self.recipe, losses=losses)
         self.mixture = add_mono(mixture, self.mono, seed=training.seed) if self.mono else mixture
 
@@ -139,10 +168,28 @@ class _EncoderRun(Run):
         described: dict[str, Any] = {"data": self.mixture.manifest}
         if self.mono:
             described["mono"] = {name: {"rows": len(p), "sha8": fingerprint(p)} for name, p in self.mono.items()}
+        return described | distributed.run_on_main(self._open_others)
+
+    def _open_others(self) -> dict[str, Any]:
+        self.caches, described = open_others(self.recipe, self.teacher, self.cache)
         return described
+
+    def _ask_others(self) -> dict[str, str]:
+        """Compute what the caches of teacher and guide lack; their folders."""
+        for role, cache in self.caches.items():
+            cache.fill(self._read_by(role), [OUTPUT])
+        return {role: str(self.caches.pop(role).folder) for role in list(self.caches)}
+
+    def _read_by(self, role: str) -> list[str]:
+        """The distinct texts that the teacher or the guide reads."""
+        pairs = self.mixture.pairs
+        guided = ("source", "target", *negative_columns(pairs.column_names))
+        columns = columns_read(self.recipe.teacher.reads) if role == "teacher" else guided
+        return list(dict.fromkeys(column_texts(pairs, *columns)))
 
     def build(self, checkpoint: Path | None) -> None:
         start = self.model
+        self.vectors = distributed.run_on_main(self._ask_others)
         if checkpoint is None and self.model == "tiny" and distributed.process_count() > 1:
             # Built once, and read by all processes.
             start = str(self.folder.start)
@@ -165,13 +212,16 @@ class _EncoderRun(Run):
             encoder = self._load(start)
             check_start(encoder, lora, given=not isinstance(start, str))
         log_mixture(mixture, training)
-        prompts = self.set_prompts(encoder, {side: side for side in ("source", "target")})
+        prompts = self.prompts = self.set_prompts(encoder, {side: side for side in ("source", "target")})
         self.texts = report_sides(encoder, mixture.looked_at, prompts=prompts)
         if "target" in prompts:  # without it a negative would be known by its beginning
-            prompts |= dict.fromkeys(negative_columns(mixture.looked_at.column_names), prompts["target"])
+            further = [*negative_columns(mixture.looked_at.column_names), *recipe.negatives.names]
+            prompts |= dict.fromkeys(further, prompts["target"])
         cut, total = (sum(getattr(side, what) for side in self.texts) for what in ("truncated", "texts"))
         longest = max(side.longest for side in self.texts)
         log_truncation(cut, total, longest, max_length=encoder.max_seq_length)
+        rows = {role: cached_rows(Path(path), self._read_by(role), OUTPUT) for role, path in self.vectors.items()}
+        learned = vectors_for(encoder, rows["teacher"], recipe) if "teacher" in rows else None
         languages = [mixture.looked_at.unique(f"{side}_language") for side in ("source", "target")]
         loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in self.texts], languages=languages)
         if checkpoint is None and self.model != "tiny":  # a resumed run has the checkpoint's heads
@@ -204,6 +254,12 @@ class _EncoderRun(Run):
             evaluator=self.evaluator,
             callbacks=[*self.callbacks_of(training), *weights],
         )
+        collator: Any = self.trainer.data_collator
+        if recipe.negatives.count:
+            options: dict[str, Any] = {"prompts": prompts, "seed": training.seed}
+            collator.negatives = HardNegatives(mixture.pairs, recipe.negatives, encoder, folder.training, **options)
+            self.trainer.add_callback(collator.negatives)
+        collator.teacher, collator.guide = learned, rows["guide"].of if "guide" in rows else None
         if training.mini_batch_size == AUTO:
             self._cache_what_fits()
 
@@ -213,7 +269,10 @@ class _EncoderRun(Run):
         saved = folder.read_manifest() if self.resume and folder.manifest_path.is_file() else {}
         size = saved.get("mini_batch_size")
         if size is None:
-            longest = {"source": self.texts[0].longest_text, "target": self.texts[1].longest_text}
+            longest = {
+                side: report.longest_text.removeprefix(self.prompts.get(side, ""))  # the collator puts it there again
+                for side, report in zip(("source", "target"), self.texts)
+            }
             row = {**self.mixture.looked_at[0], **longest}
             rows, budget = options.per_device_train_batch_size, options.memory_budget
             size = choose_mini_batch(trainer, row, batch_size=rows, budget_mib=budget)

@@ -24,8 +24,10 @@ from st_xling import losses
 from st_xling.losses.base import CrossLingualLoss
 from st_xling.training.arguments import AUTO, TrainingOptions, read_training
 from st_xling.training.callbacks import read_weight
+from st_xling.training.hard_negatives import NegativeOptions
 from st_xling.training.options import check_keys, merge, option_types, read_options, read_value, set_key
 from st_xling.training.recipe_files import read_recipe, recipe_names
+from st_xling.training.teacher import GuideOptions, TeacherOptions
 
 _PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "mlm": ("TranslationLanguageModelingLoss", {"objective": "mlm"}),
@@ -43,11 +45,17 @@ _READ_NEGATIVES = (
 """Losses of ST that read hard negatives; ours say it themselves."""
 
 _NEED_LABELS = (
-    *("CosineSimilarityLoss", "CoSENTLoss", "AnglELoss", "SoftmaxLoss", "MSELoss", "MarginMSELoss", "DistillKLDivLoss"),
+    *("CosineSimilarityLoss", "CoSENTLoss", "AnglELoss", "SoftmaxLoss", "DistillKLDivLoss", "ContrastiveTensionLoss"),
     *("ContrastiveLoss", "OnlineContrastiveLoss", "BatchAllTripletLoss", "BatchHardTripletLoss"),
-    *("BatchHardSoftMarginTripletLoss", "BatchSemiHardTripletLoss", "EmbedDistillLoss", "ContrastiveTensionLoss"),
+    *("BatchHardSoftMarginTripletLoss", "BatchSemiHardTripletLoss"),
 )
 """Losses of ST that nothing in parallel text has labels for."""
+
+_LEARN_VECTORS = ("MSELoss", "EmbedDistillLoss")
+"""Losses of ST whose labels are a teacher's vectors."""
+
+MARGIN = "MarginMSELoss"
+"""The one whose labels are differences of a cross-encoder's scores, of retrievers alone."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +109,7 @@ def reads_negatives(losses: Mapping[str, Mapping[str, Any]]) -> set[str]:
         for name, options in losses.items()
         if name in _READ_NEGATIVES
         or getattr(objective(name).loss, "reads_negatives", False)
+        or options.get("hard_negatives")
         or reads_negatives(options.get("loss", {}))
     }
 
@@ -116,7 +125,8 @@ def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]
         raise ValueError(f"a recipe needs at least one loss under {where!r}: got {section!r}.")
     section = {str(name).removeprefix("st:"): options for name, options in section.items()}
     check_keys(section, [*OBJECTIVES, *_ST_OBJECTIVES], where)
-    if labelled := [name for name in section if name in _NEED_LABELS]:
+    taught = () if where == "losses" else (*_LEARN_VECTORS, MARGIN)  # others than the outer ones have no labels
+    if labelled := [name for name in section if name in (*_NEED_LABELS, *taught)]:
         raise ValueError(
             f"{where}.{labelled[0]} needs labels, which parallel text lacks: use it in code of your own, with some."
         )
@@ -225,16 +235,69 @@ class Recipe(BaseRecipe):
         losses: Name of the objective → its options, ``weight`` and ``columns`` among them.
         model: Holds for every model that is trained.
         bare: Holds besides for a transformer that has no pooling and length of its own; a ready model keeps them.
+        teacher: What losses learn from that compare with another model.
+        guide: What in-batch losses leave false negatives out by.
+        negatives: Hard ones, that losses which read some mine from the training text.
     """
 
     kind: ClassVar[str] = "encoder"
+    learn_from_teacher: ClassVar[tuple[str, ...]] = _LEARN_VECTORS
+    """Losses of this kind of model that do."""
 
     name: str
     summary: str
     losses: dict[str, dict[str, Any]] = field(metadata={"read": read_losses})
     model: ModelOptions = field(default_factory=ModelOptions)
     bare: ModelOptions = field(default_factory=ModelOptions)
+    teacher: TeacherOptions = field(default_factory=TeacherOptions)
+    guide: GuideOptions = field(default_factory=GuideOptions)
+    negatives: NegativeOptions = field(default_factory=NegativeOptions)
     training: TrainingOptions = field(default_factory=TrainingOptions)
+
+    @property
+    def taught(self) -> dict[str, dict[str, Any]]:
+        """Those of the losses that learn from the teacher."""
+        return {name: options for name, options in self.losses.items() if name in self.learn_from_teacher}
+
+    @property
+    def mined_for(self) -> set[str]:
+        """The losses that read mined hard negatives, if any are mined."""
+        ranking = {"translation_ranking"} & self.losses.keys()
+        return reads_negatives(self.losses) | ranking if self.negatives.count else set()
+
+    @property
+    def others(self) -> dict[str, GuideOptions]:
+        """The other models that it learns from or is guided by, by role."""
+        used = {"teacher": bool(self.taught), "guide": self.guide.model is not None}
+        return {role: getattr(self, role) for role, is_used in used.items() if is_used}
+
+    def check(self) -> None:
+        others = {*_LEARN_VECTORS, MARGIN} - {*self.learn_from_teacher}
+        if wrong := [name for name in self.losses if name in others]:
+            what = "a cross-encoder's scores, which a retriever has" if wrong[0] == MARGIN else "an encoder's vectors"
+            raise ValueError(f"losses.{wrong[0]} learns from {what}: got a recipe of {self.kind}s; leave it out.")
+        if self.teacher != TeacherOptions() and not self.taught:
+            raise ValueError(
+                f"nothing in {self.name} learns from a teacher: got teacher.model {self.teacher.model!r}; add a loss, "
+                f"such as losses.{self.learn_from_teacher[0]}.weight=1, or take the recipe distill."
+            )
+        if self.negatives.count and not self.mined_for:
+            raise ValueError(
+                f"no loss of {self.name} reads hard negatives, such as translation_ranking: got negatives.count "
+                f"{self.negatives.count}, and {', '.join(self.losses)}."
+            )
+        readers = [name for name in self.losses if getattr(objective(name).loss, "reads_guide", False)]
+        if self.guide != GuideOptions() and (not readers or self.guide.model is None):
+            got = f"got {', '.join(self.losses)}" if self.guide.model else "got no guide.model"
+            raise ValueError(f"a guide model serves losses that rank in a batch, such as translation_ranking: {got}.")
+        if self.taught and "siamese_contrastive" in self.losses:
+            raise ValueError(
+                "siamese_contrastive reads labels of its own, which stand for the teacher's vectors here: leave it out."
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        unused = {"teacher", "guide"} - self.others.keys() | ({"negatives"} if not self.negatives.count else set())
+        return {name: value for name, value in super().as_dict().items() if name not in unused}
 
 
 def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None) -> Recipe:

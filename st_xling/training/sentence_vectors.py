@@ -4,7 +4,8 @@ A cache is a folder:
 
 =======================  ===========================================================================================
 ``manifest.json``        format, fingerprint and name of the model whose vectors these are
-``<hash>.safetensors``   some thousand texts: ``texts`` (their 16-byte hashes), and one tensor a layer, as ``mean-7``
+``<hash>.safetensors``   some thousand texts: ``texts`` (their 16-byte hashes), and one tensor a layer, as ``mean-7``,
+                         or of what a teacher makes of them, see :mod:`st_xling.training.teacher`
 =======================  ===========================================================================================
 
 Files are written beside and renamed; their names follow from what is in them, so two runs may write at once.
@@ -16,7 +17,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -24,7 +25,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
+from torch import Tensor
 
+from st_xling.data.text_columns import exact_keys, find_sorted
 from st_xling.models.encode import token_batches
 from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.layers import check_layer, cut_to_layer, layer_states
@@ -35,6 +38,13 @@ from st_xling.utils.io import TEMPORARY, atomic_path, write_json
 FORMAT = "st-xling sentence vectors 1"
 TEXTS_A_FILE = 4096
 _TEXTS = "texts"
+
+
+class Named(Protocol):
+    """A kind of vector."""
+
+    @property
+    def name(self) -> str: ...
 
 
 class Column(NamedTuple):
@@ -96,7 +106,7 @@ def layer_vectors(
 
 
 class VectorCache:
-    """The vectors of one model.
+    """The vectors of one model; subclasses have other kinds of them than layers.
 
     Args:
         model: The encoder, as it came: with all of its layers.
@@ -108,7 +118,7 @@ class VectorCache:
         ValueError: The folder holds the vectors of another model, or something else.
     """
 
-    def __init__(self, model: SentenceTransformer, folder: str | Path | None = None, *, name: str = "") -> None:
+    def __init__(self, model: Any, folder: str | Path | None = None, *, name: str = "") -> None:
         self.model = model
         self.fingerprint = model_fingerprint(model)
         if folder is None:
@@ -119,7 +129,7 @@ class VectorCache:
         self.encoded = 0
         self._open(name)
 
-    def fill(self, texts: Sequence[str], columns: Sequence[Column], *, batch_size: int | None = None) -> int:
+    def fill(self, texts: Sequence[str], columns: Sequence[Any], *, batch_size: int | None = None) -> int:
         """Encode, in one pass, those of the texts that lack any of the columns.
 
         Returns:
@@ -135,29 +145,17 @@ class VectorCache:
         with progress_bar(total=len(missing), desc="encoding", unit="sentences", show=bool(missing)) as bar:
             for start in range(0, len(missing), TEXTS_A_FILE):
                 part = missing[start : start + TEXTS_A_FILE]
-                self._write(part, layer_vectors(self.model, part, columns, batch_size=batch_size, progress=bar))
+                self._write(part, self.vectors(part, columns, batch_size=batch_size, progress=bar))
         self.encoded += len(missing)
         return len(missing)
 
-    def read(self, texts: Sequence[str], column: Column) -> np.ndarray:
+    def vectors(self, texts: Sequence[str], columns: Sequence[Any], **options: Any) -> dict[Any, np.ndarray]:
+        """Of texts that the cache lacks, by column. *Shape of each:* ``(texts, dim)``"""
+        return layer_vectors(self.model, texts, columns, **options)
+
+    def read(self, texts: Sequence[str], column: Named) -> np.ndarray:
         """Vectors of texts that :meth:`fill` was given with this column. *Shape:* ``(texts, hidden)``, float32"""
-        wanted: dict[bytes, list[int]] = {}
-        for row, key in enumerate(_hashes(texts)):
-            wanted.setdefault(key, []).append(row)
-        vectors: np.ndarray | None = None
-        for path in self._files():
-            with _opened(path) as file:
-                if column.name not in file.keys():  # noqa: SIM118  # no mapping
-                    continue
-                places = [(place, key) for place, key in enumerate(_keys(file)) if key in wanted]
-                stored = file.get_tensor(column.name) if places else None
-            for place, key in places:
-                assert stored is not None
-                if vectors is None:
-                    vectors = np.empty((len(texts), stored.shape[1]), np.float32)
-                vectors[wanted.pop(key)] = stored[place]
-        assert vectors is not None and not wanted, f"{len(wanted)} texts were not filled in"
-        return vectors
+        return cached_rows(self.folder, texts, column)[np.arange(len(texts))].numpy()
 
     def _open(self, name: str) -> None:
         path = self.folder / "manifest.json"
@@ -178,18 +176,15 @@ class VectorCache:
                 "vocabulary and length must agree. Give each model a --cache of its own, or leave it out."
             )
 
-    def _files(self) -> list[Path]:
-        return sorted(self.folder.glob("*.safetensors"))
-
-    def _known(self, column: Column) -> set[bytes]:
+    def _known(self, column: Named) -> set[bytes]:
         known: set[bytes] = set()
-        for path in self._files():
+        for path in _files(self.folder):
             with _opened(path) as file:
-                if column.name in file.keys():  # noqa: SIM118
+                if column.name in file.keys():  # noqa: SIM118  # no mapping
                     known.update(_keys(file))
         return known
 
-    def _write(self, texts: Sequence[str], vectors: dict[Column, np.ndarray]) -> None:
+    def _write(self, texts: Sequence[str], vectors: dict[Any, np.ndarray]) -> None:
         keys = b"".join(_hashes(texts))
         tensors = {column.name: matrix for column, matrix in vectors.items()}
         name = hashlib.sha256(keys + ",".join(sorted(tensors)).encode()).hexdigest()[:32]
@@ -198,16 +193,75 @@ class VectorCache:
             save_file(tensors, str(temporary))
 
 
+class CachedRows:
+    """Vectors of some texts, read from the files when they are asked for.
+
+    Args:
+        matrices: Of each file, mapped into memory.
+        places: File and row of each text. *Shape:* ``(texts, 2)``
+        texts: The texts.
+    """
+
+    def __init__(self, matrices: Sequence[Tensor], places: np.ndarray, texts: Sequence[str]) -> None:
+        self.matrices, self.places = matrices, places
+        self.dim = int(matrices[0].shape[1])
+        keys = exact_keys(texts)
+        self.order = keys.argsort()
+        self.keys = keys[self.order]
+
+    def of(self, texts: Sequence[str]) -> Tensor:
+        """Vectors of some of the texts. *Shape:* ``(texts, dim)``"""
+        found, known = find_sorted(self.keys, exact_keys(texts))
+        assert known.all(), f"{texts[int(known.argmin())]!r} was not filled in"
+        return self[self.order[found]]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, rows: Any) -> Tensor:
+        """float32. *Shape:* ``(rows, dim)``"""
+        places = self.places[rows]
+        vectors = torch.empty(len(places), self.dim)
+        for file in np.unique(places[:, 0]):
+            mine = np.flatnonzero(places[:, 0] == file)
+            vectors[mine] = self.matrices[file][places[mine, 1]]
+        return vectors
+
+
+def cached_rows(folder: Path, texts: Sequence[str], column: Named) -> CachedRows:
+    """Rows of texts that a cache in ``folder`` was filled with; the model is not needed."""
+    wanted: dict[bytes, list[int]] = {}
+    for row, key in enumerate(_hashes(texts)):
+        wanted.setdefault(key, []).append(row)
+    matrices: list[Tensor] = []
+    places = np.empty((len(texts), 2), np.int64)
+    for path in _files(folder):
+        with _opened(path) as file:
+            if column.name not in file.keys():  # noqa: SIM118
+                continue
+            found = [(place, key) for place, key in enumerate(_keys(file)) if key in wanted]
+            if found:
+                matrices.append(file.get_tensor(column.name))
+        for place, key in found:
+            places[wanted.pop(key)] = len(matrices) - 1, place
+    assert matrices and not wanted, f"{len(wanted)} texts were not filled in"
+    return CachedRows(matrices, places, texts)
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.safetensors"))
+
+
 def _hashes(texts: Sequence[str]) -> list[bytes]:
     return [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
 
 
 def _keys(file: safe_open) -> list[bytes]:
-    return [key.tobytes() for key in file.get_tensor(_TEXTS)]
+    return [key.tobytes() for key in file.get_tensor(_TEXTS).numpy()]
 
 
 def _opened(path: Path) -> safe_open:
     try:
-        return safe_open(str(path), framework="numpy")
+        return safe_open(str(path), framework="pt")  # which maps tensors into memory, where numpy's are copies
     except SafetensorError as error:
         raise ValueError(f"{path} is damaged ({error}); remove it, and its texts are encoded again.") from error

@@ -75,7 +75,7 @@ def make_models(folder: Path) -> dict[str, str]:
 
 
 def run_command(command: str, folder: Path) -> None:
-    """As typed in a folder, in this process; vectors that ``sf`` keeps stay in that folder, too.
+    """As typed in a folder, in this process; vectors that ``sf`` and ``distill`` keep stay in that folder, too.
 
     Raises:
         RuntimeError: If it fails; it has said why on stderr.
@@ -83,7 +83,8 @@ def run_command(command: str, folder: Path) -> None:
     from st_xling.cli import main as st_xling
 
     _, *words = shlex.split(command)
-    cache = ["--cache", "vectors"] if words[:2] == ["train", "sf"] else []
+    keeps = words[0] == "train" and words[1] in ("sf", "distill")
+    cache = ["--cache", f"vectors-{words[1]}"] if keeps else []
     print(f"$ {command}", file=sys.stderr)
     with inside(folder):
         if st_xling([*words, *cache]) != 0:

@@ -19,6 +19,7 @@ from st_xling.losses import (
     make,
 )
 
+TAUGHT = torch.randn(8, 2, 16, generator=torch.Generator().manual_seed(0), dtype=torch.double)
 LABELS = torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0])
 
 
@@ -51,6 +52,8 @@ def assert_equal(one: Any, other: Any) -> None:
         (theirs.TripletLoss, None, (0, 1, 0)),
         (theirs.GlobalOrthogonalRegularizationLoss, None, (0, 1)),
         (theirs.BatchHardTripletLoss, LABELS.long(), (1,)),
+        (theirs.MSELoss, TAUGHT[:, 0], (0, 1)),
+        (theirs.EmbedDistillLoss, TAUGHT, (0, 1)),
     ],
     ids=lambda part: getattr(part, "__name__", ""),
 )
@@ -87,6 +90,19 @@ def test_a_loss_that_encodes_by_itself_is_a_term_but_not_cached(model: Any, feat
     assert loss.classifier.weight.grad.abs().sum() > 0
     with pytest.raises(ValueError, match="SoftmaxLoss makes an encoder pass of its own"):
         CachedLoss(total)
+
+
+def test_a_projection_to_the_teacher_is_the_losses_own(model: Any, features: Any) -> None:
+    labels = torch.randn(8, 5, generator=torch.Generator().manual_seed(0), dtype=torch.double)
+    loss = theirs.MSELoss(model, projection_dim=5).double()
+    loss(features(model), labels).backward()
+    expected = [part.grad.clone() for part in loss.projection.parameters()]
+    loss.zero_grad()
+    CachedLoss(make(loss), mini_batch_size=4)(features(model), labels).backward()
+    torch.testing.assert_close([part.grad for part in loss.projection.parameters()], expected)
+    for wrong, got in ((None, "none"), (TAUGHT[:, :1], r"shape \(8, 1, 16\)"), (LABELS, r"shape \(8,\)")):
+        with pytest.raises(ValueError, match=f"MSELoss needs a teacher's vectors .*: got {got}"):
+            make(loss)(features(model), wrong)
 
 
 def test_matryoshka_over_a_sum(model: Any, features: Any) -> None:

@@ -50,7 +50,11 @@ def test_the_loss_falls_and_retrieval_improves(name: str, phrases: dict[str, Any
     model = tiny_encoder(texts, vocabulary=600, hidden_size=32, layers=2, dropout=0.0)
     evaluator = TatoebaEvaluator(phrases["test"], name="test", write_csv=False)
     before = evaluator(model)["test_mean_accuracy"]
-    result = train(recipe, data, tmp_path / "run", model=model)
+    options: dict[str, Any] = {}
+    if recipe.taught:
+        teacher = tiny_encoder(texts, vocabulary=600, hidden_size=32, layers=2, seed=1)
+        options = {"teacher": teacher, "cache": tmp_path / "cache"}
+    result = train(recipe, data, tmp_path / "run", model=model, **options)
     logged = [entry["loss"] for entry in result.history if "loss" in entry]
     components = next(entry for entry in result.history if "loss" in entry)
     assert set(recipe.losses) <= set(components)

@@ -1,0 +1,269 @@
+"""Teachers: another model's vectors or scores as labels, computed once and read by row while training.
+
+They lie in a :class:`~st_xling.training.sentence_vectors.VectorCache`, so that a run that was killed goes on with the
+first thousands of texts that it lacks, and other runs with the same teacher compute nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from sentence_transformers.base.modules import Normalize
+from torch import Tensor, nn
+
+from st_xling.data.tables import negative_columns
+from st_xling.models import load_encoder
+from st_xling.models.cross_encoder import cross_encoder
+from st_xling.models.encode import encode
+from st_xling.models.load import name_of
+from st_xling.models.pair_scorer import PairScorer
+from st_xling.models.sidecar import card_terms
+from st_xling.training.sentence_vectors import CachedRows, VectorCache, cached_rows
+
+logger = logging.getLogger(__name__)
+
+READS = ("target", "source", "both")
+_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class GuideOptions:
+    """Another encoder, by whose vectors in-batch losses leave false negatives out.
+
+    Attributes:
+        model: Its Hub id or folder.
+        revision: Of the Hub.
+        trust_remote_code: Whether code that comes with it may run.
+        prompt: Stands before each text that it reads; ``None``: the model's own.
+        prompt_name: One of its own prompts, instead.
+        max_length: Tokens that it reads of a text; ``None``: its own.
+        truncate_dim: Leading dimensions of its vectors that are used; ``None``: all.
+    """
+
+    model: str | None = None
+    revision: str | None = None
+    trust_remote_code: bool = False
+    prompt: str | None = None
+    prompt_name: str | None = None
+    max_length: int | None = None
+    truncate_dim: int | None = None
+
+    def load(self, kind: str) -> Any:
+        """The model: an ``"encoder"``, or a ``"cross-encoder"``, which has none of the options of texts."""
+        options = {key: value for key, value in asdict(self).items() if value and key not in ("model", "reads")}
+        if self.model is None:
+            raise ValueError(
+                f"the recipe's losses learn from a teacher, {'an' if kind == 'encoder' else 'a'} {kind}: got none; "
+                "name it by teacher.model (--teacher)."
+            )
+        if kind == "encoder":
+            return load_encoder(self.model, **options)
+        if unknown := options.keys() - {"revision", "trust_remote_code"}:
+            raise ValueError(f"teacher.{min(unknown)} is for encoders: got a cross-encoder; leave it out.")
+        return cross_encoder(self.model, head="keep", **options)
+
+
+@dataclass(frozen=True)
+class TeacherOptions(GuideOptions):
+    """What ``MSELoss`` and ``EmbedDistillLoss`` of an encoder learn from, or ``MarginMSELoss`` of a retriever.
+
+    Attributes:
+        model: Hub id or folder of the teacher: an encoder; of a retriever a cross-encoder of one score.
+        revision: Of the Hub.
+        trust_remote_code: Whether code that comes with it may run.
+        prompt: Stands before each text that the teacher reads; ``None``: the model's own.
+        prompt_name: One of the teacher's own prompts, instead.
+        max_length: Tokens that the teacher reads of a text; ``None``: its own.
+        truncate_dim: Leading dimensions of its vectors that are learned; ``None``: all.
+        reads: Column whose vectors are the labels of both sentences: ``"target"`` (the pivot, English by default) or
+            ``"source"``; ``"both"``: each sentence has its own vector, for a teacher that knows both languages.
+    """
+
+    reads: str = "target"
+
+    def __post_init__(self) -> None:
+        if self.reads not in READS:
+            raise ValueError(f"teacher.reads must be one of {', '.join(READS)}: got {self.reads!r}.")
+
+
+class Made(NamedTuple):
+    """What a teacher makes of texts, as a column of its cache."""
+
+    name: str
+
+
+OUTPUT, SCORE, LOGIT = Made("output"), Made("score"), Made("logit")
+
+
+class TeacherCache(VectorCache):
+    """Sentence vectors of an encoder, with the modules behind its pooling and its prompt; or scores of a cross-encoder.
+
+    A text of the latter is a pair, see :func:`pair_text`.
+    """
+
+    def vectors(self, texts: Sequence[str], columns: Sequence[Made], **options: Any) -> dict[Made, np.ndarray]:
+        [column], bar = columns, options["progress"]
+        if column == OUTPUT:
+            return {column: encode(self.model, texts, bar=bar)}
+        scores = PairScorer(self.model).score([tuple(json.loads(text)) for text in texts], raw=column == LOGIT)
+        bar.update(len(texts))
+        return {column: scores[:, None]}
+
+    def rows(self, texts: Iterable[str], column: Made = OUTPUT) -> CachedRows:
+        """What the teacher makes of these texts, computed where the cache lacks it."""
+        self.fill(distinct := list(dict.fromkeys(texts)), [column])
+        return cached_rows(self.folder, distinct, column)
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """For ``run.json`` and the card: which model it is, and under what licence."""
+        licence = card_terms(name).get("license") if name else None
+        known = {"license": licence} if licence else {}
+        return {"model": name or "a loaded model", "fingerprint": self.fingerprint[:16], **known}
+
+
+def open_others(
+    recipe: Any, teacher: Any, folder: str | Path | None, *, kind: str = "encoder"
+) -> tuple[dict[str, TeacherCache], dict[str, Any]]:
+    """The caches of a recipe's teacher and guide, as far as it has them, and what describes these models, by role.
+
+    Args:
+        recipe: With ``others``, the options of each.
+        teacher: A loaded one, in place of the recipe's.
+        folder: Of the first cache; ``None``: one of the model's own, beside downloaded models.
+        kind: Of the teacher: ``"encoder"`` or ``"cross-encoder"``.
+
+    Raises:
+        ValueError: No teacher; a model that cannot be loaded; a folder that holds something else.
+    """
+    caches: dict[str, TeacherCache] = {}
+    described: dict[str, Any] = {}
+    for role, options in recipe.others.items():
+        given = teacher if role == "teacher" else None
+        model = options.load(kind if role == "teacher" else "encoder") if given is None else given
+        name = (options.model if given is None else name_of(given)) or ""
+        caches[role] = TeacherCache(model, None if caches else folder, name=name)
+        described[role] = caches[role].describe(name)
+    return caches, described
+
+
+def normalises(model: nn.Module) -> bool:
+    """Whether its vectors have length 1."""
+    return any(isinstance(module, Normalize) for module in model.modules())
+
+
+def pair_text(query: str, passage: str) -> str:
+    """A pair as one text, which :class:`TeacherCache` takes apart again."""
+    return json.dumps([query, passage], ensure_ascii=False)
+
+
+class PairScores:
+    """A cross-encoder's scores of the rows of a batch, found by their texts.
+
+    Args:
+        cache: Of the cross-encoder.
+        rows: Query, passage and hard negatives each.
+        column: What is learned: scores as ``predict`` gives them, or logits.
+    """
+
+    def __init__(self, cache: TeacherCache, rows: Iterable[Sequence[str]], column: Made) -> None:
+        texts = (pair_text(query, passage) for query, *passages in rows for passage in passages)
+        self.scores = cache.rows(texts, column)
+
+    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> Tensor:
+        """Of each row's passages, the right one first. *Shape:* ``(batch, 1 + negatives)``"""
+        names = ("passage", *negative_columns(rows[0]))
+        texts = [pair_text(row["query"], row[name]) for row in rows for name in names if row["query"] is not None]
+        return self.scores.of(texts).reshape(-1, len(names))
+
+
+@dataclass(frozen=True)
+class TeacherVectors:
+    """Labels of a batch: the teacher's vectors, as the student is to learn them.
+
+    Attributes:
+        rows: Of all texts that the teacher reads.
+        reads: The column of these texts, or ``"both"``.
+        directions: What they are projected on, where the student has fewer dimensions. *Shape:* ``(teacher, student)``
+        unit: Whether they are scaled to length 1, as a student that normalises has them.
+    """
+
+    rows: CachedRows
+    reads: str = "target"
+    directions: Tensor | None = None
+    unit: bool = False
+
+    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> Tensor:
+        """*Shape:* ``(batch, dim)``; of both columns ``(batch, 2, dim)``"""
+        columns = [self.rows.of([row[name] for row in rows]) for name in columns_read(self.reads)]
+        vectors = columns[0] if len(columns) == 1 else torch.stack(columns, dim=1)
+        if self.directions is not None:
+            vectors = vectors @ self.directions
+        return F.normalize(vectors, dim=-1) if self.unit else vectors
+
+
+def columns_read(reads: str) -> tuple[str, ...]:
+    """The columns that :attr:`TeacherOptions.reads` names."""
+    return ("source", "target") if reads == "both" else (reads,)
+
+
+def vectors_for(student: Any, rows: CachedRows, recipe: Any) -> TeacherVectors:
+    """The teacher's vectors in the student's dimensions, or, where the losses project the student's, in their own.
+
+    Args:
+        student: To be trained.
+        rows: The teacher's vectors.
+        recipe: With ``taught``, the losses that learn from them, and their options.
+
+    Raises:
+        ValueError: A student with more dimensions and no projection; a projection to others than the teacher's; fewer
+            texts than dimensions that are left.
+    """
+    dim, own, losses, reads = rows.dim, student.get_embedding_dimension(), recipe.taught, recipe.teacher.reads
+    projections = {name: options.get("projection_dim") for name, options in losses.items()}
+    if any(projections.values()):
+        if wrong := [name for name, size in projections.items() if size != dim]:
+            raise ValueError(
+                f"losses.{wrong[0]}.projection_dim must be the teacher's {dim} dimensions, in each loss that learns "
+                f"from it: got {projections[wrong[0]]}."
+            )
+        return TeacherVectors(rows, reads)
+    unit = normalises(student)
+    if own == dim:
+        return TeacherVectors(rows, reads, unit=unit)
+    if own > dim or own > len(rows):
+        have = f"the teacher's vectors have {dim} dimensions, of {len(rows):,} texts" if own <= dim else f"{dim}"
+        raise ValueError(
+            f"a student of {own} dimensions learns at most as many from its teacher: got {have}; train a projection, "
+            f"losses.{next(iter(losses))}.projection_dim={dim}."
+        )
+    directions, share = principal_directions(rows, own)
+    logger.info("the teacher's %d dimensions are reduced to %d, with %.1f %% of its squares", dim, own, 100 * share)
+    return TeacherVectors(rows, reads, directions, unit)
+
+
+def principal_directions(rows: CachedRows, dim: int) -> tuple[Tensor, float]:
+    """The directions in which vectors are longest, by PCA about the origin, so that dot products are kept best.
+
+    Args:
+        rows: Vectors. *Shape:* ``(texts, teacher)``
+        dim: Directions, most important first.
+
+    Returns:
+        float32, orthonormal columns. *Shape:* ``(teacher, dim)``. And their share of the vectors' squared lengths.
+    """
+    squares = torch.zeros(rows.dim, rows.dim, dtype=torch.float64)
+    for start in range(0, len(rows), _ROWS):
+        block = rows[np.arange(start, min(start + _ROWS, len(rows)))].double()
+        squares += block.T @ block
+    values, vectors = torch.linalg.eigh(squares)  # ascending
+    best = vectors[:, -dim:].flip(1)
+    largest = best.gather(0, best.abs().argmax(dim=0, keepdim=True))  # a direction's sign is arbitrary: made positive
+    return (best * largest.sign()).float(), float(values[-dim:].sum() / values.sum())

@@ -1,0 +1,278 @@
+"""Learning from another model: its vectors and scores, computed once, are the labels; guides leave negatives out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from datasets import Dataset
+from safetensors.torch import load_file
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize
+from torch.nn import functional as F
+
+from st_xling.cli import main
+from st_xling.data.retrieval import load_query_passage_specs
+from st_xling.training import RetrievalSources, load_recipe, load_retrieval_recipe, train, train_retrieval
+from st_xling.training import teacher as teaching
+from st_xling.training.run_folder import RunFolder
+from st_xling.training.sentence_vectors import CachedRows
+from st_xling.training.teacher import OUTPUT, TeacherCache, principal_directions
+from st_xling.training.trainer import CrossLingualTrainer
+from tests.training.children import stop_at
+
+STEPS = {"training.max_steps": 6, "training.per_device_train_batch_size": 8, "training.eval_steps": 2}
+MSE = "MSELoss"
+
+
+@pytest.fixture(scope="module")
+def teacher(make_model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """24 dimensions, of length 1, with a prompt and a licence."""
+    model = make_model(hidden_size=24, seed=3)
+    model.append(Normalize())
+    model.prompts, model.default_prompt_name = {"query": "query: "}, "query"
+    model.save_pretrained(str(folder := tmp_path_factory.mktemp("models") / "teacher"))
+    (folder / "README.md").write_text("---\nlicense: mit\n---\n# A teacher\n", encoding="utf-8")
+    return folder
+
+
+def recipe(name: str = "distill", **changes: Any) -> Any:
+    return load_recipe(name, tiny=True, overrides={**STEPS, **{k.replace("__", "."): v for k, v in changes.items()}})
+
+
+def labels_of(patch: pytest.MonkeyPatch) -> list[Any]:
+    """Texts and labels that reach the loss while training."""
+    seen: list[Any] = []
+    whole = CrossLingualTrainer.compute_loss
+
+    def compute_loss(self: Any, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        texts = [self.model.tokenizer.batch_decode(inputs[f"{side}_input_ids"], True) for side in ("source", "target")]
+        seen.append((*texts, inputs.get("label")))
+        return whole(self, model, inputs, *args, **kwargs)
+
+    patch.setattr(CrossLingualTrainer, "compute_loss", compute_loss)
+    return seen
+
+
+@pytest.mark.parametrize("reads", ["target", "both"])
+def test_both_sentences_learn_the_teachers_vector(
+    reads: str, teacher: Path, data: Any, make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = labels_of(monkeypatch)
+    student = make_model(hidden_size=24)
+    made = recipe(teacher__model=str(teacher), teacher__reads=reads, training__learning_rate=1e-3)
+    result = train(made, data, tmp_path / "run", model=student, cache=tmp_path / "cache")
+    rows = dict(zip(data["vi-en"]["target"], data["vi-en"]["source"]))
+    targets = list(rows)
+    vectors = SentenceTransformer(str(teacher)).encode(targets)  # by its own prompt
+    _, _, labels = seen[0]
+    assert labels.shape == ((8, 24) if reads == "target" else (8, 2, 24))
+    own = labels if reads == "target" else labels[:, 1]
+    assert (own @ torch.tensor(vectors).T).max(dim=1).values.min() > 0.9999
+    logged = [entry["loss"] for entry in result.history if "loss" in entry]
+    assert logged[-1] < logged[0] and result.steps == 6
+    assert "teacher" not in {name.partition(".")[0] for name, _ in result.model.named_parameters()}
+
+
+def test_what_a_run_says_of_its_teacher(teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command, the cache that a second run finds, run.json, and the card."""
+    words = ["train", "distill", "--model", "tiny", "--tiny", "hidden_size=16", "--tiny", "layers=1", "--dev", "none"]
+    words += ["--data", "phrasebook:de?size=40", "--max-steps", "2", "--batch-size", "8", "--teacher", str(teacher)]
+    words += ["--cache", str(tmp_path / "cache")]
+    assert main([*words, "--out", str(tmp_path / "one")]) == 0
+    monkeypatch.setattr(teaching, "encode", None)  # whatever would encode now, fails
+    assert main([*words, "--set", "losses.translation_ranking.weight=0.5", "--out", str(tmp_path / "two")]) == 0
+    run = RunFolder(tmp_path / "two").read_manifest()
+    assert run["teacher"]["license"] == "mit" and run["teacher"]["model"] == str(teacher)
+    assert run["recipe"]["teacher"]["model"] == str(teacher) and set(run["recipe"]["losses"]) == {
+        MSE, "translation_ranking"
+    }  # fmt: skip
+    card = (tmp_path / "two" / "README.md").read_text(encoding="utf-8")
+    assert "Its teacher was `teacher` (licence: mit)." in card and str(tmp_path) not in card
+    assert "Reimers" in card
+    assert SentenceTransformer(str(tmp_path / "two")).encode("Hallo").shape == (16,)
+
+
+def test_a_run_that_was_stopped_goes_on_with_the_same_labels(
+    teacher: Path, data: Any, make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = recipe(**{"teacher__model": str(teacher), f"losses__{MSE}__projection_dim": 24})
+    options: dict[str, Any] = {"cache": tmp_path / "cache"}
+    train(made, data, tmp_path / "whole", model=make_model(), **options)
+    with monkeypatch.context() as patch:
+        stop_at(patch, CrossLingualTrainer, 4)
+        with pytest.raises(KeyboardInterrupt):
+            train(made, data, tmp_path / "run", model=make_model(), **options)
+    other = recipe(**{"teacher__model": str(teacher), f"losses__{MSE}__projection_dim": 24, "teacher__max_length": 8})
+    with pytest.raises(ValueError, match=r"--resume must repeat .*recipe\.teacher\.max_length"):
+        train(other, data, tmp_path / "run", model=make_model(), resume=True)
+    train(made, data, tmp_path / "run", model=make_model(), resume=True, **options)
+    for name in ("model.safetensors", "training/checkpoint-6/loss.safetensors"):
+        torch.testing.assert_close(load_file(tmp_path / "run" / name), load_file(tmp_path / "whole" / name))
+
+
+def rows_of(matrix: Any) -> CachedRows:
+    places = np.column_stack([np.zeros(len(matrix), np.int64), np.arange(len(matrix))])
+    return CachedRows([matrix], places, [str(row) for row in range(len(matrix))])
+
+
+def test_the_directions_of_pca_keep_dot_products() -> None:
+    """Of vectors that lie in three dimensions, three directions lose nothing; the first is the mean's, uncentred."""
+    generator = torch.Generator().manual_seed(0)
+    plane = torch.linalg.qr(torch.randn(8, 3, generator=generator))[0]
+    matrix = (torch.randn(50, 3, generator=generator) + torch.tensor([5.0, 0.0, 0.0])) @ plane.T
+    directions, share = principal_directions(rows_of(matrix), 3)
+    assert share == pytest.approx(1.0)
+    torch.testing.assert_close(directions.T @ directions, torch.eye(3))
+    reduced = matrix @ directions
+    torch.testing.assert_close(reduced @ reduced.T, matrix @ matrix.T, rtol=1e-4, atol=1e-3)
+    assert F.cosine_similarity(directions[:, 0], matrix.mean(dim=0), dim=0).abs() > 0.99
+    fewer, part = principal_directions(rows_of(matrix), 2)
+    torch.testing.assert_close(fewer, directions[:, :2])
+    assert 0.9 < part < 1.0 and (fewer.abs().argmax(dim=0) >= 0).all()
+
+
+def test_rows_are_read_by_text(teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from st_xling.training import sentence_vectors
+
+    monkeypatch.setattr(sentence_vectors, "TEXTS_A_FILE", 2)
+    model, texts = SentenceTransformer(str(teacher)), ["One.", "Two.", "Three.", "Four.", "Five."]
+    rows = TeacherCache(model, tmp_path / "cache").rows([*texts, "Two."], OUTPUT)
+    found = rows.of(["Four.", "One.", "Four."])
+    torch.testing.assert_close(found, torch.tensor(model.encode(["Four.", "One.", "Four."])), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"teacher__model": None}, "learn from a teacher, an encoder: got none; .*--teacher"),
+        ({f"losses__{MSE}__projection_dim": 7}, "projection_dim must be the teacher's 24 dimensions.* got 7"),
+        ({"teacher__prompt_name": "passage"}, "passage"),
+        ({"teacher__model": "nowhere/at-all"}, "nowhere/at-all"),
+    ],
+)
+def test_teachers_that_do_not_fit(
+    changes: dict[str, Any], error: str, teacher: Path, data: Any, make_model: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=error):
+        made = recipe(**{"teacher__model": str(teacher), **changes})
+        train(made, data, tmp_path / "run", model=make_model(), cache=tmp_path / "cache")
+    assert not (tmp_path / "run").exists()
+
+
+def test_students_and_data_that_do_not_fit(teacher: Path, data: Any, make_model: Any, tmp_path: Path) -> None:
+    made = recipe(teacher__model=str(teacher))
+    larger = make_model(hidden_size=32)
+    with pytest.raises(ValueError, match="student of 32 dimensions .* got 24; train a projection.*projection_dim=24"):
+        train(made, data, tmp_path / "run", model=larger, cache=tmp_path / "cache")
+    few = {"vi-en": data["vi-en"].select(range(8))}
+    with pytest.raises(ValueError, match="student of 16 dimensions .* of 8 texts"):
+        train(made, few, tmp_path / "run", model=make_model(), cache=tmp_path / "cache")
+    with pytest.raises(ValueError, match="got a stream"):
+        train(made, {"vi-en": data["vi-en"].to_iterable_dataset()}, tmp_path / "run", model=make_model())
+    with pytest.raises(ValueError, match="nothing in tr learns from a teacher"):
+        train(recipe("tr"), data, tmp_path / "run", model=make_model(), teacher=make_model())
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "error"),
+    [
+        ("tr", {"teacher__model": "x"}, "nothing in tr learns from a teacher: got teacher.model 'x'"),
+        ("distill", {"teacher__reads": "English"}, "teacher.reads must be one of target, source, both: got 'English'"),
+        ("distill", {"losses__siamese_contrastive__weight": 1}, "siamese_contrastive reads labels of its own"),
+        ("tr", {"losses__MarginMSELoss__weight": 1}, "MarginMSELoss learns from a cross-encoder's scores"),
+        ("tr", {"losses__MatryoshkaLoss": {"matryoshka_dims": [8], "loss": {MSE: {}}}}, f"{MSE} needs labels"),
+        ("tr", {"guide__prompt": "x"}, "guide model serves .* got no guide.model"),
+        ("langcl", {"guide__model": "x"}, "guide model serves .* got language_contrastive"),
+    ],
+)
+def test_recipes_that_are_refused(name: str, changes: dict[str, Any], error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        recipe(name, **changes)
+
+
+def test_a_recipe_without_a_teacher_is_written_as_before() -> None:
+    assert {"teacher", "guide", "negatives"}.isdisjoint(load_recipe("tr").as_dict())
+    assert load_recipe("distill").as_dict()["teacher"]["reads"] == "target"
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+def test_a_retriever_learns_a_cross_encoders_margins(
+    normalised: bool, saved_cross_encoder: Path, make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+    whole = teaching.PairScores.__call__
+
+    def watched(self: Any, rows: Any) -> Any:
+        seen.append((rows, labels := whole(self, rows)))
+        return labels
+
+    monkeypatch.setattr(teaching.PairScores, "__call__", watched)
+    [asked] = load_query_passage_specs(["queries=phrasebook?size=24"]).values()
+    for name in ("negative_1", "negative_2"):
+        asked = asked.add_column(name, [f"{name}: {text[:20]}" for text in asked["target"]])
+    changes = {"losses.MarginMSELoss.weight": 0.5, "teacher.model": str(saved_cross_encoder)}
+    changes |= {"retrieval.encoders": "shared", "training.max_steps": 2, "training.per_device_train_batch_size": 8}
+    made = load_retrieval_recipe("ir", tiny=True, overrides=changes)
+    model = make_model(max_length=40)
+    if normalised:
+        model.append(Normalize())
+    result = train_retrieval(
+        made, RetrievalSources({"en": asked}), tmp_path / "run", model=model, cache=tmp_path / "cache"
+    )
+    rows, labels = seen[0]
+    names = ("passage", "negative_1", "negative_2")
+    expected = CrossEncoder(str(saved_cross_encoder)).predict(
+        [(row["query"], row[name]) for row in rows for name in names],
+        activation_fn=None if normalised else torch.nn.Identity(),
+    )
+    torch.testing.assert_close(labels.flatten(), torch.tensor(expected), rtol=0, atol=1e-5)
+    assert labels.shape == (8, 3) and {"MarginMSELoss", "in_batch_ranking"} <= next(iter(result.history)).keys()
+    assert RunFolder(tmp_path / "run").read_manifest()["teacher"]["model"] == str(saved_cross_encoder)
+    alone = load_retrieval_recipe("ir", tiny=True, overrides={**changes, "losses.in_batch_ranking.weight": 0})
+    assert train_retrieval(
+        alone, RetrievalSources({"en": asked}), tmp_path / "alone", model=model, cache=tmp_path / "cache"
+    ).steps == 2  # fmt: skip
+
+
+def test_retrievers_that_are_refused(tmp_path: Path) -> None:
+    margin = {"losses.MarginMSELoss.weight": 1}
+    for changes, error in (
+        ({**margin, "losses.MarginMSELoss.similarity_fct": "cosine"}, "compares dot products"),
+        ({"negatives.count": 1}, "retrievers read hard negatives with their data"),
+        ({"losses.MSELoss.weight": 1}, "MSELoss learns from an encoder's vectors"),
+    ):
+        with pytest.raises(ValueError, match=error):
+            load_retrieval_recipe("ir", overrides=changes)
+    sources = RetrievalSources(load_query_passage_specs(["queries=phrasebook?size=24"]))
+    with pytest.raises(ValueError, match="MarginMSELoss compares a passage with hard negatives: got queries without"):
+        train_retrieval(load_retrieval_recipe("ir", overrides=margin), sources, tmp_path / "run", model="tiny")
+
+
+def test_a_guide_reaches_the_losses(
+    teacher: Path, make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the texts of each column, hard negatives among them."""
+    texts = [f"Sentence {number}." for number in range(8)]
+    columns: dict[str, Any] = {"source": texts, "target": [f"To {text}" for text in texts]}
+    columns["negative_1"] = [f"No {text}" for text in texts]
+    columns |= {"source_language": ["xx"] * 8, "target_language": ["en"] * 8}
+    content = {"losses": {"in_batch_ranking": {"guide_margin": 0.1}}, "guide": {"model": str(teacher)}}
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump({**content, "training": {"max_steps": 1, "per_device_train_batch_size": 4}}))
+    seen: list[Any] = []
+    whole = CrossLingualTrainer.compute_loss
+
+    def compute_loss(self: Any, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.append({name: value.shape for name, value in inputs.items() if name.endswith("_guide")})
+        return whole(self, model, inputs, *args, **kwargs)
+
+    monkeypatch.setattr(CrossLingualTrainer, "compute_loss", compute_loss)
+    train(load_recipe(str(path)), {"a": Dataset.from_dict(columns)}, tmp_path / "run", model=make_model(),
+          cache=tmp_path / "cache")  # fmt: skip
+    assert seen == [dict.fromkeys(("source_guide", "target_guide", "negative_1_guide"), (4, 24))]
+    assert RunFolder(tmp_path / "run").read_manifest()["guide"]["license"] == "mit"
