@@ -40,8 +40,8 @@ FILE_FORMATS = ("safetensors", "npy")
 #: Names of the tensors in a safetensors shard.
 TENSOR, SCALES = "embeddings", "scales"
 
-# Shards of a store that are mapped into memory at a time: each map of a .npy file keeps the file open.
-_MAPPED = 256
+# Shards of a store that are mapped into memory at a time; each map of a .npy file keeps the file open.
+_MAPPED, _MAPPED_NPY = 8192, 256
 
 _WRITE_AGAIN = "write the store again, or fetch this file again."
 
@@ -333,8 +333,9 @@ class EmbeddingStore:
         result = np.empty((len(rows), self.dim), dtype=self.dtype)
         # One read a shard, whatever the order of the rows.
         shards = np.searchsorted(self._ends, rows, side="right")
-        for shard in np.unique(shards).tolist():
-            places = np.flatnonzero(shards == shard)
+        order = np.argsort(shards, kind="stable")
+        for places in np.split(order, np.flatnonzero(np.diff(shards[order])) + 1) if rows.size else ():
+            shard = int(shards[places[0]])
             result[places] = self._read(shard, rows[places] - self._start(shard))
         return result.reshape(*indices.shape, self.dim)
 
@@ -362,9 +363,10 @@ class EmbeddingStore:
     def _read(self, shard: int, rows: slice | np.ndarray) -> np.ndarray:
         """Some rows of a shard as numbers; a slice is no copy."""
         if shard not in self._maps:
-            if len(self._maps) >= _MAPPED:
+            path = self._file(self.manifest.shards[shard])
+            if len(self._maps) >= (_MAPPED_NPY if path.suffix == ".npy" else _MAPPED):
                 del self._maps[next(iter(self._maps))]
-            self._maps[shard] = map_shard(self._file(self.manifest.shards[shard]))
+            self._maps[shard] = map_shard(path)
         whole, scales = self._maps[shard]
         values = whole[rows]
         if scales is not None:

@@ -158,7 +158,8 @@ def pair_cosines(
     vectors_of = CorpusMatrix.fixed_point_rows if exact else CorpusMatrix.unit_rows
     # One result for all: small ones in between would keep the memory of large ones from being used again.
     cosines = torch.empty(len(rows), dtype=torch.float32, device=first.device)
-    step = _ROWS_AT_ONCE if first.device.type == "cpu" else 32 * _ROWS_AT_ONCE
+    in_memory = first.device.type == "cpu" and isinstance(second.embeddings, (np.ndarray, Tensor))
+    step = _ROWS_AT_ONCE if in_memory else 32 * _ROWS_AT_ONCE  # of a store: few reads of each of its files
     for start in range(0, len(rows), step):
         distinct, place = torch.unique_consecutive(rows[start : start + step], return_inverse=True)
         vectors = vectors_of(second, others[start : start + step])
