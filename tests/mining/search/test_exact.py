@@ -255,11 +255,12 @@ class Rows:
         return piece
 
 
-def test_rows_elsewhere_are_never_read_whole():
+def test_rows_elsewhere_are_never_read_whole(monkeypatch):
+    monkeypatch.setattr("st_xling.mining.search.corpus_matrix._ROWS_AT_ONCE", 16)
     values = np.random.default_rng(4).standard_normal((2, 1500, 12)).astype(np.float32)
     sides = [Rows(side) for side in values]
     assert_exact(neighbours(*sides, k=3), by_definition(*values, 3))
-    assert max(side.most for side in sides) <= 256
+    assert max(side.most for side in sides) <= 32 * 16
 
 
 def test_budget_bounds_the_blocks():
