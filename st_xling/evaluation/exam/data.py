@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ PARTS = ("pairs", "mining", "pool")
 PHRASES = {"pairs": 300, "mining": 400, "gold": 60, "passages": 60}
 
 #: A sample has at least so many of each language: pairs, sentences to mine, queries.
-LEAST = {"pairs": 100, "mining": 1000, "queries": 50}
+LEAST = {"pairs": 50, "mining": 400, "queries": 25}
 
 #: Pairs of each language whose English gets near-translations; sentences of each that are disturbed.
 HARD_PAIRS, DISTURBED = 300, 200
@@ -46,7 +46,7 @@ class ExamData:
         name: Of the data, for signatures.
         missing: ``(part, what is not examined, why)``.
         seed: Of samples and of what is generated.
-        share: Of all items, those that are examined.
+        share: Of all items, those that are examined: about, for each language has at least :data:`LEAST`.
     """
 
     pairs: Mapping[str, tuple[list[str], list[str]]] = field(default_factory=dict)
@@ -82,10 +82,23 @@ class ExamData:
                 yield from queries.values()
 
     @property
-    def n_encoded(self) -> int:
-        """Different texts that a model embeds, about; with some three made of each that something is made of."""
-        made = sum(min(len(source), most) for source, _ in self.pairs.values() for most in (HARD_PAIRS, DISTURBED))
-        return len({*self.texts()}) + 3 * made
+    def counts(self) -> dict[str, int]:
+        """How many items of each kind there are."""
+        return {
+            "pairs": sum(len(source) for source, _ in self.pairs.values()),
+            "sentences to mine": sum(len(one.source) for both in self.mining.values() for one in both),
+            "questions": len({name for part in self.pool for name in part.relevant}),
+            "passages": sum(len(part.passages) for part in self.pool),
+        }
+
+    def work(self) -> float:
+        """What embedding all texts costs, in the unit of :func:`work`; those made of others by a rule of thumb."""
+        made = sum(
+            work(column[:most])
+            for columns in self.pairs.values()
+            for column, most in zip(columns, (DISTURBED, HARD_PAIRS))
+        )
+        return work({*self.texts()}) + 2 * made
 
     def only(self, parts: Collection[str]) -> ExamData:
         """Without the other parts, and without what is missing there."""
@@ -105,13 +118,26 @@ class ExamData:
             rows = Sample(size(len(source), "pairs"), self.seed).places(len(source), code)
             pairs[code] = ([source[row] for row in rows], [target[row] for row in rows])
         mining = {
-            pair: tuple(sample_bucc(one, size(len(one.source), "mining"), seed=self.seed) for one in both)
-            for pair, both in self.mining.items()
+            pair: (_fewer(one, size, self.seed), _fewer(other, size, self.seed))
+            for pair, (one, other) in self.mining.items()
         }
         names = sorted({name for part in self.pool for name in part.relevant})
         chosen = {names[row] for row in Sample(size(len(names), "queries"), self.seed).places(len(names), "queries")}
         pool = [_smaller(part, chosen, share, self.seed) for part in self.pool]
-        return replace(self, pairs=pairs, mining=mining, pool=pool, share=share)  # type: ignore[arg-type]
+        return replace(self, pairs=pairs, mining=mining, pool=pool, share=share)
+
+
+def work(texts: Iterable[str]) -> float:
+    """What embedding texts costs: bytes of UTF-8, of which a token has about as many in any script, and some a text."""
+    return float(sum(len(text.encode("utf-8", "surrogatepass")) + 20 for text in texts))
+
+
+def _fewer(corpus: BuccCorpus, size: Callable[[int, str], int], seed: int) -> BuccCorpus:
+    """A sample of a corpus, or all of it where so few sentences hold no translation."""
+    try:
+        return sample_bucc(corpus, size(len(corpus.source), "mining"), seed=seed)
+    except ValueError:
+        return corpus
 
 
 def _smaller(part: RetrievalSet, names: set[str], share: float, seed: int) -> RetrievalSet:

@@ -235,8 +235,9 @@ def examine(
         for name in _ALWAYS:
             if name in chosen or (name == "speed" and budget is not None):
                 results[each.name][name] = _run(name, first)
+    whole = data
     if budget is not None:
-        data = data.sampled(_share(budget, data, models, results, time.perf_counter() - start, folder))
+        data = whole.sampled(_share(budget, data, models, results, time.perf_counter() - start, folder))
     for each, known in zip(examinees, models):
         session: Session | None = None
         for name, task in chosen.items():
@@ -260,7 +261,7 @@ def examine(
             results[each.name][name] = result
             if path is not None:
                 write_atomic(path, json.dumps(result).encode("utf-8"))  # long lists: a number a line would be long
-    report = ExamReport(_content(models, chosen, results, data, missing, samples))
+    report = ExamReport(_content(models, chosen, results, data, whole, missing, samples))
     report.content["seconds"] = round(time.perf_counter() - start, 1)
     if folder is not None:
         write_json(folder / "exam.json", report.content)
@@ -308,16 +309,24 @@ def _share(
     stored = {} if folder is None else _read(folder / "sample.json")
     if stored.get("key") == key:
         return stored["share"]
-    texts = data.n_encoded
-    seconds = 0.0
-    for each in results.values():
-        columns = each["speed"]["cells"][ALL]["columns"]
-        seconds += texts * sum(columns["seconds"]) / sum(columns["texts"])
-    share = min(1.0, _FOR_ENCODING * max(0.0, 60 * minutes - spent) / seconds)
-    logger.info("all %s texts would take %s; a share of %.3g is examined", f"{texts:,}", duration(seconds), share)
+    speeds = [each["speed"]["cells"][ALL]["columns"] for each in results.values()]
+    pace = sum(sum(columns["seconds"]) / sum(columns["work"]) for columns in speeds)  # of all models together
+    seconds = _FOR_ENCODING * max(0.0, 60 * minutes - spent)
+    low, high = 0.0, 1.0
+    whole = pace * data.work()
+    if whole > seconds:
+        for _ in range(7):  # a sample has a least size, so its work is no share of the whole
+            middle = (low + high) / 2
+            low, high = (middle, high) if pace * data.sampled(middle).work() <= seconds else (low, middle)
+    else:
+        low = 1.0
+    takes = pace * data.sampled(low).work()
+    logger.info("to embed all would take %s; a sample takes %s", duration(whole), duration(takes))
+    if takes > seconds and low < 1:
+        logger.warning("the least sample takes longer than the budget: about %s", duration(takes / _FOR_ENCODING))
     if folder is not None:
-        write_json(folder / "sample.json", {"key": key, "share": share})
-    return share
+        write_json(folder / "sample.json", {"key": key, "share": low})
+    return low
 
 
 def _content(
@@ -325,6 +334,7 @@ def _content(
     tasks: Mapping[str, Task],
     results: Mapping[str, Mapping[str, dict[str, Any]]],
     data: ExamData,
+    whole: ExamData,
     missing: list[dict[str, str]],
     samples: int,
 ) -> dict[str, Any]:
@@ -394,7 +404,8 @@ def _content(
                 measure["orders"] = {label: _order(measure, label)["groups"] for label in content["labels"]}
     sampled = ""
     if data.share < 1:
-        sampled = f"{100 * data.share:.3g} % of all items, the same for all models (seed {data.seed})"
+        counts = [f"{data.counts[name]:,} of {n:,} {name}" for name, n in whole.counts.items() if n]
+        sampled = f"{', '.join(counts)}; the same for all models (seed {data.seed})"
     parts = {
         **{"tasks": list(contents), "interval": f"bootstrap,0.95,{samples}", "tests": f"swaps,holm,{tests}"},
         **{"sample": f"{data.share:.3g}" if sampled else None, "seed": data.seed},
