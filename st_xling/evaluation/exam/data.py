@@ -93,12 +93,12 @@ class ExamData:
 
     def work(self) -> float:
         """What embedding all texts costs, in the unit of :func:`work`; those made of others by a rule of thumb."""
-        made = sum(
+        generated = sum(
             work(column[:most])
             for columns in self.pairs.values()
             for column, most in zip(columns, (DISTURBED, HARD_PAIRS))
         )
-        return work({*self.texts()}) + 2 * made
+        return work({*self.texts()}) + 2 * generated
 
     def only(self, parts: Collection[str]) -> ExamData:
         """Without the other parts, and without what is missing there."""
@@ -146,8 +146,8 @@ def _smaller(part: RetrievalSet, names: set[str], share: float, seed: int) -> Re
     relevant = {name: grades for name, grades in part.relevant.items() if name in names}
     answers = {passage for grades in relevant.values() for passage in grades}
     others = [name for name in part.passages.ids if name not in answers]
-    kept = answers | {others[row] for row in Sample(round(share * len(others)), seed).places(len(others), "passages")}
-    passages = Passages.in_memory([record for record in part.passages.records() if record[0] in kept])
+    chosen = answers | {others[row] for row in Sample(round(share * len(others)), seed).places(len(others), "passages")}
+    passages = Passages.in_memory([record for record in part.passages.records() if record[0] in chosen])
     return replace(part, passages=passages, queries=queries, relevant=relevant)
 
 
@@ -204,10 +204,10 @@ def load_exam_data(specs: Iterable[str] = (), languages: Iterable[str] | None = 
         pairs_read = {code: texts for code, texts in pairs_read.items() if code in wanted}
         mining = {pair: both for pair, both in mining.items() if {*_codes(pair)} <= wanted}
         pool = [part for part in pool if canonical_language(part.language) in {*wanted, "eng"}]
-        asked = {*wanted, "eng"}
+        requested = {*wanted, "eng"}
         pool = [
             replace(
-                part, queries={code: own for code, own in part.queries.items() if canonical_language(code) in asked}
+                part, queries={code: own for code, own in part.queries.items() if canonical_language(code) in requested}
             )
             for part in pool
         ]
@@ -254,22 +254,27 @@ def _phrasebook(spec: str) -> tuple[str, list[str], dict[str, tuple[BuccCorpus, 
         gold = [(str(one), str(other)) for one, other in texts.gold]
         return BuccCorpus(ids[0], list(texts.source), ids[1], list(texts.target), gold, code, "en", split)
 
-    asked = ",".join([*codes, "en"])
-    passages = [f"{code}=phrasebook?size={sizes['passages']}&seed={seed}&queries={asked}" for code in [*codes, "en"]]
+    languages = ",".join([*codes, "en"])
+    passages = [
+        f"{code}=phrasebook?size={sizes['passages']}&seed={seed}&queries={languages}" for code in [*codes, "en"]
+    ]
     mining = {f"{code}-en": (corpus(code, "test"), corpus(code, "dev")) for code in codes}
     return f"phrasebook:{','.join(codes)}?size={size}&seed={seed}", passages, mining
 
 
 def _corpora(folder: Path, missing: list[tuple[str, str, str]]) -> dict[str, tuple[BuccCorpus, BuccCorpus]]:
     """Test and training split of each pair, in BUCC's layout."""
-    found: dict[str, tuple[BuccCorpus, BuccCorpus]] = {}
+    corpora: dict[str, tuple[BuccCorpus, BuccCorpus]] = {}
     for gold in sorted(folder.rglob("*-*.test.gold*")) if folder.is_dir() else ():
         pair, split, _ = unpacked_name(gold).split(".", 2)
         try:
-            found[pair] = (read_bucc(gold.with_name(f"{pair}.{split}")), read_bucc(gold.with_name(f"{pair}.training")))
+            corpora[pair] = (
+                read_bucc(gold.with_name(f"{pair}.{split}")),
+                read_bucc(gold.with_name(f"{pair}.training")),
+            )
         except FileNotFoundError:
             missing.append(("mining", f"mining {pair}", "no training split, which gives the threshold"))
-    return found
+    return corpora
 
 
 def _pool_specs(folder: Path) -> list[str]:

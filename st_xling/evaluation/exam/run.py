@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from st_xling._version import __version__
 from st_xling.data.spec_options import SpecOption, free_name, read_options, split_options, whole_above
 from st_xling.evaluation.exam.compare import ALPHA, MEAN, Cell, Measure, compare, holm, ranking
 from st_xling.evaluation.exam.data import PARTS, ExamData
@@ -231,7 +232,7 @@ def examine(
         place = each.model if isinstance(each.model, str) else each.name
         facts: dict[str, Any] = {"name": each.name, "model": place, "sha8": model_fingerprint(model)[:8]}
         models.append({**facts, "options": model_options(model), "search": model_options(model, retrieval=True)})
-        first = Session(model, data, place, batch_size)
+        first = Session(model, data, place, each.name, batch_size)
         for name in _ALWAYS:
             if name in chosen or (name == "speed" and budget is not None):
                 results[each.name][name] = _run(name, first)
@@ -244,13 +245,14 @@ def examine(
             if name in _ALWAYS or (task.needs and not getattr(data, task.needs)):
                 continue
             part = data.sha8.get(task.needs) or data.sha8
-            fingerprint = sha8([known["sha8"], known["options"], known["search"], name, part, data.seed, task.parts])
+            depends = [known["sha8"], known["options"], known["search"], name, part, data.seed, task.parts]
+            fingerprint = sha8([*depends, __version__])
             path = None if folder is None else folder / "results" / f"{_file_name(each.name)}.{name}.json"
             stored = {} if path is None else _read(path)
             if stored.get("fingerprint") == fingerprint:
                 results[each.name][name] = stored
                 continue
-            session = session or Session(each.load(), data, known["model"], batch_size, show_progress_bar)
+            session = session or Session(each.load(), data, known["model"], each.name, batch_size, show_progress_bar)
             try:
                 result = {"fingerprint": fingerprint, **_run(name, session)}
             except ValueError as error:
@@ -275,7 +277,7 @@ def _run(name: str, session: Session) -> dict[str, Any]:
     session.notes.clear()
     cells = TASKS[name].run(session)
     seconds = time.perf_counter() - start
-    logger.info("%s: %s, %s", session.folder, name, duration(seconds))
+    logger.info("%s: %s, %s", session.name, name, duration(seconds))
     columns = {
         label: {column: np.asarray(values).astype(float).tolist() for column, values in cell.columns.items()}
         for label, cell in cells.items()
@@ -361,7 +363,7 @@ def _content(
     )
     swaps = max(_SWAPS, _SWAPS_A_TEST * tests)
     contents: dict[str, Any] = {}
-    found: list[dict[str, Any]] = []
+    comparisons: list[dict[str, Any]] = []
     for name, own in cells.items():
         task, labels = tasks[name], list(next(iter(own.values())))
         content = contents[name] = {
@@ -378,7 +380,7 @@ def _content(
         kinds = dict.fromkeys(name for cell in cell_rows for name in cell.columns if name.startswith(KIND))
         for measure in task.measures:
             content["measures"].append(_entry(measure, own, data.seed, samples, swaps))
-            found += content["measures"][-1].get("comparisons", ())
+            comparisons += content["measures"][-1].get("comparisons", ())
         for kind in kinds:
             within = [label for label in labels if kind in next(iter(own.values()))[label].columns]
             some = {model: {label: cells_of[label] for label in within} for model, cells_of in own.items()}
@@ -394,7 +396,7 @@ def _content(
                 parts = {"task": name, "languages": labels, **task.parts, "seed": data.seed}
                 used = "search" if task.needs == "pool" else "options"
                 content["signatures"][model["name"]] = sign("exam", **parts, data=named, model=model[used])
-    for test, p in zip(found, holm([test["p"] for test in found])):
+    for test, p in zip(comparisons, holm([test["p"] for test in comparisons])):
         test["p_corrected"] = float(p)
         test["distinguishable"] = bool(p < ALPHA)
     for content in contents.values():

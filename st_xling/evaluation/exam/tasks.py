@@ -61,6 +61,7 @@ class Session:
         model: The encoder.
         data: The texts.
         folder: Of the model, or its id on the Hub.
+        name: Of the model, for messages.
         batch_size: Most texts of a batch.
         show_progress_bar: Whether to show one.
         notes: What a task says besides.
@@ -69,6 +70,7 @@ class Session:
     model: SentenceTransformer
     data: ExamData
     folder: str = ""
+    name: str = ""
     batch_size: int | None = None
     show_progress_bar: bool = False
     notes: list[str] = field(default_factory=list)
@@ -160,7 +162,7 @@ def _xsim_plus_plus(session: Session) -> Cells:
 
 
 def _robustness(session: Session) -> Cells:
-    """Of sentences that are changed, and are found as they stand: a weak encoder has no less to lose."""
+    """Of sentences that are changed: one that a kind leaves as it is says nothing of it."""
     rows = {code: _some(session, code, DISTURBED) for code in session.data.pairs}
     changed: dict[tuple[str, str], dict[int, str]] = {}
     for code, own in rows.items():
@@ -178,16 +180,17 @@ def _robustness(session: Session) -> Cells:
     for code, own in rows.items():
         source, target = session.pairs[code]
         clean = np.equal(nearest(source[own], target), own)
-        columns: dict[str, Any] = {"found": np.zeros(len(own)), "lost": np.zeros(len(own))}
+        columns: dict[str, Any] = {name: np.zeros(len(own)) for name in ("disturbed", "hits", "found", "lost")}
         for kind in PERTURBATIONS:
             if (code, kind) in changed:
                 places = list(changed[code, kind])
-                missed = np.not_equal(nearest(disturbed[code, kind], target), own[places])
+                hits = np.equal(nearest(disturbed[code, kind], target), own[places])
                 columns[KIND + kind], columns[OF + kind] = np.zeros((2, len(own)))
-                columns[KIND + kind][places] = clean[places] & missed
-                columns[OF + kind][places] = clean[places]
-                columns["lost"] += columns[KIND + kind]
-                columns["found"] += columns[OF + kind]
+                columns[KIND + kind][places], columns[OF + kind][places] = hits, 1
+                columns["disturbed"][places] += 1
+                columns["hits"][places] += hits
+                columns["found"][places] += clean[places]
+                columns["lost"][places] += clean[places] & ~hits
         cells[code] = Cell(sha8([session.data.pairs[code], own.tolist()]), columns)
     return cells
 
@@ -208,10 +211,10 @@ def _mining(session: Session) -> Cells:
             limits[f" at {RECALL}"] = max(reached, key=lambda point: point.precision).threshold
         columns = {"gold": np.bincount([one for one, _ in test.gold], minlength=len(test.source))}
         for name, limit in limits.items():
-            found = mined.scores >= limit
+            selected = mined.scores >= limit
             # A recall that is not reached has no precision: then nothing counts as right.
-            right = found & scored.is_correct if not name or reached else np.zeros_like(found)
-            columns[f"mined{name}"] = np.bincount(mined.source_indices[found], minlength=len(test.source))
+            right = selected & scored.is_correct if not name or reached else np.zeros_like(selected)
+            columns[f"mined{name}"] = np.bincount(mined.source_indices[selected], minlength=len(test.source))
             columns[f"correct{name}"] = np.bincount(mined.source_indices[right], minlength=len(test.source))
         label = english_free(pair)
         cells[pair if label in cells else label] = Cell(sha8(test.source), columns)
@@ -343,9 +346,13 @@ TASKS: dict[str, Task] = {
     ),
     "robustness": Task(
         "Robustness",
-        "Of sentences that find their English translation, how many no longer do with typing errors, other case, …?",
+        "Does a sentence with typing errors, other case, numerals or script still find its English translation?",
         "pairs",
-        (_LOWER("no longer found", ("lost",), ("found",), tested=True),),
+        (
+            Measure("accuracy of disturbed text", ("hits",), ("disturbed",), tested=True),
+            Measure("of the same as it stands", ("found",), ("disturbed",)),
+            _LOWER("of those found, no longer found", ("lost",), ("found",)),
+        ),
         _robustness,
         {"kinds": PERTURBATIONS, "pairs": DISTURBED},
     ),
