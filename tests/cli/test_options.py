@@ -20,6 +20,7 @@ from st_xling.cli.parser import Parser
 from st_xling.data.reranking.specs import load_pool_specs
 from st_xling.data.retrieval import load_retrieval_specs
 from st_xling.evaluation import BuccEvaluator, xsim_by_language
+from st_xling.evaluation.exam import examine
 from st_xling.evaluation.retrieval import RetrievalEvaluator
 from st_xling.mining import encode, mine_texts, plan_mining, score_texts
 from st_xling.models.slim import slim_model
@@ -120,8 +121,9 @@ CALLED: dict[str, list[Callable[..., Any]]] = {
     "evaluate xsim": [xsim_by_language],
     "evaluate reranking": [load_pool_specs],
     "evaluate retrieval": [load_retrieval_specs, RetrievalEvaluator],
+    "exam": [examine],
 }
-BY_THEMSELVES = {"evaluate xsim": {"name"}, "evaluate bucc": {"train_split"}}
+BY_THEMSELVES = {"evaluate xsim": {"name"}, "evaluate bucc": {"train_split"}, "exam": {"examinees"}}
 
 
 @pytest.mark.parametrize("name", CALLED)
@@ -141,7 +143,7 @@ def test_a_command_offers_what_the_library_takes_with_its_defaults(name: str) ->
 
 
 COMMANDS = (
-    "demo train recipes evaluate transfer leak encode mine score rerank search slim card push reproduce benchmark"
+    "demo train recipes evaluate exam transfer leak encode mine score rerank search slim card push reproduce benchmark"
 )
 COMMANDS += " completion"
 HELPS = ["", *COMMANDS.split(" ")]

@@ -123,7 +123,7 @@ def compare(
     """Values with bootstrap intervals, and paired permutation tests.
 
     A test swaps the two models' results of each item by a coin, and counts how often the difference is then at least as
-    large as the one that was found. The mean over languages is tested by the mean of these differences.
+    large as the measured one. The mean over languages is tested by the mean of these differences.
 
     Args:
         measure: What is compared.
@@ -183,11 +183,11 @@ def _swapped(measure: Measure, first: np.ndarray, second: np.ndarray, key: Seque
     differs = (first != second).any(axis=1)
     # Items that both models did alike stay what they are: only the others are swapped, and looked at.
     gaps = (first - second)[differs]
-    found = []
+    differences = []
     for coins in _coins(len(first), swaps, key):
         moved = coins[:, differs].astype(np.float64) @ gaps
-        found.append(measure.value(first.sum(axis=0) - moved) - measure.value(second.sum(axis=0) + moved))
-    return np.concatenate(found)
+        differences.append(measure.value(first.sum(axis=0) - moved) - measure.value(second.sum(axis=0) + moved))
+    return np.concatenate(differences)
 
 
 def _coins(items: int, swaps: int, key: Sequence[int]) -> Iterator[np.ndarray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ PARTS = ("pairs", "mining", "pool")
 PHRASES = {"pairs": 300, "mining": 400, "gold": 60, "passages": 60}
 
 #: A sample has at least so many of each language: pairs, sentences to mine, queries.
-LEAST = {"pairs": 100, "mining": 1000, "queries": 50}
+LEAST = {"pairs": 50, "mining": 400, "queries": 25}
 
 #: Pairs of each language whose English gets near-translations; sentences of each that are disturbed.
 HARD_PAIRS, DISTURBED = 300, 200
@@ -46,7 +46,7 @@ class ExamData:
         name: Of the data, for signatures.
         missing: ``(part, what is not examined, why)``.
         seed: Of samples and of what is generated.
-        share: Of all items, those that are examined.
+        share: Of all items, those that are examined: about, for each language has at least :data:`LEAST`.
     """
 
     pairs: Mapping[str, tuple[list[str], list[str]]] = field(default_factory=dict)
@@ -82,10 +82,23 @@ class ExamData:
                 yield from queries.values()
 
     @property
-    def n_encoded(self) -> int:
-        """Different texts that a model embeds, about; with some three made of each that something is made of."""
-        made = sum(min(len(source), most) for source, _ in self.pairs.values() for most in (HARD_PAIRS, DISTURBED))
-        return len({*self.texts()}) + 3 * made
+    def counts(self) -> dict[str, int]:
+        """How many items of each kind there are."""
+        return {
+            "pairs": sum(len(source) for source, _ in self.pairs.values()),
+            "sentences to mine": sum(len(one.source) for both in self.mining.values() for one in both),
+            "questions": len({name for part in self.pool for name in part.relevant}),
+            "passages": sum(len(part.passages) for part in self.pool),
+        }
+
+    def work(self) -> float:
+        """What embedding all texts costs, in the unit of :func:`work`; those made of others by a rule of thumb."""
+        generated = sum(
+            work(column[:most])
+            for columns in self.pairs.values()
+            for column, most in zip(columns, (DISTURBED, HARD_PAIRS))
+        )
+        return work({*self.texts()}) + 2 * generated
 
     def only(self, parts: Collection[str]) -> ExamData:
         """Without the other parts, and without what is missing there."""
@@ -105,13 +118,26 @@ class ExamData:
             rows = Sample(size(len(source), "pairs"), self.seed).places(len(source), code)
             pairs[code] = ([source[row] for row in rows], [target[row] for row in rows])
         mining = {
-            pair: tuple(sample_bucc(one, size(len(one.source), "mining"), seed=self.seed) for one in both)
-            for pair, both in self.mining.items()
+            pair: (_fewer(one, size, self.seed), _fewer(other, size, self.seed))
+            for pair, (one, other) in self.mining.items()
         }
         names = sorted({name for part in self.pool for name in part.relevant})
         chosen = {names[row] for row in Sample(size(len(names), "queries"), self.seed).places(len(names), "queries")}
         pool = [_smaller(part, chosen, share, self.seed) for part in self.pool]
-        return replace(self, pairs=pairs, mining=mining, pool=pool, share=share)  # type: ignore[arg-type]
+        return replace(self, pairs=pairs, mining=mining, pool=pool, share=share)
+
+
+def work(texts: Iterable[str]) -> float:
+    """What embedding texts costs: bytes of UTF-8, of which a token has about as many in any script, and some a text."""
+    return float(sum(len(text.encode("utf-8", "surrogatepass")) + 20 for text in texts))
+
+
+def _fewer(corpus: BuccCorpus, size: Callable[[int, str], int], seed: int) -> BuccCorpus:
+    """A sample of a corpus, or all of it where so few sentences hold no translation."""
+    try:
+        return sample_bucc(corpus, size(len(corpus.source), "mining"), seed=seed)
+    except ValueError:
+        return corpus
 
 
 def _smaller(part: RetrievalSet, names: set[str], share: float, seed: int) -> RetrievalSet:
@@ -120,8 +146,8 @@ def _smaller(part: RetrievalSet, names: set[str], share: float, seed: int) -> Re
     relevant = {name: grades for name, grades in part.relevant.items() if name in names}
     answers = {passage for grades in relevant.values() for passage in grades}
     others = [name for name in part.passages.ids if name not in answers]
-    kept = answers | {others[row] for row in Sample(round(share * len(others)), seed).places(len(others), "passages")}
-    passages = Passages.in_memory([record for record in part.passages.records() if record[0] in kept])
+    chosen = answers | {others[row] for row in Sample(round(share * len(others)), seed).places(len(others), "passages")}
+    passages = Passages.in_memory([record for record in part.passages.records() if record[0] in chosen])
     return replace(part, passages=passages, queries=queries, relevant=relevant)
 
 
@@ -178,10 +204,10 @@ def load_exam_data(specs: Iterable[str] = (), languages: Iterable[str] | None = 
         pairs_read = {code: texts for code, texts in pairs_read.items() if code in wanted}
         mining = {pair: both for pair, both in mining.items() if {*_codes(pair)} <= wanted}
         pool = [part for part in pool if canonical_language(part.language) in {*wanted, "eng"}]
-        asked = {*wanted, "eng"}
+        requested = {*wanted, "eng"}
         pool = [
             replace(
-                part, queries={code: own for code, own in part.queries.items() if canonical_language(code) in asked}
+                part, queries={code: own for code, own in part.queries.items() if canonical_language(code) in requested}
             )
             for part in pool
         ]
@@ -228,22 +254,27 @@ def _phrasebook(spec: str) -> tuple[str, list[str], dict[str, tuple[BuccCorpus, 
         gold = [(str(one), str(other)) for one, other in texts.gold]
         return BuccCorpus(ids[0], list(texts.source), ids[1], list(texts.target), gold, code, "en", split)
 
-    asked = ",".join([*codes, "en"])
-    passages = [f"{code}=phrasebook?size={sizes['passages']}&seed={seed}&queries={asked}" for code in [*codes, "en"]]
+    languages = ",".join([*codes, "en"])
+    passages = [
+        f"{code}=phrasebook?size={sizes['passages']}&seed={seed}&queries={languages}" for code in [*codes, "en"]
+    ]
     mining = {f"{code}-en": (corpus(code, "test"), corpus(code, "dev")) for code in codes}
     return f"phrasebook:{','.join(codes)}?size={size}&seed={seed}", passages, mining
 
 
 def _corpora(folder: Path, missing: list[tuple[str, str, str]]) -> dict[str, tuple[BuccCorpus, BuccCorpus]]:
     """Test and training split of each pair, in BUCC's layout."""
-    found: dict[str, tuple[BuccCorpus, BuccCorpus]] = {}
+    corpora: dict[str, tuple[BuccCorpus, BuccCorpus]] = {}
     for gold in sorted(folder.rglob("*-*.test.gold*")) if folder.is_dir() else ():
         pair, split, _ = unpacked_name(gold).split(".", 2)
         try:
-            found[pair] = (read_bucc(gold.with_name(f"{pair}.{split}")), read_bucc(gold.with_name(f"{pair}.training")))
+            corpora[pair] = (
+                read_bucc(gold.with_name(f"{pair}.{split}")),
+                read_bucc(gold.with_name(f"{pair}.training")),
+            )
         except FileNotFoundError:
             missing.append(("mining", f"mining {pair}", "no training split, which gives the threshold"))
-    return found
+    return corpora
 
 
 def _pool_specs(folder: Path) -> list[str]:

@@ -27,7 +27,7 @@ class Axis:
         if zero:
             self.high = max(abs(self.low), abs(self.high))
             self.low = -self.high
-        room = 0.06 * (self.high - self.low) or abs(self.high) * 0.1 or 1.0
+        room = 0.06 * (self.high - self.low) or abs(self.high) * 0.1 or 0.01
         self.low, self.high = self.low - room, self.high + room
 
     def __call__(self, value: float) -> float:
@@ -69,7 +69,8 @@ def _outcomes(measure: Mapping[str, Any], overall: str) -> list[dict[str, Any]]:
             if (other["first"], other["second"]) == pair and other["label"] != overall:
                 ahead = pair[(other["difference"] > 0) != measure["higher"]]
                 won[ahead if other["distinguishable"] else ""].append(other["label"])
-        outcomes.append({**gap, "won": won, "shown": shown_difference(measure, gap)})
+        ahead = pair[(gap["difference"] > 0) != measure["higher"]]
+        outcomes.append({**gap, "ahead": ahead, "won": won, "shown": shown_difference(measure, gap)})
     return outcomes
 
 
@@ -98,7 +99,7 @@ def exam_page(content: Mapping[str, Any]) -> str:
         gap_axis=_gap_axis,
         heat=_heat,
         outcomes=_outcomes,
-        task_items=lambda measure, code: next(iter(measure["values"].values()))[code][3],
+        items=lambda measure, labels: [next(iter(measure["values"].values()))[label][3] for label in labels],
         main=_main,
         more=lambda task: [each for each in task["measures"] if each not in _main(task)],
         compared=[

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from st_xling._version import __version__
 from st_xling.data.spec_options import SpecOption, free_name, read_options, split_options, whole_above
 from st_xling.evaluation.exam.compare import ALPHA, MEAN, Cell, Measure, compare, holm, ranking
 from st_xling.evaluation.exam.data import PARTS, ExamData
@@ -231,25 +232,27 @@ def examine(
         place = each.model if isinstance(each.model, str) else each.name
         facts: dict[str, Any] = {"name": each.name, "model": place, "sha8": model_fingerprint(model)[:8]}
         models.append({**facts, "options": model_options(model), "search": model_options(model, retrieval=True)})
-        first = Session(model, data, place, batch_size)
+        first = Session(model, data, place, each.name, batch_size)
         for name in _ALWAYS:
             if name in chosen or (name == "speed" and budget is not None):
                 results[each.name][name] = _run(name, first)
+    whole = data
     if budget is not None:
-        data = data.sampled(_share(budget, data, models, results, time.perf_counter() - start, folder))
+        data = whole.sampled(_share(budget, data, models, results, time.perf_counter() - start, folder))
     for each, known in zip(examinees, models):
         session: Session | None = None
         for name, task in chosen.items():
             if name in _ALWAYS or (task.needs and not getattr(data, task.needs)):
                 continue
             part = data.sha8.get(task.needs) or data.sha8
-            fingerprint = sha8([known["sha8"], known["options"], known["search"], name, part, data.seed, task.parts])
+            depends = [known["sha8"], known["options"], known["search"], name, part, data.seed, task.parts]
+            fingerprint = sha8([*depends, __version__])
             path = None if folder is None else folder / "results" / f"{_file_name(each.name)}.{name}.json"
             stored = {} if path is None else _read(path)
             if stored.get("fingerprint") == fingerprint:
                 results[each.name][name] = stored
                 continue
-            session = session or Session(each.load(), data, known["model"], batch_size, show_progress_bar)
+            session = session or Session(each.load(), data, known["model"], each.name, batch_size, show_progress_bar)
             try:
                 result = {"fingerprint": fingerprint, **_run(name, session)}
             except ValueError as error:
@@ -260,7 +263,7 @@ def examine(
             results[each.name][name] = result
             if path is not None:
                 write_atomic(path, json.dumps(result).encode("utf-8"))  # long lists: a number a line would be long
-    report = ExamReport(_content(models, chosen, results, data, missing, samples))
+    report = ExamReport(_content(models, chosen, results, data, whole, missing, samples))
     report.content["seconds"] = round(time.perf_counter() - start, 1)
     if folder is not None:
         write_json(folder / "exam.json", report.content)
@@ -274,7 +277,7 @@ def _run(name: str, session: Session) -> dict[str, Any]:
     session.notes.clear()
     cells = TASKS[name].run(session)
     seconds = time.perf_counter() - start
-    logger.info("%s: %s, %s", session.folder, name, duration(seconds))
+    logger.info("%s: %s, %s", session.name, name, duration(seconds))
     columns = {
         label: {column: np.asarray(values).astype(float).tolist() for column, values in cell.columns.items()}
         for label, cell in cells.items()
@@ -308,16 +311,24 @@ def _share(
     stored = {} if folder is None else _read(folder / "sample.json")
     if stored.get("key") == key:
         return stored["share"]
-    texts = data.n_encoded
-    seconds = 0.0
-    for each in results.values():
-        columns = each["speed"]["cells"][ALL]["columns"]
-        seconds += texts * sum(columns["seconds"]) / sum(columns["texts"])
-    share = min(1.0, _FOR_ENCODING * max(0.0, 60 * minutes - spent) / seconds)
-    logger.info("all %s texts would take %s; a share of %.3g is examined", f"{texts:,}", duration(seconds), share)
+    speeds = [each["speed"]["cells"][ALL]["columns"] for each in results.values()]
+    pace = sum(sum(columns["seconds"]) / sum(columns["work"]) for columns in speeds)  # of all models together
+    seconds = _FOR_ENCODING * max(0.0, 60 * minutes - spent)
+    low, high = 0.0, 1.0
+    whole = pace * data.work()
+    if whole > seconds:
+        for _ in range(7):  # a sample has a least size, so its work is no share of the whole
+            middle = (low + high) / 2
+            low, high = (middle, high) if pace * data.sampled(middle).work() <= seconds else (low, middle)
+    else:
+        low = 1.0
+    takes = pace * data.sampled(low).work()
+    logger.info("to embed all would take %s; a sample takes %s", duration(whole), duration(takes))
+    if takes > seconds and low < 1:
+        logger.warning("the least sample takes longer than the budget: about %s", duration(takes / _FOR_ENCODING))
     if folder is not None:
-        write_json(folder / "sample.json", {"key": key, "share": share})
-    return share
+        write_json(folder / "sample.json", {"key": key, "share": low})
+    return low
 
 
 def _content(
@@ -325,6 +336,7 @@ def _content(
     tasks: Mapping[str, Task],
     results: Mapping[str, Mapping[str, dict[str, Any]]],
     data: ExamData,
+    whole: ExamData,
     missing: list[dict[str, str]],
     samples: int,
 ) -> dict[str, Any]:
@@ -351,7 +363,7 @@ def _content(
     )
     swaps = max(_SWAPS, _SWAPS_A_TEST * tests)
     contents: dict[str, Any] = {}
-    found: list[dict[str, Any]] = []
+    comparisons: list[dict[str, Any]] = []
     for name, own in cells.items():
         task, labels = tasks[name], list(next(iter(own.values())))
         content = contents[name] = {
@@ -368,7 +380,7 @@ def _content(
         kinds = dict.fromkeys(name for cell in cell_rows for name in cell.columns if name.startswith(KIND))
         for measure in task.measures:
             content["measures"].append(_entry(measure, own, data.seed, samples, swaps))
-            found += content["measures"][-1].get("comparisons", ())
+            comparisons += content["measures"][-1].get("comparisons", ())
         for kind in kinds:
             within = [label for label in labels if kind in next(iter(own.values()))[label].columns]
             some = {model: {label: cells_of[label] for label in within} for model, cells_of in own.items()}
@@ -384,7 +396,7 @@ def _content(
                 parts = {"task": name, "languages": labels, **task.parts, "seed": data.seed}
                 used = "search" if task.needs == "pool" else "options"
                 content["signatures"][model["name"]] = sign("exam", **parts, data=named, model=model[used])
-    for test, p in zip(found, holm([test["p"] for test in found])):
+    for test, p in zip(comparisons, holm([test["p"] for test in comparisons])):
         test["p_corrected"] = float(p)
         test["distinguishable"] = bool(p < ALPHA)
     for content in contents.values():
@@ -394,7 +406,8 @@ def _content(
                 measure["orders"] = {label: _order(measure, label)["groups"] for label in content["labels"]}
     sampled = ""
     if data.share < 1:
-        sampled = f"{100 * data.share:.3g} % of all items, the same for all models (seed {data.seed})"
+        counts = [f"{data.counts[name]:,} of {n:,} {name}" for name, n in whole.counts.items() if n]
+        sampled = f"{', '.join(counts)}; the same for all models (seed {data.seed})"
     parts = {
         **{"tasks": list(contents), "interval": f"bootstrap,0.95,{samples}", "tests": f"swaps,holm,{tests}"},
         **{"sample": f"{data.share:.3g}" if sampled else None, "seed": data.seed},

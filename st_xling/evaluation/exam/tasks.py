@@ -17,7 +17,7 @@ from st_xling.data.test_sets import BuccCorpus
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.bucc import IndexedCorpus, indexed_corpora
 from st_xling.evaluation.exam.compare import Cell, Measure
-from st_xling.evaluation.exam.data import DISTURBED, HARD_PAIRS, ExamData, english_free
+from st_xling.evaluation.exam.data import DISTURBED, HARD_PAIRS, ExamData, english_free, work
 from st_xling.evaluation.mining_scores import EvaluatedPairs
 from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias
 from st_xling.evaluation.tatoeba_data import english_columns
@@ -61,6 +61,7 @@ class Session:
         model: The encoder.
         data: The texts.
         folder: Of the model, or its id on the Hub.
+        name: Of the model, for messages.
         batch_size: Most texts of a batch.
         show_progress_bar: Whether to show one.
         notes: What a task says besides.
@@ -69,6 +70,7 @@ class Session:
     model: SentenceTransformer
     data: ExamData
     folder: str = ""
+    name: str = ""
     batch_size: int | None = None
     show_progress_bar: bool = False
     notes: list[str] = field(default_factory=list)
@@ -160,7 +162,7 @@ def _xsim_plus_plus(session: Session) -> Cells:
 
 
 def _robustness(session: Session) -> Cells:
-    """Of changed sentences alone: one that a kind leaves as it is says nothing of it."""
+    """Of sentences that are changed: one that a kind leaves as it is says nothing of it."""
     rows = {code: _some(session, code, DISTURBED) for code in session.data.pairs}
     changed: dict[tuple[str, str], dict[int, str]] = {}
     for code, own in rows.items():
@@ -170,24 +172,25 @@ def _robustness(session: Session) -> Cells:
                 others = perturb(texts, kind, seed=session.data.seed, language=code)
             except ValueError:  # a script that this kind is not for
                 continue
-            if places := {row: other for row, (text, other) in enumerate(zip(texts, others)) if other != text}:
-                changed[code, kind] = places
+            if differing := {row: other for row, (text, other) in enumerate(zip(texts, others)) if other != text}:
+                changed[code, kind] = differing
     vectors = session.embed([list(each.values()) for each in changed.values()], [code for code, _ in changed])
-    found = dict(zip(changed, vectors))
+    disturbed = dict(zip(changed, vectors))
     cells: Cells = {}
     for code, own in rows.items():
         source, target = session.pairs[code]
-        clean = nearest(source[own], target) == own
-        columns: dict[str, Any] = {"disturbed": np.zeros(len(own)), "lost": np.zeros(len(own))}
+        clean = np.equal(nearest(source[own], target), own)
+        columns: dict[str, Any] = {name: np.zeros(len(own)) for name in ("disturbed", "hits", "found", "lost")}
         for kind in PERTURBATIONS:
             if (code, kind) in changed:
                 places = list(changed[code, kind])
-                hits = nearest(found[code, kind], target) == own[places]
+                hits = np.equal(nearest(disturbed[code, kind], target), own[places])
                 columns[KIND + kind], columns[OF + kind] = np.zeros((2, len(own)))
-                columns[KIND + kind][places] = clean[places].astype(float) - hits
-                columns[OF + kind][places] = 1
-                columns["lost"] += columns[KIND + kind]
-                columns["disturbed"] += columns[OF + kind]
+                columns[KIND + kind][places], columns[OF + kind][places] = hits, 1
+                columns["disturbed"][places] += 1
+                columns["hits"][places] += hits
+                columns["found"][places] += clean[places]
+                columns["lost"][places] += clean[places] & ~hits
         cells[code] = Cell(sha8([session.data.pairs[code], own.tolist()]), columns)
     return cells
 
@@ -208,10 +211,10 @@ def _mining(session: Session) -> Cells:
             limits[f" at {RECALL}"] = max(reached, key=lambda point: point.precision).threshold
         columns = {"gold": np.bincount([one for one, _ in test.gold], minlength=len(test.source))}
         for name, limit in limits.items():
-            found = mined.scores >= limit
+            selected = mined.scores >= limit
             # A recall that is not reached has no precision: then nothing counts as right.
-            right = found & scored.is_correct if not name or reached else np.zeros_like(found)
-            columns[f"mined{name}"] = np.bincount(mined.source_indices[found], minlength=len(test.source))
+            right = selected & scored.is_correct if not name or reached else np.zeros_like(selected)
+            columns[f"mined{name}"] = np.bincount(mined.source_indices[selected], minlength=len(test.source))
             columns[f"correct{name}"] = np.bincount(mined.source_indices[right], minlength=len(test.source))
         label = english_free(pair)
         cells[pair if label in cells else label] = Cell(sha8(test.source), columns)
@@ -277,7 +280,7 @@ def _speed(session: Session) -> Cells:
         start = time.perf_counter()
         encode(session.model, part, batch_size=session.batch_size)
         seconds.append(time.perf_counter() - start)
-    return {ALL: Cell(sha8(rounds), {"texts": [len(part) for part in rounds], "seconds": seconds})}
+    return {ALL: Cell(sha8(rounds), {"texts": [*map(len, rounds)], "work": [*map(work, rounds)], "seconds": seconds})}
 
 
 def _size(session: Session) -> Cells:
@@ -343,9 +346,13 @@ TASKS: dict[str, Task] = {
     ),
     "robustness": Task(
         "Robustness",
-        "How much accuracy is lost where the sentence that searches has typing errors, other case, and so on?",
+        "Does a sentence with typing errors, other case, numerals or script still find its English translation?",
         "pairs",
-        (_LOWER("accuracy lost", ("lost",), ("disturbed",), tested=True),),
+        (
+            Measure("accuracy of disturbed text", ("hits",), ("disturbed",), tested=True),
+            Measure("of the same as it stands", ("found",), ("disturbed",)),
+            _LOWER("of those found, no longer found", ("lost",), ("found",)),
+        ),
         _robustness,
         {"kinds": PERTURBATIONS, "pairs": DISTURBED},
     ),

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from st_xling.data import hard_translations, perturb
+from st_xling.data import PERTURBATIONS, hard_translations, perturb
 from st_xling.data.phrasebook import mining_phrases, parallel_phrases
 from st_xling.evaluation import (
     BuccEvaluator,
@@ -91,12 +91,21 @@ def test_values_are_those_of_the_evaluators(models, data, report):
         assert kinds == pytest.approx(result.by_category)
         targets = np.array([vectors[text] for text in english])
         hits = {text: nearest(vectors[text][None], targets)[0] for text in german}
-        lost = []
-        for row, (text, other) in enumerate(zip(german, perturb(german, "typos", language="de"))):
-            if text != other:
-                lost.append(int(hits[text] == row) - int(nearest(model.encode([other]), targets)[0] == row))
-        (typos,) = [kind for kind in found["robustness"]["kinds"] if kind["name"] == "typos"]
-        assert typos["values"][each.name]["deu"][0] == pytest.approx(np.mean(lost))
+        rows: list[tuple[str, bool, bool]] = []  # of each changed sentence: kind, found as it stands, found still
+        for kind in PERTURBATIONS:
+            others = perturb(german, kind, language="de")
+            places = [row for row in range(len(german)) if others[row] != german[row]]
+            still = nearest(model.encode([others[row] for row in places]), targets) if places else []
+            rows += [(kind, hits[german[row]] == row, best == row) for row, best in zip(places, still)]
+        expected = [
+            np.mean([still for *_, still in rows]),
+            np.mean([before for _, before, _ in rows]),
+            np.mean([not still for _, before, still in rows if before] or [0]),
+        ]
+        assert [value("robustness", place, "deu") for place in range(3)] == pytest.approx(expected)
+        for kind in found["robustness"]["kinds"]:
+            own = [still for name, _, still in rows if name == kind["name"]]
+            assert kind["values"][each.name].get("deu", [np.mean(own or [0])])[0] == pytest.approx(np.mean(own or [0]))
     wide, narrow = (found["size"]["measures"][2]["values"][name]["all"][0] for name in ("wide", "narrow"))
     assert (wide, narrow) == (128, 32)
 
@@ -152,12 +161,13 @@ def test_what_is_done_is_not_done_again(models, data, tmp_path, monkeypatch):
     assert (tmp_path / "out" / "exam.html").is_file()
 
 
-def test_a_budget_samples_the_same_items(models, tmp_path, monkeypatch):
+def test_a_budget_samples_the_same_items(models, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("st_xling.evaluation.exam.data.LEAST", {"pairs": 20, "mining": 30, "queries": 5})
     whole = load_exam_data([SPEC])
     options = {"tasks": ["tatoeba", "speed"], "budget": 1e-4, "samples": 20, "out": tmp_path}
     report = examine(models, whole, **options)
-    assert "0 % of all items" in report.content["sample"] and "sample: " in report.table()
+    assert "40 of 120 pairs; the same for all models" in report.content["sample"] and "sample: " in report.table()
+    assert "least sample takes longer than the budget" in caplog.text
     assert report.content["tasks"]["tatoeba"]["measures"][0]["values"]["wide"]["deu"][3] == 20
     share = json.loads((tmp_path / "sample.json").read_text())["share"]
     monkeypatch.setattr(run, "_FOR_ENCODING", 1e9)  # a machine that is faster now examines no other sample
