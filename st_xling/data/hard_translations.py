@@ -110,7 +110,7 @@ def hard_translations(
         section 2.1; lexicons and rules are our own, without models.
     Example:
         >>> [(hard.text, hard.kind) for hard in hard_translations(["We are late because of rain."], most=1)]
-        [('We are not late because of rain.', 'negation')]
+        [('We are late despite rain.', 'cause')]
     """
     if most < 1:
         raise ValueError(f"most must be at least 1: got {most}.")
