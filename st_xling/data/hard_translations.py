@@ -24,7 +24,7 @@ _LISTS |= {"titles", "surname", "places", "articles", "not_names"}
 _EXACT = ("date", "country", "nationality", "city", "organisation", "given", "person")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _NUMBER = re.compile(r"(?<![\w.,:/+-])\d+(?:[.,]\d{3})*(?:[.,]\d+)?(?![\w/:]|[.,-]\d)", re.ASCII)
-_OPENING = re.compile(r"(?:^|[.!?:…]\W*\s)\W*$")
+_OPENING = re.compile(r"(?:^|[.!?:…]\W*\s|[\"“„«‘¿¡])\W*$")
 _VOWEL = re.compile("[aeiouyhàâéèêëîïôöùûü]", re.IGNORECASE)
 
 
