@@ -114,7 +114,12 @@ def hard_translations(
     """
     if most < 1:
         raise ValueError(f"most must be at least 1: got {most}.")
-    lexicon = _lexicon(_known(language))
+    if (code := _own_code(language)) is None:
+        raise ValueError(
+            f"language must be one that there are lexicons of, {', '.join(hard_languages())}: got {language!r}; hard "
+            "near-translations of other languages cannot be made."
+        )
+    lexicon = _lexicon(code)
     taken = {unicodedata.normalize("NFC", sentence) for sentence in sentences}
     result = []
     for index, sentence in enumerate(sentences):
@@ -133,28 +138,21 @@ def hard_translations(
     return result
 
 
+@cache
 def number_words(language: str) -> dict[int, str]:
-    """Small numbers in words; empty for a language without a lexicon.
+    """Small numbers in words; empty for a language without a lexicon, and for Chinese, which has several for each.
 
     Example:
         >>> number_words("de")[12]
         'zwölf'
     """
-    own = {canonical_language(code): code for code in hard_languages()}
-    if canonical_language(language) not in own or own[canonical_language(language)] == "zh":
-        return {}
+    code = _own_code(language)
     # The first row of numbers begins with two.
-    return dict(enumerate(_lexicon(own[canonical_language(language)]).groups["number"][:11], start=2))
+    return {} if code in (None, "zh") else dict(enumerate(_lexicon(code).groups["number"][:11], start=2))
 
 
-def _known(language: str) -> str:
-    own = {canonical_language(code): code for code in hard_languages()}
-    if (code := own.get(canonical_language(language))) is None:
-        raise ValueError(
-            f"language must be one that there are lexicons of, {', '.join(own.values())}: got {language!r}; hard "
-            "near-translations of other languages cannot be made."
-        )
-    return code
+def _own_code(language: str) -> str | None:
+    return {canonical_language(code): code for code in hard_languages()}.get(canonical_language(language))
 
 
 @cache
@@ -203,7 +201,7 @@ def _edits(text: str, lexicon: _Lexicon, lot: random.Random) -> Iterator[_Edit]:
         for match in pattern.finditer(shadow):
             yield _Edit(match.start(), match.end(), match.expand(template), kind)
     for match in _NUMBER.finditer(text):
-        for new in {_other_number(match[0], lot): None, _other_number(match[0], lot): None}:
+        for new in dict.fromkeys(_other_number(match[0], lot) for _ in range(2)):
             yield _Edit(match.start(), match.end(), new, "number")
     if lexicon.lists["titles"]:
         yield from _names(text, lexicon, lot)
