@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from sentence_transformers.quantization import quantize_embeddings
+from sentence_transformers.util import quantize_embeddings
 
 from st_xling._version import __version__
 from st_xling.data import load_data_specs
@@ -181,7 +181,7 @@ def postprocess(
             last = after[list(after)[-1]]
             final = fitted.numpy() if steps is None else _final(steps, fitted, languages)
             ranges = np.stack([final.min(axis=0), final.max(axis=0)])
-            after[_INT8] = [quantize_embeddings(each, "int8", ranges=ranges) for each in last]
+            after[_INT8] = [np.asarray(quantize_embeddings(each, "int8", ranges=ranges)) for each in last]
         accuracies = {}
         for name, found in after.items():
             floats = [np.asarray(each, dtype=np.float32) for each in found]

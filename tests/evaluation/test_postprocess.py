@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.quantization import quantize_embeddings
+from sentence_transformers.util import quantize_embeddings
 
 from st_xling.cli import main
 from st_xling.data import load_data_specs
@@ -29,6 +29,7 @@ def test_what_is_saved(saved_encoder: Path, tmp_path: Path, capsys: pytest.Captu
     printed = capsys.readouterr().out
     assert printed.count("\n") == 6 and "postprocess|steps:centred,6-dimensions,int8|" in printed
     card = (out / "README.md").read_text(encoding="utf-8")
+    assert "fitted on text: centred; 6 dimensions; int8. Nothing was trained." in card
     assert "| 6 dimensions | " in card and "int8\\_ranges.json" in card.replace("int8_", "int8\\_")
     loaded = SentenceTransformer(str(out), device="cpu")
     evaluator = PrecisionEvaluator(load_data_specs([EVAL]), at=[1], name="")
