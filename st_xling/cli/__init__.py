@@ -166,6 +166,7 @@ def build_parser() -> Parser:
         rerank.rerank,
         rerank.search,
         tools.slim,
+        tools.postprocess,
     )
     for command in (*commands_of_use, publish.push, reproduce.reproduce, tools.benchmark, completion.completion):
         command.add_parser(commands)
