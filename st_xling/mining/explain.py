@@ -39,7 +39,7 @@ REASONS = {
 }
 
 #: Of a content word and its nearest word.
-THRESHOLD = 0.2
+THRESHOLD = 0.15
 
 # Latin letters from which a word is taken for one of content, as a Chinese character is: four. Of the content words of
 # Universal Dependencies' PUD in English, German, French, Spanish and Turkish 93 to 96 % are so long, of the others 14
