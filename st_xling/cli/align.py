@@ -103,7 +103,7 @@ def explain(arguments: argparse.Namespace) -> None:
     --worst N           only so many pairs, those with the smallest shares, smallest first
     --every-pair        pairs without marks as well
     --layer N           whose token states, counted from 1 (default: two thirds of the way up, 8 of 12)
-    --threshold X       similarity from which two words are partners (default: 0.25)
+    --threshold X       similarity from which two words are partners (default: 0.15)
     --tokenized         words are what spaces separate, as for align
     --skip-bad-lines    leave faulty lines out, and say how many
     --batch-size N      most pairs at once (default: 32)

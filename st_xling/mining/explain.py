@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,7 +39,7 @@ REASONS = {
 }
 
 #: Of a content word and its nearest word.
-THRESHOLD = 0.25
+THRESHOLD = 0.15
 
 # Latin letters from which a word is taken for one of content, as a Chinese character is: four. Of the content words of
 # Universal Dependencies' PUD in English, German, French, Spanish and Turkish 93 to 96 % are so long, of the others 14
@@ -82,8 +82,8 @@ class PairExplanation:
 
     source: str
     target: str
-    source_words: list[ExplainedWord]
-    target_words: list[ExplainedWord]
+    source_words: list[ExplainedWord] = field(repr=False)
+    target_words: list[ExplainedWord] = field(repr=False)
 
     @property
     def marked(self) -> list[ExplainedWord]:
@@ -225,14 +225,15 @@ class ExplainReport:
         legend = "".join(f"<li><mark class={reason}>{reason}</mark> {text}" for reason, text in REASONS.items())
         rows = "".join(f"<section><b>{number:,}</b>{pair._html()}</section>" for number, pair in self.chosen(**choice))
         return (
-            "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+            "<!doctype html><html lang=en style='color-scheme:light dark'><meta charset=utf-8>"
+            "<meta name=viewport content='width=device-width'>"
             f"<title>{html.escape(title)}</title><style>{_STYLE}</style><body class=xling><h1>{html.escape(title)}</h1>"
             f"<p>{html.escape(self.summary())}</p><ul>{legend}</ul>{rows}<footer>{html.escape(self.signature)}</footer>"
         )
 
 
 _STYLE = """
-.xling{color-scheme:light dark;font:1rem/1.7 system-ui,sans-serif;overflow-wrap:anywhere}
+.xling{font:1rem/1.7 system-ui,sans-serif;overflow-wrap:anywhere}
 body.xling{max-width:50rem;margin:auto;padding:1rem}
 .xling h1{font-size:1.4rem}.xling ul{list-style:none;padding:0}.xling p{margin:.2rem 0}
 .xling section{border-top:1px solid #8886;padding:.6rem 0}

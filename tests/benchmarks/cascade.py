@@ -7,6 +7,8 @@ Text: ``parallel/de-en.tsv.gz`` of the folder that ``ST_XLING_DATA`` names; enco
 ==============  ========================================================================
 misaligned      the target of another pair
 truncated       the target's first third
+cut             the target without its last third
+added           the target, and the first half of another
 wrong language  the right translation, in French
 numbers         another digit in the target
 near copy       the source in place of the target, without its last character
@@ -29,6 +31,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,7 +44,7 @@ from st_xling.mining.guards import REASONS
 from st_xling.utils.tables import format_table
 from tests.benchmarks.measure import Ratio, Run, encoder_folder, log, main, parallel
 
-SOUND, DEFECTS = "sound", ("misaligned", "truncated", "wrong language", "numbers", "near copy", "noise")
+SOUND, DEFECTS = "sound", ("misaligned", "truncated", "cut", "added", "wrong language", "numbers", "near copy", "noise")
 OFF = GuardOptions().with_flags(off=["all"])
 
 
@@ -65,6 +68,10 @@ def noisy(run: Run, size: int, seed: int) -> tuple[list[tuple[str, str]], list[s
                 target = other
             elif defect == "truncated":
                 target = " ".join(target.split()[: max(1, len(target.split()) // 3)])
+            elif defect == "cut":
+                target = " ".join(target.split()[: -(len(target.split()) // 3)])
+            elif defect == "added":
+                target = " ".join([*target.split(), *other.split()[: -(-len(other.split()) // 2)]])
             elif defect == "wrong language":
                 target = french[target]
             elif defect == "numbers":
@@ -109,10 +116,12 @@ def measure(
     static: str | None = None,
     words: int = 8000,
     limit: float | None = None,
+    unaligned: float = 0.15,
     size: int = 3000,
     seed: int = 0,
 ) -> Iterator[Ratio]:
-    """So many ``words`` a language get static embeddings; ``limit`` of the prefilter: else it loses 2 % of pairs."""
+    """So many ``words`` a language get static embeddings; ``limit`` of the prefilter: else it loses 2 % of pairs;
+    ``unaligned``: of that guard."""
     pairs, defects, rest = noisy(run, size, seed)
     if run.quick:
         from st_xling.models import tiny_encoder
@@ -134,6 +143,8 @@ def measure(
         "score alone": {"guards": OFF},
         "guards, after the score": {"guards": guards},
         "guards first": {"guards": guards, "guards_first": True},
+        "guards and unaligned first": {"guards": replace(guards, unaligned=unaligned), "guards_first": True},
+        "unaligned, after the score": {"guards": replace(OFF, unaligned=unaligned, **languages)},
         "prefilter first": {"guards": alone, "guards_first": True},
         "guards and prefilter first": {"guards": with_words, "guards_first": True},
     }
@@ -153,7 +164,7 @@ def measure(
                 scores[int(row)] = float(score)
             for line in rejects.read_text(encoding="utf-8").splitlines():
                 record = json.loads(line)
-                if way in ("guards, after the score", "prefilter first"):
+                if way in ("guards, after the score", "unaligned, after the score", "prefilter first"):
                     of_reason = removed.setdefault(record["reason"], np.zeros(len(pairs), dtype=bool))
                     of_reason[int(record["source_ids"][0]) - 1] = True
             chosen = tuned & np.isfinite(scores)
@@ -163,7 +174,8 @@ def measure(
             f1 = 2 * precision * recall / max(1e-9, precision + recall)
             if way == "score alone":
                 removed[way], f1_alone = scores < threshold, f1
-            early = sum(report[0].rejected.values()) if options.get("guards_first") else 0
+            early = [n for reason, n in report[0].rejected.items() if reason != "unaligned"]
+            early = sum(early) if options.get("guards_first") else 0
             note = f"P {precision:.3f}, R {recall:.3f}, F1 {f1:.3f}; {1 - early / len(pairs):.0%} embedded"
             yield Ratio(f"{way}: time", "score alone", seconds[way] / seconds["score alone"], note=note)
             if way != "score alone":

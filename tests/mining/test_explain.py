@@ -226,19 +226,23 @@ def test_bad_input(files, tmp_path, saved_encoder, capsys):
         path, model, *options = map(str, words)
         assert main(["explain", str(tmp_path / path), "--model", str(tmp_path / model), *options]) == 2
         assert re.search(fact, capsys.readouterr().err)
-    assert main(["explain", f"tlh-en={files / 'pairs.tsv'}", "--model", str(saved_encoder)]) == 0
-    assert "tlh" in capsys.readouterr().err or True
+    (tmp_path / "copied.tsv").write_text("Hund walking slowly\tdog walking slowly\n", encoding="utf-8")
+    assert main(["explain", f"tlh-en={tmp_path / 'copied.tsv'}", "--model", str(saved_encoder)]) == 0
+    assert re.search("script alone.*tlh", capsys.readouterr().err)
     with pytest.raises(ValueError, match="1 and 2"):
         explain_pairs(tiny_encoder(["Hund", "dog"], vocabulary=50), ["Hund"], ["dog", "house"])
 
 
 def test_the_guard_is_off_until_it_has_a_limit(words_of_a_table, make_model, tmp_path):
     model = make_model()
-    batch = candidates(("Der Hund schläft", "The dog sleeps"), ("Hund heute schläft", "dog"), ("Hund", "house"))
-    assert "unaligned" not in GuardOptions().signature() and not PairGuards(
-        GuardOptions(unaligned_model=model)
-    ).stages.get("unaligned")
+    batch = candidates(
+        ("Der Hund schläft", "The dog sleeps"), ("Hund heute schläft", "dog"), ("Hund alte", "house today")
+    )
+    assert "unaligned" not in GuardOptions().signature()
+    assert "unaligned" not in PairGuards(GuardOptions(unaligned_model=model)).stages
     guard = UnalignedGuard(model, 0.6)
+    # A single word, of however few, is not enough.
+    assert guard.check(candidates(("Hund", "house"))) == [None]
     assert guard.check(batch) == [None, ({"source": 0.6667, "target": 0.0}, 0.6), ({"source": 1.0, "target": 1.0}, 0.6)]
     options = GuardOptions().with_flags(off=["all"]).with_flags(limits=["unaligned=0.7"])
     assert PairGuards(options).idle.keys() == {"unaligned"}

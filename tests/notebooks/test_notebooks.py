@@ -122,6 +122,14 @@ def scaled(text: str) -> None:
     assert "killed with exit code -9" in text and "pairs: False" in text and "equal: True" in text
 
 
+def explained(text: str) -> None:
+    """Words are linked, the best layer is measured, and the made faults are marked and filtered."""
+    assert {"Nachbar=neighbour", "verkauft=sold", "Brücke=bridge"} <= set(text.split())
+    assert min(row[-1] for row in every(r"^\d+ +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$", text)) < 10
+    assert {"number", "missing", "added", "untranslated"} <= set(re.findall(r"\|(\w+)\]", text))
+    assert re.search(r"^unaligned: .*schon", text, re.M)
+
+
 SANE: dict[str, Callable[[str], None]] = {
     "01_mine": mined,
     "02_filter": filtered,
@@ -132,6 +140,7 @@ SANE: dict[str, Callable[[str], None]] = {
     "07_publish": published,
     "08_objective": written,
     "09_scale": scaled,
+    "10_align_explain": explained,
 }
 
 
