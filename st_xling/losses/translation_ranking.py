@@ -134,6 +134,8 @@ class TranslationRankingLoss(CrossLingualLoss):
         - Li et al. 2023, Dual-Alignment Pre-training for Cross-lingual Sentence Embedding, equation 5
         - Yang et al. 2019, Improving Multilingual Sentence Embedding using Bidirectional Dual Encoder with Additive
           Margin Softmax
+        - Solatorio 2024, GISTEmbed: Guided In-sample Selection of Training Negatives, section 3: the guide
+        - Wang et al. 2020, Cross-Batch Memory for Embedding Learning: the queue
 
     Requirements:
         1. Parallel pairs; the larger the batch, the better.
