@@ -127,7 +127,8 @@ class TranslationRankingLoss(CrossLingualLoss):
         hard_negatives: Read columns behind the pair as hard negatives of the sources, for all rows of the batch.
         queue: Pairs of earlier batches that are negatives too, without gradients (XBM); 0: none. They are those of the
             last training steps of all processes, whatever cached them; a pass without gradients adds none. Checkpoints
-            keep them, and a resumed run goes on with them.
+            keep them, and a resumed run goes on with them. For encoders that are trained already: from random weights
+            earlier pairs lie where none would any more, and nothing is learned.
         gather_across_devices: With several processes, rank against the batches of all, with gradients.
 
     References:
