@@ -34,6 +34,7 @@ HUB_MODELS: dict[str, Architecture] = {
     "bert-base-multilingual-cased": "bert",
     "xlm-roberta-base": "xlm-roberta",
     "intfloat/multilingual-e5-small": "bert",
+    "sentence-transformers/all-mpnet-base-v2": "bert",
 }
 
 

@@ -127,13 +127,16 @@ class TranslationRankingLoss(CrossLingualLoss):
         hard_negatives: Read columns behind the pair as hard negatives of the sources, for all rows of the batch.
         queue: Pairs of earlier batches that are negatives too, without gradients (XBM); 0: none. They are those of the
             last training steps of all processes, whatever cached them; a pass without gradients adds none. Checkpoints
-            keep them, and a resumed run goes on with them.
+            keep them, and a resumed run goes on with them. For encoders that are trained already: from random weights
+            earlier pairs lie where none would any more, and nothing is learned.
         gather_across_devices: With several processes, rank against the batches of all, with gradients.
 
     References:
         - Li et al. 2023, Dual-Alignment Pre-training for Cross-lingual Sentence Embedding, equation 5
         - Yang et al. 2019, Improving Multilingual Sentence Embedding using Bidirectional Dual Encoder with Additive
           Margin Softmax
+        - Solatorio 2024, GISTEmbed: Guided In-sample Selection of Training Negatives, section 3: the guide
+        - Wang et al. 2020, Cross-Batch Memory for Embedding Learning: the queue
 
     Requirements:
         1. Parallel pairs; the larger the batch, the better.

@@ -136,7 +136,7 @@ class _EncoderRun(Run):
             for line in oriented.messages():
                 logger.info("%s", line)
         # Monolingual text stands in the columns that negatives would have.
-        mined = self.recipe.mined_for
+        mined = {"translation_ranking"} if self.recipe.negatives.count else set()
         readers = set() if self.mono else mined or reads_negatives(self.recipe.losses)
         kept = bool(readers) and not mined
         mixture = prepare(oriented.data, training, processes=processes, negatives=kept)
@@ -159,8 +159,8 @@ class _EncoderRun(Run):
                 name: options if name in readers else {"columns": [0, 1], **options}
                 for name, options in self.recipe.losses.items()
             }
-            if mined and "translation_ranking" in losses:
-                losses["translation_ranking"] = {**losses["translation_ranking"], "hard_negatives": True}
+            for name in mined:
+                losses[name] = {**losses[name], "hard_negatives": True}
             self.recipe = dataclasses.replace(self.recipe, losses=losses)
         self.mixture = add_mono(mixture, self.mono, seed=training.seed) if self.mono else mixture
 

@@ -260,12 +260,6 @@ class Recipe(BaseRecipe):
         return {name: options for name, options in self.losses.items() if name in self.learn_from_teacher}
 
     @property
-    def mined_for(self) -> set[str]:
-        """The losses that read mined hard negatives, if any are mined."""
-        ranking = {"translation_ranking"} & self.losses.keys()
-        return reads_negatives(self.losses) | ranking if self.negatives.count else set()
-
-    @property
     def others(self) -> dict[str, GuideOptions]:
         """The other models that it learns from or is guided by, by role."""
         used = {"teacher": bool(self.taught), "guide": self.guide.model is not None}
@@ -281,15 +275,22 @@ class Recipe(BaseRecipe):
                 f"nothing in {self.name} learns from a teacher: got teacher.model {self.teacher.model!r}; add a loss, "
                 f"such as losses.{self.learn_from_teacher[0]}.weight=1, or take the recipe distill."
             )
-        if self.negatives.count and not self.mined_for:
+        if self.negatives.count and "translation_ranking" not in self.losses:
             raise ValueError(
-                f"no loss of {self.name} reads hard negatives, such as translation_ranking: got negatives.count "
-                f"{self.negatives.count}, and {', '.join(self.losses)}."
+                f"negatives are mined for translation_ranking: got negatives.count {self.negatives.count}, and "
+                f"{', '.join(self.losses)}; leave it out, or add that loss."
+            )
+        if self.negatives.count and self.training.arguments.get("dataloader_persistent_workers"):
+            raise ValueError(
+                "workers that outlast an epoch would go on with its negatives: got negatives.count "
+                f"{self.negatives.count}; leave training.dataloader_persistent_workers out."
             )
         readers = [name for name in self.losses if getattr(objective(name).loss, "reads_guide", False)]
         if self.guide != GuideOptions() and (not readers or self.guide.model is None):
             got = f"got {', '.join(self.losses)}" if self.guide.model else "got no guide.model"
             raise ValueError(f"a guide model serves losses that rank in a batch, such as translation_ranking: {got}.")
+        if self.guide.model and self.losses.get("translation_ranking", {}).get("queue"):
+            raise ValueError("a queue of earlier pairs has no vectors of a guide model: leave queue or the guide out.")
         if self.taught and "siamese_contrastive" in self.losses:
             raise ValueError(
                 "siamese_contrastive reads labels of its own, which stand for the teacher's vectors here: leave it out."

@@ -99,8 +99,6 @@ class RetrievalRecipe(Recipe):
             raise ValueError(
                 f"a retriever learns by {RANKING} or {MARGIN}: got {', '.join(self.losses)} alone; add one."
             )
-        if self.negatives.count:
-            raise ValueError("retrievers read hard negatives with their data (see --data): leave negatives.count out.")
         if "similarity_fct" in self.losses.get(MARGIN, {}):
             raise ValueError(f"losses.{MARGIN} compares dot products: leave similarity_fct out.")
         for name, options in self.losses.items():

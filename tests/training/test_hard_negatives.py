@@ -110,7 +110,11 @@ def test_a_run_that_was_stopped_in_an_epoch_has_its_negatives(
         ({"negatives.count": 5, "negatives.first": 3, "negatives.last": 6}, "got 5 of the ranks 3 to 6"),
         ({"negatives.first": 0, "negatives.count": 1}, "ranks from first .* got 1 of the ranks 0 to 32"),
         ({"negatives.refresh": 0}, "refresh of 1 or more"),
-        ({"negatives.count": 1, "losses.translation_ranking.weight": 0, "losses.koleo.weight": 1}, "no loss of tr .*"),
+        (
+            {"negatives.count": 1, "losses.translation_ranking.weight": 0, "losses.koleo.weight": 1},
+            "mined for transl.* koleo",
+        ),
+        ({"negatives.count": 1, "training.dataloader_persistent_workers": True}, "workers that outlast an epoch"),
     ],
 )
 def test_options_that_are_refused(changes: dict[str, Any], error: str) -> None:

@@ -187,6 +187,7 @@ def test_students_and_data_that_do_not_fit(teacher: Path, data: Any, make_model:
         ("tr", {"losses__MarginMSELoss__weight": 1}, "MarginMSELoss learns from a cross-encoder's scores"),
         ("tr", {"losses__MatryoshkaLoss": {"matryoshka_dims": [8], "loss": {MSE: {}}}}, f"{MSE} needs labels"),
         ("tr", {"guide__prompt": "x"}, "guide model serves .* got no guide.model"),
+        ("tr", {"guide__model": "x", "losses__translation_ranking__queue": 8}, "no vectors of a guide"),
         ("langcl", {"guide__model": "x"}, "guide model serves .* got language_contrastive"),
     ],
 )
@@ -243,7 +244,7 @@ def test_retrievers_that_are_refused(tmp_path: Path) -> None:
     margin = {"losses.MarginMSELoss.weight": 1}
     for changes, error in (
         ({**margin, "losses.MarginMSELoss.similarity_fct": "cosine"}, "compares dot products"),
-        ({"negatives.count": 1}, "retrievers read hard negatives with their data"),
+        ({"negatives.count": 1}, "mined for translation_ranking"),
         ({"losses.MSELoss.weight": 1}, "MSELoss learns from an encoder's vectors"),
     ):
         with pytest.raises(ValueError, match=error):
