@@ -27,7 +27,7 @@ copyright = author
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
 html_theme, html_title = "furo", f"st-xling {release}"
 html_static_path, html_css_files = ["static"], ["tables.css"]
-smartquotes = False  # options begin with two hyphens
+smartquotes_action = "De"  # straight quotes, as a shell wants them
 exclude_patterns = ["pictures"]
 nitpicky = True
 

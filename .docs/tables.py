@@ -137,7 +137,7 @@ def command(parser: argparse.ArgumentParser) -> str:
     usage = re.sub(r"^usage: ", "", parser.format_usage()).strip()
     parts = [
         f"## {parser.prog}",
-        prose(parser.description or ""),
+        flags(prose(parser.description or "")),
         f"```text\n{usage}\n```",
         table(["option", "what"], rows),
     ]
@@ -146,7 +146,12 @@ def command(parser: argparse.ArgumentParser) -> str:
 
 def helped(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
     """As ``--help`` prints it."""
-    return parser._get_formatter()._expand_help(action).replace("<", "&lt;") if action.help else ""
+    return flags(parser._get_formatter()._expand_help(action).replace("<", "&lt;")) if action.help else ""
+
+
+def flags(text: str) -> str:
+    """Options in a sentence as code: elsewhere two hyphens become a dash."""
+    return re.sub(r"(?<![\w`-])--\w[\w-]*", lambda found: code(found[0]), text)
 
 
 def guard_table() -> str:
