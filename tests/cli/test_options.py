@@ -124,7 +124,12 @@ CALLED: dict[str, list[Callable[..., Any]]] = {
     "evaluate retrieval": [load_retrieval_specs, RetrievalEvaluator],
     "exam": [examine],
 }
-BY_THEMSELVES = {"evaluate xsim": {"name"}, "evaluate bucc": {"train_split"}, "exam": {"examinees"}, "postprocess": {"evaluate_on"}}
+BY_THEMSELVES = {
+    "evaluate xsim": {"name"},
+    "evaluate bucc": {"train_split"},
+    "exam": {"examinees"},
+    "postprocess": {"evaluate_on"},
+}
 
 
 @pytest.mark.parametrize("name", CALLED)
