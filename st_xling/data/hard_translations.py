@@ -94,7 +94,7 @@ def hard_translations(
 ) -> list[HardTranslation]:
     """Sentences that differ from the given ones in one place and mean something else.
 
-    Negation is added or taken away, a word becomes its opposite, a cause an obstacle; numbers in digits and in words,
+    Negation is added or removed, a word becomes its opposite, a cause an obstacle; numbers in digits and in words,
     weekdays and months change; names give way to others of their kind. Names are known by small lists, and but in
     German and Chinese by capital letters. No text comes twice, and none is one of ``sentences``.
 
@@ -120,7 +120,7 @@ def hard_translations(
             "near-translations of other languages cannot be made."
         )
     lexicon = _lexicon(code)
-    taken = {unicodedata.normalize("NFC", sentence) for sentence in sentences}
+    used = {unicodedata.normalize("NFC", sentence) for sentence in sentences}
     result = []
     for index, sentence in enumerate(sentences):
         text = unicodedata.normalize("NFC", sentence)
@@ -131,8 +131,8 @@ def hard_translations(
         for edit in edits:
             category = _CATEGORY.get(edit.kind, "entity")
             changed = _changed(text, edit, lexicon)
-            if changed is not None and changed not in taken and counts[category] < most:
-                taken.add(changed)
+            if changed is not None and changed not in used and counts[category] < most:
+                used.add(changed)
                 counts[category] += 1
                 result.append(HardTranslation(changed, index, category, edit.kind))
     return result

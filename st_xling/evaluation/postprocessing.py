@@ -183,8 +183,8 @@ def postprocess(
             ranges = np.stack([final.min(axis=0), final.max(axis=0)])
             after[_INT8] = [np.asarray(quantize_embeddings(each, "int8", ranges=ranges)) for each in last]
         accuracies = {}
-        for name, found in after.items():
-            floats = [np.asarray(each, dtype=np.float32) for each in found]
+        for name, sides in after.items():
+            floats = [np.asarray(each, dtype=np.float32) for each in sides]
             metrics = evaluator.judge(dict(zip(evaluator.pairs, zip(floats[::2], floats[1::2]))))
             accuracies[name] = {
                 pair: (metrics[f"{pair}_source_to_target_p@1"], metrics[f"{pair}_target_to_source_p@1"])
@@ -196,7 +196,7 @@ def postprocess(
             fingerprint=model_fingerprint(encoder)[:8],
             card=card_terms(model),
             stages=accuracies,
-            sizes={name: int(found[0][0].nbytes) for name, found in after.items()},
+            sizes={name: int(sides[0][0].nbytes) for name, sides in after.items()},
             texts={code: len(own_texts) for code, own_texts in by_language.items()},
             signature=sign(
                 "postprocess",

@@ -188,8 +188,8 @@ class CardFacts:
     def options(self) -> CardOptions:
         """What the user says; where that is silent, the card of what the model was made from, or one of others."""
         options = CardOptions()
-        made = self.slim or self.postprocess
-        for term, text in (made.get("source_card") or self.looked_up.get("card") or {}).items():
+        report = self.slim or self.postprocess
+        for term, text in (report.get("source_card") or self.looked_up.get("card") or {}).items():
             known = term != "license" or text in _HUB_LICENCES or not _LICENCE.fullmatch(text)
             with contextlib.suppress(ValueError):  # what others say may be of any form
                 terms = {term: text} if known else {"license": "other", "license_name": text}  # of after our list
@@ -240,10 +240,10 @@ class CardFacts:
     @property
     def base_model(self) -> str | None:
         """Hub id of what training, or the cut of the vocabulary, started from."""
-        if not (made := self.slim or self.postprocess):
+        if not (report := self.slim or self.postprocess):
             adapted = self.kind.adapted if _MODEL_ID.fullmatch(self.kind.adapted or "") else None
             return self.options.base_model or self.looked_up.get("base_model") or adapted
-        source = made["source"] if "/" in made["source"] else None
+        source = report["source"] if "/" in report["source"] else None
         return self.said.base_model or source or self.options.base_model
 
     @cached_property

@@ -62,12 +62,12 @@ class Postprocessing:
         *Shape:* ``(texts, dim)`` → the same, or fewer dimensions
         """
         vectors = F.normalize(vectors, dim=-1)
-        found = {}
+        result = {}
         if self.centring is not None:
-            vectors = found["centred"] = self.centring(vectors, language)
+            vectors = result["centred"] = self.centring(vectors, language)
         for name, projection in self.projections.items():
-            vectors = found[name] = projection(vectors)
-        return found
+            vectors = result[name] = projection(vectors)
+        return result
 
     def apply(self, model: SentenceTransformer) -> SentenceTransformer:
         """``model`` with these modules at its end, in place of its own centring; the weights before are shared."""
