@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from st_xling.models import align_words, split_words
-from st_xling.models.align import link_words, word_states
+from st_xling.models import align_words, split_words, word_similarities
+from st_xling.models.align import link_words, word_spans, word_states
 from st_xling.models.backbone import backbone
 
 
@@ -69,6 +69,22 @@ def test_states_are_means_over_a_words_pieces_at_a_layer(make_model):
         for place in range(3):
             pieces = [at for at, word in enumerate(features.word_ids(0)) if word == place]
             torch.testing.assert_close(own[place], hidden[pieces].mean(dim=0))
+
+
+@pytest.mark.parametrize("text", ["Der Hund schläft, 你好。", "我买了三本旧书。", "cafe\u0301 🙂"])
+def test_a_sentence_is_cut_as_the_encoder_knows_it(make_model, text):
+    """A word has the mean of the tokens that share a character with it, of the text as it is."""
+    model = make_model()
+    features = model.tokenizer(text, return_tensors="pt", return_offsets_mapping=True)
+    spans = features.pop("offset_mapping")[0].tolist()
+    hidden = backbone(model).model(**features, output_hidden_states=True).hidden_states[2][0]
+    words = split_words(text)
+    states = word_states(model, [text], [2])[0][2]
+    for state, (begin, end) in zip(states, word_spans(text, words), strict=True):
+        own = [row for row, span in enumerate(spans) if set(range(begin, end)) & set(range(*span))]
+        torch.testing.assert_close(state, hidden[own].mean(dim=0) if own else torch.zeros(16))
+    (cosines,) = word_similarities(model, [text], [text], layer=2)
+    torch.testing.assert_close(cosines.diagonal(), torch.where(states.any(dim=1), 1.0, torch.nan), equal_nan=True)
 
 
 def test_batches_and_lengths_do_not_change_links(make_model):
