@@ -53,6 +53,7 @@ SAYS = {
     "rerank": SIGNATURE,
     "search": r"\bHanoi\b",
     "slim": SIGNATURE,
+    "postprocess": SIGNATURE,
     "reproduce": r"(?m)^scale (tiny|small), from|^Table 1: ",
     "push": r"(?m)^would go to user/\S+: \d+ files|^http://127\.0\.0\.1:\d+/\S+/commit/\w+$",
 }

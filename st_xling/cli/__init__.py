@@ -136,7 +136,16 @@ def build_parser() -> Parser:
         tools.leak,
     ):
         command.add_parser(commands)
-    commands_of_use = (mine.encode, mine.mine, mine.score, align.align, rerank.rerank, rerank.search, tools.slim)
+    commands_of_use = (
+        mine.encode,
+        mine.mine,
+        mine.score,
+        align.align,
+        rerank.rerank,
+        rerank.search,
+        tools.slim,
+        tools.postprocess,
+    )
     for command in (*commands_of_use, publish.push, reproduce.reproduce, tools.benchmark, completion.completion):
         command.add_parser(commands)
     return parser

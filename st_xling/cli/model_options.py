@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from st_xling.models.centring import Centre
 
-_CENTRES: dict[str, Centre] = {"none": "none", "joint": "joint", "language": "per_language"}
+CENTRES: dict[str, Centre] = {"none": "none", "joint": "joint", "language": "per_language"}
 
 _LOADED = """
 the model (what is not as it was saved is named in signatures):
@@ -143,7 +143,7 @@ def centred(
             texts = [text for column in columns for text in column]
             means = [code for column, code in zip(columns, codes) for _ in column]
             where = "evaluated text"
-        result = centred_by_text(model, texts, means, _CENTRES[how], batch_size=batch_size, show_progress_bar=True)
+        result = centred_by_text(model, texts, means, CENTRES[how], batch_size=batch_size, show_progress_bar=True)
     # A language without a mean of its own would silently be centred by the joint one.
     lacking = {canonical_language(code) for code in codes} - language_routes(result).keys()
     if lacking and how == "language":

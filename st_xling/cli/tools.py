@@ -1,4 +1,4 @@
-"""``st-xling demo``, ``leak``, ``slim`` and ``benchmark``: what stands beside training, evaluating and mining."""
+"""``st-xling demo``, ``leak``, ``slim``, ``postprocess``, ``benchmark``: beside training, evaluating and mining."""
 
 from __future__ import annotations
 
@@ -120,6 +120,52 @@ def slim(arguments: argparse.Namespace) -> None:
     )
     print(report.table())
     write_results(arguments, {"slim": report.as_dict()})
+
+
+@command("postprocess", ENCODER, JSON)
+def postprocess(arguments: argparse.Namespace) -> None:
+    """Fit centring, removal of languages, whitening, fewer dimensions or int8 on text; save a stock model.
+
+    Fit steps on the sentence vectors of parallel text, evaluate translation retrieval before and after each on pairs
+    held out, and save the encoder with them at its end. Nothing is trained.
+
+    MODEL                           Hub id or folder of an encoder; it is not touched
+    --data SPEC                     parallel text, as train's --data: two per cent to a fifth is held out (required,
+                                    repeatable)
+    --out DIR                       folder of the new model (required)
+    --centre {none,joint,language}  unit length, less a mean, unit length: less one mean of all languages, or each
+                                    language its own, which encode(texts, task="de") takes (default: as the model has)
+    --remove-languages              remove the directions in which the languages' means differ; without a task
+    --whiten                        all directions of equal variance
+    --dim N                         dimensions that stay, those of most variance
+    --int8                          also write int8_ranges.json, for quantize_embeddings of sentence-transformers
+    --eval SPEC                     evaluate on these pairs instead (repeatable)
+    --skip-bad-lines                leave faulty lines out, and say how many
+    --batch-size N                  most texts of a batch (default: as suits the device)
+    --overwrite                     replace an earlier such model in --out
+
+    examples:
+      st-xling postprocess my-encoder --data de-en=pairs.tsv --centre language --out centred
+      st-xling postprocess my-encoder --data de-en=pairs.tsv --remove-languages --dim 8 --int8 --out small-vectors
+    """
+    from st_xling.cli.keep import renew_card
+    from st_xling.cli.model_options import CENTRES
+    from st_xling.evaluation import postprocess
+    from st_xling.hub.card import shown_command
+    from st_xling.models import load_encoder
+
+    options = set_options(arguments, postprocess, load_encoder)
+    if arguments.centre is not None:
+        options["centre"] = CENTRES[arguments.centre]
+    report = postprocess(
+        evaluate_on=arguments.eval,
+        progress=True,
+        command=shown_command(arguments.command_line),
+        complete=lambda folder: renew_card(folder, made_here=True),
+        **options,
+    )
+    print(report.table(), report.signature, sep="\n")
+    write_results(arguments, {"postprocess": report.as_dict()})
 
 
 @command("benchmark", JSON, benchmark={"nargs": "*", "default": []})

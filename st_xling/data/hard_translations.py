@@ -24,7 +24,7 @@ _LISTS |= {"titles", "surname", "places", "articles", "not_names"}
 _EXACT = ("date", "country", "nationality", "city", "organisation", "given", "person")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _NUMBER = re.compile(r"(?<![\w.,:/+-])\d+(?:[.,]\d{3})*(?:[.,]\d+)?(?![\w/:]|[.,-]\d)", re.ASCII)
-_OPENING = re.compile(r"(?:^|[.!?:…]\W*\s)\W*$")
+_OPENING = re.compile(r"(?:^|[.!?:…]\W*\s|[\"“„«‘¿¡])\W*$")
 _VOWEL = re.compile("[aeiouyhàâéèêëîïôöùûü]", re.IGNORECASE)
 
 
@@ -110,11 +110,16 @@ def hard_translations(
         section 2.1; lexicons and rules are our own, without models.
     Example:
         >>> [(hard.text, hard.kind) for hard in hard_translations(["We are late because of rain."], most=1)]
-        [('We are not late because of rain.', 'negation')]
+        [('We are late despite rain.', 'cause')]
     """
     if most < 1:
         raise ValueError(f"most must be at least 1: got {most}.")
-    lexicon = _lexicon(_known(language))
+    if (code := _own_code(language)) is None:
+        raise ValueError(
+            f"language must be one that there are lexicons of, {', '.join(hard_languages())}: got {language!r}; hard "
+            "near-translations of other languages cannot be made."
+        )
+    lexicon = _lexicon(code)
     taken = {unicodedata.normalize("NFC", sentence) for sentence in sentences}
     result = []
     for index, sentence in enumerate(sentences):
@@ -133,28 +138,21 @@ def hard_translations(
     return result
 
 
+@cache
 def number_words(language: str) -> dict[int, str]:
-    """Small numbers in words; empty for a language without a lexicon.
+    """Small numbers in words; empty for a language without a lexicon, and for Chinese, which has several for each.
 
     Example:
         >>> number_words("de")[12]
         'zwölf'
     """
-    own = {canonical_language(code): code for code in hard_languages()}
-    if canonical_language(language) not in own or own[canonical_language(language)] == "zh":
-        return {}
+    code = _own_code(language)
     # The first row of numbers begins with two.
-    return dict(enumerate(_lexicon(own[canonical_language(language)]).groups["number"][:11], start=2))
+    return {} if code in (None, "zh") else dict(enumerate(_lexicon(code).groups["number"][:11], start=2))
 
 
-def _known(language: str) -> str:
-    own = {canonical_language(code): code for code in hard_languages()}
-    if (code := own.get(canonical_language(language))) is None:
-        raise ValueError(
-            f"language must be one that there are lexicons of, {', '.join(own.values())}: got {language!r}; hard "
-            "near-translations of other languages cannot be made."
-        )
-    return code
+def _own_code(language: str) -> str | None:
+    return {canonical_language(code): code for code in hard_languages()}.get(canonical_language(language))
 
 
 @cache
@@ -203,7 +201,7 @@ def _edits(text: str, lexicon: _Lexicon, lot: random.Random) -> Iterator[_Edit]:
         for match in pattern.finditer(shadow):
             yield _Edit(match.start(), match.end(), match.expand(template), kind)
     for match in _NUMBER.finditer(text):
-        for new in {_other_number(match[0], lot): None, _other_number(match[0], lot): None}:
+        for new in dict.fromkeys(_other_number(match[0], lot) for _ in range(2)):
             yield _Edit(match.start(), match.end(), new, "number")
     if lexicon.lists["titles"]:
         yield from _names(text, lexicon, lot)

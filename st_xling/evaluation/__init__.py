@@ -11,6 +11,7 @@
 - ``reranking``: :class:`RerankingEvaluator`: cross-encoders on queries with candidates in several languages
 - ``retrieval``: :class:`RetrievalEvaluator`: MRR and Recall by language, BM25, mixed pools and their language bias
 - ``results``: evaluations saved in a model's folder, their rows and tables
+- ``postprocessing``: centring, whitening, fewer dimensions and int8, with retrieval before and after
 - ``pictures``: token states before and after training; histograms of mining scores
 - ``base``: what evaluators share: encoding, signature, CSV, card
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from st_xling.evaluation.bucc import BuccEvaluator as BuccEvaluator
     from st_xling.evaluation.mining_scores import MiningScores as MiningScores
     from st_xling.evaluation.mining_scores import judge_pairs as judge_pairs
+    from st_xling.evaluation.postprocessing import PostprocessReport as PostprocessReport
+    from st_xling.evaluation.postprocessing import postprocess as postprocess
     from st_xling.evaluation.precision import PrecisionEvaluator as PrecisionEvaluator
     from st_xling.evaluation.ranking import RankingScores as RankingScores
     from st_xling.evaluation.ranking import average_precision as average_precision

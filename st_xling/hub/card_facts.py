@@ -186,9 +186,10 @@ class CardFacts:
 
     @cached_property
     def options(self) -> CardOptions:
-        """What the user says and, where that is silent, the card of a slim model's source, or one of others."""
+        """What the user says; where that is silent, the card of what the model was made from, or one of others."""
         options = CardOptions()
-        for term, text in (self.slim.get("source_card") or self.looked_up.get("card") or {}).items():
+        made = self.slim or self.postprocess
+        for term, text in (made.get("source_card") or self.looked_up.get("card") or {}).items():
             known = term != "license" or text in _HUB_LICENCES or not _LICENCE.fullmatch(text)
             with contextlib.suppress(ValueError):  # what others say may be of any form
                 terms = {term: text} if known else {"license": "other", "license_name": text}  # of after our list
@@ -199,6 +200,11 @@ class CardFacts:
     def slim(self) -> Mapping[str, Any]:
         """What ``st-xling slim`` says of the cut, or empty."""
         return self.results.get("slim") or {}
+
+    @property
+    def postprocess(self) -> Mapping[str, Any]:
+        """What ``st-xling postprocess`` says of its steps, or empty."""
+        return self.results.get("postprocess") or {}
 
     @property
     def is_retriever(self) -> bool:
@@ -234,10 +240,10 @@ class CardFacts:
     @property
     def base_model(self) -> str | None:
         """Hub id of what training, or the cut of the vocabulary, started from."""
-        if not self.slim:
+        if not (made := self.slim or self.postprocess):
             adapted = self.kind.adapted if _MODEL_ID.fullmatch(self.kind.adapted or "") else None
             return self.options.base_model or self.looked_up.get("base_model") or adapted
-        source = self.slim["source"] if "/" in self.slim["source"] else None
+        source = made["source"] if "/" in made["source"] else None
         return self.said.base_model or source or self.options.base_model
 
     @cached_property

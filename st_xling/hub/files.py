@@ -47,6 +47,7 @@ _SIDECARS = {
     "README.md": "this card",
     "LICENSE": "the licence in full",
     "results.json": "every result, with its signature",
+    "int8_ranges.json": "ranges of int8 vectors, for quantize_embeddings of sentence-transformers",
     "mining.json": "thresholds for mining, by language pair",
     "card.json": "what the user says for this card: licences, intended use",
     "training/run.json": "recipe, data and command of the training",

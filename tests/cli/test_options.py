@@ -19,7 +19,7 @@ from st_xling.cli.options import Options, command, set_options
 from st_xling.cli.parser import Parser
 from st_xling.data.reranking.specs import load_pool_specs
 from st_xling.data.retrieval import load_retrieval_specs
-from st_xling.evaluation import BuccEvaluator, xsim_by_language
+from st_xling.evaluation import BuccEvaluator, postprocess, xsim_by_language
 from st_xling.evaluation.exam import examine
 from st_xling.evaluation.retrieval import RetrievalEvaluator
 from st_xling.mining import encode, mine_texts, plan_mining, score_texts
@@ -117,13 +117,15 @@ CALLED: dict[str, list[Callable[..., Any]]] = {
     "rerank": [rerank_texts],
     "search": [search_texts],
     "slim": [slim_model],
+    "postprocess": [postprocess],
     "evaluate bucc": [BuccEvaluator.from_folder],
     "evaluate xsim": [xsim_by_language],
     "evaluate reranking": [load_pool_specs],
     "evaluate retrieval": [load_retrieval_specs, RetrievalEvaluator],
     "exam": [examine],
 }
-BY_THEMSELVES = {"evaluate xsim": {"name"}, "evaluate bucc": {"train_split"}, "exam": {"examinees"}}
+BY_THEMSELVES = {"evaluate xsim": {"name"}, "evaluate bucc": {"train_split"}, "postprocess": {"evaluate_on"}}
+BY_THEMSELVES["exam"] = {"examinees"}
 
 
 @pytest.mark.parametrize("name", CALLED)
@@ -145,7 +147,7 @@ def test_a_command_offers_what_the_library_takes_with_its_defaults(name: str) ->
 COMMANDS = (
     "demo train recipes evaluate exam transfer leak encode mine score rerank search slim card push reproduce benchmark"
 )
-COMMANDS += " completion"
+COMMANDS += " postprocess completion"
 HELPS = ["", *COMMANDS.split(" ")]
 HELPS += [f"evaluate {task.name}" for task in TASKS] + ["train dap"]
 

@@ -369,7 +369,9 @@ def _compare(
 
 
 class SlimFolder(LockedFolder):
-    """A slim model's folder while it is made: by no other process meanwhile, and what a killed run left is cleared.
+    """The folder of a model that is made from another, such as a slim one, while it is made.
+
+    No other process makes it meanwhile, and what a killed run left is cleared.
 
     Beside ``out`` stands a work folder with a fixed name: in it ``NAME`` is what is being saved, ``NAME.old`` what was
     at ``out`` before. They are exchanged by two renames, old away, new in; a process that is killed in between leaves
@@ -377,16 +379,17 @@ class SlimFolder(LockedFolder):
 
     Args:
         out: The folder to be.
-        source: Hub id or folder of the model that is cut.
-        overwrite: Replace an earlier slim model.
+        source: Hub id or folder of the model that it is made from.
+        overwrite: Replace an earlier model of the kind.
+        key: Of ``results.json``, under which the report stands, and by which an earlier one is known.
     Raises:
-        ValueError: On entering: a slim model may not be written to ``out``, or another process writes it.
+        ValueError: On entering: such a model may not be written to ``out``, or another process writes it.
     """
 
-    def __init__(self, out: Path, source: str, *, overwrite: bool = False) -> None:
+    def __init__(self, out: Path, source: str, *, overwrite: bool = False, key: str = KEY) -> None:
         out = Path(out)
-        super().__init__(work_folder(out), what="the work folder of slim", instead="remove it")
-        self.out, self._source, self._overwrite = out, source, overwrite
+        super().__init__(work_folder(out), what=f"the work folder of {key}", instead="remove it")
+        self.out, self._source, self._overwrite, self._key = out, source, overwrite, key
         self._old = self.path / f"{out.name}.old"
 
     def __enter__(self) -> SlimFolder:
@@ -410,19 +413,20 @@ class SlimFolder(LockedFolder):
         free = not self.out.exists() or (self.out.is_dir() and not any(self.out.iterdir()))
         if self._old.is_dir() and free:  # killed between the two renames
             self._old.replace(self.out)
-        elif self._old.is_dir() and KEY not in read_json_object(self.out / "results.json"):
+        elif self._old.is_dir() and self._key not in read_json_object(self.out / "results.json"):
             raise ValueError(
                 f"{self._old} is the model that was at {self.out}, where something else is now: move one of them away."
             )
         for rest in self.path.iterdir():
             shutil.rmtree(rest)
         if self.out.is_dir() and any(self.out.iterdir()):
-            if KEY not in read_json_object(self.out / "results.json"):
+            if self._key not in read_json_object(self.out / "results.json"):
                 raise ValueError(
-                    f"--out must be empty or an earlier slim model: {self.out} holds something else; choose another."
+                    f"--out must be empty or an earlier model of {self._key}: {self.out} holds something else; choose "
+                    "another."
                 )
             if not self._overwrite:
-                raise ValueError(f"{self.out} holds an earlier slim model; use --overwrite to replace it.")
+                raise ValueError(f"{self.out} holds an earlier model of {self._key}; use --overwrite to replace it.")
 
     def write(
         self, model: SentenceTransformer, report: dict[str, Any], complete: Callable[[Path], object] | None = None
@@ -430,7 +434,7 @@ class SlimFolder(LockedFolder):
         """Save model and report in the work folder, then put them in place.
 
         Args:
-            model: The slim one.
+            model: The new one.
             report: For ``results.json``. The manifest of the source's training is copied as well.
             complete: Called with the folder before it takes its place, such as to write the card.
         Raises:
@@ -444,7 +448,7 @@ class SlimFolder(LockedFolder):
                 if any(getattr(module, "do_lower_case", False) for module in model.modules()):  # ST only reads it
                     for path in new.rglob("sentence_bert_config.json"):
                         write_json(path, {**read_json_object(path), "do_lower_case": True})
-                write_json(new / "results.json", {KEY: json.loads(json.dumps(report))})
+                write_json(new / "results.json", {self._key: json.loads(json.dumps(report))})
                 if manifest.is_file():
                     (new / "training").mkdir()
                     shutil.copyfile(manifest, new / "training" / "run.json")
