@@ -9,6 +9,7 @@ from typing import Any
 from st_xling._version import __version__
 from st_xling.evaluation.exam.run import shown, shown_difference
 from st_xling.utils.languages import language_name
+from st_xling.utils.paths import without_folders
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 
@@ -94,6 +95,7 @@ def exam_page(content: Mapping[str, Any]) -> str:
         names=names,
         colour={name: place % 8 for place, name in enumerate(names)},
         shown=shown,
+        place=without_folders,
         axis=_axis,
         number=lambda measure, number: shown({**measure, "interval": False}, [number] * 3),
         gap_axis=_gap_axis,

@@ -342,7 +342,7 @@ TASKS: dict[str, Task] = {
         "pairs",
         (_LOWER("error", ("wrong",), tested=True),),
         _xsim_plus_plus,
-        {"margin": "ratio", "k": K, "pairs": HARD_PAIRS},
+        {"margin": "ratio", "k": K, "items": HARD_PAIRS},
     ),
     "robustness": Task(
         "Robustness",
@@ -354,7 +354,7 @@ TASKS: dict[str, Task] = {
             _LOWER("of those found, no longer found", ("lost",), ("found",)),
         ),
         _robustness,
-        {"kinds": PERTURBATIONS, "pairs": DISTURBED},
+        {"kinds": PERTURBATIONS, "items": DISTURBED},
     ),
     "mining": Task(
         "Mining",

@@ -313,3 +313,4 @@ def test_the_page_shows_names_as_text(report: ExamReport) -> None:
     content = json.loads(json.dumps(report.content).replace("narrow", "<img src=x>"))
     page = ExamReport(content).page()
     assert "<img" not in page and "&lt;img src=x&gt;" in page
+    assert str(Path(report.content["models"][0]["model"]).parent) not in page  # it may be shown to others
