@@ -247,9 +247,9 @@ def _changed(text: str, edit: _Edit, lexicon: _Lexicon) -> str | None:
         new = _capitalised(new)
         after = after if new else _capitalised(after)
     previous = re.search(r"(\w+) $", before)
-    if previous and bool(_VOWEL.match(old)) != bool(_VOWEL.match(new)):
-        if previous[1].lower() in lexicon.lists["elided"]:
-            return None
+    elided = previous is not None and previous[1].lower() in lexicon.lists["elided"]
+    if elided and bool(_VOWEL.match(old)) != bool(_VOWEL.match(new)):
+        return None
     if previous and lexicon.lists["articles"] == ["the"] and previous[1].lower() in ("a", "an"):
         before = before[: previous.start()] + previous[1][0] + ("n " if _AN.match(new) else " ")
     return before + new + after
