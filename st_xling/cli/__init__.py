@@ -47,11 +47,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             return _main(list(sys.argv[1:] if argv is None else argv))
         finally:  # what a help or a short table left in the buffer
-            print(end="", flush=True)
+            _flush()
     except BrokenPipeError:
         if not _stdout_is_closed():
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more
+        _close_stdout()
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt as stop:  # while modules are imported, or the process ends
         return _interrupted(stop, "")
@@ -101,6 +101,21 @@ def _interrupted(stop: KeyboardInterrupt, command: str) -> int:
     if _speaks():
         print(f"\n{_after_interrupt(stop, command)}", file=sys.stderr)
     return 130
+
+
+def _flush() -> None:
+    try:
+        print(end="", flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # a full disk
+        _close_stdout()
+        print(f"st-xling: error: stdout cannot be written to: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def _close_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more
 
 
 def _stdout_is_closed() -> bool:

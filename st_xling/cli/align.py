@@ -129,9 +129,9 @@ def explain(arguments: argparse.Namespace) -> None:
     options: dict[str, Any] = set_options(arguments, explain_pairs)
     for side in ("source", "target"):
         texts, named = data[side][:], set(data[f"{side}_language"][:])
-        language = main_language(texts) if UNKNOWN in named else named.pop()
+        language = main_language(texts) if UNKNOWN in named else named.pop() if len(named) == 1 else UNKNOWN
         options[f"{side}s"] = [text.split() for text in texts] if arguments.tokenized else texts
-        options[f"{side}_language"] = None if named or language == UNKNOWN else language
+        options[f"{side}_language"] = None if language == UNKNOWN else language
     options["model"] = load_encoder(arguments.model, **{**set_options(arguments, load_encoder), "layer": None})
     report = explain_pairs(**options, name=name, show_progress_bar=True)
     choice: dict[str, Any] = {"worst": arguments.worst, "every": arguments.every_pair}

@@ -36,7 +36,7 @@ RENAMED = {
 }
 
 #: Options whose value is written, and what their help calls a folder.
-OUTPUTS = frozenset(("out", "json", "rejects", "runs", "work"))
+OUTPUTS = frozenset(("out", "json", "html", "rejects", "runs", "work"))
 FOLDERS = frozenset(("DIR", "STORE"))
 
 
@@ -156,7 +156,7 @@ def check_arguments(arguments: argparse.Namespace) -> None:
         elif action.metavar in INPUTS and value not in NAMES:
             inputs.append(value)
     check_outputs(files, inputs, folders=folders)
-    results = {name: path for name, path in files.items() if name != "--json"}
+    results = {name: path for name, path in files.items() if name not in ("--json", "--html")}
     if results and not arguments.overwrite and not getattr(arguments, "dry_run", False):
         check_replaced(results, work_path(arguments.out, getattr(arguments, "work", None)))
     if getattr(arguments, "device", None) is not None:

@@ -26,6 +26,8 @@ _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _NUMBER = re.compile(r"(?<![\w.,:/+-])\d+(?:[.,]\d{3})*(?:[.,]\d+)?(?![\w/:]|[.,-]\d)", re.ASCII)
 _OPENING = re.compile(r"(?:^|[.!?:…]\W*\s|[\"“„«‘¿¡])\W*$")
 _VOWEL = re.compile("[aeiouyhàâéèêëîïôöùûü]", re.IGNORECASE)
+# English words before which "a" is "an", numbers of eight, eleven and eighteen among them.
+_AN = re.compile(r"[aio]|e(?!u)|u(?!kr|ni[^m]|s[ae])|8|1[18]\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,8 @@ def hard_translations(
 
 @cache
 def number_words(language: str) -> dict[int, str]:
-    """Small numbers in words; empty for a language without a lexicon, and for Chinese, which has several for each.
+    """Small numbers in words; empty for a language without a lexicon, and for Chinese and Vietnamese, whose lexicons
+    leave out those that also mean something else.
 
     Example:
         >>> number_words("de")[12]
@@ -148,7 +151,7 @@ def number_words(language: str) -> dict[int, str]:
     """
     code = _own_code(language)
     # The first row of numbers begins with two.
-    return {} if code in (None, "zh") else dict(enumerate(_lexicon(code).groups["number"][:11], start=2))
+    return {} if code in (None, "vi", "zh") else dict(enumerate(_lexicon(code).groups["number"][:11], start=2))
 
 
 def _own_code(language: str) -> str | None:
@@ -243,13 +246,12 @@ def _changed(text: str, edit: _Edit, lexicon: _Lexicon) -> str | None:
     if old[:1].isupper() and _OPENING.search(before):
         new = _capitalised(new)
         after = after if new else _capitalised(after)
-    if bool(_VOWEL.match(old)) != bool(_VOWEL.match(new)):
-        previous = re.search(r"(\w+) $", before)
-        if previous and previous[1].lower() in lexicon.lists["elided"]:
-            return None
-        if lexicon.lists["articles"] == ["the"] and previous and previous[1].lower() in ("a", "an"):
-            article = "an" if re.match("[aeio]|u(?!n[iaeou]|s[ae])", new, re.IGNORECASE) else "a"
-            before = before[: previous.start()] + previous[1][0] + article[1:] + " "
+    previous = re.search(r"(\w+) $", before)
+    elided = previous is not None and previous[1].lower() in lexicon.lists["elided"]
+    if elided and bool(_VOWEL.match(old)) != bool(_VOWEL.match(new)):
+        return None
+    if previous and lexicon.lists["articles"] == ["the"] and previous[1].lower() in ("a", "an"):
+        before = before[: previous.start()] + previous[1][0] + ("n " if _AN.match(new) else " ")
     return before + new + after
 
 

@@ -24,7 +24,7 @@ _NUMERALS = {"ara": "٠١٢٣٤٥٦٧٨٩", "pes": "۰۱۲۳۴۵۶۷۸۹", "urd"
 _NUMERALS |= {"ben": "০১২৩৪৫৬৭৮৯", "tha": "๐๑๒๓๔๕๖๗๘๙", "cmn": "０１２３４５６７８９", "jpn": "０１２３４５６７８９"}
 _POINTS = ("deu", "spa", "por", "ita", "nld", "ind", "vie", "tur", "dan", "ell", "hrv", "slv")
 _SPACES = ("fra", "rus", "ukr", "pol", "ces", "swe", "nob", "fin", "bul", "slk", "hun")
-_DIGITS = re.compile(r"(?<![\w.,:/-])(?:\d{1,3}(?:[., \u202f]\d{3})+|\d+)(?![\w:/]|[.,-]\d)", re.ASCII)
+_DIGITS = r"(?<![\w.,:/-])(?:\d{{1,3}}(?:(?:{0}\d{{3}})+|(?:[ \u202f]\d{{3}})+)|\d+)(?![\w:/%]|[.,-]\d)"
 
 
 def perturb(sentences: Sequence[str], kind: str, *, seed: int = 0, language: str = "en") -> list[str]:
@@ -96,6 +96,8 @@ def _punctuation(text: str, lot: random.Random, language: str) -> str:
         sign
         for place, sign in enumerate(text)
         if unicodedata.category(sign)[0] != "P"
+        or sign in "%‰٪&@#§"  # words of their own
+        or (sign == "-" and text[place + 1 : place + 2].isdigit())  # less than nothing
         or (text[place - 1 : place].isalnum() and text[place + 1 : place + 2].isalnum() and sign in "'’-.,:/_·")
     )
     bare = " ".join(bare.split())
@@ -113,6 +115,8 @@ def _digits(text: str, lot: random.Random, language: str) -> str:
     words = number_words(language)
     separator = "." if code in _POINTS else "\u202f" if code in _SPACES else ","
 
+    numbers = re.compile(_DIGITS.format(re.escape(separator)), re.ASCII)  # the other sign begins a fraction
+
     def other(match: re.Match[str]) -> str:
         number = match[0]
         if not number.isdecimal():
@@ -121,12 +125,14 @@ def _digits(text: str, lot: random.Random, language: str) -> str:
             return f"{int(number):,}".replace(",", separator) if number[0] != "0" else number
         return words.get(int(number), number) if number[0] != "0" else number
 
-    return _DIGITS.sub(other, text)
+    return numbers.sub(other, text)
 
 
 def _transliteration(text: str, lot: random.Random, language: str) -> str:
     result = []
     for sign in text:
+        if unicodedata.name(sign, "").startswith("COMBINING"):  # no letter has it built in
+            continue
         bare = "".join(part for part in unicodedata.normalize("NFD", sign) if not unicodedata.combining(part)) or sign
         letters = _LETTERS.get(sign.lower(), _LETTERS.get(bare.lower()))
         if letters is not None and sign.isupper():

@@ -141,6 +141,8 @@ def postprocess(
         encoder = load_encoder(model, **options)
         if encoder.truncate_dim is not None:
             raise ValueError(f"dimensions are chosen by --dim: got a model cut to {encoder.truncate_dim}.")
+        if centre == "none" and saved_centring(encoder) is None:
+            centre = None
         own = saved_centring(encoder) if centre is None else None
         bare = centred_model(encoder, None)
         by_language: dict[str, list[str]] = {}
@@ -155,7 +157,7 @@ def postprocess(
         tasks, _ = language_tasks(bare, list(by_language))
         vectors = encode_once(bare, [*by_language.values()], tasks=tasks, **encoding)
         fitted = torch.from_numpy(np.concatenate(vectors).astype(np.float32))
-        if centre is None and own is None and int8 and not (remove_languages or whiten or dim):
+        if centre is None and own is None and int8 and dim is None and not (remove_languages or whiten):
             steps = None
         else:
             steps = fit_postprocessing(

@@ -118,7 +118,7 @@ def fit_postprocessing(
         {'centred': (40, 4), 'whitened, 2 dimensions': (40, 2)}
     """
     width = vectors.shape[1]
-    if centre in (None, "none") and not (remove_languages or whiten or dim):
+    if centre in (None, "none") and dim is None and not (remove_languages or whiten):
         raise ValueError("nothing to do: ask for a centring, languages removed, whitening or fewer dimensions.")
     if dim is not None and not 1 <= dim <= width:
         raise ValueError(f"dim must be from 1 to {width}, the model's dimensions: got {dim}.")

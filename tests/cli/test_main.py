@@ -112,6 +112,15 @@ def test_a_reader_of_stdout_that_ends() -> None:
     assert (ran.returncode, err) == (141, b"")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_behind_stdout() -> None:
+    """The last of the output is written at the end: an error of one line."""
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "st_xling.cli", "--help"]
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=100)
+    assert ran.returncode == 2 and ran.stderr.count("\n") == 1 and "No space left" in ran.stderr
+
+
 def test_another_pipe_that_breaks_is_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,11 @@ CHANGED = [
     ("en", "She has seen it.", "negation", "She has not seen it."),
     ("en", "This is an old house.", "antonym", "This is a new house."),
     ("en", "They sold a new umbrella.", "antonym", "They sold an old umbrella."),
+    ("en", "A young man came.", "antonym", "An old man came."),
+    ("en", "He saw an unhappy child.", "antonym", "He saw a happy child."),
+    ("en", "It was a happy child.", "antonym", "It was an unhappy child."),
+    ("en", "She had a European passport.", "nationality", "She had an Indian passport."),
+    ("en", "They paid an 8 percent fee.", "number", "They paid a 5 percent fee."),
     ("en", "We left because of rain.", "cause", "We left despite rain."),
     ("en", "He came on Monday", "date", "He came on "),
     ("en", "We spoke with Minister Okonjo about it.", "surname", "We spoke with Minister "),
@@ -116,7 +121,7 @@ def test_lexicons(language: str) -> None:
     for swaps in lexicon.swaps.values():
         assert all(word != other and unicodedata.is_normalized("NFC", word + other) for word, other, _ in swaps)
     words = number_words(language)
-    assert words == {} if language == "zh" else len(words) >= 9
+    assert words == {} if language in ("vi", "zh") else len(words) >= 9
     if words:
         assert perturb(["12 x 5."], "digits", language=language) == [f"{words.get(12, '12')} x {words[5]}."]
 

@@ -23,10 +23,14 @@ TEXTS = [
     ("kind", "language", "text", "expected"),
     [
         ("punctuation", "en", TEXTS[0], "Well we don't pay 3-2 never"),
+        ("punctuation", "en", "5% of AT&T's -3 degrees.", "5% of AT&T's -3 degrees"),
         ("punctuation", "zh", TEXTS[2], "这是一本旧书对吗"),
         ("punctuation", "zh", "今天很好", "今天很好。"),
         ("punctuation", "en", "No stop", "No stop."),
         ("digits", "en", "12500 of 3,000,000, 7 in 1998, v2.1, 0.5", "12,500 of 3000000, seven in 1998, v2.1, 0.5"),
+        ("digits", "en", "3.142 of 1,234.567, 12 345, 5%", "3.142 of 1,234.567, 12345, 5%"),
+        ("digits", "de", "3,142 von 3.142", "3,142 von 3142"),
+        ("digits", "vi", "5 quyển sách", "5 quyển sách"),
         ("digits", "deu", "12500 Leute, 12 Tage", "12.500 Leute, zwölf Tage"),
         ("digits", "fr", "1 200 000 à 25000", "1200000 à 25\u202f000"),
         ("digits", "ru", "5 из 25000", "5 из 25\u202f000"),
@@ -36,6 +40,7 @@ TEXTS = [
         ("transliteration", "ru", "Щука, Ёж и Юля", "Shchuka, Ezh i Iulia"),
         ("transliteration", "el", "Καλημέρα, Αθήνα", "Kalimera, Athina"),
         ("transliteration", "vi", TEXTS[1], "Duong pho rat dep."),
+        ("transliteration", "yor", "Ẹ́kọ́", "Eko"),
         ("transliteration", "de", "Straße 你", "Strasse 你"),
     ],
 )

@@ -42,7 +42,7 @@ def test_what_is_saved(saved_encoder: Path, tmp_path: Path, capsys: pytest.Captu
     # What stands there is replaced only where that is asked for; the model's own centring is kept, and built upon.
     again = ["postprocess", str(out), "--data", DATA, "--out", str(tmp_path / "more"), "--remove-languages"]
     assert main([*again, "--whiten"]) == 0 and (tmp_path / "more" / "README.md").is_file()
-    alone = [*words[:-1], str(tmp_path / "bytes"), "--int8", "--json", str(figures)]
+    alone = [*words[:-1], str(tmp_path / "bytes"), "--int8", "--centre", "none", "--json", str(figures)]
     assert main(alone) == 0 and list(json.loads(figures.read_text())["postprocess"]["stages"]) == ["as it was", "int8"]
     assert main([*words, "--centre", "joint"]) == 2 and "--overwrite" in capsys.readouterr().err
     assert main([*words, "--centre", "joint", "--overwrite"]) == 0
@@ -53,6 +53,7 @@ def test_what_is_saved(saved_encoder: Path, tmp_path: Path, capsys: pytest.Captu
     [
         ([], ["nothing to do"]),
         (["--dim", "400"], ["got 400"]),
+        (["--dim", "0", "--int8"], ["got 0"]),
         (["--dim", "4", "--truncate-dim", "8"], ["--dim", "8"]),
         (["--whiten", "--data", "phrasebook:de?size=4"], ["got"]),
     ],

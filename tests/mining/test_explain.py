@@ -208,6 +208,8 @@ def test_the_command_reads_what_mine_and_score_write(files, name, saved_encoder,
     assert printed.count("words with a partner") == 1 and "\x1b" not in printed
     if name == "pairs.tsv":
         assert {mark["text"] for mark in explained[0]["marks"] if mark["reason"] == "number"} == {"3", "4"}
+        assert main(["explain", str(files / name), *words[2:]]) == 0
+        assert "|languages:de,en|" in capsys.readouterr().out  # identified
 
 
 def test_bad_input(files, tmp_path, saved_encoder, capsys):
@@ -222,6 +224,7 @@ def test_bad_input(files, tmp_path, saved_encoder, capsys):
         (["pairs.tsv", saved_encoder, "--layer", "9"], "1..2.*9"),
         (["pairs.tsv", saved_encoder, "--threshold", "1"], r"\(0, 1\).*1"),
         (["pairs.tsv", saved_encoder, "--worst", "0"], "--worst.*0"),
+        (["pairs.tsv", saved_encoder, "--html", tmp_path / "pairs.tsv"], "--html.*would replace the input"),
     ):
         path, model, *options = map(str, words)
         assert main(["explain", str(tmp_path / path), "--model", str(tmp_path / model), *options]) == 2
