@@ -115,7 +115,7 @@ def test_a_reader_of_stdout_that_ends() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_disk_behind_stdout() -> None:
     """The last of the output is written at the end: an error of one line."""
-    with open("/dev/full", "wb") as full:
+    with Path("/dev/full").open("wb") as full:
         command = [sys.executable, "-m", "st_xling.cli", "--help"]
         ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=100)
     assert ran.returncode == 2 and ran.stderr.count("\n") == 1 and "No space left" in ran.stderr
