@@ -42,7 +42,7 @@ class GuideOptions:
         model: Its Hub id or folder.
         revision: Of the Hub.
         trust_remote_code: Whether code that comes with it may run.
-        prompt: Stands before each text that it reads; ``None``: the model's own.
+        prompt: Stands before each text that it reads; ``None``: the model's own; ``""``: none.
         prompt_name: One of its own prompts, instead.
         max_length: Tokens that it reads of a text; ``None``: its own.
         truncate_dim: Leading dimensions of its vectors that are used; ``None``: all.
@@ -58,7 +58,8 @@ class GuideOptions:
 
     def load(self, kind: str) -> Any:
         """The model: an ``"encoder"``, or a ``"cross-encoder"``, which has none of the options of texts."""
-        options = {key: value for key, value in asdict(self).items() if value and key not in ("model", "reads")}
+        given = {key: value for key, value in asdict(self).items() if key not in ("model", "reads")}
+        options = {key: value for key, value in given.items() if value not in (None, False)}  # a prompt "" is none
         if self.model is None:
             raise ValueError(
                 f"the recipe's losses learn from a teacher, {'an' if kind == 'encoder' else 'a'} {kind}: got none; "
@@ -79,7 +80,7 @@ class TeacherOptions(GuideOptions):
         model: Hub id or folder of the teacher: an encoder; of a retriever a cross-encoder of one score.
         revision: Of the Hub.
         trust_remote_code: Whether code that comes with it may run.
-        prompt: Stands before each text that the teacher reads; ``None``: the model's own.
+        prompt: Stands before each text that the teacher reads; ``None``: the model's own; ``""``: none.
         prompt_name: One of the teacher's own prompts, instead.
         max_length: Tokens that the teacher reads of a text; ``None``: its own.
         truncate_dim: Leading dimensions of its vectors that are learned; ``None``: all.

@@ -50,6 +50,7 @@ def test_it_says_that_it_goes_on(
         (["{0}", "--tasks", "xsimm"], "xsimm"),
         (["{0}", "--data", "{0}/nothing"], "nothing"),
         (["{0}", "--budget", "-1"], "-1"),
+        (["{0}", "--seed", "-1"], "got -1"),
         (["{0}?layers=2"], "layers=2"),
         (["no/model"], "no/model"),
         (["no/model", "--keep"], "no/model"),

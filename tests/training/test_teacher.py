@@ -21,7 +21,7 @@ from st_xling.training import RetrievalSources, load_recipe, load_retrieval_reci
 from st_xling.training import teacher as teaching
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.sentence_vectors import CachedRows
-from st_xling.training.teacher import OUTPUT, TeacherCache, principal_directions
+from st_xling.training.teacher import OUTPUT, TeacherCache, TeacherOptions, principal_directions
 from st_xling.training.trainer import CrossLingualTrainer
 from tests.training.children import stop_at
 
@@ -113,6 +113,13 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_labels(
     train(made, data, tmp_path / "run", model=make_model(), resume=True, **options)
     for name in ("model.safetensors", "training/checkpoint-6/loss.safetensors"):
         torch.testing.assert_close(load_file(tmp_path / "run" / name), load_file(tmp_path / "whole" / name))
+
+
+def test_a_teacher_may_read_without_its_prompt(teacher: Path) -> None:
+    texts = ["The dog sleeps.", "Rain."]
+    for prompt, expected in ((None, "query: "), ("", ""), ("text: ", "text: ")):
+        vectors = TeacherOptions(model=str(teacher), prompt=prompt).load("encoder").encode(texts)
+        np.testing.assert_allclose(vectors, SentenceTransformer(str(teacher)).encode(texts, prompt=expected), atol=1e-6)
 
 
 def rows_of(matrix: Any) -> CachedRows:

@@ -48,7 +48,7 @@ class Measure(NamedTuple):
 
     def table(self, cell: Cell) -> np.ndarray:
         """What is summed. *Shape:* ``(items, 2)``, or ``(items, 4)`` of skewness"""
-        columns = {**{name: np.asarray(column, np.float64) for name, column in cell.columns.items()}}
+        columns = {name: np.asarray(column, np.float64) for name, column in cell.columns.items()}
         columns["1"] = np.ones(len(next(iter(columns.values()))))
         if not self.bottom:
             return np.stack([columns[self.top[0]] ** power for power in range(4)], axis=1)

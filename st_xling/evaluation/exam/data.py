@@ -161,9 +161,12 @@ def load_exam_data(specs: Iterable[str] = (), languages: Iterable[str] | None = 
         languages: Codes or groups, as :func:`~st_xling.evaluation.resolve_languages`; all by default.
         seed: Of samples and of what is generated.
     Raises:
-        ValueError: Nothing to examine by, a spec of another form, a language pair twice; as the readers.
+        ValueError: Nothing to examine by, a spec of another form, a language pair twice, a negative seed; as the
+            readers.
         FileNotFoundError: Nothing is there.
     """
+    if seed < 0:
+        raise ValueError(f"seed must be a whole number of 0 or more: got {seed}.")
     wanted = None if languages is None else {*resolve_languages(languages)}
     listed = list(specs) or ["phrasebook"]
     pair_specs: list[str] = []

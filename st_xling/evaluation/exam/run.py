@@ -144,9 +144,7 @@ class ExamReport:
                 ]
         one = len(names) == 1
         lines = [
-            format_table(
-                ["measure", *names, *([] if one else ["order"])], [row[: -1 or None] if one else row for row in rows]
-            )
+            format_table(["measure", *names, *([] if one else ["order"])], [row[:-1] if one else row for row in rows])
         ]
         if gaps:
             lines += ["", format_table(["difference of means", "", "p"], gaps)]
@@ -208,7 +206,8 @@ def examine(
     Returns:
         Values with bootstrap intervals, paired tests corrected by Holm over all of them, and the order that they allow.
     Raises:
-        ValueError: No model, two of one name, unknown tasks, no task that the data allow, a budget of nothing.
+        ValueError: No model, two of one name, unknown tasks, no task that the data allow, a budget of nothing, no
+            samples.
     """
     chosen = {name: task for name, task in TASKS.items() if tasks is None or name in tasks}
     unknown = sorted({*(tasks or ())} - {*TASKS})
@@ -219,6 +218,8 @@ def examine(
         raise ValueError(f"an exam takes one model or more, of different names: got {', '.join(names) or 'none'}.")
     if budget is not None and not budget > 0:
         raise ValueError(f"budget must be minutes above 0: got {budget:g}; leave it out to examine by all items.")
+    if samples < 1:
+        raise ValueError(f"samples of a bootstrap must be 1 or more: got {samples}; 1000 is the usual choice.")
     folder = None if out is None else Path(out)
     if folder is not None:
         (folder / "results").mkdir(parents=True, exist_ok=True)
@@ -350,10 +351,11 @@ def _content(
         }
         if own:
             cells[name] = own
-        elif tasks[name].needs:
+        elif tasks[name].needs and not getattr(data, tasks[name].needs):
             missing.append({"what": tasks[name].title, "why": f"no data for it ({tasks[name].needs})"})
     if not cells:
-        raise ValueError(f"no task has data: {'; '.join(each['what'] for each in missing)}.")
+        why = "; ".join(f"{each['what']}: {each['why']}" for each in missing)
+        raise ValueError(f"nothing could be examined: {why}.")
     tests = sum(
         measure.tested
         * (len(by_label := next(iter(own.values()))) + (len(by_label) > 1))

@@ -191,7 +191,9 @@ def test_a_task_that_fails_is_named_and_the_rest_goes_on(models, data, monkeypat
         found = examine(models[:1], data, tasks=["tatoeba", "xsim"], samples=20)
     assert {"what": "xsim: wide", "why": "embeddings hold NaN"} in found.content["not_examined"]
     assert list(found.content["tasks"]) == ["tatoeba"] and "wide: xsim failed" in caplog.text
-    assert "order" not in found.table()
+    assert "xsim: no data" not in found.table() and "order" not in found.table()
+    with pytest.raises(ValueError, match="xsim: wide: embeddings hold NaN"):
+        examine(models[:1], data, tasks=["xsim"], samples=20)
 
 
 def test_what_a_run_was_trained_on_is_looked_for(models, data, tmp_path):
@@ -266,6 +268,7 @@ def test_data_that_cannot_be(specs, languages, facts, tmp_path):
         ({"tasks": ["tatoebba"]}, "tatoeba, .*tatoebba"),
         ({"tasks": []}, "got none"),
         ({"budget": 0.0}, "above 0: got 0"),
+        ({"samples": 0}, "1 or more: got 0"),
         ({"examinees": []}, "different names: got none"),
         ({"examinees": [Examinee("a", "x"), Examinee("a", "y")]}, "different names: got a, a"),
         ({"examinees": [Examinee("a", "no/such/folder")]}, "no/such/folder"),
@@ -307,6 +310,12 @@ def test_the_page_fits_a_phone(report: ExamReport, tmp_path: Path) -> None:
     command = [str(CHROMIUM), *options, (tmp_path / "frame.html").as_uri()]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert 'data-title="390 of 390"' in shown.stdout, shown.stderr[-500:]
+
+
+def test_the_page_shows_kinds_of_one_language(models: list[Examinee]) -> None:
+    report = examine(models, load_exam_data(["phrasebook:de,zh?size=20"]), tasks=["robustness"], samples=20)
+    kinds = {kind["name"]: kind["labels"] for kind in report.content["tasks"]["robustness"]["kinds"]}
+    assert ["deu"] in kinds.values() and "(1 of 2 languages)" in report.page()
 
 
 def test_the_page_shows_names_as_text(report: ExamReport) -> None:
