@@ -441,11 +441,12 @@ def _entry(measure: Measure, cells: Any, seed: int, samples: int, swaps: int) ->
 
 
 def _order(measure: Mapping[str, Any], label: str) -> dict[str, Any]:
-    """Of models, by the tests of a label."""
+    """Of models, by the tests of a label; a bias below 0, against a language, is not better than one above."""
+    means = {model: values[label][0] for model, values in measure["values"].items()}
     better = set()
     for test in measure["comparisons"]:
-        if test["label"] == label and test["distinguishable"]:
+        signed = not measure["higher"] and min(means[test["first"]], means[test["second"]]) < 0
+        if test["label"] == label and test["distinguishable"] and not signed:
             pair = test["first"], test["second"]
             better.add(pair if (test["difference"] > 0) == measure["higher"] else pair[::-1])
-    means = {model: values[label][0] for model, values in measure["values"].items()}
     return ranking(means, better, higher=measure["higher"])

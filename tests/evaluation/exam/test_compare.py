@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import skew
 
 from st_xling.evaluation.exam.compare import MEAN, Cell, Measure, compare, holm, ranking
+from st_xling.evaluation.exam.run import _order
 
 SHARE = Measure("share", ("hit",), tested=True)
 BOTH = Measure("both", ("to", "from"), ("1", "1"), tested=True)
@@ -129,3 +130,14 @@ def test_the_order_that_tests_allow(better, text):
     pairs = {(one, other) for one, other in better.split()}
     assert ranking(means, pairs)["text"] == text
     assert ranking({model: -mean for model, mean in means.items()}, pairs, higher=False)["text"] == text
+
+
+def test_a_bias_against_a_language_is_not_better_than_one_for_it():
+    def order(**means: float) -> list[list[str]]:
+        (first, one), (second, other) = means.items()
+        test = {"label": "all", "first": first, "second": second, "difference": one - other, "distinguishable": True}
+        values = {name: {"all": [mean]} for name, mean in means.items()}
+        return _order({"comparisons": [test], "higher": False, "values": values}, "all")["groups"]
+
+    assert order(a=5.0, b=30.0) == [["a"], ["b"]]
+    assert order(a=-40.0, b=30.0) == [["a", "b"]]
