@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypedDict
@@ -105,12 +106,13 @@ class MiningPlan:
         times += f", {duration(self.guard_seconds)} for the guards" if self.guard_seconds else ""
         times += f", {duration(self.text_seconds)} to read and write"
         times += f", up to {duration(self.calibrate_seconds)} to calibrate" if self.calibrate_seconds else ""
+        no_cells = self.method.startswith(FAISS) and "IVF" not in self.method
         short = " — not enough" if self.disk_bytes > self.disk_free_bytes else ""
         lines = [
             *(f"{name}: {rows:,} lines" for name, rows in self.rows.items()),
             f"search: {self.method}, dim {self.dim}, on {self.device}{picked}",
             f"time: {times}",
-            *(["  (the search as one by the default index: others may take longer)"] * self.method.startswith(FAISS)),
+            *(["  (as by the default index: others without cells may take longer)"] * no_cells),
             f"memory: about {_size(self.memory_bytes)} beyond the encoder's",
             f"disk: up to {_size(self.disk_bytes)} of {_size(self.disk_free_bytes)} free{short}",
         ]
@@ -181,12 +183,13 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
     searched = {"exact": exact_bytes(*shape, **options)}
     searches: dict[str, SearchCost] = {}
     is_named = method.startswith(FAISS)  # an index of the user's choice may hold whole vectors
-    indexed = 4 * dim if is_named else dim // 8
+    chosen = approximate.CandidateIndex(method.removeprefix(FAISS), dim) if is_named else None
+    indexed = chosen.bytes_per_vector if chosen else dim // 8
     searched[method if is_named else "approximate"] = approximate_bytes(
         *shape, k=k, memory_mib=config.memory_mib, indexed=indexed
     )
     for name, memory in searched.items():
-        seconds_of = search_seconds if name == "exact" else approximate_seconds
+        seconds_of = search_seconds if name == "exact" else partial(approximate_seconds, chosen=chosen)
         memory = _BYTES_PER_LINE * both + max(memory, (12 * k + _CHOICE_BYTES) * both)
         searches[name] = {"seconds": seconds_of(*shape, **options), "memory_bytes": memory}
     embedded = [name for name, maker in makers.items() if isinstance(maker, Encoder)]
@@ -272,10 +275,20 @@ def exact_bytes(sources: int, targets: int, dim: int, *, k: int, device: str, me
     return block + 8 * k * sources + 12 * k * targets + _MATRIX_BYTES * (sources + targets)
 
 
-def approximate_seconds(sources: int, targets: int, dim: int, *, k: int, device: str, memory_mib: int) -> float:
+def approximate_seconds(
+    sources: int,
+    targets: int,
+    dim: int,
+    *,
+    k: int,
+    device: str,
+    memory_mib: int,
+    chosen: approximate.CandidateIndex | None = None,
+) -> float:
     """Expected seconds of an approximate search: rows by members of near cells, rows by cells, and each row by itself.
 
-    The price of the first is what more probes cost in a trial. Other indexes of FAISS are taken to cost the same.
+    The price of the first is what more probes cost in a trial. A chosen index is taken to cost the same for a member,
+    and one without cells, such as a graph, as much as the default one.
     """
     rows, columns = min(sources, _ROWS), min(targets, _ROWS)
     few, many = _PROBES
@@ -296,9 +309,11 @@ def approximate_seconds(sources: int, targets: int, dim: int, *, k: int, device:
     products, near = float(approximate.RECALL_SAMPLE * both), 0.0
     for count in (sources, targets):
         # K-means, then all rows by the cells of one corpus: its own, and those of the other that look for the nearest.
-        cells = approximate.default_cells(count)
+        cells, probes = approximate.default_cells(count), approximate.default_probes(approximate.default_cells(count))
+        if chosen and chosen.cells:
+            cells, probes = chosen.cells, min(chosen.cells, chosen.probes)
         products += _TRAINING_ROUNDS * approximate.SAMPLE_PER_CELL * cells**2 + both * cells
-        near += sources * targets * approximate.default_probes(cells) / cells
+        near += sources * targets * probes / cells
     return a_pair * near + a_product * products + a_row * both
 
 

@@ -238,7 +238,7 @@ class CandidateIndex:
         count = self.parameters.pop("candidates", "0")
         if not count.isdecimal():
             raise ValueError(f"candidates of a FAISS index must be a whole number: got {count!r}; leave it out.")
-        self.candidates, self.cells = int(count), 0
+        self.candidates, self.cells, self.probes = int(count), 0, 0
         self.text = factory
         self._index: Any = None
         if re.search(r"(?<!\d)0+(?!\d)", self.factory):  # some would end this process
@@ -271,6 +271,7 @@ class CandidateIndex:
                     raise ValueError("it must be at least 1")
                 space.set_index_parameter(self._index, name, float(value))
                 used.append(f"{name}={value}")
+                self.probes = int(float(value)) if name == "nprobe" else self.probes
             except (RuntimeError, ValueError) as error:
                 if name in self.parameters:
                     raise ValueError(
@@ -279,6 +280,11 @@ class CandidateIndex:
                     ) from None
         used += [f"candidates={self.candidates}"] if self.candidates else []
         self.text = f"{self.factory}?{','.join(used)}" if used else self.factory
+
+    @property
+    def bytes_per_vector(self) -> int:
+        """What the index holds of a vector; one without cells, such as a graph, at least the vector."""
+        return int(self._index.sa_code_size()) if self.cells else 4 * int(self._index.d)
 
     def prepare(
         self, matrix: CorpusMatrix, folder: Path | None, name: str, *, seed: int, memory_mib: int, progress: bool

@@ -13,6 +13,7 @@ import pytest
 
 from st_xling.mining import GuardOptions, mine_texts, plan_mining, write_store
 from st_xling.mining.pipeline.plan_mining import approximate_seconds, search_seconds
+from st_xling.mining.search.approximate import CandidateIndex
 
 
 def test_it_counts_measures_and_writes_nothing(make_model: Callable[..., Any], tmp_path: Path) -> None:
@@ -81,6 +82,10 @@ def test_more_of_everything_takes_longer(monkeypatch: pytest.MonkeyPatch) -> Non
     assert 30 < search_seconds(200_000, 200_000, 64, **options) / small < 300
     small = approximate_seconds(20_000, 20_000, 64, **options)
     assert 3 < approximate_seconds(200_000, 200_000, 64, **options) / small < 100  # about as the rows
+    few, many = (CandidateIndex(f"IVF4096,PQ32x4fs?nprobe={probes}", 64) for probes in (16, 2048))
+    times = [approximate_seconds(10**7, 10**7, 64, chosen=chosen, **options) for chosen in (few, many)]
+    assert times[1] > 5 * times[0]
+    assert few.bytes_per_vector < 4 * 64 <= CandidateIndex("IVF4096,Flat", 64).bytes_per_vector
 
 
 def test_guards_are_counted(tmp_path: Path) -> None:
