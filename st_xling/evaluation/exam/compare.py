@@ -149,8 +149,8 @@ def compare(
         for model, part in zip(models, parts):
             point[model][label] = float(measure.value(tables[model].sum(axis=0)))
             drawn[model][label] = measure.value(part)
-        for pair in pairs:
-            swapped[pair][label] = _swapped(measure, tables[pair[0]], tables[pair[1]], key, swaps)
+        for pair, differences in zip(pairs, _swapped(measure, tables, pairs, key, swaps)):
+            swapped[pair][label] = differences
     if len(labels) > 1:
         for model in models:
             point[model][MEAN] = float(np.mean(list(point[model].values())))
@@ -178,24 +178,29 @@ def _interval(drawn: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _swapped(measure: Measure, first: np.ndarray, second: np.ndarray, key: Sequence[int], swaps: int) -> np.ndarray:
-    """Differences after random swaps. *Shape:* ``(swaps,)``"""
-    differs = (first != second).any(axis=1)
+def _swapped(
+    measure: Measure, tables: Mapping[str, np.ndarray], pairs: Sequence[tuple[str, str]], key: Sequence[int], swaps: int
+) -> np.ndarray:
+    """Differences of each two models after random swaps. *Shape:* ``(pairs, swaps)``"""
+    result = np.empty((len(pairs), swaps))
+    both = [(tables[one], tables[other]) for one, other in pairs]
     # Items that both models did alike stay what they are: only the others are swapped, and looked at.
-    gaps = (first - second)[differs]
-    differences = []
-    for coins in _coins(len(first), swaps, key):
-        moved = coins[:, differs].astype(np.float64) @ gaps
-        differences.append(measure.value(first.sum(axis=0) - moved) - measure.value(second.sum(axis=0) + moved))
-    return np.concatenate(differences)
+    differing = [np.flatnonzero((first != second).any(axis=1)) for first, second in both]
+    for start, coins in _coins(len(next(iter(tables.values()))), swaps if pairs else 0, key):
+        for place, ((first, second), rows) in enumerate(zip(both, differing)):
+            moved = coins[:, rows].astype(np.float64) @ (first - second)[rows]
+            gaps = measure.value(first.sum(axis=0) - moved) - measure.value(second.sum(axis=0) + moved)
+            result[place, start : start + len(coins)] = gaps
+    return result
 
 
-def _coins(items: int, swaps: int, key: Sequence[int]) -> Iterator[np.ndarray]:
-    """A coin for each item and swap, whatever the models. *Shape of each:* ``(some swaps, items)``"""
+def _coins(items: int, swaps: int, key: Sequence[int]) -> Iterator[tuple[int, np.ndarray]]:
+    """The first swap, and a coin for each item and swap, whatever the models. *Shape:* ``(some swaps, items)``"""
     generator = np.random.default_rng([*key, 1])
     step = max(1, _AT_ONCE // max(1, items))
     for start in range(0, swaps, step):
-        yield generator.integers(2, size=(min(step, swaps - start), items), dtype=np.bool_)
+        octets = generator.integers(256, size=(min(step, swaps - start), -(-items // 8)), dtype=np.uint8)
+        yield start, np.unpackbits(octets, axis=1, count=items)
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:
