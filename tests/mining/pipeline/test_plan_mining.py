@@ -79,7 +79,7 @@ def test_more_of_everything_takes_longer(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("time.perf_counter", time.process_time)  # whatever else this machine does
     options = {"k": 4, "device": "cpu", "memory_mib": 64}
     small = search_seconds(20_000, 20_000, 64, **options)
-    assert 30 < search_seconds(200_000, 200_000, 64, **options) / small < 300
+    assert 15 < search_seconds(200_000, 200_000, 64, **options) / small < 600  # more than the rows
     small = approximate_seconds(20_000, 20_000, 64, **options)
     assert 3 < approximate_seconds(200_000, 200_000, 64, **options) / small < 100  # about as the rows
     few, many = (CandidateIndex(f"IVF4096,PQ32x4fs?nprobe={probes}", 64) for probes in (16, 2048))
