@@ -150,7 +150,7 @@ class Workshop:
             needed = self.needs(example)
             for name in needed:
                 self.run(self.makers[name])
-            shared = [name for name in example.after("--out") if self.makers[name] is example]
+            shared = [name for name in example.after("--out") if self.makers[name].line == example.line]
             own = not shared or bool(set(shared) & self.given)
             folder = self.lay_out(example, needed) if own else self.folder
             words = [*example.words, *(word for key, more in SHORTER.items() if key in example.words for word in more)]
