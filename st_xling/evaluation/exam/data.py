@@ -32,6 +32,8 @@ LEAST = {"pairs": 50, "mining": 400, "queries": 25}
 #: Pairs of each language whose English gets near-translations; sentences of each that are disturbed.
 HARD_PAIRS, DISTURBED = 300, 200
 
+_CODE = re.compile(r"[a-z]{2,3}")
+
 _ONE_LANGUAGE = re.compile(r"[a-z]{2,3}=.+", re.DOTALL)
 
 
@@ -155,9 +157,9 @@ def load_exam_data(specs: Iterable[str] = (), languages: Iterable[str] | None = 
     """Reads what ``--data`` names.
 
     Args:
-        specs: Each a folder that holds some of :data:`LAYOUT`; one of Tatoeba's or of BUCC's files; ``xx-en=PATH``;
-            ``xx=DIR`` or ``xx=FILE.json``, passages as ``evaluate retrieval`` takes them; ``phrasebook:…``. Without
-            any: the test sentences of the phrasebook.
+        specs: Each a folder that holds some of :data:`LAYOUT`; one of Tatoeba's, BUCC's or XQuAD-R's files;
+            ``xx-en=PATH``; ``xx=DIR`` or ``xx=FILE.json``, passages as ``evaluate retrieval`` takes them;
+            ``phrasebook:…``. Without any: the test sentences of the phrasebook.
         languages: Codes or groups, as :func:`~st_xling.evaluation.resolve_languages`; all by default.
         seed: Of samples and of what is generated.
     Raises:
@@ -181,10 +183,12 @@ def load_exam_data(specs: Iterable[str] = (), languages: Iterable[str] | None = 
             pool_specs += passages
         elif path.is_dir() and (parts := [path / part for part in LAYOUT if (path / part).is_dir()]):
             pair_specs += [str(part) for part in parts if part.name == "tatoeba"]
-            pool_specs += _pool_specs(path)
+            pool_specs += _pool_specs(path, missing)
             corpora = _corpora(path / "mining", missing)
         elif path.is_dir() and any(path.rglob("*-*.gold*")):
             corpora = _corpora(path, missing)
+        elif path.is_dir() and (files := _passage_files(path)):
+            corpora, pool_specs = {}, [*pool_specs, *files]
         else:
             corpora = {}
             (pool_specs if _ONE_LANGUAGE.fullmatch(spec) else pair_specs).append(spec)
@@ -280,13 +284,22 @@ def _corpora(folder: Path, missing: list[tuple[str, str, str]]) -> dict[str, tup
     return corpora
 
 
-def _pool_specs(folder: Path) -> list[str]:
+def _passage_files(folder: Path) -> list[str]:
+    """Specs of a folder's files that are named by languages, as XQuAD-R's are."""
+    paths = sorted(folder.glob("*.json*"))
+    return [f"{path.name.partition('.')[0]}={path}" for path in paths if _CODE.fullmatch(path.name.partition(".")[0])]
+
+
+def _pool_specs(folder: Path, missing: list[tuple[str, str, str]]) -> list[str]:
     """XQuAD-R's files; else of the retrieval sets those ``NAME-xx`` of one name that have most languages."""
-    files = sorted((folder / "xquad_r").glob("*.json*"))
-    if files:
-        return [f"{path.name.partition('.')[0]}={path}" for path in files]
     groups: dict[str, list[str]] = {}
     for path in sorted((folder / "retrieval").glob("*-*")):
         name, _, code = path.name.rpartition("-")
         groups.setdefault(name, []).append(f"{code}={path}")
-    return max(groups.values(), key=len, default=[])
+    if files := _passage_files(folder / "xquad_r"):
+        chosen, why = files, "the mixed pool is xquad_r's; name sets as xx=DIR to search those"
+    else:
+        most = max(groups, key=lambda name: len(groups[name]), default="")
+        chosen, why = groups.pop(most, []), f"the mixed pool is {most}'s; name sets as xx=DIR to search those"
+    missing += [("pool", f"passages of retrieval/{name}", why) for name in groups]
+    return chosen

@@ -156,9 +156,12 @@ class ExamReport:
             for task in self.content["tasks"].values()
             if len(task["labels"]) > 1
         ]
-        lines += [f"not examined: {each['what']}: {each['why']}" for each in self.content["not_examined"]]
-        lines += [f"sample: {self.content['sample']}"] if self.content["sample"] else []
-        return "\n".join([*lines, self.signature])
+        return "\n".join([*lines, *_remarks(self.content["not_examined"], self.content["sample"]), self.signature])
+
+
+def _remarks(not_examined: Iterable[Mapping[str, str]], sample: str) -> list[str]:
+    lines = [f"not examined: {each['what']}: {each['why']}" for each in not_examined]
+    return [*lines, f"sample: {sample}"] if sample else lines
 
 
 def _used(options: Mapping[str, str]) -> str:
@@ -209,44 +212,28 @@ def examine(
         ValueError: No model, two of one name, unknown tasks, no task that the data allow, a budget of nothing, no
             samples.
     """
-    chosen = {name: task for name, task in TASKS.items() if tasks is None or name in tasks}
-    unknown = sorted({*(tasks or ())} - {*TASKS})
-    names = [each.name for each in examinees]
-    if unknown or not chosen:
-        raise ValueError(f"tasks must be among {', '.join(TASKS)}: got {', '.join(unknown) or 'none'}.")
-    if not names or len({*names}) < len(names):
-        raise ValueError(f"an exam takes one model or more, of different names: got {', '.join(names) or 'none'}.")
-    if budget is not None and not budget > 0:
-        raise ValueError(f"budget must be minutes above 0: got {budget:g}; leave it out to examine by all items.")
+    chosen = _chosen(tasks, examinees, budget)
     if samples < 1:
         raise ValueError(f"samples of a bootstrap must be 1 or more: got {samples}; 1000 is the usual choice.")
     folder = None if out is None else Path(out)
     if folder is not None:
         (folder / "results").mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
-    data = data.only({task.needs for task in chosen.values()} - {""} or set(PARTS))
-    missing = [{"what": what, "why": why} for _, what, why in data.missing]
-    results: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in names}
-    models = []
-    for each in examinees:  # all are loaded before the first is examined: what cannot be should not wait
-        model = each.load()
-        place = each.model if isinstance(each.model, str) else each.name
-        facts: dict[str, Any] = {"name": each.name, "model": place, "sha8": model_fingerprint(model)[:8]}
-        models.append({**facts, "options": model_options(model), "search": model_options(model, retrieval=True)})
-        first = Session(model, data, place, each.name, batch_size)
-        for name in _ALWAYS:
-            if name in chosen or (name == "speed" and budget is not None):
-                results[each.name][name] = _run(name, first)
-    whole = data
+    whole = data.only({task.needs for task in chosen.values()} - {""} or set(PARTS))
+    missing = [{"what": what, "why": why} for _, what, why in whole.missing]
+    measured = [name for name in _ALWAYS if name in chosen or (name == "speed" and budget is not None)]
+    models, results = _begin(examinees, whole, measured, batch_size)
+    data = whole
     if budget is not None:
-        data = whole.sampled(_share(budget, data, models, results, time.perf_counter() - start, folder))
+        data = whole.sampled(_share(budget, whole, models, results, time.perf_counter() - start, folder))
     for each, known in zip(examinees, models):
         session: Session | None = None
         for name, task in chosen.items():
-            if name in _ALWAYS or (task.needs and not getattr(data, task.needs)):
+            if name in _ALWAYS or not _fed(task, data):
                 continue
             part = data.sha8.get(task.needs) or data.sha8
             depends = [known["sha8"], known["options"], known["search"], name, part, data.seed, task.parts]
+            depends += [task.depends(known["model"])] if task.depends else []
             fingerprint = sha8([*depends, __version__])
             path = None if folder is None else folder / "results" / f"{_file_name(each.name)}.{name}.json"
             stored = {} if path is None else _read(path)
@@ -270,6 +257,109 @@ def examine(
         write_json(folder / "exam.json", report.content)
         write_atomic(folder / "exam.html", report.page().encode("utf-8"))
     return report
+
+
+@dataclass(frozen=True)
+class ExamPlan:
+    """What an exam would take.
+
+    Attributes:
+        tasks: Names, but for those that the data do not allow.
+        items: How many of each kind there are.
+        minutes: About, of each model, on this machine; none of it is taken for done.
+        not_examined: ``what`` and ``why``.
+        sample: Of the items, if a budget takes not all.
+    """
+
+    tasks: list[str]
+    items: dict[str, int]
+    minutes: dict[str, float]
+    not_examined: list[dict[str, str]]
+    sample: str = ""
+
+    def lines(self) -> list[str]:
+        """For reading."""
+        rows = [[name, duration(60 * minutes)] for name, minutes in self.minutes.items()]
+        rows += [["together", duration(60 * sum(self.minutes.values()))]] if len(rows) > 1 else []
+        return [
+            format_table(["model", "about"], rows),
+            f"tasks: {', '.join(self.tasks)}",
+            f"items: {', '.join(f'{n:,} {name}' for name, n in self.items.items() if n) or 'none'}",
+            *_remarks(self.not_examined, self.sample),
+        ]
+
+
+def plan_exam(
+    examinees: Sequence[Examinee],
+    data: ExamData,
+    *,
+    tasks: Collection[str] | None = None,
+    budget: float | None = None,
+    batch_size: int | None = None,
+) -> ExamPlan:
+    """What :func:`examine` would examine, and how long: each model is loaded, and encodes a few texts.
+
+    Args:
+        examinees: The models.
+        data: Of :func:`load_exam_data`.
+        tasks: Names; all by default.
+        budget: Minutes.
+        batch_size: Most texts of a batch.
+    Raises:
+        ValueError: As :func:`examine`.
+    """
+    chosen = _chosen(tasks, examinees, budget)
+    start = time.perf_counter()
+    whole = data.only({task.needs for task in chosen.values()} - {""} or set(PARTS))
+    models, results = _begin(examinees, whole, ["speed"], batch_size)
+    data = whole
+    if budget is not None:
+        data = whole.sampled(_share(budget, whole, models, results, time.perf_counter() - start, None))
+    missing = [{"what": what, "why": why} for _, what, why in whole.missing]
+    allowed = [name for name, task in chosen.items() if _fed(task, data)]
+    missing += [_unfed(task) for name, task in chosen.items() if name not in allowed]
+    minutes = {name: _pace(done) * data.work() / _FOR_ENCODING / 60 for name, done in results.items()}
+    return ExamPlan(allowed, data.counts, minutes, missing, _sample_text(data, whole))
+
+
+def _chosen(tasks: Collection[str] | None, examinees: Sequence[Examinee], budget: float | None) -> dict[str, Task]:
+    """The tasks by these names, once all that was asked for is possible."""
+    chosen = {name: task for name, task in TASKS.items() if tasks is None or name in tasks}
+    unknown = sorted({*(tasks or ())} - {*TASKS})
+    if unknown or not chosen:
+        raise ValueError(f"tasks must be among {', '.join(TASKS)}: got {', '.join(unknown) or 'none'}.")
+    names = [each.name for each in examinees]
+    if not names or len({*names}) < len(names):
+        raise ValueError(f"an exam takes one model or more, of different names: got {', '.join(names) or 'none'}.")
+    if budget is not None and not budget > 0:
+        raise ValueError(f"budget must be minutes above 0: got {budget:g}; leave it out to examine by all items.")
+    return chosen
+
+
+def _fed(task: Task, data: ExamData) -> bool:
+    return not task.needs or bool(getattr(data, task.needs))
+
+
+def _unfed(task: Task) -> dict[str, str]:
+    return {"what": task.title, "why": f"no data for it ({task.needs})"}
+
+
+def _begin(
+    examinees: Sequence[Examinee],
+    data: ExamData,
+    measured: Sequence[str],
+    batch_size: int | None,
+) -> tuple[list[dict[str, Any]], dict[str, dict[str, dict[str, Any]]]]:
+    """Facts of each model, and what it gives in some tasks; all load before the first is examined."""
+    models, results = [], {}
+    for each in examinees:
+        model = each.load()
+        place = each.model if isinstance(each.model, str) else each.name
+        facts: dict[str, Any] = {"name": each.name, "model": place, "sha8": model_fingerprint(model)[:8]}
+        models.append({**facts, "options": model_options(model), "search": model_options(model, retrieval=True)})
+        session = Session(model, data, place, each.name, batch_size)
+        results[each.name] = {name: _run(name, session) for name in measured}
+    return models, results
 
 
 def _run(name: str, session: Session) -> dict[str, Any]:
@@ -312,8 +402,7 @@ def _share(
     stored = {} if folder is None else _read(folder / "sample.json")
     if stored.get("key") == key:
         return stored["share"]
-    speeds = [each["speed"]["cells"][ALL]["columns"] for each in results.values()]
-    pace = sum(sum(columns["seconds"]) / sum(columns["work"]) for columns in speeds)  # of all models together
+    pace = sum(map(_pace, results.values()))  # of all models together
     seconds = _FOR_ENCODING * max(0.0, 60 * minutes - spent)
     low, high = 0.0, 1.0
     whole = pace * data.work()
@@ -330,6 +419,19 @@ def _share(
     if folder is not None:
         write_json(folder / "sample.json", {"key": key, "share": low})
     return low
+
+
+def _pace(done: Mapping[str, Any]) -> float:
+    """Seconds that a model takes for a unit of work."""
+    columns = done["speed"]["cells"][ALL]["columns"]
+    return sum(columns["seconds"]) / sum(columns["work"])
+
+
+def _sample_text(data: ExamData, whole: ExamData) -> str:
+    if data.share >= 1:
+        return ""
+    counts = [f"{data.counts[name]:,} of {n:,} {name}" for name, n in whole.counts.items() if n]
+    return f"{', '.join(counts)}; the same for all models (seed {data.seed})"
 
 
 def _content(
@@ -351,8 +453,8 @@ def _content(
         }
         if own:
             cells[name] = own
-        elif tasks[name].needs and not getattr(data, tasks[name].needs):
-            missing.append({"what": tasks[name].title, "why": f"no data for it ({tasks[name].needs})"})
+        elif not _fed(tasks[name], data):
+            missing.append(_unfed(tasks[name]))
     if not cells:
         why = "; ".join(f"{each['what']}: {each['why']}" for each in missing)
         raise ValueError(f"nothing could be examined: {why}.")
@@ -406,10 +508,7 @@ def _content(
             if "comparisons" in measure:
                 measure["ranking"] = _order(measure, content["overall"])
                 measure["orders"] = {label: _order(measure, label)["groups"] for label in content["labels"]}
-    sampled = ""
-    if data.share < 1:
-        counts = [f"{data.counts[name]:,} of {n:,} {name}" for name, n in whole.counts.items() if n]
-        sampled = f"{', '.join(counts)}; the same for all models (seed {data.seed})"
+    sampled = _sample_text(data, whole)
     parts = {
         **{"tasks": list(contents), "interval": f"bootstrap,0.95,{samples}", "tests": f"swaps,holm,{tests}"},
         **{"sample": f"{data.share:.3g}" if sampled else None, "seed": data.seed},
@@ -443,10 +542,17 @@ def _entry(measure: Measure, cells: Any, seed: int, samples: int, swaps: int) ->
 def _order(measure: Mapping[str, Any], label: str) -> dict[str, Any]:
     """Of models, by the tests of a label; a bias below 0, against a language, is not better than one above."""
     means = {model: values[label][0] for model, values in measure["values"].items()}
-    better = set()
-    for test in measure["comparisons"]:
-        signed = not measure["higher"] and min(means[test["first"]], means[test["second"]]) < 0
-        if test["label"] == label and test["distinguishable"] and not signed:
-            pair = test["first"], test["second"]
+    found = [test for test in measure["comparisons"] if test["label"] == label and test["distinguishable"]]
+    better, across = set(), []
+    for test in found:
+        pair = test["first"], test["second"]
+        if not measure["higher"] and min(means[name] for name in pair) < 0:
+            across.append(pair)
+        else:
             better.add(pair if (test["difference"] > 0) == measure["higher"] else pair[::-1])
-    return ranking(means, better, higher=measure["higher"])
+    order = ranking(means, better, higher=measure["higher"])
+    if across:
+        differing = ", ".join(" and ".join(pair) for pair in across)
+        told = f"{differing} differ, but a value below 0 is not better"
+        order["text"] = told if order["text"] == "not distinguishable" else f"{order['text']}; {told}"
+    return order

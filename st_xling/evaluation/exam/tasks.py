@@ -100,6 +100,7 @@ class Task(NamedTuple):
         measures: The first is the task's own; others explain it.
         run: From a session to what was noted, by language.
         parts: Of the signature.
+        depends: From a model's folder to what else its result depends on.
     """
 
     title: str
@@ -108,6 +109,7 @@ class Task(NamedTuple):
     measures: tuple[Measure, ...]
     run: Callable[[Session], Cells]
     parts: Mapping[str, Any] = {}
+    depends: Callable[[str], str] | None = None
 
 
 def _tatoeba(session: Session) -> Cells:
@@ -289,9 +291,17 @@ def _size(session: Session) -> Cells:
     return {ALL: Cell("0", {"weights": [weights], "dimensions": [dimensions], "bytes": [4 * dimensions]})}
 
 
+def _run_record(folder: str) -> Path:
+    return Path(folder) / "training" / "run.json"
+
+
+def _record_sha8(folder: str) -> str:
+    record = _run_record(folder)
+    return sha8(record.read_text(encoding="utf-8", errors="replace")) if folder and record.is_file() else ""
+
+
 def _leak(session: Session) -> Cells:
-    record = Path(session.folder) / "training" / "run.json"
-    sources = read_json_object(record).get("sources") or () if session.folder and record.is_file() else ()
+    sources = read_json_object(_run_record(session.folder)).get("sources") or () if session.folder else ()
     specs = [source["spec"] for source in sources if source["option"].lstrip("-") in ("data", "parallel")]
     if not specs:
         raise NotExaminedError("it has no record of its training data (training/run.json, as st-xling train writes it)")
@@ -414,5 +424,6 @@ TASKS: dict[str, Task] = {
         "",
         (_LOWER("texts seen in training", ("leaked",), ("rows",), decimals=2, interval=False),),
         _leak,
+        depends=_record_sha8,
     ),
 }

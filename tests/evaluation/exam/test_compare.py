@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -133,11 +133,18 @@ def test_the_order_that_tests_allow(better, text):
 
 
 def test_a_bias_against_a_language_is_not_better_than_one_for_it():
-    def order(**means: float) -> list[list[str]]:
-        (first, one), (second, other) = means.items()
-        test = {"label": "all", "first": first, "second": second, "difference": one - other, "distinguishable": True}
+    def order(*differ: str, **means: float) -> tuple[list[list[str]], str]:
+        tests = [
+            {"label": "all", "first": one, "second": other, "difference": means[one] - means[other]}
+            | {"distinguishable": one + other in differ}
+            for one, other in combinations(means, 2)
+        ]
         values = {name: {"all": [mean]} for name, mean in means.items()}
-        return _order({"comparisons": [test], "higher": False, "values": values}, "all")["groups"]
+        found = _order({"comparisons": tests, "higher": False, "values": values}, "all")
+        return found["groups"], found["text"]
 
-    assert order(a=5.0, b=30.0) == [["a"], ["b"]]
-    assert order(a=-40.0, b=30.0) == [["a", "b"]]
+    below = "a and b differ, but a value below 0 is not better"
+    assert order("ab", a=5.0, b=30.0) == ([["a"], ["b"]], "a > b")
+    assert order("ab", a=-40.0, b=30.0) == ([["a", "b"]], below)
+    assert order(a=-40.0, b=30.0) == ([["a", "b"]], "not distinguishable")
+    assert order("ab", "bc", a=-40.0, b=30.0, c=50.0)[1] == f"no order, but b > c; {below}"

@@ -6,6 +6,7 @@ import json
 import logging
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,16 @@ from st_xling.evaluation import (
     xsim_by_language,
     xsim_plus_plus,
 )
-from st_xling.evaluation.exam import Examinee, ExamReport, examine, load_exam_data, parse_examinees, run, tasks
+from st_xling.evaluation.exam import (
+    Examinee,
+    ExamReport,
+    examine,
+    load_exam_data,
+    parse_examinees,
+    plan_exam,
+    run,
+    tasks,
+)
 from st_xling.models import load_encoder, tiny_encoder
 from tests.retrieval_files import lines
 from tests.xquad_r_files import write_xquad_r
@@ -182,6 +192,27 @@ def test_a_budget_samples_the_same_items(models, tmp_path, monkeypatch, caplog):
     assert small.sha8 != whole.sha8 and whole.sampled(1.0) is whole
 
 
+def test_a_plan_says_what_would_be_examined(models, tmp_path):
+    data = load_exam_data([SPEC], ["de", "sw"])
+    plan = plan_exam(models, data, tasks=["tatoeba", "pool", "leak"])
+    report = examine(models, data, tasks=["tatoeba", "pool", "leak"], samples=20)
+    assert plan.tasks == ["tatoeba", "pool", "leak"] and not plan.sample
+    assert set(plan.minutes) == {"wide", "narrow"} and all(minutes > 0 for minutes in plan.minutes.values())
+    assert plan.items["pairs"] == report.content["tasks"]["tatoeba"]["measures"][0]["values"]["wide"]["deu"][3] == 60
+    assert plan.items["sentences to mine"] == 0
+    assert all(each in report.content["not_examined"] for each in plan.not_examined) and plan.not_examined
+    text = "\n".join(plan.lines())
+    assert (
+        "together" in text and "items: 60 pairs, " in text and "not examined: translation pairs: swh: no data" in text
+    )
+    pairs_alone = replace(data, pool=())
+    assert plan_exam(models[:1], pairs_alone, tasks=["tatoeba", "pool"]).tasks == ["tatoeba"]
+    small = plan_exam(models, replace(load_exam_data(["phrasebook:de?size=300"])), tasks=["tatoeba"], budget=1e-4)
+    assert small.sample.startswith("50 of 300 pairs") and small.items["pairs"] == 50
+    with pytest.raises(ValueError, match="above 0: got 0"):
+        plan_exam(models, data, budget=0)
+
+
 def test_a_task_that_fails_is_named_and_the_rest_goes_on(models, data, monkeypatch, caplog):
     def broken(session):
         raise ValueError("embeddings hold NaN.")
@@ -204,6 +235,14 @@ def test_what_a_run_was_trained_on_is_looked_for(models, data, tmp_path):
     found = examine([Examinee("trained", str(folder))], data, tasks=["leak"], samples=20).content["tasks"]["leak"]
     assert found["measures"][0]["values"]["trained"]["all"][0] > 0.1
     assert "pairs deu: 60 of 60" in found["notes"]["trained"]
+
+    def leaked(spec):
+        record["sources"][0]["spec"] = spec
+        (folder / "training" / "run.json").write_text(json.dumps(record))
+        found = examine([Examinee("trained", str(folder))], data, tasks=["leak"], samples=20, out=tmp_path / "out")
+        return found.content["tasks"]["leak"]["measures"][0]["values"]["trained"]["all"][0]
+
+    assert leaked("phrasebook:de?size=60&split=test") > leaked("phrasebook:fr?size=5&split=test") > 0
     record["sources"][0]["spec"] = "de-en=gone.tsv"
     (folder / "training" / "run.json").write_text(json.dumps(record))
     with pytest.raises(ValueError, match="Leak check"):
@@ -242,6 +281,11 @@ def test_a_folder_of_data(tmp_path):
     some = load_exam_data([str(folder)], ["de", "sw"])
     assert (list(some.pairs), list(some.mining), some.pool) == (["deu"], [], [])
     assert ("pairs", "translation pairs: swh", "no data") in some.missing
+    (folder / "retrieval" / "wiki-de").mkdir(parents=True)
+    whole = load_exam_data([str(folder)])
+    assert [part.language for part in whole.pool] == ["en", "zh"]
+    assert {what for _, what, _ in whole.missing} - {*missing} == {"passages of retrieval/wiki"}
+    assert [part.language for part in load_exam_data([str(folder / "xquad_r")]).pool] == ["en", "zh"]
     joined = load_exam_data([str(folder / "tatoeba"), str(folder / "mining"), f"en={folder}/xquad_r/en.json"])
     assert (list(joined.pairs), list(joined.mining), joined.pool) == (["deu"], ["fr-en"], [])
 
