@@ -11,9 +11,8 @@ import numpy as np
 
 from st_xling.data.hard_translations import HARD_CATEGORIES, hard_translations
 from st_xling.evaluation.base import SignedEvaluator
-from st_xling.mining.mine import mine
 from st_xling.mining.score_pairs import check_aligned
-from st_xling.mining.xsim import Xsim, xsim
+from st_xling.mining.xsim import Xsim, best_targets, xsim
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import format_table
@@ -94,9 +93,8 @@ def xsim_plus_plus(
     if len(hard) and not 0 <= min(hard_index) <= max(hard_index) < total:
         raise ValueError(f"hard_index must be rows of the {total} targets: got {min(hard_index)} to {max(hard_index)}.")
     targets = np.concatenate([_array(target), hard]) if len(hard) else target
-    pairs = mine(source, targets, k=k, margin=margin, retrieval="forward")
     winners = [MISALIGNED] * total
-    for row, best in zip(pairs.source_indices.tolist(), pairs.target_indices.tolist()):
+    for row, best in enumerate(best_targets(source, targets, k=k, margin=margin).tolist()):
         if best == row:
             winners[row] = ""
         elif best >= total and hard_index[best - total] == row:

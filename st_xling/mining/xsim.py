@@ -77,9 +77,25 @@ def xsim(
             f"target_texts must have one text per target: got {len(target_texts)} for {total} rows; pass all of them."
         )
     options = {"k": k, "margin": margin, "method": method, **search_options}
+    best = best_targets(source_embeddings, target_embeddings, **options).tolist()
+    hits = sum(
+        row == found or (target_texts is not None and found >= 0 and target_texts[row] == target_texts[found])
+        for row, found in enumerate(best)
+    )
+    return Xsim(total - hits, total)
+
+
+def best_targets(source_embeddings: Embeddings, target_embeddings: Embeddings, **options: Any) -> np.ndarray:
+    """The target of highest margin score of each source, -1 for a source without one.
+
+    Args:
+        source_embeddings: numpy or torch, any float dtype. *Shape:* ``(sources, dim)``
+        target_embeddings: *Shape:* ``(targets, dim)``
+        options: Of :func:`~st_xling.mining.mine`.
+    Returns:
+        *Shape:* ``(sources,)``
+    """
     pairs = mine(source_embeddings, target_embeddings, retrieval="forward", **options)
-    hits = pairs.source_indices == pairs.target_indices
-    if target_texts is not None:
-        rows = zip(pairs.source_indices.tolist(), pairs.target_indices.tolist())
-        hits |= np.array([target_texts[one] == target_texts[other] for one, other in rows], dtype=bool)
-    return Xsim(total - int(hits.sum()), total)
+    best = np.full(source_embeddings.shape[0], -1)
+    best[pairs.source_indices] = pairs.target_indices
+    return best

@@ -25,6 +25,7 @@ from st_xling.evaluation.xsim import MISALIGNED, xsim_plus_plus
 from st_xling.mining import mine, neighbours
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.thresholds import correct_pairs
+from st_xling.mining.xsim import best_targets
 from st_xling.models.encode import encode
 from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import canonical_language, pair_languages
@@ -122,22 +123,13 @@ def _tatoeba(session: Session) -> Cells:
     }
 
 
-def _best(source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """The target of best margin score of each source, as :func:`~st_xling.mining.xsim` takes it; -1 without one."""
-    pairs = mine(source, target, retrieval="forward", k=min(K, len(source), len(target)))
-    best = np.full(len(source), -1)
-    best[pairs.source_indices] = pairs.target_indices
-    return best
-
-
 def _xsim(session: Session) -> Cells:
-    return {
-        code: Cell(
-            sha8(session.data.pairs[code]),
-            {"to": _best(*both) != np.arange(len(both[0])), "from": _best(*both[::-1]) != np.arange(len(both[0]))},
-        )
-        for code, both in session.pairs.items()
-    }
+    cells: Cells = {}
+    for code, (source, target) in session.pairs.items():
+        rows, k = np.arange(len(source)), min(K, len(source))
+        to, back = (best_targets(*both, k=k) != rows for both in ((source, target), (target, source)))
+        cells[code] = Cell(sha8(session.data.pairs[code]), {"to": to, "from": back})
+    return cells
 
 
 def _xsim_plus_plus(session: Session) -> Cells:
