@@ -91,7 +91,8 @@ def plan(paper: Paper, out: str | Path, *, data: str | Path | None = None, jobs:
     """Steps that a paper's tables take in a folder, with what is known of their cost.
 
     A step that has run, with whatever seed, tells its time. Time and memory of training else follow from steps, batch,
-    length and the size of the model, and from how fast this machine multiplies matrices.
+    length and the size of the model, and from how fast this machine multiplies matrices, times what other trainings
+    have taken of their estimate.
 
     Args:
         paper: From :func:`~st_xling.reproduce.paper.load_paper`.
@@ -112,19 +113,25 @@ def plan(paper: Paper, out: str | Path, *, data: str | Path | None = None, jobs:
         if step.id in done:
             measured.setdefault(_kind(step), []).append(seconds_of(step, out) or 0.0)
     speed = _multiplications_per_second()
+    sizes = {step.id: _model(step, out) for step in steps if step.trains}
+    costs = {step.id: _training(step, model) for step in steps if (model := sizes.get(step.id))}
+    estimates = {name: cost[0] / speed + _START_S for name, cost in costs.items() if cost}
+    # What the size of a model does not tell (objectives, the vocabulary's share, how busy the machine is), trainings do
+    # that have run here.
+    known = [(seconds_of(step, out), estimates[step.id]) for step in steps if step.id in done & estimates.keys()]
+    factor = fmean(took / estimate for took, estimate in known if took) if any(took for took, _ in known) else 1.0
     planned = []
     for step in steps:
-        times, sizes = measured.get(_kind(step)), _model(step, out) if step.trains else None
-        training = _training(step, sizes) if sizes else None
-        seconds = fmean(times) if times else training[0] / speed + _START_S if training else None
+        times, estimate, model = measured.get(_kind(step)), estimates.get(step.id), sizes.get(step.id)
+        cost = costs.get(step.id)
         planned.append(
             PlannedStep(
                 step.name,
                 step.id in done,
-                seconds,
-                "measured" if times else "estimated" if training else "",
-                training[1] if training else None,
-                sizes.parameters * 4 / 2**30 if sizes else 0.0,
+                fmean(times) if times else estimate and estimate * factor,
+                "measured" if times else "estimated" if estimate else "",
+                cost[1] if cost else None,
+                model.parameters * 4 / 2**30 if model else 0.0,
             )
         )
     return Plan(f"{paper.title}\nscale {paper.scale}, from {Path(paper.model).name}", tuple(planned), jobs)

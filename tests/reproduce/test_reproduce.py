@@ -258,6 +258,16 @@ def test_a_plan_estimates_training_and_reads_what_was_measured(toy: Path, tmp_pa
     assert second["tatoeba of tr, seed 0"].done
     assert second["tatoeba of tr, seed 1"].seconds == 123.0 and not second["tatoeba of tr, seed 1"].done
     assert "whose time is known" in first.table() and "tr, seed 1" in first.table()
+    # A training that took a hundred times its estimate says what to expect of others.
+    trained, estimate = (
+        next(step for step in paper.steps() if step.name == "tr, seed 0"),
+        by_name["again scale=10, seed 0"].seconds,
+    )
+    (tmp_path / trained.folder).mkdir(parents=True)
+    write_json(tmp_path / "steps" / f"{trained.id}.json", {"seconds": 100 * (by_name["tr, seed 0"].seconds or 0)})
+    third = {step.name: step for step in plan(paper, tmp_path).steps}
+    assert (third["again scale=10, seed 0"].seconds or 0) > 10 * (estimate or 0) > 0
+    assert third["again scale=10, seed 0"].source == "estimated" and third["tr, seed 1"].source == "measured"
 
 
 def test_the_page_has_what_has_run(toy: Path, tmp_path: Path) -> None:
