@@ -130,6 +130,34 @@ def explained(text: str) -> None:
     assert re.search(r"^unaligned: .*schon", text, re.M)
 
 
+def chosen(text: str) -> None:
+    """The exam tells the models apart and says what it left out; centring helps, on text held out and in the exam."""
+    assert len(re.findall(r"^exam\|tasks:tatoeba,", text, re.M)) == 2
+    assert re.search(r"^xsim\+\+: error .* whole > four layers$", text, re.M)
+    assert re.search(r"^not examined: Leak check: whole: it has no record", text, re.M)
+    before = every(r"^as it was .* ([\d.]+) +1,536$", text)
+    [centred] = numbers(r"^centred .* ([\d.]+) +1,536$", text)
+    assert len(before) == 3 and centred > before[0][0] + 3
+    four, _, _, with_means, *_ = numbers(r"^Mixed pool: mAP" + r" +([\d.]+) \[([\d.]+), ([\d.]+)\]" * 3, text)
+    assert with_means > four
+    (wide, by_floats), (narrow, by_octets) = every(r": +(\d+) bytes a vector, ([\d.]+) % of the trans", text)
+    assert wide == 4 * narrow and by_octets > by_floats - 5
+
+
+def trained_better(text: str) -> None:
+    """Each way from the same start as often; the queue is for an encoder that is trained already, as the guide says."""
+    [start], [teacher] = (numbers(rf"^{name}, \d+ steps: +([\d.]+) %$", text) for name in ("start", "teacher"))
+    assert 20 < start < teacher
+    same, taught = numbers(r"^60 steps from random weights: tr ([\d.]+) %, distill ([\d.]+) %$", text)
+    assert same == start and taught > 20  # chance: 0.3
+    plain, queue, mined_ones = (row[0] for row in every(r"^tr.*: ([\d.]+) ± ([\d.]+) %$", text))
+    assert min(plain, queue, mined_ones) > start
+    [ruined] = numbers(r"^60 steps from random weights, queue of 256: ([\d.]+) %$", text)
+    assert ruined < start / 2
+    of, left_out = numbers(r"^of (\d+) negatives, (\d+) are left out", re.sub(r"(?<=\d),(?=\d)", "", text))
+    assert 0 < left_out < of / 100
+
+
 SANE: dict[str, Callable[[str], None]] = {
     "01_mine": mined,
     "02_filter": filtered,
@@ -141,6 +169,8 @@ SANE: dict[str, Callable[[str], None]] = {
     "08_objective": written,
     "09_scale": scaled,
     "10_align_explain": explained,
+    "11_choose_an_encoder": chosen,
+    "12_better_training": trained_better,
 }
 
 
