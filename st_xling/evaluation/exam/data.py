@@ -126,7 +126,8 @@ class ExamData:
         names = sorted({name for part in self.pool for name in part.relevant})
         chosen = {names[row] for row in Sample(size(len(names), "queries"), self.seed).places(len(names), "queries")}
         pool = [_smaller(part, chosen, share, self.seed) for part in self.pool]
-        return replace(self, pairs=pairs, mining=mining, pool=pool, share=share)
+        sample = replace(self, pairs=pairs, mining=mining, pool=pool, share=share)
+        return self if sample.counts == self.counts else sample  # the least sample may be all there is
 
 
 def work(texts: Iterable[str]) -> float:
