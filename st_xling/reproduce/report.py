@@ -238,7 +238,7 @@ def text(content: Mapping[str, Any]) -> str:
 
 
 def _heading(name: str, table: Mapping[str, Any]) -> str:
-    kind = name if name.startswith("figure") else f"table {name}"
+    kind = name if " " in name else f"table {name}"
     return f"{kind[:1].upper()}{kind[1:]}: {table['title']}"
 
 
