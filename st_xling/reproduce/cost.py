@@ -118,8 +118,8 @@ def plan(paper: Paper, out: str | Path, *, data: str | Path | None = None, jobs:
     estimates = {name: cost[0] / speed + _START_S for name, cost in costs.items() if cost}
     # What the size of a model does not tell (objectives, the vocabulary's share, how busy the machine is), trainings do
     # that have run here.
-    known = [(seconds_of(step, out), estimates[step.id]) for step in steps if step.id in done & estimates.keys()]
-    factor = fmean(took / estimate for took, estimate in known if took) if any(took for took, _ in known) else 1.0
+    trained = [step for step in steps if step.id in done & estimates.keys()]
+    factor = fmean((seconds_of(step, out) or 0.0) / estimates[step.id] for step in trained) if trained else 1.0
     planned = []
     for step in steps:
         times, estimate, model = measured.get(_kind(step)), estimates.get(step.id), sizes.get(step.id)

@@ -17,7 +17,7 @@ import yaml
 
 from st_xling.cli import main
 from st_xling.reproduce import Paper, load_paper, plan, reproduce
-from st_xling.reproduce.report import difference, markdown, report, text, write_report
+from st_xling.reproduce.report import _heading, difference, markdown, report, text, write_report
 from st_xling.reproduce.run import is_done
 from st_xling.utils.io import write_json
 
@@ -268,6 +268,11 @@ def test_a_plan_estimates_training_and_reads_what_was_measured(toy: Path, tmp_pa
     third = {step.name: step for step in plan(paper, tmp_path).steps}
     assert (third["again scale=10, seed 0"].seconds or 0) > 10 * (estimate or 0) > 0
     assert third["again scale=10, seed 0"].source == "estimated" and third["tr, seed 1"].source == "measured"
+
+
+def test_tables_are_called_by_number_or_by_their_name() -> None:
+    names = {"2": "Table 2: A", "figure 1 (a)": "Figure 1 (a): A", "mixed pool": "Mixed pool: A"}
+    assert {name: _heading(name, {"title": "A"}) for name in names} == names
 
 
 def test_the_page_has_what_has_run(toy: Path, tmp_path: Path) -> None:

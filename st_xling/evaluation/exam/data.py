@@ -32,7 +32,7 @@ LEAST = {"pairs": 50, "mining": 400, "queries": 25}
 #: Pairs of each language whose English gets near-translations; sentences of each that are disturbed.
 HARD_PAIRS, DISTURBED = 300, 200
 
-_CODE = re.compile(r"[a-z]{2,3}")
+_CODE = re.compile(r"[a-z]{2,3}([-_]\w+)*")
 
 _ONE_LANGUAGE = re.compile(r"[a-z]{2,3}=.+", re.DOTALL)
 

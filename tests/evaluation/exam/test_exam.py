@@ -207,7 +207,7 @@ def test_a_plan_says_what_would_be_examined(models, tmp_path):
     )
     pairs_alone = replace(data, pool=())
     assert plan_exam(models[:1], pairs_alone, tasks=["tatoeba", "pool"]).tasks == ["tatoeba"]
-    small = plan_exam(models, replace(load_exam_data(["phrasebook:de?size=300"])), tasks=["tatoeba"], budget=1e-4)
+    small = plan_exam(models, load_exam_data(["phrasebook:de?size=300"]), tasks=["tatoeba"], budget=1e-4)
     assert small.sample.startswith("50 of 300 pairs") and small.items["pairs"] == 50
     few = plan_exam(models[:1], load_exam_data(["phrasebook:de?size=20"]), tasks=["tatoeba"], budget=1e-4)
     assert few.items["pairs"] == 20 and not few.sample  # the least sample is all there is
