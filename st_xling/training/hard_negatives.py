@@ -21,6 +21,7 @@ from st_xling.utils.io import atomic_path
 logger = logging.getLogger(__name__)
 
 _ROWS = 1024
+_CELLS = 2**27  # cosines of a block: half a GiB, however many texts there are
 NEIGHBOURS = 4
 """Whose mean cosine is what a margin divides by, as in mining."""
 
@@ -139,7 +140,7 @@ def nearest_by_margin(source: Tensor, target: Tensor, own: np.ndarray, starts: n
     """The targets of highest ratio margin with each source, its own left out, best first.
 
     Among as many of highest cosine as have the ranks twice over; margins of one source differ by how near the target
-    lies to all sources.
+    lies to all sources. Beside the vectors it takes about a GiB at most, block by block.
 
     Args:
         source: Of length 1. *Shape:* ``(sources, dim)``
@@ -154,17 +155,15 @@ def nearest_by_margin(source: Tensor, target: Tensor, own: np.ndarray, starts: n
     Source:
         Artetxe and Schwenk 2019, Margin-based parallel corpus mining, equation 2 (ratio).
     """
+    size = max(1, min(_ROWS, _CELLS // max(len(source), len(target))))
     near = torch.cat(
-        [
-            (target[start : start + _ROWS] @ source.T).topk(min(NEIGHBOURS, len(source)), dim=1).values.mean(dim=1)
-            for start in range(0, len(target), _ROWS)
-        ]
+        [(part @ source.T).topk(min(NEIGHBOURS, len(source)), dim=1).values.mean(dim=1) for part in target.split(size)]
     )
     places = []
-    for start in range(0, len(source), _ROWS):
-        cosines = source[start : start + _ROWS] @ target.T
+    for start in range(0, len(source), size):
+        cosines = source[start : start + size] @ target.T
         around = cosines.topk(min(NEIGHBOURS, len(target)), dim=1).values.mean(dim=1, keepdim=True)
-        mine = own[starts[start] : starts[min(start + _ROWS, len(source))]]
+        mine = own[starts[start] : starts[min(start + size, len(source))]]
         cosines[mine[:, 0] - start, mine[:, 1]] = -torch.inf
         best = cosines.topk(min(2 * last, len(target)), dim=1)
         margins = best.values * 2 / (around + near[best.indices]).clamp(min=1e-6)

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from torch.nn import functional as F
 
 from st_xling.models.encode import encode
-from st_xling.training import load_recipe, train
+from st_xling.training import hard_negatives, load_recipe, train
 from st_xling.training.hard_negatives import HardNegatives, NegativeOptions, nearest_by_margin
 from st_xling.training.trainer import CrossLingualTrainer
 from tests.reference import cosine
@@ -39,8 +39,10 @@ def begin(negatives: HardNegatives, epoch: float) -> Any:
     return negatives.drawn
 
 
-def test_ranks_are_those_of_the_ratio_margin() -> None:
-    """Cosine by the mean cosine of four neighbours each way, over all targets but a source's own."""
+@pytest.mark.parametrize("cells", [2**27, 60])
+def test_ranks_are_those_of_the_ratio_margin(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cosine by the mean cosine of four neighbours each way, over all targets but a source's own; in any blocks."""
+    monkeypatch.setattr(hard_negatives, "_CELLS", cells)
     generator = torch.Generator().manual_seed(0)
     source, target = (F.normalize(torch.randn(12, 4, generator=generator), dim=1) for _ in range(2))
     own = np.array([[row, row] for row in range(12)] + [[3, 5]])
