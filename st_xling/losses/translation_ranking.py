@@ -190,11 +190,17 @@ class TranslationRankingLoss(CrossLingualLoss):
         self.guide_margin, self.hard_negatives, self.queue = guide_margin, hard_negatives, queue
         self.earlier = _Queue(queue, model) if queue else None
         self.projection = _projection(model) if projection else None
+        self.width = unwrap(model).get_embedding_dimension() if projection or queue else None  # type: ignore[operator]
         self._warned = False
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         batch = batch if self.hard_negatives else batch[:2]
         embeddings = [column["sentence_embedding"] for column in batch]
+        if self.width not in (None, embeddings[0].shape[1]):
+            raise ValueError(
+                f"queue and projection work at one width, the model's {self.width}: got embeddings cut to "
+                f"{embeddings[0].shape[1]}; under MatryoshkaLoss leave both out, or add a second ranking to it in a sum."
+            )
         if self.projection is not None:
             embeddings = [self.projection(column) for column in embeddings]
         (source, target), ids = embeddings[:2], [text_ids(column) if self.mask_duplicates else None for column in batch]
