@@ -199,7 +199,7 @@ class TranslationRankingLoss(CrossLingualLoss):
         if self.width not in (None, embeddings[0].shape[1]):
             raise ValueError(
                 f"queue and projection work at one width, the model's {self.width}: got embeddings cut to "
-                f"{embeddings[0].shape[1]}; under MatryoshkaLoss leave both out, or add a second ranking to it in a sum."
+                f"{embeddings[0].shape[1]}; under MatryoshkaLoss leave both out."
             )
         if self.projection is not None:
             embeddings = [self.projection(column) for column in embeddings]
