@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -334,7 +335,9 @@ def test_a_failure_is_named_the_rest_stands_and_a_kill_changes_nothing(toy: Path
         "killed",
     ]
     for stop, reached in ((signal.SIGKILL, "models/tr-seed-0-*"), (signal.SIGINT, "models/tr-seed-1-*")):
-        process = subprocess.Popen([sys.executable, *words], cwd=tmp_path)
+        # A shell's background jobs ignore Ctrl-C, and so would their children.
+        heeding = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        process = subprocess.Popen([sys.executable, *words], cwd=tmp_path, preexec_fn=heeding)
         until = time.monotonic() + 120
         while not any((tmp_path / "killed").glob(reached)) and time.monotonic() < until:
             time.sleep(0.02)
