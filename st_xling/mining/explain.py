@@ -40,7 +40,7 @@ REASONS = {
 
 #: Of a content word and its nearest word. In real pairs of German, French and Chinese with English, a word put into
 #: one side, multilingual-e5-small marks 45 % of these words at a precision of 61 %, and 1.5 % of the words of sound
-#: pairs (other pairs than those it was chosen by: 46, 58 and 1.9 %); 0.2 marks 59 % at 48 %, and 3.2 %.
+#: pairs (in as many others 46, 58 and 1.9 %); 0.2 marks 59 % at 48 %, and 3.2 %: more, and more that are sound.
 THRESHOLD = 0.15
 
 # Latin letters from which a word is taken for one of content, as a Chinese character is: four. Of the content words of
