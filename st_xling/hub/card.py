@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
+import functools
 import json
 import logging
 import re
@@ -14,6 +15,7 @@ from importlib import metadata
 from pathlib import Path, PurePath
 from typing import Any
 
+import jinja2
 from huggingface_hub import EvalResult, ModelCard, ModelCardData, constants
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.model_card import BaseModelCardData
@@ -39,7 +41,6 @@ __all__ = ["CardOptions", "card_text", "validate_online", "write_card"]
 
 logger = logging.getLogger(__name__)
 
-_TEMPLATE = Path(__file__).with_name("card_template.md")
 _FIELD = re.compile(r"(\w+)\s*=\s*[{\"](.*?)[}\"],?\s*$", re.MULTILINE | re.DOTALL)
 # Language → a sentence, a question that it answers, and another sentence; the same in all languages.
 with Path(__file__).with_name("examples.tsv").open(encoding="utf-8", newline="") as _file:
@@ -250,13 +251,18 @@ def papers(citations: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+@functools.cache
+def _template() -> jinja2.Template:
+    return jinja2.Template(Path(__file__).with_name("card_template.md").read_text(encoding="utf-8"))
+
+
 def _render(facts: CardFacts) -> str:
     data, st_data = card_metadata(facts), _st_card_data(facts)
     tasks = facts.kind.tasks[:2] if len(facts.kind.tasks) > 1 else facts.hub_languages
     kind = CrossEncoder if facts.kind.kind in ("cross-encoder", "classifier") else SentenceTransformer
-    card = ModelCard.from_template(
-        data,
-        template_path=str(_TEMPLATE),
+    text = _template().render(
+        data.to_dict(),
+        card_data=data.to_yaml(),
         facts=facts,
         language_names=[language_name(code) for code in facts.hub_languages],
         examples=_examples(tasks),
@@ -279,7 +285,7 @@ def _render(facts: CardFacts) -> str:
         shown_command=shown_command,
         **{name: getattr(markdown, name) for name in ("plain", "code", "span", "fenced", "paragraphs")},
     )
-    return re.sub(r"\n{3,}", "\n\n", str(card)).rstrip("\n") + "\n"
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip("\n") + "\n"
 
 
 def _project() -> str:

@@ -20,10 +20,10 @@ def some(job: Job, points: list[Point]) -> Iterable[Point]:
 
 def most(job: Job, points: list[Point]) -> Iterable[Point]:
     """All; of many those at the ends and a third of the others, of a training, which writes the same files at each
-    checkpoint, a sixth."""
+    checkpoint, a twelfth."""
     if not job.training and len(points) <= 40:
         return points
-    return sample(points, first=10, middle=max(0, len(points) - 20) // (6 if job.training else 3), last=10)
+    return sample(points, first=10, middle=max(0, len(points) - 20) // (12 if job.training else 3), last=10)
 
 
 @pytest.mark.parametrize("name", JOBS)
