@@ -218,6 +218,9 @@ def columns_read(reads: str) -> tuple[str, ...]:
 def vectors_for(student: Any, rows: CachedRows, recipe: Any) -> TeacherVectors:
     """The teacher's vectors in the student's dimensions, or, where the losses project the student's, in their own.
 
+    Of vectors of length 1 a student learns directions: one that does not normalise its own gets a ``Normalize``, or it
+    would unlearn what it knows while it shrinks them.
+
     Args:
         student: To be trained.
         rows: The teacher's vectors.
@@ -236,6 +239,9 @@ def vectors_for(student: Any, rows: CachedRows, recipe: Any) -> TeacherVectors:
                 f"from it: got {projections[wrong[0]]}."
             )
         return TeacherVectors(rows, reads)
+    if not normalises(student) and torch.allclose(rows[:1000].norm(dim=1), torch.ones(()), atol=1e-2):
+        logger.info("the teacher's vectors have length 1: the student's are normalised, too")
+        student.append(Normalize())
     unit = normalises(student)
     if own == dim:
         return TeacherVectors(rows, reads, unit=unit)

@@ -143,6 +143,22 @@ def test_the_directions_of_pca_keep_dot_products() -> None:
     assert 0.9 < part < 1.0 and (fewer.abs().argmax(dim=0) >= 0).all()
 
 
+@pytest.mark.parametrize(("length", "changes", "normalised"), [
+    (1.0, {}, True),
+    (3.0, {}, False),
+    (1.0, {f"losses.{MSE}.projection_dim": 16}, False),
+])  # fmt: skip
+def test_a_student_normalises_where_its_teacher_does(
+    length: float, changes: dict[str, Any], normalised: bool, make_model: Any
+) -> None:
+    student = make_model(hidden_size=16)
+    matrix = length * F.normalize(torch.randn(40, 16, generator=torch.Generator().manual_seed(0)), dim=1)
+    learned = teaching.vectors_for(student, rows_of(matrix), recipe(teacher__model="any", **changes))
+    assert learned.unit is normalised
+    lengths = np.linalg.norm(student.encode(["Hallo.", "Good night."]), axis=1)
+    assert np.allclose(lengths, 1.0, atol=1e-5) is normalised
+
+
 def test_rows_are_read_by_text(teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from st_xling.training import sentence_vectors
 
