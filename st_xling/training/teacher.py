@@ -218,8 +218,8 @@ def columns_read(reads: str) -> tuple[str, ...]:
 def vectors_for(student: Any, rows: CachedRows, recipe: Any) -> TeacherVectors:
     """The teacher's vectors in the student's dimensions, or, where the losses project the student's, in their own.
 
-    Of vectors of length 1 a student learns directions: one that does not normalise its own gets a ``Normalize``, or it
-    would unlearn what it knows while it shrinks them.
+    Of vectors of length 1 a student learns directions: one that does not normalise its own gets a ``Normalize``, in
+    place, or it would unlearn what it knows while it shrinks them.
 
     Args:
         student: To be trained.
@@ -239,18 +239,18 @@ def vectors_for(student: Any, rows: CachedRows, recipe: Any) -> TeacherVectors:
                 f"from it: got {projections[wrong[0]]}."
             )
         return TeacherVectors(rows, reads)
+    if own > dim or dim > own > len(rows):
+        have = f"the teacher's vectors have {dim} dimensions, of {len(rows):,} texts" if own <= dim else f"{dim}"
+        raise ValueError(
+            f"a student of {own} dimensions learns at most as many from its teacher: got {have}; train a projection, "
+            f"losses.{next(iter(losses))}.projection_dim={dim}."
+        )
     if not normalises(student) and torch.allclose(rows[:1000].norm(dim=1), torch.ones(()), atol=1e-2):
         logger.info("the teacher's vectors have length 1: the student's are normalised, too")
         student.append(Normalize())
     unit = normalises(student)
     if own == dim:
         return TeacherVectors(rows, reads, unit=unit)
-    if own > dim or own > len(rows):
-        have = f"the teacher's vectors have {dim} dimensions, of {len(rows):,} texts" if own <= dim else f"{dim}"
-        raise ValueError(
-            f"a student of {own} dimensions learns at most as many from its teacher: got {have}; train a projection, "
-            f"losses.{next(iter(losses))}.projection_dim={dim}."
-        )
     directions, share = principal_directions(rows, own)
     logger.info("the teacher's %d dimensions are reduced to %d, with %.1f %% of its squares", dim, own, 100 * share)
     return TeacherVectors(rows, reads, directions, unit)
