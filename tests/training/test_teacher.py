@@ -97,22 +97,30 @@ def test_what_a_run_says_of_its_teacher(teacher: Path, tmp_path: Path, monkeypat
     assert SentenceTransformer(str(tmp_path / "two")).encode("Hallo").shape == (16,)
 
 
+@pytest.mark.parametrize("projection", [{f"losses__{MSE}__projection_dim": 24}, {}], ids=["projection", "normalised"])
 def test_a_run_that_was_stopped_goes_on_with_the_same_labels(
-    teacher: Path, data: Any, make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    projection: dict[str, Any], teacher: Path, data: Any, make_model: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    made = recipe(**{"teacher__model": str(teacher), f"losses__{MSE}__projection_dim": 24})
-    options: dict[str, Any] = {"cache": tmp_path / "cache"}
-    train(made, data, tmp_path / "whole", model=make_model(), **options)
+    """And with what was put on: a projection beside the model, or the normalisation behind its pooling."""
+    made = recipe(teacher__model=str(teacher), **projection)
+    width, options = 16 if projection else 24, {"cache": tmp_path / "cache"}
+    train(made, data, tmp_path / "whole", model=make_model(hidden_size=width), **options)
     with monkeypatch.context() as patch:
         stop_at(patch, CrossLingualTrainer, 4)
         with pytest.raises(KeyboardInterrupt):
-            train(made, data, tmp_path / "run", model=make_model(), **options)
-    other = recipe(**{"teacher__model": str(teacher), f"losses__{MSE}__projection_dim": 24, "teacher__max_length": 8})
+            train(made, data, tmp_path / "run", model=make_model(hidden_size=width), **options)
+    other = recipe(teacher__model=str(teacher), teacher__max_length=8, **projection)
     with pytest.raises(ValueError, match=r"--resume must repeat .*recipe\.teacher\.max_length"):
-        train(other, data, tmp_path / "run", model=make_model(), resume=True)
-    train(made, data, tmp_path / "run", model=make_model(), resume=True, **options)
-    for name in ("model.safetensors", "training/checkpoint-6/loss.safetensors"):
-        torch.testing.assert_close(load_file(tmp_path / "run" / name), load_file(tmp_path / "whole" / name))
+        train(other, data, tmp_path / "run", model=make_model(hidden_size=width), resume=True)
+    train(made, data, tmp_path / "run", model=make_model(hidden_size=width), resume=True, **options)
+    whole, run = (SentenceTransformer(str(tmp_path / name)) for name in ("whole", "run"))
+    assert [type(module) for module in run] == [type(module) for module in whole]
+    assert isinstance(run[-1], Normalize) != bool(projection)
+    torch.testing.assert_close(run.state_dict(), whole.state_dict())
+    if projection:
+        torch.testing.assert_close(
+            *(load_file(tmp_path / name / "training/checkpoint-6/loss.safetensors") for name in ("run", "whole"))
+        )
 
 
 def test_a_teacher_may_read_without_its_prompt(teacher: Path) -> None:
