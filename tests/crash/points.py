@@ -179,10 +179,15 @@ class Zygote:
 
 
 def _warm(model: str) -> None:
-    """Load a model once: transformers then has compiled the hundreds of patterns that it renames weights by."""
+    """Do once what else each run would: load a model, for the hundreds of patterns that transformers then compiles to
+    rename weights by; unpack what identifies languages; compile the card's template."""
+    from st_xling.hub.card import _template
     from st_xling.models import load_encoder
+    from st_xling.utils.identify import main_language
 
     load_encoder(model, device="cpu")
+    main_language(["The house is red."])
+    _template()
 
 
 def _serve(connection: Connection) -> None:
