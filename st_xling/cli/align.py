@@ -20,23 +20,27 @@ def align(arguments: argparse.Namespace) -> None:
     Write for each pair the words that mean the same, in the Pharaoh format: 0-0 1-2 links the first word of the source
     to the first of the target, and the second to the third. With gold: precision, recall, F1 and alignment error rate.
 
-    SPEC                             pairs, as train's --data reads them
-    --model MODEL                    Hub id or folder of an encoder (required)
-    --out FILE                       file of the links, a line a pair, or - for stdout
-    --overwrite                      replace an earlier file of --out
-    --method {itermax,intersection}  itermax (default): more links; intersection: fewer, more of them right
-    --layer N                        whose token states, counted from 1 (default: two thirds of the way up, 8 of 12)
-    | --every-layer                  with --gold: score every layer; --out then takes the best
-    --tokenized                      words are what spaces separate; otherwise punctuation is split off, and Chinese,
-                                     Japanese and Thai into characters
-    --gold FILE                      links that are right, a line a pair, such as 0-0 1-2; 1?2 is possible
-    --gold-from-1                    gold counts words from 1
-    --skip-bad-lines                 leave faulty lines out, and say how many
-    --batch-size N                   most pairs at once (default: 32)
+    SPEC                                    pairs, as train's --data reads them
+    --model MODEL                           Hub id or folder of an encoder (required)
+    --out FILE                              file of the links, a line a pair, or - for stdout
+    --overwrite                             replace an earlier file of --out
+    --method {itermax,intersection,corpus}  itermax (default): more links; intersection: fewer, more of them right;
+                                            corpus: counts in all pairs, too, which words go together, and is the best
+                                            for some hundred pairs and more
+    --layer N                               whose token states, counted from 1 (default: two thirds of the way up, 8 of
+                                            12)
+    | --every-layer                         with --gold: score every layer; --out then takes the best
+    --tokenized                             words are what spaces separate; otherwise punctuation is split off, and
+                                            Chinese, Japanese and Thai into characters
+    --gold FILE                             links that are right, a line a pair, such as 0-0 1-2; 1?2 is possible
+    --gold-from-1                           gold counts words from 1
+    --skip-bad-lines                        leave faulty lines out, and say how many
+    --batch-size N                          most pairs at once (default: 32)
 
     examples:
       st-xling align pairs.tsv --model my-encoder --out links.txt
       st-xling align test.tsv --tokenized --gold test.links --model intfloat/multilingual-e5-small --every-layer
+      st-xling align pairs.tsv --method corpus --model my-encoder --out links.txt
     """
     from st_xling.data import load_data_specs
     from st_xling.evaluation.alignment import evaluate_alignment, format_links, read_links, sign_alignment

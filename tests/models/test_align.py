@@ -87,12 +87,13 @@ def test_a_sentence_is_cut_as_the_encoder_knows_it(make_model, text):
     torch.testing.assert_close(cosines.diagonal(), torch.where(states.any(dim=1), 1.0, torch.nan), equal_nan=True)
 
 
-def test_batches_and_lengths_do_not_change_links(make_model):
+@pytest.mark.parametrize("method", ["itermax", "corpus"])
+def test_batches_and_lengths_do_not_change_links(method, make_model):
     model = make_model(max_length=8)
     sources = ["Der Hund schläft.", "", "Ich lese ein sehr langes Buch über sehr viele Hunde und Katzen.", "Ja"]
     targets = ["The dog is sleeping.", "nothing", "I read a very long book about a great many dogs and cats.", "Yes"]
-    one = align_words(model, sources, targets, batch_size=1)
-    assert one == align_words(model, sources, targets, batch_size=4)
+    one = align_words(model, sources, targets, method=method, batch_size=1)
+    assert one == align_words(model, sources, targets, method=method, batch_size=4)
     assert one[1] == [] and one[2]
     # Eight tokens with CLS and SEP hold six words at most.
     assert max(i for i, _ in one[2]) < 6
