@@ -33,7 +33,7 @@ def reproduce(arguments: argparse.Namespace) -> None:
                                 paper: the paper's own setting, for GPUs
     --model MODEL               Hub id or folder to start from; mlm: a small BERT that is pre-trained here by masked
                                 words alone (default below paper scale); e5-small: the first four layers of
-                                multilingual-e5-small, its vocabulary cut
+                                multilingual-e5-small, its vocabulary cut; e5-12: all twelve
     --seeds NUMBERS             one run each, such as 0,1,2 (default: 0)
     --rows LABEL...             only these rows; 'TR*' is all that begin with TR
     --data DIR                  folder of the data (default: $ST_XLING_DATA)

@@ -54,9 +54,10 @@ def link_by_corpus(
     source, target = np.concatenate(cells, axis=1)
     cosines = np.concatenate([own.numpy().ravel() for own in similarities])
     prior = np.exp((np.nan_to_num(cosines, nan=-np.inf) - 1) / TEMPERATURE)
-    _, together = np.unique(source_kinds[source] * (target_kinds.max() + 1) + target_kinds[target], return_inverse=True)
-    backward = _choices(prior, source, target, source_kinds, target_kinds, together)
-    forward = _choices(prior, target, source, target_kinds, source_kinds, together)
+    width = target_kinds.max() + 1
+    pairs, together = np.unique(source_kinds[source] * width + target_kinds[target], return_inverse=True)
+    backward = _choices(prior, source, source_kinds, together, pairs % width)
+    forward = _choices(prior, target, target_kinds, together, pairs // width)
     ends = np.cumsum([rows * columns for rows, columns in shapes])[:-1]
     return [
         _grown(one.reshape(shape), other.reshape(shape))
@@ -76,36 +77,30 @@ def _bare(word: str) -> str:
 
 
 def _choices(
-    prior: np.ndarray,
-    chooser: np.ndarray,
-    chosen: np.ndarray,
-    chooser_kinds: np.ndarray,
-    chosen_kinds: np.ndarray,
-    together: np.ndarray,
+    prior: np.ndarray, chooser: np.ndarray, kinds: np.ndarray, together: np.ndarray, chosen: np.ndarray
 ) -> np.ndarray:
     """For each cell the probability that its one word chooses the other, learned by expectation maximisation.
 
     Args:
         prior: Of each cell.
-        chooser, chosen: Each cell's words.
-        chooser_kinds, chosen_kinds: Each word's kind.
+        chooser: Each cell's word that chooses.
+        kinds: The kind of each of these words.
         together: Each cell's pair of kinds.
+        chosen: The kind that is chosen, of each pair of kinds.
     """
-    words, kinds = len(chooser_kinds), chooser_kinds.max() + 1
-    _, first = np.unique(together, return_index=True)
-    chosen_of = chosen_kinds[chosen[first]]
+    words, number = len(kinds), kinds.max() + 1
     share = (1 - NO_PARTNER) * prior / np.maximum(np.bincount(chooser, prior, words), 1e-30)[chooser]
-    goes_with, alone = np.ones(together.max() + 1), np.ones(kinds)
+    goes_with, alone = np.ones(len(chosen)), np.ones(number)
     for last in range(ROUNDS + 1):
-        weight, none = share * goes_with[together], NO_PARTNER * alone[chooser_kinds]
+        weight, none = share * goes_with[together], NO_PARTNER * alone[kinds]
         total = np.bincount(chooser, weight, words) + none
         weight, none = weight / total[chooser], none / total
         if last == ROUNDS:
             break
         # Counts of the chooser's kind by the chosen one's, or by none; one more, evenly, for kinds that are rare.
         pairs = np.bincount(together, weight)
-        goes_with = (pairs + 1 / kinds) / (np.bincount(chosen_of, pairs)[chosen_of] + 1)
-        alone = (np.bincount(chooser_kinds, none, kinds) + 1 / kinds) / (none.sum() + 1)
+        goes_with = (pairs + 1 / number) / (np.bincount(chosen, pairs)[chosen] + 1)
+        alone = (np.bincount(kinds, none) + 1 / number) / (none.sum() + 1)
     return weight
 
 

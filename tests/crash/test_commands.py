@@ -17,7 +17,7 @@ EVERYDAY = [name for name, job in JOBS.items() if not job.training or name == "t
 
 def some(job: Job, points: list[Point]) -> Iterable[Point]:
     """Training takes long, and what makes and removes its folders is at its ends."""
-    return sample(points, first=4, middle=0, last=2) if job.training else sample(points, first=3, middle=2, last=2)
+    return sample(points, first=4, middle=0, last=2) if job.training else sample(points, first=3, middle=3, last=2)
 
 
 def most(job: Job, points: list[Point]) -> Iterable[Point]:
