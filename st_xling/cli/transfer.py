@@ -50,6 +50,7 @@ def transfer(arguments: argparse.Namespace) -> None:
     --batch-size N      rows a step
     --learning-rate X   highest learning rate
     --schedule {constant,linear,cosine}  how the learning rate falls
+    --warmup SHARE      share of the steps in which the learning rate rises (default: 0)
     --max-length N      tokens of a pair or sentence (default: 128, or what the encoder's positions reach)
     --save-steps N      steps between checkpoints (default: ten of them)
     --seed N            seed of the head, dropout and the order of rows (default: 0)

@@ -302,13 +302,16 @@ def _arguments(kind: Any, options: FineTuning, folder: Path, rows: int) -> Any:
     if steps <= 0:
         steps = max(1, math.ceil(options.epochs * math.ceil(rows / options.batch_size)))
     save_steps = min(steps, options.save_steps or max(1, steps // CHECKPOINTS_A_RUN))
+    # transformers' "constant" takes no notice of warm-up.
+    schedule = "constant_with_warmup" if options.schedule == "constant" else options.schedule
     return kind(
         output_dir=str(folder),
         per_device_train_batch_size=options.batch_size,
         num_train_epochs=options.epochs,
         max_steps=options.max_steps,
         learning_rate=options.learning_rate,
-        lr_scheduler_type=options.schedule,
+        lr_scheduler_type=schedule,
+        warmup_steps=options.warmup,
         weight_decay=options.weight_decay,
         logging_steps=save_steps,
         save_strategy="steps",

@@ -203,6 +203,7 @@ def _signature(data: TransferData, options: FineTuning, max_length: int, used: d
         f"steps:{options.max_steps}" if options.max_steps > 0 else f"epochs:{options.epochs:g}",
         f"batch:{options.batch_size}",
         f"lr:{options.learning_rate:g}/{options.schedule}",
+        *([f"warmup:{options.warmup:g}"] if options.warmup else []),
         f"max_length:{max_length}",
         f"seed:{options.seed}",
         f"languages:{','.join(data.test)}",

@@ -24,7 +24,8 @@ class FineTuning:
         epochs: Passes over the training rows; a ``max_steps`` other than -1 overrides it.
         batch_size: Rows a step.
         learning_rate: Peak, for AdamW.
-        schedule: One of :data:`SCHEDULES`, without warm-up.
+        schedule: One of :data:`SCHEDULES`: how the rate falls from its peak.
+        warmup: Share of the steps, below 1, in which the rate rises to its peak.
         max_length: Tokens of a pair or a sentence, special tokens included; ``None``: 128, or as far as the encoder's
             positions reach.
         save_steps: Steps between checkpoints; 0: ten of them over the run.
@@ -38,6 +39,7 @@ class FineTuning:
     batch_size: int
     learning_rate: float
     schedule: str = "constant"
+    warmup: float = 0.0
     weight_decay: float = 0.0
     max_steps: int = -1
     max_length: int | None = None
@@ -53,6 +55,8 @@ class FineTuning:
                 raise ValueError(f"{name} must be at least {least[name]}: got {value}.")
         if self.max_steps < 1 and self.max_steps != -1:
             raise ValueError(f"max_steps must be at least 1, or -1, as the epochs say: got {self.max_steps}.")
+        if not 0 <= self.warmup < 1:
+            raise ValueError(f"warmup must be a share of the steps, at least 0 and below 1: got {self.warmup}.")
         for name in ("epochs", "learning_rate"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be a number above 0: got {getattr(self, name)}.")

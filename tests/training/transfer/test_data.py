@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,9 @@ def test_fine_tuning_like_a_paper() -> None:
     for task, like in (("pos", "dap"), ("panx", "amber"), ("xnli", "bert")):
         with pytest.raises(ValueError, match=f"got {like} for {task}"):
             fine_tuning(task, like)
+
+
+@pytest.mark.parametrize("warmup", [-0.1, 1.0, float("nan")])
+def test_warm_up_is_a_share(warmup: float) -> None:
+    with pytest.raises(ValueError, match="at least 0 and below 1"):
+        dataclasses.replace(fine_tuning("pawsx"), warmup=warmup)

@@ -146,6 +146,19 @@ def test_another_run_is_not_resumed_nor_replaced(encoder: str, sets: dict[str, T
         transfer(encoder, data, out, options=other, resume=True)
 
 
+@pytest.mark.parametrize(("schedule", "last"), [("constant", 1e-3), ("linear", 2.5e-4)])
+def test_the_rate_rises_to_its_peak(
+    schedule: str, last: float, encoder: str, sets: dict[str, TransferData], tmp_path: Path
+) -> None:
+    """Half of 8 steps: 0, 1/4, 2/4, 3/4 of the peak; then as the schedule says."""
+    chosen = options("pawsx", save_steps=1, learning_rate=1e-3, schedule=schedule, warmup=0.5)
+    report = transfer(encoder, sets["pawsx"], tmp_path, options=chosen)
+    log = (tmp_path / "training" / "log.jsonl").read_text(encoding="utf-8")
+    rates = [entry["learning_rate"] for entry in map(json.loads, log.splitlines()) if "loss" in entry]
+    assert rates[:5] == pytest.approx([0.0, 2.5e-4, 5e-4, 7.5e-4, 1e-3]) and rates[-1] == pytest.approx(last)
+    assert f"|lr:0.001/{schedule}|warmup:0.5|" in report.signature
+
+
 def test_a_loss_that_is_no_number_stops(encoder: str, sets: dict[str, TransferData], tmp_path: Path) -> None:
     with pytest.raises(NotFiniteError, match="expected finite numbers in training step"):
         transfer(encoder, sets["pos"], tmp_path / "run", options=options("pos", learning_rate=1e30))
