@@ -156,7 +156,7 @@ def difference(first: Sequence[float | None], second: Sequence[float | None]) ->
 
     Returns:
         ``mean``, ``low``, ``high``, ``p`` (the latter ``None`` with less than two seeds), of the seeds that both have;
-        ``None`` where that is none.
+        ``n``, how many those are, ``of`` how many; ``None`` where both have none.
     """
     from scipy.stats import t, ttest_1samp
 
@@ -166,25 +166,31 @@ def difference(first: Sequence[float | None], second: Sequence[float | None]) ->
     if not gaps:
         return None
     mean = statistics.fmean(gaps)
+    found: dict[str, float | None] = {"mean": mean, "low": None, "high": None, "p": None, "n": len(gaps), "of": n}
     if len(gaps) < 2:
-        return {"mean": mean, "low": None, "high": None, "p": None}
+        return found
     half = float(t.ppf(0.975, len(gaps) - 1)) * statistics.stdev(gaps) / math.sqrt(len(gaps))
     p = float(ttest_1samp(gaps, 0.0).pvalue) if half else float(mean == 0)
-    return {"mean": mean, "low": mean - half, "high": mean + half, "p": p}
+    return found | {"low": mean - half, "high": mean + half, "p": p}
 
 
 def shown(values: Sequence[float | None] | None, decimals: int) -> str:
-    """Mean ± sample standard deviation of those that are there.
+    """Mean ± sample standard deviation of those that are there, and of how many where some are not.
 
     Example:
-        >>> shown([1.0, 2.0, 3.0], 1), shown([4.25], 2), shown([], 1)
-        ('2.0 ± 1.0', '4.25', '-')
+        >>> shown([1.0, 2.0, 3.0], 1), shown([4.25], 2), shown([1.0, 2.0, None], 1), shown([], 1)
+        ('2.0 ± 1.0', '4.25', '1.5 ± 0.7 (n 2)', '-')
     """
     known = _known(values)
     if not known:
         return "-"
     mean = f"{statistics.fmean(known):.{decimals}f}"
-    return mean if len(known) < 2 else f"{mean} ± {statistics.stdev(known):.{decimals}f}"
+    deviation = f" ± {statistics.stdev(known):.{decimals}f}" if len(known) > 1 else ""
+    return mean + deviation + _of_fewer(len(known), len(values or ()))
+
+
+def _of_fewer(n: int, seeds: int) -> str:
+    return f" (n {n})" if n < seeds else ""
 
 
 def _cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
@@ -206,7 +212,7 @@ def _differences(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     head = ["difference", *(next(iter(table["differences"]))["columns"])]
     rows = []
     for entry in table["differences"]:
-        rows.append([f"{entry['row']} − {entry['from']}"])
+        rows.append([_gap_label(entry)])
         for gap in entry["columns"].values():
             if gap is None:
                 rows[-1].append("-")
@@ -216,8 +222,14 @@ def _differences(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
                 text += (
                     f" [{gap['low']:+.{table['decimals']}f}, {gap['high']:+.{table['decimals']}f}], p {gap['p']:.2g}"
                 )
-            rows[-1].append(text)
+            rows[-1].append(text + _of_fewer(gap["n"], gap["of"]))
     return head, rows
+
+
+def _gap_label(entry: Mapping[str, Any]) -> str:
+    """Such as ``DAP − (TR + TLM)``."""
+    second = f"({entry['from']})" if " + " in entry["from"] else entry["from"]
+    return f"{entry['row']} − {second}"
 
 
 def text(content: Mapping[str, Any]) -> str:
@@ -248,8 +260,9 @@ def markdown(content: Mapping[str, Any]) -> str:
     parts = [
         f"# {plain(content['title'])}",
         f"Scale `{content['scale']}`, from {code(content['model'])}, seeds {seeds}, st-xling {content['st-xling']}. "
-        f"Values are mean ± standard deviation over seeds; rows that begin with “{_PAPER.strip()}” are the paper's own "
-        "values, of other data and larger models. Differences are paired by seed, with 95 % intervals.",
+        f"Values are mean ± standard deviation over seeds (n: of how many, where not of all); rows that begin with "
+        f"“{_PAPER.strip()}” are the paper's own values, of other data and larger models. Differences are paired by "
+        "seed, with 95 % intervals and p by Student's t, not corrected for their number.",
     ]
     parts.append(fenced(content["command"], "bash"))
     for name, table in content["tables"].items():
@@ -313,7 +326,7 @@ def draw(table: Mapping[str, Any], kind: str, path: Path) -> None:
         return statistics.stdev(values) if len(values) > 1 else 0.0
 
     if kind == "gain":
-        gaps = {f"{entry['row']} − {entry['from']}": entry["columns"] for entry in table["differences"]}
+        gaps = {_gap_label(entry): entry["columns"] for entry in table["differences"]}
         heights = {label: [gap["mean"] if gap else math.nan for gap in row.values()] for label, row in gaps.items()}
         halves = {
             label: [gap["high"] - gap["mean"] if gap and gap["high"] is not None else 0.0 for gap in row.values()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -145,6 +146,17 @@ def test_a_table_has_means_deviations_differences_and_the_papers_figures(toy: Pa
     assert all(command.startswith("st-xling ") for command in content["commands"])
 
 
+def test_rows_of_fewer_seeds_say_so(toy: Path, tmp_path: Path) -> None:
+    paper = load_paper(str(toy), ["1"], seeds=(0, 1, 2))
+    evaluated(paper, tmp_path, {"model": 0.2, "tr": 0.3})
+    last = next(step for step in paper.steps() if step.name == "tatoeba of tr, seed 2")
+    (tmp_path / "results" / f"{last.id}.json").unlink()
+    for shown in (text, markdown):
+        page = shown(report(paper, tmp_path, {}))
+        assert "35.0 ± 7.1 (n 2)" in page and re.search(r"\+15.0 \[.*?\], p 0.2 \(n 2\)", page)
+        assert "20.0 (n" not in page
+
+
 def test_rows_of_a_list_and_examples_below(tmp_path: Path) -> None:
     column = {"evaluation": "ranking", "value": "reranking.examples.1.rank"}
     rows = {name: {"run": name, "evaluation": "ranking"} for name in ("one", "two", "not run")}
@@ -189,10 +201,11 @@ def test_differences_are_students_t_for_pairs() -> None:
     assert found["low"] == pytest.approx(mean - 4.302653 * error, rel=1e-6)
     t = mean / error
     assert found["p"] == pytest.approx(1 - t / math.sqrt(t * t + 2), rel=1e-9)
-    assert difference([2.0], [1.5]) == {"mean": 0.5, "low": None, "high": None, "p": None}
+    assert difference([2.0], [1.5]) == {"mean": 0.5, "low": None, "high": None, "p": None, "n": 1, "of": 1}
     assert difference([None], [1.0]) is None and difference([None, 2.0], [1.0, None]) is None
     # Seeds that one side lacks are left out of both.
-    assert difference([1.0, None, 3.0], [0.0, 5.0, 2.0]) == difference([1.0, 3.0], [0.0, 2.0])
+    both = difference([1.0, 3.0], [0.0, 2.0])
+    assert both is not None and difference([1.0, None, 3.0], [0.0, 5.0, 2.0]) == both | {"of": 3}
     same = difference([1.0, 2.0], [1.0, 2.0])
     assert same is not None and same["p"] == 1.0
 
