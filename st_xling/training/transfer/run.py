@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -143,6 +144,7 @@ def transfer(
             languages = {language: _evaluate(model, data, language, folder.path) for language in data.test}
         except KeyboardInterrupt as stop:
             raise TrainingInterrupted(folder.path, folder.last_checkpoint(compare=False)) from stop
+        _warn_of_one_label(languages, data.task.measures[0])
         report = TransferReport(data.task, languages, tuple(data.train), signature, trained)
         write_json(folder.path / "results.json", {"transfer": report.as_dict()})
         folder.finish()
@@ -182,9 +184,22 @@ def _evaluate(model: Any, data: TransferData, language: str, folder: Path) -> di
     scores = label_scores(gold, predicted, f1=data.task.f1)
     metrics: dict[str, Any] = {measure: scores[measure] for measure in data.task.measures}
     metrics |= {"rows": len(rows), "labels": sum(map(len, gold)), model.long_rows: long}
+    metrics["predicted_kinds"] = len({label for labels in predicted for label in labels})
     if isinstance(rows, TaggedSentences):
         metrics["unseen_tags"] = data.unseen.get(language, {})
     return {**metrics, "in_training": data.in_training[language]}
+
+
+def _warn_of_one_label(languages: Mapping[str, Mapping[str, Any]], measure: str) -> None:
+    """Chance, most likely by the rate or by rows that are cut: a pretrained encoder learns each of the tasks."""
+    same = [name for name, metrics in languages.items() if metrics["predicted_kinds"] == 1 and metrics[measure] < 1]
+    if same:
+        logger.warning(
+            "One label was predicted throughout for %s: nothing was learned. See whether the loss fell "
+            "(training/log.jsonl) and how many rows were cut; then try a lower learning rate that falls, more steps, "
+            "or a greater max_length.",
+            ", ".join(same),
+        )
 
 
 def _log_long(name: str, model: Model, count: int, rows: int) -> None:

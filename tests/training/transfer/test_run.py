@@ -159,6 +159,20 @@ def test_the_rate_rises_to_its_peak(
     assert f"|lr:0.001/{schedule}|warmup:0.5|" in report.signature
 
 
+def test_a_model_that_predicts_one_label_alone_is_named(
+    encoder: str, sets: dict[str, TransferData], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = sets["pawsx"].train["en"]
+    ones = rows.select(place for place, label in enumerate(rows.labels) if label == "1")
+    unlearned = dataclasses.replace(sets["pawsx"], train={"en": ones})
+    for data, named in ((sets["pos"], False), (unlearned, True)):
+        caplog.clear()
+        chosen = options(data.task.name, max_steps=40)
+        report = transfer(encoder, data, tmp_path / data.task.name, options=chosen)
+        assert ("One label was predicted throughout for en, " in caplog.text) == named
+        assert (report.languages["en"]["predicted_kinds"] == 1) == named
+
+
 def test_a_loss_that_is_no_number_stops(encoder: str, sets: dict[str, TransferData], tmp_path: Path) -> None:
     with pytest.raises(NotFiniteError, match="expected finite numbers in training step"):
         transfer(encoder, sets["pos"], tmp_path / "run", options=options("pos", learning_rate=1e30))
