@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -40,7 +40,6 @@ def translation_ranking(
     source_guide: Tensor | None = None,
     target_guide: Tensor | None = None,
     guide_margin: float = 0.0,
-    more_sources: Sequence[Candidates] = (),
     more_targets: Sequence[Candidates] = (),
     gathered: GatheredBatch | None = None,
 ) -> Tensor:
@@ -65,8 +64,7 @@ def translation_ranking(
         target_guide: Of the target texts. *Shape:* ``(batch, guide dim)``
             What these find nearer than the translation is no negative, see :func:`false_negatives`.
         guide_margin: So much further away it may be, as a cosine.
-        more_sources: Further negatives of the targets, the same in all processes.
-        more_targets: Further negatives of the sources, such as hard ones.
+        more_targets: Further negatives of the sources, such as hard ones, the same in all processes.
         gathered: The batch of all processes that these rows are part of; ``None``: they are the whole batch.
 
     Returns:
@@ -93,13 +91,12 @@ def translation_ranking(
     targets = Candidates(target, target_ids, target_guide, source_ids)
     options: dict[str, Any] = {"scale": scale, "similarity": similarity, "guide_margin": guide_margin}
 
-    def loss(own: Candidates, block: Tensor, translations: Candidates, more: Sequence[Candidates]) -> Tensor:
-        further = [_logits(own, translations, others, **options) for others in more]
-        return batch.mean(F.cross_entropy(torch.cat([block, *further], dim=1), true, reduction="sum"))
+    def loss(*logits: Tensor) -> Tensor:
+        return batch.mean(F.cross_entropy(torch.cat(logits, dim=1), true, reduction="sum"))
 
     options_of_true = {"true": true, "margin": margin, **options}
     block = _logits(sources, targets, targets.gathered(batch), **options_of_true)
-    forward = loss(sources, block, targets, more_targets)
+    forward = loss(block, *(_logits(sources, targets, others, **options) for others in more_targets))
     if not bidirectional:
         return forward
     # Alone, the way back is the transpose; otherwise these are other rows' columns, or other negatives are left out.
@@ -107,7 +104,7 @@ def translation_ranking(
         block = block.T
     else:
         block = _logits(targets, sources, sources.gathered(batch), **options_of_true)
-    return (forward + loss(targets, block, sources, more_sources)) / 2
+    return (forward + loss(block)) / 2
 
 
 class TranslationRankingLoss(CrossLingualLoss):
@@ -127,8 +124,8 @@ class TranslationRankingLoss(CrossLingualLoss):
         hard_negatives: Read columns behind the pair as hard negatives of the sources, for all rows of the batch.
         queue: Pairs of earlier batches that are negatives too, without gradients (XBM); 0: none. They are those of the
             last training steps of all processes, whatever cached them; a pass without gradients adds none. Checkpoints
-            keep them, and a resumed run goes on with them. For encoders that are trained already: from random weights
-            earlier pairs lie where none would any more, and nothing is learned.
+            keep them, and a resumed run goes on with them. Only sentences that look for their translation learn from
+            them.
         gather_across_devices: With several processes, rank against the batches of all, with gradients.
 
     References:
@@ -216,15 +213,32 @@ class TranslationRankingLoss(CrossLingualLoss):
             return translation_ranking(source, target, more_targets=hard, gathered=gathered, **options)
         if guides[0] is not None:
             raise ValueError("a queue of earlier pairs has no vectors of a guide model: leave queue or the guide out.")
-        earlier = self.earlier.candidates(source)
-        options |= {"more_sources": earlier[:1], "more_targets": [*hard, *earlier[1:]], "gathered": gathered}
-        value = translation_ranking(source, target, **options)
+        options |= {"gathered": gathered, "bidirectional": False}
+        earlier_sources, earlier_targets = self.earlier.candidates(source)
+        value = _among_earlier(source, target, earlier_targets, hard, options)
+        if self.bidirectional:
+            options |= {"source_ids": ids[1], "target_ids": ids[0]}
+            value = (value + _among_earlier(target, source, earlier_sources, [], options)) / 2
         if torch.is_grad_enabled():  # of a cached loss the second pass, which sees the same queue as the first
             self.earlier.add(*(Candidates(*pair).gathered(gathered) for pair in zip(embeddings[:2], ids)))
         return value
 
     def get_config_dict(self) -> dict[str, Any]:
         return {**super().get_config_dict(), "projection": self.projection is not None}
+
+
+def _among_earlier(
+    own: Tensor, other: Tensor, earlier: Candidates, hard: Sequence[Candidates], options: Mapping[str, Any]
+) -> Tensor:
+    """Rank ``other`` given ``own`` among earlier pairs, too, from which only ``own`` gets a gradient.
+
+    In the batch alone a translation is drawn to its source as much as it is driven from the other sources. Were it also
+    drawn for the sake of earlier pairs, which drive nothing, all embeddings would come together.
+    """
+    fixed = [candidates._replace(embeddings=candidates.embeddings.detach()) for candidates in hard]
+    of_own = translation_ranking(own, other.detach(), more_targets=[*fixed, earlier], **options)
+    of_others = translation_ranking(own.detach(), other, more_targets=hard, **options)
+    return of_own + (of_others - of_others.detach())
 
 
 class _Queue(nn.Module):
@@ -242,14 +256,13 @@ class _Queue(nn.Module):
             self.register_buffer(f"{name}_ids", torch.zeros(size, dtype=torch.long, device=device))
         self.register_buffer("added", torch.zeros((), dtype=torch.long, device=device))
 
-    def candidates(self, like: Tensor) -> list[Candidates]:
-        """Sources and targets so far; none before the first are added."""
+    def candidates(self, like: Tensor) -> tuple[Candidates, Candidates]:
+        """Sources and targets so far."""
         filled = min(int(self.added), len(self.source))
         names = ("source", "source_ids", "target", "target_ids")  # copies, for rows change before the backward pass
         source, source_ids, target, target_ids = (getattr(self, name)[:filled].clone() for name in names)
         source, target = source.to(like.dtype), target.to(like.dtype)
-        both = Candidates(source, source_ids, None, target_ids), Candidates(target, target_ids, None, source_ids)
-        return list(both) if filled else []
+        return Candidates(source, source_ids, None, target_ids), Candidates(target, target_ids, None, source_ids)
 
     @torch.no_grad()
     def add(self, source: Candidates, target: Candidates) -> None:

@@ -126,6 +126,22 @@ def test_a_queue_holds_the_last_pairs(make_model: Any) -> None:
         assert source.grad is not None and source.grad.isfinite().all()
 
 
+def test_only_the_sentence_that_looks_for_its_translation_learns_from_a_queue(make_model: Any) -> None:
+    """Its translation would be drawn to it for the sake of pairs that drive nothing off, and all come together."""
+    loss = TranslationRankingLoss(
+        make_model(hidden_size=4, heads=1), queue=16, bidirectional=False, mask_duplicates=False
+    ).double()
+    earlier, (source, target) = vectors(6, 6, seed=1), vectors(4, 4)
+    loss.compute_loss(columns_of(*earlier), None)
+    gradients = torch.autograd.grad(
+        loss.compute_loss(columns_of(source.requires_grad_(), target.requires_grad_()), None), (source, target)
+    )
+    of_all = translation_ranking(source, target, bidirectional=False, more_targets=[Candidates(earlier[1])])
+    of_batch = translation_ranking(source, target, bidirectional=False)
+    torch.testing.assert_close(gradients[0], torch.autograd.grad(of_all, source, retain_graph=True)[0])
+    torch.testing.assert_close(gradients[1], torch.autograd.grad(of_batch, target)[0])
+
+
 def test_equal_texts_of_earlier_batches_are_no_negatives(make_model: Any) -> None:
     """A row's own pair, when it was there before; the other rows of that batch are negatives once more."""
     source, target = vectors(4, 4)
