@@ -125,7 +125,7 @@ class TranslationRankingLoss(CrossLingualLoss):
         queue: Pairs of earlier batches that are negatives too, without gradients (XBM); 0: none. They are those of the
             last training steps of all processes, whatever cached them; a pass without gradients adds none. Checkpoints
             keep them, and a resumed run goes on with them. Only sentences that look for their translation learn from
-            them.
+            them, and they are moved by what the mean has moved.
         gather_across_devices: With several processes, rank against the batches of all, with gradients.
 
     References:
@@ -134,6 +134,7 @@ class TranslationRankingLoss(CrossLingualLoss):
           Margin Softmax
         - Solatorio 2024, GISTEmbed: Guided In-sample Selection of Training Negatives, section 3: the guide
         - Wang et al. 2020, Cross-Batch Memory for Embedding Learning: the queue
+        - Ajanthan et al. 2023, Adaptive Cross Batch Normalization for Metric Learning: its mean is the batch's
 
     Requirements:
         1. Parallel pairs; the larger the batch, the better.
@@ -214,13 +215,14 @@ class TranslationRankingLoss(CrossLingualLoss):
         if guides[0] is not None:
             raise ValueError("a queue of earlier pairs has no vectors of a guide model: leave queue or the guide out.")
         options |= {"gathered": gathered, "bidirectional": False}
-        earlier_sources, earlier_targets = self.earlier.candidates(source)
+        now = [Candidates(*pair).gathered(gathered) for pair in zip(embeddings[:2], ids)]
+        earlier_sources, earlier_targets = self.earlier.candidates(*(column.embeddings.detach() for column in now))
         value = _among_earlier(source, target, earlier_targets, hard, options)
         if self.bidirectional:
             options |= {"source_ids": ids[1], "target_ids": ids[0]}
             value = (value + _among_earlier(target, source, earlier_sources, [], options)) / 2
         if torch.is_grad_enabled():  # of a cached loss the second pass, which sees the same queue as the first
-            self.earlier.add(*(Candidates(*pair).gathered(gathered) for pair in zip(embeddings[:2], ids)))
+            self.earlier.add(*now)
         return value
 
     def get_config_dict(self) -> dict[str, Any]:
@@ -256,12 +258,19 @@ class _Queue(nn.Module):
             self.register_buffer(f"{name}_ids", torch.zeros(size, dtype=torch.long, device=device))
         self.register_buffer("added", torch.zeros((), dtype=torch.long, device=device))
 
-    def candidates(self, like: Tensor) -> tuple[Candidates, Candidates]:
-        """Sources and targets so far."""
+    def candidates(self, source_now: Tensor, target_now: Tensor) -> tuple[Candidates, Candidates]:
+        """Sources and targets so far, moved to where the batch's lie.
+
+        What all embeddings have moved since is no difference between pairs. Left in, it would pay to move further.
+        """
         filled = min(int(self.added), len(self.source))
         names = ("source", "source_ids", "target", "target_ids")  # copies, for rows change before the backward pass
         source, source_ids, target, target_ids = (getattr(self, name)[:filled].clone() for name in names)
-        source, target = source.to(like.dtype), target.to(like.dtype)
+        if filled:
+            source, target = (
+                (then + now.mean(dim=0) - then.mean(dim=0)).to(now.dtype)
+                for then, now in ((source, source_now), (target, target_now))
+            )
         return Candidates(source, source_ids, None, target_ids), Candidates(target, target_ids, None, source_ids)
 
     @torch.no_grad()

@@ -113,7 +113,13 @@ def test_a_queue_holds_the_last_pairs(make_model: Any) -> None:
     earlier: list[tuple[Any, Any]] = []
     for source, target in steps:
         value = loss.compute_loss(columns_of(source.requires_grad_(), target), None)
-        sources, targets = ([pair[side] for pair in earlier] for side in (0, 1))
+        # They are moved by what the mean has moved since.
+        sources, targets = (
+            (torch.tensor(then, dtype=now.dtype) + now.detach().mean(0) - torch.tensor(then).mean(0)).tolist()
+            if then
+            else []
+            for then, now in zip(([pair[side] for pair in earlier] for side in (0, 1)), (source, target))
+        )
         total = 0.0
         for i in range(3):
             total += ranking(source[i].tolist(), i, [*target.tolist(), *targets], None)
@@ -136,7 +142,8 @@ def test_only_the_sentence_that_looks_for_its_translation_learns_from_a_queue(ma
     gradients = torch.autograd.grad(
         loss.compute_loss(columns_of(source.requires_grad_(), target.requires_grad_()), None), (source, target)
     )
-    of_all = translation_ranking(source, target, bidirectional=False, more_targets=[Candidates(earlier[1])])
+    moved = earlier[1] + (target.mean(dim=0) - earlier[1].mean(dim=0)).detach()
+    of_all = translation_ranking(source, target, bidirectional=False, more_targets=[Candidates(moved)])
     of_batch = translation_ranking(source, target, bidirectional=False)
     torch.testing.assert_close(gradients[0], torch.autograd.grad(of_all, source, retain_graph=True)[0])
     torch.testing.assert_close(gradients[1], torch.autograd.grad(of_batch, target)[0])
