@@ -124,8 +124,8 @@ class TranslationRankingLoss(CrossLingualLoss):
         hard_negatives: Read columns behind the pair as hard negatives of the sources, for all rows of the batch.
         queue: Pairs of earlier batches that are negatives too, without gradients (XBM); 0: none. They are those of the
             last training steps of all processes, whatever cached them; a pass without gradients adds none. Checkpoints
-            keep them, and a resumed run goes on with them. Only sentences that look for their translation learn from
-            them, and they are moved by what the mean has moved.
+            keep them, and a resumed run goes on with them. Only the anchor gets a gradient from them, and the queue is
+            shifted to the mean of the current batch.
         gather_across_devices: With several processes, rank against the batches of all, with gradients.
 
     References:
@@ -203,7 +203,7 @@ class TranslationRankingLoss(CrossLingualLoss):
             embeddings = [self.projection(column) for column in embeddings]
         (source, target), ids = embeddings[:2], [text_ids(column) if self.mask_duplicates else None for column in batch]
         gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
-        if gathered.total == 1 and not self._warned:
+        if gathered.total == 1 and not self.queue and not self._warned:
             self._warned = True
             logger.warning("a batch of one pair has no negatives to rank against: its ranking loss is 0.")
         guides = [column.get("guide") for column in batch]
@@ -234,8 +234,8 @@ def _among_earlier(
 ) -> Tensor:
     """Rank ``other`` given ``own`` among earlier pairs, too, from which only ``own`` gets a gradient.
 
-    In the batch alone a translation is drawn to its source as much as it is driven from the other sources. Were it also
-    drawn for the sake of earlier pairs, which drive nothing, all embeddings would come together.
+    In a batch the pull of each translation to its source is balanced by the push from the other sources. Earlier pairs
+    would raise the pull, but do not push, since nothing of them is trained: all embeddings would collapse.
     """
     fixed = [candidates._replace(embeddings=candidates.embeddings.detach()) for candidates in hard]
     of_own = translation_ranking(own, other.detach(), more_targets=[*fixed, earlier], **options)
@@ -259,18 +259,17 @@ class _Queue(nn.Module):
         self.register_buffer("added", torch.zeros((), dtype=torch.long, device=device))
 
     def candidates(self, source_now: Tensor, target_now: Tensor) -> tuple[Candidates, Candidates]:
-        """Sources and targets so far, moved to where the batch's lie.
+        """Sources and targets so far, each side shifted to the mean of the batch's, if that has several pairs.
 
-        What all embeddings have moved since is no difference between pairs. Left in, it would pay to move further.
+        Otherwise the loss could fall by moving all embeddings away from stale ones, which moves them ever further.
         """
         filled = min(int(self.added), len(self.source))
         names = ("source", "source_ids", "target", "target_ids")  # copies, for rows change before the backward pass
         source, source_ids, target, target_ids = (getattr(self, name)[:filled].clone() for name in names)
-        if filled:
-            source, target = (
-                (then + now.mean(dim=0) - then.mean(dim=0)).to(now.dtype)
-                for then, now in ((source, source_now), (target, target_now))
-            )
+        if filled and len(source_now) > 1:
+            source += source_now.mean(dim=0) - source.mean(dim=0)
+            target += target_now.mean(dim=0) - target.mean(dim=0)
+        source, target = source.to(source_now.dtype), target.to(target_now.dtype)
         return Candidates(source, source_ids, None, target_ids), Candidates(target, target_ids, None, source_ids)
 
     @torch.no_grad()

@@ -156,7 +156,7 @@ def difference(first: Sequence[float | None], second: Sequence[float | None]) ->
 
     Returns:
         ``mean``, ``low``, ``high``, ``p`` (the latter ``None`` with less than two seeds), of the seeds that both have;
-        ``n``, how many those are, ``of`` how many; ``None`` where both have none.
+        ``n``, how many those are, ``of`` how many; ``None`` where no seed has both.
     """
     from scipy.stats import t, ttest_1samp
 

@@ -149,6 +149,15 @@ def test_only_the_sentence_that_looks_for_its_translation_learns_from_a_queue(ma
     torch.testing.assert_close(gradients[1], torch.autograd.grad(of_batch, target)[0])
 
 
+def test_a_queue_of_embeddings_in_half_precision(make_model: Any) -> None:
+    loss = TranslationRankingLoss(make_model(hidden_size=4, heads=1), queue=16, mask_duplicates=False)
+    for rows in (4, 4, 1):  # before the first pairs, with some, and in a batch that is its own mean
+        source, target = (column.to(torch.bfloat16).requires_grad_() for column in vectors(rows, rows, seed=rows))
+        value = loss.compute_loss(columns_of(source, target), None)
+        value.backward()
+        assert value.item() > 0.01 and source.grad is not None and source.grad.isfinite().all()
+
+
 def test_equal_texts_of_earlier_batches_are_no_negatives(make_model: Any) -> None:
     """A row's own pair, when it was there before; the other rows of that batch are negatives once more."""
     source, target = vectors(4, 4)

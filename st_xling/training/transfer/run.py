@@ -48,7 +48,8 @@ class TransferReport:
 
     Attributes:
         task: What was evaluated.
-        languages: Language → measures in [0, 1] and counts, in the order of the table.
+        languages: Language → measures in [0, 1] and counts, such as ``predicted_kinds``, how many different labels were
+            predicted; in the order of the table.
         trained: Languages that were trained on.
         signature: What the metrics depend on besides the encoder.
         training: Of the fine-tuning: rows, steps, seconds.
@@ -123,7 +124,8 @@ def transfer(
         "used": used,
         "data": data.as_dict(),
         "hold_out": None if data.hold_out is None else [data.hold_out, data.hold_out_seed],
-        "options": dataclasses.asdict(options),
+        # Without the warm-up where there is none: earlier versions did not write it.
+        "options": {name: value for name, value in dataclasses.asdict(options).items() if name != "warmup" or value},
         "version": __version__,
         "command": command,
     }
@@ -144,7 +146,7 @@ def transfer(
             languages = {language: _evaluate(model, data, language, folder.path) for language in data.test}
         except KeyboardInterrupt as stop:
             raise TrainingInterrupted(folder.path, folder.last_checkpoint(compare=False)) from stop
-        _warn_of_one_label(languages, data.task.measures[0])
+        _warn_of_one_label(languages, data.task.measures[0], model.long_rows)
         report = TransferReport(data.task, languages, tuple(data.train), signature, trained)
         write_json(folder.path / "results.json", {"transfer": report.as_dict()})
         folder.finish()
@@ -190,15 +192,20 @@ def _evaluate(model: Any, data: TransferData, language: str, folder: Path) -> di
     return {**metrics, "in_training": data.in_training[language]}
 
 
-def _warn_of_one_label(languages: Mapping[str, Mapping[str, Any]], measure: str) -> None:
+def _warn_of_one_label(languages: Mapping[str, Mapping[str, Any]], measure: str, long_rows: str) -> None:
     """Chance, most likely by the rate or by rows that are cut: a pretrained encoder learns each of the tasks."""
-    same = [name for name, metrics in languages.items() if metrics["predicted_kinds"] == 1 and metrics[measure] < 1]
+    same = [
+        name
+        for name, metrics in languages.items()
+        if metrics["predicted_kinds"] == 1 and metrics["labels"] > 1 and metrics[measure] < 1
+    ]
     if same:
         logger.warning(
-            "One label was predicted throughout for %s: nothing was learned. See whether the loss fell "
-            "(training/log.jsonl) and how many rows were cut; then try a lower learning rate that falls, more steps, "
-            "or a greater max_length.",
+            "Only one label was predicted for %s: %s. See whether the loss fell (training/log.jsonl) and how many rows "
+            "were %s; then try a lower, decaying learning rate, more steps, or a greater max_length.",
             ", ".join(same),
+            "nothing was learned" if len(same) == len(languages) else "the task was not learned there",
+            long_rows.replace("_", " "),
         )
 
 

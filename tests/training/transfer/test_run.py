@@ -169,7 +169,7 @@ def test_a_model_that_predicts_one_label_alone_is_named(
         caplog.clear()
         chosen = options(data.task.name, max_steps=40)
         report = transfer(encoder, data, tmp_path / data.task.name, options=chosen)
-        assert ("One label was predicted throughout for en, " in caplog.text) == named
+        assert ("Only one label was predicted for en, " in caplog.text) == named
         assert (report.languages["en"]["predicted_kinds"] == 1) == named
 
 
