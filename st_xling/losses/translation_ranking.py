@@ -134,7 +134,7 @@ class TranslationRankingLoss(CrossLingualLoss):
           Margin Softmax
         - Solatorio 2024, GISTEmbed: Guided In-sample Selection of Training Negatives, section 3: the guide
         - Wang et al. 2020, Cross-Batch Memory for Embedding Learning: the queue
-        - Ajanthan et al. 2023, Adaptive Cross Batch Normalization for Metric Learning: its mean is the batch's
+        - Ajanthan et al. 2023, Adaptive Cross Batch Normalization for Metric Learning: the shift (first moment)
 
     Requirements:
         1. Parallel pairs; the larger the batch, the better.

@@ -132,21 +132,22 @@ def test_a_queue_holds_the_last_pairs(make_model: Any) -> None:
         assert source.grad is not None and source.grad.isfinite().all()
 
 
-def test_only_the_sentence_that_looks_for_its_translation_learns_from_a_queue(make_model: Any) -> None:
-    """Its translation would be drawn to it for the sake of pairs that drive nothing off, and all come together."""
-    loss = TranslationRankingLoss(
-        make_model(hidden_size=4, heads=1), queue=16, bidirectional=False, mask_duplicates=False
-    ).double()
-    earlier, (source, target) = vectors(6, 6, seed=1), vectors(4, 4)
+def test_only_anchors_get_a_gradient_from_a_queue(make_model: Any) -> None:
+    """Translations and hard negatives get that of the batch: a pull without the push that balances it collapses all."""
+    model = make_model(hidden_size=4, heads=1)
+    loss = TranslationRankingLoss(model, queue=16, bidirectional=False, mask_duplicates=False, hard_negatives=True)
+    loss = loss.double()
+    earlier, columns = vectors(6, 6, seed=1), [column.requires_grad_() for column in vectors(4, 4, 4)]
     loss.compute_loss(columns_of(*earlier), None)
-    gradients = torch.autograd.grad(
-        loss.compute_loss(columns_of(source.requires_grad_(), target.requires_grad_()), None), (source, target)
+    found = torch.autograd.grad(loss.compute_loss(columns_of(*columns), None), columns)
+    source, target, hard = columns
+    shifted = earlier[1] + (target.mean(dim=0) - earlier[1].mean(dim=0)).detach()
+    of_all, of_batch = (
+        translation_ranking(source, target, bidirectional=False, more_targets=[Candidates(hard), *more])
+        for more in ([Candidates(shifted)], [])
     )
-    moved = earlier[1] + (target.mean(dim=0) - earlier[1].mean(dim=0)).detach()
-    of_all = translation_ranking(source, target, bidirectional=False, more_targets=[Candidates(moved)])
-    of_batch = translation_ranking(source, target, bidirectional=False)
-    torch.testing.assert_close(gradients[0], torch.autograd.grad(of_all, source, retain_graph=True)[0])
-    torch.testing.assert_close(gradients[1], torch.autograd.grad(of_batch, target)[0])
+    expected = (*torch.autograd.grad(of_all, [source]), *torch.autograd.grad(of_batch, [target, hard]))
+    torch.testing.assert_close(found, expected)
 
 
 def test_a_queue_of_embeddings_in_half_precision(make_model: Any) -> None:
@@ -158,17 +159,21 @@ def test_a_queue_of_embeddings_in_half_precision(make_model: Any) -> None:
         assert value.item() > 0.01 and source.grad is not None and source.grad.isfinite().all()
 
 
-def test_equal_texts_of_earlier_batches_are_no_negatives(make_model: Any) -> None:
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_equal_texts_of_earlier_batches_are_no_negatives(bidirectional: bool, make_model: Any) -> None:
     """A row's own pair, when it was there before; the other rows of that batch are negatives once more."""
     source, target = vectors(4, 4)
-    columns = [{**column, "text_ids": torch.arange(4)} for column in columns_of(source.requires_grad_(), target)]
-    loss = TranslationRankingLoss(make_model(hidden_size=4, heads=1), queue=16, bidirectional=False).double()
+    columns = columns_of(source.requires_grad_(), target)
+    columns = [{**column, "text_ids": torch.arange(4) + first} for column, first in zip(columns, (0, 10))]
+    loss = TranslationRankingLoss(make_model(hidden_size=4, heads=1), queue=16, bidirectional=bidirectional).double()
     loss.compute_loss(columns, None)
-    total = 0.0
-    for i in range(4):
-        candidates = [*target.tolist(), *(target[j].tolist() for j in range(4) if j != i)]
-        total += ranking(source[i].tolist(), i, candidates, None)
-    assert loss.compute_loss(columns, None).item() == pytest.approx(total / 4, rel=1e-9)
+    totals = [0.0, 0.0]
+    for way, (own, other) in enumerate(((source, target), (target, source))):
+        for i in range(4):
+            candidates = [*other.tolist(), *(other[j].tolist() for j in range(4) if j != i)]
+            totals[way] += ranking(own[i].tolist(), i, candidates, None) / 4
+    expected = sum(totals) / 2 if bidirectional else totals[0]
+    assert loss.compute_loss(columns, None).item() == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("size", [2, 64])
