@@ -150,6 +150,16 @@ def test_only_anchors_get_a_gradient_from_a_queue(make_model: Any) -> None:
     torch.testing.assert_close(found, expected)
 
 
+def test_a_batch_of_one_pair_shifts_no_queue(make_model: Any) -> None:
+    """Its mean is itself: all earlier pairs would come to lie around it."""
+    model = make_model(hidden_size=4, heads=1)
+    loss = TranslationRankingLoss(model, queue=16, bidirectional=False, mask_duplicates=False).double()
+    earlier, (source, target) = vectors(6, 6, seed=1), vectors(1, 1)
+    loss.compute_loss(columns_of(*earlier), None)
+    expected = translation_ranking(source, target, bidirectional=False, more_targets=[Candidates(earlier[1])])
+    assert loss.compute_loss(columns_of(source, target), None).item() == pytest.approx(expected.item(), rel=1e-9)
+
+
 def test_a_queue_of_embeddings_in_half_precision(make_model: Any) -> None:
     loss = TranslationRankingLoss(make_model(hidden_size=4, heads=1), queue=16, mask_duplicates=False)
     for rows in (4, 4, 1):  # before the first pairs, with some, and in a batch that is its own mean
