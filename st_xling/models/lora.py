@@ -182,7 +182,8 @@ def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 
         seed: Of ``A``; ``B`` starts at zero. Other randomness is left alone.
 
     Raises:
-        ValueError: No layer or the word embeddings are called so, or the model has adapters already.
+        ValueError: No layer or the word embeddings are called so, the model has adapters already, or peft is too old for
+            transformers.
     """
     transformer = token_encoder(model)
     if has_adapters(model):
@@ -206,6 +207,8 @@ def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 
             model.add_adapter(config, NAME)
         except ValueError as error:
             transformer._hf_peft_config_loaded = False  # type: ignore[assignment]
+            if "target" not in str(error).lower():  # versions that do not fit each other, for one
+                raise
             linear = {name.rpartition(".")[2] for name, part in transformer.named_modules() if type(part) is nn.Linear}
             raise ValueError(
                 f"training.lora.target_modules={options.target_modules!r} fits no layer of "

@@ -229,6 +229,16 @@ def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:
         load_recipe("tr", overrides={f"training.lora.{key}": value for key, value in options.items()})
 
 
+def test_versions_that_do_not_fit_are_said_as_they_are(
+    make_model: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_model()
+    with monkeypatch.context() as patch, pytest.raises(ValueError, match="version of PEFT .* >= 99"):
+        patch.setattr("transformers.integrations.peft.MIN_PEFT_VERSION", "99")
+        add_lora(model, LoraOptions(), base=tmp_path)
+    add_lora(model, LoraOptions(), base=tmp_path)
+
+
 @pytest.mark.parametrize(
     ("targets", "message"),
     [
