@@ -182,8 +182,8 @@ def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 
         seed: Of ``A``; ``B`` starts at zero. Other randomness is left alone.
 
     Raises:
-        ValueError: No layer or the word embeddings are called so, the model has adapters already, or peft is too old for
-            transformers.
+        ValueError: No layer or the word embeddings are called so, the model has adapters already, or peft is
+            too old for transformers.
     """
     transformer = token_encoder(model)
     if has_adapters(model):
