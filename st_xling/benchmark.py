@@ -18,6 +18,7 @@ from typing import Any
 
 from st_xling._version import __version__
 from st_xling.reproduce.run import why_it_failed
+from st_xling.utils.devices import cpu_has_bfloat16
 from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.tables import format_table
 
@@ -140,11 +141,8 @@ def _machine(threads: int) -> dict[str, Any]:
     for name in ("faiss-cpu", "faiss-gpu", "faiss"):
         with suppress(metadata.PackageNotFoundError):
             facts["versions"]["faiss"] = metadata.version(name)
-    cpu = Path("/proc/cpuinfo")
-    if cpu.is_file():
-        flags = cpu.read_text(encoding="utf-8", errors="replace").split()
-        facts["bfloat16"] = not {"avx512_bf16", "amx_bf16", "bf16"}.isdisjoint(flags)
-    return facts
+    bfloat16 = cpu_has_bfloat16()
+    return facts if bfloat16 is None else {**facts, "bfloat16": bfloat16}
 
 
 def benchmark_table(content: Mapping[str, Any]) -> str:

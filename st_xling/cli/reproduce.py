@@ -34,6 +34,7 @@ def reproduce(arguments: argparse.Namespace) -> None:
     --model MODEL               Hub id or folder to start from; mlm: a small BERT that is pre-trained here by masked
                                 words alone (default below paper scale); e5-small: the first four layers of
                                 multilingual-e5-small, its vocabulary cut; e5-12: all twelve
+    --precision {bf16,fp32}     of numbers; bf16: as the scale has it (default, but on processors without bfloat16)
     --seeds NUMBERS             one run each, such as 0,1,2 (default: 0)
     --rows LABEL...             only these rows; 'TR*' is all that begin with TR
     --data DIR                  folder of the data (default: $ST_XLING_DATA)
@@ -54,6 +55,7 @@ def reproduce(arguments: argparse.Namespace) -> None:
     from st_xling.reproduce.report import text
 
     options = {"scale": arguments.scale, "model": arguments.model, "seeds": arguments.seeds}
+    options["precision"] = arguments.precision
     paper = load_paper(arguments.paper, arguments.table, rows=arguments.rows or (), **options)
     data = arguments.data or os.environ.get("ST_XLING_DATA")
     if arguments.dry_run:

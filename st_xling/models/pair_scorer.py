@@ -17,6 +17,7 @@ from torch import Tensor
 
 from st_xling.models.encode import batches, own_prompt
 from st_xling.utils.console import progress_bar
+from st_xling.utils.devices import warn_of_slow_bfloat16
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -112,6 +113,8 @@ class PairScorer:
                 raise ValueError(f"{name} must be one of {', '.join(map(str, choices))}: got {value!r}.")
         if token_budget is not None and token_budget < 1:
             raise ValueError(f"token_budget must be 1 or more: got {token_budget}.")
+        if autocast == "bfloat16":
+            warn_of_slow_bfloat16(model.device.type)
         self.model = model
         self.token_budget = token_budget or _TOKENS.get(model.device.type, _TOKENS["cuda"])
         self.activation: Activation = activation or model.activation_fn or torch.nn.Identity()

@@ -15,6 +15,7 @@ from torch import nn
 from st_xling.models.encode import own_prompt, prompt_text
 from st_xling.models.layers import check_layer, cut_to_layer, layer_count
 from st_xling.models.load import Backend, Dtype, Pooling, limit_length, loaded, set_pooling, st_model
+from st_xling.utils.devices import warn_of_slow_bfloat16
 
 _PROMPT = "st-xling"
 
@@ -83,6 +84,8 @@ def load_encoder(
         backend=backend,
         trust_remote_code=trust_remote_code,
     )
+    if dtype == "bfloat16":
+        warn_of_slow_bfloat16(model.device.type)
     if casts:
         with_options(model, dtype=str(dtype))
     if max_length is not None:

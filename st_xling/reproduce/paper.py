@@ -15,7 +15,8 @@
 ==============  ======================================================================================================
 
 A name in braces that is a list of the scale makes, in a label, one row or column of each element. A name of a model is
-its folder, so that what a command needs is trained first. ``common.yaml`` holds the bases that all papers share.
+its folder, so that what a command needs is trained first. ``common.yaml`` holds the bases that all papers share, and
+the settings ``bf16``, ``dtype`` and ``autocast``, options by which commands compute in bfloat16 where a scale does.
 Commands run in the output folder; ``{data}`` is the folder of data.
 """
 
@@ -34,12 +35,17 @@ from typing import Any
 import yaml
 
 from st_xling.utils.checks import check_choice
+from st_xling.utils.devices import cpu_has_bfloat16
 
 _FOLDER = resources.files("st_xling.reproduce") / "papers"
 _COMMON = "common"
 _NAME = re.compile(r"\{([\w-]+)\}")
 
 SCALES = ("tiny", "small", "paper")
+PRECISIONS = ("bf16", "fp32")
+
+_FLOAT32 = {"bf16": "", "dtype": "--dtype float32", "autocast": ""}
+"""Settings of a scale that computes in bfloat16, for float32."""
 
 
 def paper_names() -> list[str]:
@@ -149,6 +155,7 @@ class Paper:
     Attributes:
         source: Name or file, as it was given.
         model: What they start from: a base of ours, a Hub id or a folder.
+        float32: Whether they are computed in float32 where the scale would take bfloat16.
         tables: Those to be made.
         all_tables: All of the paper.
     """
@@ -158,6 +165,7 @@ class Paper:
     title: str
     scale: str
     model: str
+    float32: bool
     seeds: tuple[int, ...]
     tables: dict[str, Table]
     all_tables: dict[str, Table]
@@ -168,6 +176,7 @@ class Paper:
         name = re.sub(r"[^A-Za-z0-9]+", "-", self.model_name)
         if self.model_name != self.model:  # two folders of one name are two models
             name += f"-{hashlib.sha256(self.model.encode()).hexdigest()[:4]}"
+        name += "-fp32" if self.float32 else ""
         return "-".join([self.name, self.scale, name, "seeds" if self.seeds[1:] else "seed", *map(str, self.seeds)])
 
     @property
@@ -191,6 +200,7 @@ def load_paper(
     *,
     scale: str = "tiny",
     model: str | None = None,
+    precision: str | None = None,
     seeds: Sequence[int] = (0,),
     rows: Sequence[str] = (),
 ) -> Paper:
@@ -202,6 +212,8 @@ def load_paper(
         scale: ``tiny``: the phrasebook, seconds a step; ``small``: real text on two cores, minutes a step; ``paper``:
             the paper's own setting.
         model: In place of the scale's own: a Hub id, a folder, or the name of a base.
+        precision: ``"bf16"``: as the scale has it, which may be float32; ``"fp32"``; ``None``: ``"fp32"`` on a machine
+            without instructions for bfloat16, where it takes several times as long.
         seeds: One run each.
         rows: Labels of rows, perhaps with ``*``; all without any.
 
@@ -227,6 +239,11 @@ def load_paper(
                 f"--model must be a folder, a Hub id or one of {', '.join(bases)}: there is no folder {model}."
             )
         settings["model"] = str(folder.resolve()) if folder.is_dir() else model
+    if precision is not None:
+        check_choice("precision", precision, PRECISIONS)
+    float32 = bool(settings.get("bf16")) and (precision or _fastest()) == "fp32"
+    if float32:
+        settings |= _FLOAT32
     if "model" not in settings:
         raise ValueError(f"{name} has no setting model at scale {scale}; name it there, or by --model.")
     settings |= settings.pop("with", {}).get(settings["model"].strip("{}"), {})
@@ -248,7 +265,13 @@ def load_paper(
         # A picture that a training makes has no rows; it is made where it was asked for by name.
         found = {key: table for key, table in found.items() if table.cells or (table.copy and key in tables)}
     start = settings["model"].strip("{}")
-    return Paper(Path(name).stem, name, content["paper"], scale, start, tuple(seeds), found, whole)
+    return Paper(Path(name).stem, name, content["paper"], scale, start, float32, tuple(seeds), found, whole)
+
+
+def _fastest() -> str:
+    import torch
+
+    return "fp32" if cpu_has_bfloat16() is False and not torch.accelerator.is_available() else "bf16"
 
 
 def _only(table: Table, rows: Sequence[str]) -> Table:

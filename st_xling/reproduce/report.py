@@ -50,10 +50,12 @@ def report(paper: Paper, out: Path, failed: Mapping[str, str], *, whole: bool = 
         if any(table.cells != tables[name].cells for name, table in made.items()):
             labels = {label for table in made.values() for label in table.cells}
     words = ["st-xling", "reproduce", paper.source, *contents, "--scale", paper.scale, "--model", paper.model_name]
+    words += ["--precision", "fp32"] if paper.float32 else []
     words += ["--seeds", ",".join(map(str, paper.seeds)), *(["--rows", *sorted(labels)] if labels else [])]
     return {
         **{"paper": paper.name, "title": paper.title, "scale": paper.scale, "model": paper.model_name},
-        **{"seeds": list(paper.seeds), "st-xling": __version__, "command": shlex.join(words)},
+        **{"precision": "float32" if paper.float32 else None, "seeds": list(paper.seeds)},
+        **{"st-xling": __version__, "command": shlex.join(words)},
         "tables": contents,
         "failed": lost,
         "commands": [paper.shown(step) for step in steps.values()],
@@ -257,9 +259,10 @@ def _heading(name: str, table: Mapping[str, Any]) -> str:
 def markdown(content: Mapping[str, Any]) -> str:
     """The same as a page: tables, pictures, signatures, and the commands below."""
     seeds = ", ".join(map(str, content["seeds"]))
+    start = code(content["model"]) + (f", in {content['precision']}" if content["precision"] else "")
     parts = [
         f"# {plain(content['title'])}",
-        f"Scale `{content['scale']}`, from {code(content['model'])}, seeds {seeds}, st-xling {content['st-xling']}. "
+        f"Scale `{content['scale']}`, from {start}, seeds {seeds}, st-xling {content['st-xling']}. "
         f"Values are mean ± standard deviation over seeds (n: of how many, where not of all); rows that begin with "
         f"“{_PAPER.strip()}” are the paper's own values, of other data and larger models. Differences are paired by "
         "seed, with 95 % intervals and p by Student's t, not corrected for their number.",

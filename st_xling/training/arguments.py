@@ -20,6 +20,7 @@ from st_xling.data.balance import check_balance
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
 from st_xling.models.lora import LoraOptions, check_lora
 from st_xling.training.options import check_keys, option_types, read_options, read_value
+from st_xling.utils.devices import warn_of_slow_bfloat16
 from st_xling.utils.languages import is_code
 
 Arguments = TypeVar("Arguments", bound=BaseTrainingArguments)
@@ -247,6 +248,9 @@ def training_arguments(
         ValueError: A stream, and no ``max_steps`` to end it; a value that ST refuses.
     """
     chosen, steps = options.arguments, total_steps(options, rows, processes)
+    on_cpu = not torch.accelerator.is_available()
+    if options.bf16 and on_cpu:
+        warn_of_slow_bfloat16("cpu")
     logs = options.logging_steps or LOGS_AN_EVALUATION
     save_steps = chosen.get("save_steps", 0)
     save_steps = min(steps, math.ceil(save_steps * steps) if 0 < save_steps < 1 else int(save_steps))
@@ -269,7 +273,7 @@ def training_arguments(
         "load_best_model_at_end": "no" not in (evaluates, saves),
         "restore_callback_states_from_checkpoint": options.early_stopping_patience > 0,
         # A CPU has bfloat16 too, but transformers takes it only where use_cpu says that one is meant.
-        "use_cpu": options.bf16 and not torch.accelerator.is_available(),
+        "use_cpu": options.bf16 and on_cpu,
         "data_seed": options.seed,
         "dataloader_drop_last": rows is None or rows >= options.per_device_train_batch_size * processes,
         "dataloader_pin_memory": torch.cuda.is_available(),

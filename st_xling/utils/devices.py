@@ -1,6 +1,32 @@
-"""Names of devices."""
+"""Names of devices, and what they compute in."""
 
 from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+_CPU_FACTS = Path("/proc/cpuinfo")
+_BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # of Intel and AMD, the last of ARM
+
+
+def cpu_has_bfloat16() -> bool | None:
+    """Whether the processor has instructions for bfloat16; ``None`` where that is not known, as on macOS."""
+    try:
+        facts = _CPU_FACTS.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return not _BFLOAT16.isdisjoint(facts.split())
+
+
+def warn_of_slow_bfloat16(device: str) -> None:
+    """Warn where ``device`` is a processor that has to emulate bfloat16."""
+    if device == "cpu" and cpu_has_bfloat16() is False:
+        logger.warning(
+            "bfloat16 on a processor without instructions for it, which can be ten times slower than float32: "
+            "leave bfloat16 out, or compute on another machine."
+        )
 
 
 def check_device(name: str) -> None:

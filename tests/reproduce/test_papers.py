@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
+import st_xling.reproduce.paper
 from st_xling.cli import build_parser
 from st_xling.reproduce import load_paper, paper_names
 from st_xling.reproduce.paper import SCALES, Paper
+from st_xling.reproduce.report import markdown, report
 
 #: As the papers number them; AMBER's figure 2 is in its figures 3 and 4.
 TABLES = {
@@ -35,6 +40,39 @@ def test_every_command_parses(paper: Paper) -> None:
     # The smallest scale needs no files of anybody.
     assert paper.scale != "tiny" or not any("{data}" in word for word in words)
     assert not [word for word in words if re.search(r"\{[\w-]+\}", word.replace("{data}", ""))]
+
+
+@pytest.mark.parametrize("name", paper_names())
+def test_float32_where_bfloat16_is_slow(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def words(**options: Any) -> set[str]:
+        return {word for step in load_paper(name, scale="small", **options).steps() for word in step.words}
+
+    def shortens(words: set[str]) -> bool:
+        return any(word == "bfloat16" or re.search("(bf|fp)16=true", word) for word in words)
+
+    half, single = words(precision="bf16"), words(precision="fp32")
+    assert shortens(half) and not shortens(single)
+    assert {word for word in half ^ single if "models/" not in word} <= {
+        *("training.bf16=true", "bfloat16", "float32", "--autocast")
+    }
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    for processor, chosen in ((True, half), (None, half), (False, single)):
+        monkeypatch.setattr(st_xling.reproduce.paper, "cpu_has_bfloat16", lambda found=processor: found)
+        assert words() == chosen
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)  # which computes in it
+    assert words() == half
+
+
+def test_float32_is_named(tmp_path: Path) -> None:
+    half, single = (load_paper("sf", scale="small", precision=kind) for kind in ("bf16", "fp32"))
+    assert half.file_name == "sf-small-mlm-seed-0" and single.file_name == "sf-small-mlm-fp32-seed-0"
+    assert "--precision" not in report(half, tmp_path, {})["command"]
+    page = report(single, tmp_path, {})
+    assert "--precision fp32" in page["command"] and "from <code>mlm</code>, in float32, seeds 0" in markdown(page)
+    # The smallest scale computes in float32 anyway.
+    assert load_paper("sf", precision="fp32").file_name == load_paper("sf").file_name
+    with pytest.raises(ValueError, match="precision must be one of bf16, fp32: got 'fp16'"):
+        load_paper("sf", precision="fp16")
 
 
 def test_rows_that_are_compared_are_there(paper: Paper) -> None:
