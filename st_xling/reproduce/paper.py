@@ -28,6 +28,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -241,18 +242,18 @@ def load_paper(
         settings["model"] = str(folder.resolve()) if folder.is_dir() else model
     if precision is not None:
         check_choice("precision", precision, PRECISIONS)
-    float32 = bool(settings.get("bf16")) and (precision or _fastest()) == "fp32"
-    if float32:
-        settings |= _FLOAT32
     if "model" not in settings:
         raise ValueError(f"{name} has no setting model at scale {scale}; name it there, or by --model.")
     settings |= settings.pop("with", {}).get(settings["model"].strip("{}"), {})
-    reader = _Reader(settings, bases, content.get("models", {}), content.get("evaluations", {}), tuple(seeds))
+    commands = (bases, content.get("models", {}), content.get("evaluations", {}), tuple(seeds))
     try:
-        whole = {key: reader.table(key, entry) for key, entry in content["tables"].items()}
+        whole = _tables(content["tables"], _Reader(settings, *commands))
+        float32 = False
+        if (precision or _fastest()) == "fp32":
+            single = _tables(content["tables"], _Reader({**settings, **_FLOAT32}, *commands))
+            whole, float32 = single, single != whole
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{name} describes its tables wrongly: {type(error).__name__}: {error}") from error
-    whole = {key: table for key, table in whole.items() if table.cells or table.copy}
     for table in tables:
         check_choice(f"table at scale {scale}", table, list(whole))
     found = {key: table for key, table in whole.items() if key in tables or not tables}
@@ -266,6 +267,11 @@ def load_paper(
         found = {key: table for key, table in found.items() if table.cells or (table.copy and key in tables)}
     start = settings["model"].strip("{}")
     return Paper(Path(name).stem, name, content["paper"], scale, start, float32, tuple(seeds), found, whole)
+
+
+def _tables(entries: Mapping[str, Any], reader: _Reader) -> dict[str, Table]:
+    tables = {key: reader.table(key, entry) for key, entry in entries.items()}
+    return {key: table for key, table in tables.items() if table.cells or table.copy}
 
 
 def _fastest() -> str:
@@ -292,6 +298,11 @@ def _read(name: str) -> Any:
     if missing:
         raise ValueError(f"{name} describes no tables: {', '.join(sorted(missing))} is missing.")
     return content
+
+
+@cache
+def _split(command: str) -> tuple[str, ...]:
+    return tuple(shlex.split(command))  # nearly all the time that reading takes; rows and columns share commands
 
 
 class _Reader:
@@ -359,7 +370,7 @@ class _Reader:
             called = f"{name} of {values.get(of, of)}{self._shown(values, self.evaluations[name] + self._all(row))}"
             if own_seed is not None or any(need.seed is not None for need in needs):
                 called += f", seed {seed}"
-            steps.append(Step(called, tuple(shlex.split(words)), (*needs, *more), own_seed))
+            steps.append(Step(called, _split(words), (*needs, *more), own_seed))
         # A list that the label does not name: the mean over its elements.
         known = {_NAME.sub(lambda name: str(values.get(name[1], name[0])), path): None for path in paths}
         return Cell(tuple(steps), tuple(path for path, _, _ in self._expanded(known)))
@@ -372,7 +383,7 @@ class _Reader:
         is_base = name in self.bases
         words, needs = self._fill((self.bases if is_base else self.models)[name], values, 0 if is_base else seed)
         called = f"{name}{self._shown(values, self.models.get(name, ''))}" + ("" if is_base else f", seed {seed}")
-        return Step(called, tuple(shlex.split(words)), needs, None if is_base else seed)
+        return Step(called, _split(words), needs, None if is_base else seed)
 
     def _fill(self, text: str, values: Mapping[str, Any], seed: int) -> tuple[str, tuple[Step, ...]]:
         """The text without names in braces, and the steps whose folders it names; ``{data}`` stays."""

@@ -307,6 +307,11 @@ def test_a_picture_of_a_training_is_made_where_it_is_named(toy: Path) -> None:
     assert set(load_paper(str(toy), ["1", "figure 2"], rows=["TR"]).tables) == {"1", "figure 2"}
 
 
+def test_commands_that_name_no_precision_are_the_same_in_any(toy: Path) -> None:
+    half, single = (load_paper(str(toy), scale="small", precision=kind) for kind in ("bf16", "fp32"))
+    assert half == single and not single.float32
+
+
 def test_other_data_are_other_results(toy: Path, tmp_path: Path) -> None:
     paper = load_paper(str(toy), scale="small")
     trained = next(step for step in paper.steps() if step.name == "tr, seed 0")
