@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import logging
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +38,8 @@ import yaml
 
 from st_xling.utils.checks import check_choice
 from st_xling.utils.devices import cpu_has_bfloat16
+
+logger = logging.getLogger(__name__)
 
 _FOLDER = resources.files("st_xling.reproduce") / "papers"
 _COMMON = "common"
@@ -252,6 +255,8 @@ def load_paper(
         if (precision or _fastest()) == "fp32":
             single = _tables(content["tables"], _Reader({**settings, **_FLOAT32}, *commands))
             whole, float32 = single, single != whole
+        if float32 and precision is None:
+            logger.info("in float32: this processor has no instructions for bfloat16 (--precision bf16 all the same)")
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{name} describes its tables wrongly: {type(error).__name__}: {error}") from error
     for table in tables:
