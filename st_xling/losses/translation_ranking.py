@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -122,10 +122,6 @@ class TranslationRankingLoss(CrossLingualLoss):
         guide_margin: Where columns have a guide model's vectors: leave rows out of the negatives that it finds nearer
             than the translation, or further away by less than this.
         hard_negatives: Read columns behind the pair as hard negatives of the sources, for all rows of the batch.
-        queue: Pairs of earlier batches that are negatives too, without gradients (XBM); 0: none. They are those of the
-            last training steps of all processes, whatever cached them; a pass without gradients adds none. Checkpoints
-            keep them, and a resumed run goes on with them. Only the anchor gets a gradient from them, and the queue is
-            shifted to the mean of the current batch.
         gather_across_devices: With several processes, rank against the batches of all, with gradients.
 
     References:
@@ -133,8 +129,6 @@ class TranslationRankingLoss(CrossLingualLoss):
         - Yang et al. 2019, Improving Multilingual Sentence Embedding using Bidirectional Dual Encoder with Additive
           Margin Softmax
         - Solatorio 2024, GISTEmbed: Guided In-sample Selection of Training Negatives, section 3: the guide
-        - Wang et al. 2020, Cross-Batch Memory for Embedding Learning: the queue
-        - Ajanthan et al. 2023, Adaptive Cross Batch Normalization for Metric Learning: the shift (first moment)
 
     Requirements:
         1. Parallel pairs; the larger the batch, the better.
@@ -161,7 +155,7 @@ class TranslationRankingLoss(CrossLingualLoss):
     reads_guide = True
     options = (
         *("margin", "scale", "similarity", "bidirectional", "guide_margin"),
-        *("mask_duplicates", "hard_negatives", "queue", "gather_across_devices"),
+        *("mask_duplicates", "hard_negatives", "gather_across_devices"),
     )
 
     def __init__(
@@ -176,19 +170,15 @@ class TranslationRankingLoss(CrossLingualLoss):
         mask_duplicates: bool = True,
         guide_margin: float = 0.0,
         hard_negatives: bool = False,
-        queue: int = 0,
         gather_across_devices: bool = True,
     ) -> None:
         super().__init__(model)
         translation_ranking(torch.ones(1, 1), torch.ones(1, 1), margin=margin, scale=scale)  # refuse them now
         self.margin, self.scale, self.similarity, self.bidirectional = margin, scale, similarity, bidirectional
         self.mask_duplicates, self.gather_across_devices = mask_duplicates, gather_across_devices
-        if queue < 0:
-            raise ValueError(f"queue must be a number of pairs, 0 or more: got {queue}.")
-        self.guide_margin, self.hard_negatives, self.queue = guide_margin, hard_negatives, queue
-        self.earlier = _Queue(queue, model) if queue else None
+        self.guide_margin, self.hard_negatives = guide_margin, hard_negatives
         self.projection = _projection(model) if projection else None
-        self.width = unwrap(model).get_embedding_dimension() if projection or queue else None  # type: ignore[operator]
+        self.width = unwrap(model).get_embedding_dimension() if projection else None  # type: ignore[operator]
         self._warned = False
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
@@ -196,93 +186,24 @@ class TranslationRankingLoss(CrossLingualLoss):
         embeddings = [column["sentence_embedding"] for column in batch]
         if self.width not in (None, embeddings[0].shape[1]):
             raise ValueError(
-                f"queue and projection work at one width, the model's {self.width}: got embeddings cut to "
-                f"{embeddings[0].shape[1]}; under MatryoshkaLoss leave both out."
+                f"projection works at one width, the model's {self.width}: got embeddings cut to "
+                f"{embeddings[0].shape[1]}; under MatryoshkaLoss leave it out."
             )
         if self.projection is not None:
             embeddings = [self.projection(column) for column in embeddings]
         (source, target), ids = embeddings[:2], [text_ids(column) if self.mask_duplicates else None for column in batch]
         gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
-        if gathered.total == 1 and not self.queue and not self._warned:
+        if gathered.total == 1 and not self._warned:
             self._warned = True
             logger.warning("a batch of one pair has no negatives to rank against: its ranking loss is 0.")
         guides = [column.get("guide") for column in batch]
         hard = [Candidates(*parts).gathered(gathered) for parts in zip(embeddings[2:], ids[2:], guides[2:])]
         options: dict[str, Any] = {name: getattr(self, name) for name in self.options[:5]}
         options |= {"source_ids": ids[0], "target_ids": ids[1], "source_guide": guides[0], "target_guide": guides[1]}
-        if self.earlier is None:
-            return translation_ranking(source, target, more_targets=hard, gathered=gathered, **options)
-        if guides[0] is not None:
-            raise ValueError("a queue of earlier pairs has no vectors of a guide model: leave queue or the guide out.")
-        options |= {"gathered": gathered, "bidirectional": False}
-        now = [Candidates(*pair).gathered(gathered) for pair in zip(embeddings[:2], ids)]
-        earlier_sources, earlier_targets = self.earlier.candidates(*(column.embeddings.detach() for column in now))
-        value = _among_earlier(source, target, earlier_targets, hard, options)
-        if self.bidirectional:
-            options |= {"source_ids": ids[1], "target_ids": ids[0]}
-            value = (value + _among_earlier(target, source, earlier_sources, [], options)) / 2
-        if torch.is_grad_enabled():  # of a cached loss the second pass, which sees the same queue as the first
-            self.earlier.add(*now)
-        return value
+        return translation_ranking(source, target, more_targets=hard, gathered=gathered, **options)
 
     def get_config_dict(self) -> dict[str, Any]:
         return {**super().get_config_dict(), "projection": self.projection is not None}
-
-
-def _among_earlier(
-    own: Tensor, other: Tensor, earlier: Candidates, hard: Sequence[Candidates], options: Mapping[str, Any]
-) -> Tensor:
-    """Rank ``other`` given ``own`` among earlier pairs, too, from which only ``own`` gets a gradient.
-
-    In a batch the pull of each translation to its source is balanced by the push from the other sources. Earlier pairs
-    would raise the pull, but do not push, since nothing of them is trained: all embeddings would collapse.
-    """
-    fixed = [candidates._replace(embeddings=candidates.embeddings.detach()) for candidates in hard]
-    of_own = translation_ranking(own, other.detach(), more_targets=[*fixed, earlier], **options)
-    of_others = translation_ranking(own.detach(), other, more_targets=hard, **options)
-    return of_own + (of_others - of_others.detach())
-
-
-class _Queue(nn.Module):
-    """The pairs of the last steps, in buffers, which checkpoints keep: the oldest make room for the newest."""
-
-    source: Tensor
-    target: Tensor
-    added: Tensor
-
-    def __init__(self, size: int, model: Any) -> None:
-        super().__init__()
-        dim, device = unwrap(model).get_embedding_dimension(), next(model.parameters()).device  # type: ignore[operator]
-        for name in ("source", "target"):
-            self.register_buffer(name, torch.zeros(size, dim, device=device))
-            self.register_buffer(f"{name}_ids", torch.zeros(size, dtype=torch.long, device=device))
-        self.register_buffer("added", torch.zeros((), dtype=torch.long, device=device))
-
-    def candidates(self, source_now: Tensor, target_now: Tensor) -> tuple[Candidates, Candidates]:
-        """Sources and targets so far, each side shifted to the mean of the batch's, if that has several pairs.
-
-        Otherwise the loss could fall by moving all embeddings away from stale ones, which moves them ever further.
-        """
-        filled = min(int(self.added), len(self.source))
-        names = ("source", "source_ids", "target", "target_ids")  # copies, for rows change before the backward pass
-        source, source_ids, target, target_ids = (getattr(self, name)[:filled].clone() for name in names)
-        if filled and len(source_now) > 1:
-            source += source_now.mean(dim=0) - source.mean(dim=0)
-            target += target_now.mean(dim=0) - target.mean(dim=0)
-        source, target = source.to(source_now.dtype), target.to(target_now.dtype)
-        return Candidates(source, source_ids, None, target_ids), Candidates(target, target_ids, None, source_ids)
-
-    @torch.no_grad()
-    def add(self, source: Candidates, target: Candidates) -> None:
-        """The pairs of a step; of more than there is room for, the last."""
-        size, rows = len(self.source), len(source.embeddings)
-        last = torch.arange(max(0, rows - size), rows, device=self.added.device)
-        places = (self.added + last) % size
-        for name, new in (("source", source), ("target", target)):
-            getattr(self, name)[places] = new.embeddings[last].to(self.source.dtype)
-            if new.ids is not None:
-                getattr(self, f"{name}_ids")[places] = new.ids[last]
-        self.added += rows
 
 
 def _logits(

@@ -1,8 +1,8 @@
 """``--mini-batch-size auto``: the largest mini-batch that fits a GPU's memory, found by trying steps before training.
 
 Real steps are made: the recipe's batch, every row the longest text of its column, with room kept for the optimiser's
-state; a bisection finds the size at which memory runs out. Weights, gradients, a loss's queue, optimiser and random
-state are afterwards as before. (On a CPU, running out would end the process.)
+state; a bisection finds the size at which memory runs out. Weights, gradients, optimiser and random state are
+afterwards as before. (On a CPU, running out would end the process.)
 
 What it does not know: what other programs will take later, and fragmentation beyond the headroom.
 """
@@ -56,7 +56,6 @@ def choose_mini_batch(trainer: Any, row: Row, *, batch_size: int, budget_mib: in
             "--mini-batch-size 32."
         )
     index = device.index or 0
-    buffers = [(buffer, buffer.clone()) for buffer in trainer.loss.buffers()]  # a queue of earlier pairs, say
     try:
         with torch.random.fork_rng(devices=[index]):
             clear_device_cache(garbage_collection=True)
@@ -64,8 +63,6 @@ def choose_mini_batch(trainer: Any, row: Row, *, batch_size: int, budget_mib: in
             largest = largest_that_fits(lambda size: _fits(trainer, row, batch_size, size, budget), batch_size)
     finally:
         trainer.model.train(training)
-        for buffer, before in buffers:
-            buffer.copy_(before)
     if largest is None:
         raise ValueError(
             f"a step with mini-batches of two rows needs more than the {budget // MIB:,} MiB that are to be had; "

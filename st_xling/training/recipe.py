@@ -289,8 +289,6 @@ class Recipe(BaseRecipe):
         if self.guide != GuideOptions() and (not readers or self.guide.model is None):
             got = f"got {', '.join(self.losses)}" if self.guide.model else "got no guide.model"
             raise ValueError(f"a guide model serves losses that rank in a batch, such as translation_ranking: {got}.")
-        if self.guide.model and self.losses.get("translation_ranking", {}).get("queue"):
-            raise ValueError("a queue of earlier pairs has no vectors of a guide model: leave queue or the guide out.")
         if self.taught and "siamese_contrastive" in self.losses:
             raise ValueError(
                 "siamese_contrastive reads labels of its own, which stand for the teacher's vectors here: leave it out."

@@ -1,4 +1,4 @@
-"""Which sentences are negatives: those that a guide model leaves, hard ones, and those of earlier batches."""
+"""Which sentences are negatives: those that a guide model leaves, and hard ones."""
 
 from __future__ import annotations
 
@@ -107,102 +107,6 @@ def test_the_loss_reads_further_columns(make_model: Any) -> None:
     assert value.item() > loss.compute_loss(columns_of(source, target), None).item()
 
 
-def test_a_queue_holds_the_last_pairs(make_model: Any) -> None:
-    loss = TranslationRankingLoss(make_model(hidden_size=4, heads=1), queue=5, mask_duplicates=False).double()
-    steps = [vectors(3, 3, seed=seed) for seed in range(4)]
-    earlier: list[tuple[Any, Any]] = []
-    for source, target in steps:
-        value = loss.compute_loss(columns_of(source.requires_grad_(), target), None)
-        # They are moved by what the mean has moved since.
-        sources, targets = (
-            (torch.tensor(then, dtype=now.dtype) + now.detach().mean(0) - torch.tensor(then).mean(0)).tolist()
-            if then
-            else []
-            for then, now in zip(([pair[side] for pair in earlier] for side in (0, 1)), (source, target))
-        )
-        total = 0.0
-        for i in range(3):
-            total += ranking(source[i].tolist(), i, [*target.tolist(), *targets], None)
-            total += ranking(target[i].tolist(), i, [*source.tolist(), *sources], None)
-        assert value.item() == pytest.approx(total / 6, rel=1e-6)
-        with torch.no_grad():  # an evaluation adds nothing
-            loss.compute_loss(columns_of(source, target), None)
-        earlier = [*earlier, *zip(source.tolist(), target.tolist())][-5:]
-        value.backward()
-        assert source.grad is not None and source.grad.isfinite().all()
-
-
-def test_only_anchors_get_a_gradient_from_a_queue(make_model: Any) -> None:
-    """Translations and hard negatives get that of the batch: a pull without the push that balances it collapses all."""
-    model = make_model(hidden_size=4, heads=1)
-    loss = TranslationRankingLoss(model, queue=16, bidirectional=False, mask_duplicates=False, hard_negatives=True)
-    loss = loss.double()
-    earlier, columns = vectors(6, 6, seed=1), [column.requires_grad_() for column in vectors(4, 4, 4)]
-    loss.compute_loss(columns_of(*earlier), None)
-    found = torch.autograd.grad(loss.compute_loss(columns_of(*columns), None), columns)
-    source, target, hard = columns
-    shifted = earlier[1] + (target.mean(dim=0) - earlier[1].mean(dim=0)).detach()
-    of_all, of_batch = (
-        translation_ranking(source, target, bidirectional=False, more_targets=[Candidates(hard), *more])
-        for more in ([Candidates(shifted)], [])
-    )
-    expected = (*torch.autograd.grad(of_all, [source]), *torch.autograd.grad(of_batch, [target, hard]))
-    torch.testing.assert_close(found, expected)
-
-
-def test_a_batch_of_one_pair_shifts_no_queue(make_model: Any) -> None:
-    """Its mean is itself: all earlier pairs would come to lie around it."""
-    model = make_model(hidden_size=4, heads=1)
-    loss = TranslationRankingLoss(model, queue=16, bidirectional=False, mask_duplicates=False).double()
-    earlier, (source, target) = vectors(6, 6, seed=1), vectors(1, 1)
-    loss.compute_loss(columns_of(*earlier), None)
-    expected = translation_ranking(source, target, bidirectional=False, more_targets=[Candidates(earlier[1])])
-    assert loss.compute_loss(columns_of(source, target), None).item() == pytest.approx(expected.item(), rel=1e-9)
-
-
-def test_a_queue_of_embeddings_in_half_precision(make_model: Any) -> None:
-    loss = TranslationRankingLoss(make_model(hidden_size=4, heads=1), queue=16, mask_duplicates=False)
-    for rows in (4, 4, 1):  # before the first pairs, with some, and in a batch that is its own mean
-        source, target = (column.to(torch.bfloat16).requires_grad_() for column in vectors(rows, rows, seed=rows))
-        value = loss.compute_loss(columns_of(source, target), None)
-        value.backward()
-        assert value.item() > 0.01 and source.grad is not None and source.grad.isfinite().all()
-
-
-@pytest.mark.parametrize("bidirectional", [False, True])
-def test_equal_texts_of_earlier_batches_are_no_negatives(bidirectional: bool, make_model: Any) -> None:
-    """A row's own pair, when it was there before; the other rows of that batch are negatives once more."""
-    source, target = vectors(4, 4)
-    columns = columns_of(source.requires_grad_(), target)
-    columns = [{**column, "text_ids": torch.arange(4) + first} for column, first in zip(columns, (0, 10))]
-    loss = TranslationRankingLoss(make_model(hidden_size=4, heads=1), queue=16, bidirectional=bidirectional).double()
-    loss.compute_loss(columns, None)
-    totals = [0.0, 0.0]
-    for way, (own, other) in enumerate(((source, target), (target, source))):
-        for i in range(4):
-            candidates = [*other.tolist(), *(other[j].tolist() for j in range(4) if j != i)]
-            totals[way] += ranking(own[i].tolist(), i, candidates, None) / 4
-    expected = sum(totals) / 2 if bidirectional else totals[0]
-    assert loss.compute_loss(columns, None).item() == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize("size", [2, 64])
-def test_a_cached_loss_fills_the_queue_once(size: int, make_model: Any, features: Any) -> None:
-    values, states = [], []
-    for cached in (False, True):
-        model = make_model().double()
-        loss = TranslationRankingLoss(model, queue=size, mask_duplicates=False).double()
-        step = CachedLoss(loss, mini_batch_size=2) if cached else loss
-        for rows in (slice(0, 4), slice(4, 8), slice(2, 6)):
-            value = step(features(model, rows))
-            value.backward()
-        values.append((value.item(), [p.grad.norm().item() for p in model.parameters() if p.grad is not None]))
-        states.append({name: part for name, part in loss.named_buffers() if name.startswith("earlier")})
-    assert values[0][0] == pytest.approx(values[1][0], rel=1e-9) and values[0][1] == pytest.approx(values[1][1])
-    torch.testing.assert_close(*states)
-    assert int(states[0]["earlier.added"]) == 12
-
-
 def test_a_guide_in_sums_and_caches(make_model: Any, features: Any) -> None:
     """The vectors stay beside the encoder, cut with the mini-batches."""
     model = make_model().double()
@@ -220,12 +124,7 @@ def test_a_guide_in_sums_and_caches(make_model: Any, features: Any) -> None:
     sum(cached.values()).backward()
 
 
-def test_faults_are_named(make_model: Any, features: Any) -> None:
+def test_faults_are_named(make_model: Any) -> None:
     model = make_model()
-    with pytest.raises(ValueError, match="queue must be a number of pairs, 0 or more: got -1"):
-        TranslationRankingLoss(model, queue=-1)
     with pytest.raises(ValueError, match="guide_margin must be a number: got 'a'"):
         InBatchRankingLoss(model, guide_margin="a")
-    loss = TranslationRankingLoss(model, queue=4)
-    with pytest.raises(ValueError, match="queue of earlier pairs has no vectors of a guide"):
-        loss([{**column, "guide": torch.ones(8, 2)} for column in features(model)])

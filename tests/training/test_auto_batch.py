@@ -30,7 +30,7 @@ def ready(folder: Path, **options: Any) -> CrossLingualTrainer:
     model = tiny_encoder([*ROW.values()], vocabulary=60, layers=2, hidden_size=256, max_length=64, dropout=0.1)
     common = {"per_device_train_batch_size": ROWS, "report_to": "none", "disable_tqdm": True}
     arguments = SentenceTransformerTrainingArguments(output_dir=str(folder), **{**common, **options})
-    loss = TranslationRankingLoss(model, queue=64) + RepresentationTranslationLoss(model, layers=1)
+    loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=1)
     rows = Dataset.from_dict({name: [text] * 4 for name, text in ROW.items()})
     return CrossLingualTrainer(model=model, args=arguments, train_dataset=rows, loss=loss)
 

@@ -218,7 +218,6 @@ def test_students_and_data_that_do_not_fit(teacher: Path, data: Any, make_model:
         ("tr", {"losses__MarginMSELoss__weight": 1}, "MarginMSELoss learns from a cross-encoder's scores"),
         ("tr", {"losses__MatryoshkaLoss": {"matryoshka_dims": [8], "loss": {MSE: {}}}}, f"{MSE} needs labels"),
         ("tr", {"guide__prompt": "x"}, "guide model serves .* got no guide.model"),
-        ("tr", {"guide__model": "x", "losses__translation_ranking__queue": 8}, "no vectors of a guide"),
         ("langcl", {"guide__model": "x"}, "guide model serves .* got language_contrastive"),
     ],
 )
