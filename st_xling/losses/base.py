@@ -25,7 +25,7 @@ LossValue = Tensor | dict[str, Tensor]
 Part = tuple[Tensor, Tensor]
 
 #: What a column has beside what the encoder reads: handed on to the losses.
-ASIDE = ("language", "guide")
+ASIDE = ("language",)
 _SHARED_OUTPUTS = ("input_ids", "attention_mask", "token_embeddings", "sentence_embedding")
 
 
@@ -46,7 +46,6 @@ class CrossLingualLoss(nn.Module):
         min_columns: Text columns that the objective needs.
         language_columns: Text columns, counted from 0, whose language it needs to know.
         reads_negatives: Whether hard negatives in further columns serve it; else training leaves them out.
-        reads_guide: Whether it leaves out the false negatives that a guide model's vectors show.
         reads_encoding: Whether it reads the columns' embeddings; if no term of a sum does, that pass is skipped.
         options: Names of its options that :meth:`get_config_dict` reports, each an attribute of the same name.
         citation: BibTeX of the paper that the objective comes from.
@@ -75,7 +74,6 @@ class CrossLingualLoss(nn.Module):
     min_columns = 2
     language_columns: tuple[int, ...] = ()
     reads_negatives = False
-    reads_guide = False
     reads_encoding = True
     options: ClassVar[tuple[str, ...]] = ()
     citation: str = ""
@@ -142,8 +140,7 @@ class CrossLingualLoss(nn.Module):
         Args:
             batch: One dict a column: ``input_ids`` and ``attention_mask`` ``(batch, tokens)``, ``token_embeddings``
                 ``(batch, tokens, hidden)``, ``sentence_embedding`` ``(batch, dim)``; ``language`` ``(batch,)`` where
-                the data set names languages, and ``guide`` ``(batch, guide dim)`` where there is a guide model. No
-                embeddings without ``reads_encoding``.
+                the data set names languages. No embeddings without ``reads_encoding``.
             labels: *Shape:* ``(batch,)``, or ``None``.
         """
         raise NotImplementedError

@@ -121,38 +121,16 @@ class Candidates(NamedTuple):
     Attributes:
         embeddings: *Shape:* ``(candidates, dim)``
         ids: Equal numbers mark equal texts. *Shape:* ``(candidates,)``
-        guide: A guide model's vectors. *Shape:* ``(candidates, guide dim)``
         partner_ids: Those of their translations. *Shape:* ``(candidates,)``
     """
 
     embeddings: Tensor
     ids: Tensor | None = None
-    guide: Tensor | None = None
     partner_ids: Tensor | None = None
 
     def gathered(self, batch: GatheredBatch) -> Candidates:
         """Those of all processes, where each has one of every row of the batch."""
         return Candidates(*(None if part is None else batch.gather(part) for part in self))  # type: ignore[arg-type]
-
-
-def false_negatives(rows: Tensor, positives: Tensor, candidates: Tensor, *, margin: float = 0.0) -> Tensor:
-    """Candidates that a guide model finds nearer to a row than the row's positive, by cosine: no negatives of it.
-
-    Args:
-        rows: The guide's vectors. *Shape:* ``(rows, dim)``
-        positives: Of each row's own. *Shape:* ``(rows, dim)``
-        candidates: *Shape:* ``(candidates, dim)``
-        margin: So much further away a candidate may be and still be none.
-
-    Returns:
-        True where it is; what that says of the positive itself, if it is among the candidates, means nothing.
-        *Shape:* ``(rows, candidates)``
-
-    Source:
-        Solatorio 2024 (GISTEmbed), section 3.
-    """
-    own = F.cosine_similarity(rows, positives, dim=1)
-    return similarity_matrix(rows, candidates) > own[:, None] - margin
 
 
 def sum_over_processes(own: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
-from st_xling.losses.gather import GatheredBatch, false_negatives, similarity_matrix
+from st_xling.losses.gather import GatheredBatch, similarity_matrix
 
 
 class InBatchRankingLoss(CrossLingualLoss):
@@ -21,8 +21,6 @@ class InBatchRankingLoss(CrossLingualLoss):
     Args:
         model: The ``SentenceTransformer`` to train.
         scale: Inverse temperature ``s``, unitless, above 0.
-        guide_margin: Where columns have a guide model's vectors: leave passages out of the negatives that it finds
-            nearer than the query's own, or further away by less than this.
         gather_across_devices: With several processes, rank among the passages of all, with gradients.
 
     References:
@@ -50,21 +48,19 @@ class InBatchRankingLoss(CrossLingualLoss):
 
     citation = bibtex("hu2023language")
     reads_negatives = True
-    reads_guide = True
-    options = ("scale", "guide_margin", "gather_across_devices")
+    options = ("scale", "gather_across_devices")
 
     def __init__(
         self,
         model: nn.Module,
         *,
         scale: float = 20.0,
-        guide_margin: float = 0.0,
         gather_across_devices: bool = True,
     ) -> None:
         super().__init__(model)
         if not scale > 0:
             raise ValueError(f"scale must be above 0: got {scale}; 20 is a temperature of 0.05.")
-        self.scale, self.guide_margin, self.gather_across_devices = scale, guide_margin, gather_across_devices
+        self.scale, self.gather_across_devices = scale, gather_across_devices
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         queries, *passages = (column["sentence_embedding"] for column in batch)
@@ -72,9 +68,4 @@ class InBatchRankingLoss(CrossLingualLoss):
         # A query's own passage stands in its row of the first passage column; hard negatives follow behind all rows.
         candidates = torch.cat([gathered.gather(column) for column in passages])
         logits, own = self.scale * similarity_matrix(queries, candidates), gathered.rows(queries.device)
-        if "guide" in batch[0]:
-            query, *others = (column["guide"] for column in batch)
-            guides = torch.cat([gathered.gather(column) for column in others])
-            false = false_negatives(query, others[0], guides, margin=self.guide_margin)
-            logits = logits.masked_fill(false.scatter(1, own[:, None], False), -torch.inf)
         return gathered.mean(F.cross_entropy(logits, own, reduction="sum"))

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
-from st_xling.losses.gather import GatheredBatch, batch_of_pairs, false_negatives, similarity_matrix
+from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
 from st_xling.utils.options import checked
 
 
@@ -17,9 +17,6 @@ def semantic_contrastive(
     target: Tensor,
     *,
     temperature: float = 0.05,
-    source_guide: Tensor | None = None,
-    target_guide: Tensor | None = None,
-    guide_margin: float = 0.0,
     gathered: GatheredBatch | None = None,
 ) -> Tensor:
     r"""NT-Xent over the 2N sentences of N translation pairs.
@@ -31,10 +28,6 @@ def semantic_contrastive(
         source: Embeddings of one sentence of each pair. *Shape:* ``(batch, dim)``
         target: Their translations, row-aligned; both may mix languages. *Shape:* ``(batch, dim)``
         temperature: :math:`\tau`, unitless, above 0.
-        source_guide: A guide model's vectors of the source texts. *Shape:* ``(batch, guide dim)``
-        target_guide: Of the target texts. *Shape:* ``(batch, guide dim)``
-            What these find nearer than the translation is no negative, see :func:`false_negatives`.
-        guide_margin: So much further away it may be, as a cosine.
         gathered: The batch of all processes that these rows are part of; ``None``: they are the whole batch.
 
     Returns:
@@ -58,11 +51,6 @@ def semantic_contrastive(
     itself, translation = torch.cat([rows, rows + batch.total]), torch.cat([rows + batch.total, rows])
     candidates = torch.cat([batch.gather(source), batch.gather(target)])
     logits = similarity_matrix(torch.cat([source, target]), candidates) / temperature
-    if source_guide is not None and target_guide is not None:
-        guides = torch.cat([batch.gather(source_guide), batch.gather(target_guide)])
-        both = torch.cat([source_guide, target_guide]), torch.cat([target_guide, source_guide])
-        false = false_negatives(*both, guides, margin=guide_margin).scatter(1, translation[:, None], False)
-        logits = logits.masked_fill(false, -torch.inf)
     logits = logits.scatter(1, itself[:, None], -torch.inf)
     return batch.mean(F.cross_entropy(logits, translation, reduction="sum"), 2 * batch.total)
 
@@ -73,8 +61,6 @@ class SemanticContrastiveLoss(CrossLingualLoss):
     Args:
         model: The ``SentenceTransformer`` to train.
         temperature: Unitless, above 0.
-        guide_margin: Where columns have a guide model's vectors: leave sentences out of the negatives that it finds
-            nearer than the translation, or further away by less than this.
         gather_across_devices: With several processes, contrast with the batches of all, with gradients.
 
     References:
@@ -100,25 +86,20 @@ class SemanticContrastiveLoss(CrossLingualLoss):
     """
 
     citation = bibtex("hu2023language")
-    reads_guide = True
-    options = ("temperature", "guide_margin", "gather_across_devices")
+    options = ("temperature", "gather_across_devices")
 
     def __init__(
         self,
         model: nn.Module,
         *,
         temperature: float = 0.05,
-        guide_margin: float = 0.0,
         gather_across_devices: bool = True,
     ) -> None:
         super().__init__(model)
         semantic_contrastive(torch.eye(2), torch.eye(2), temperature=temperature)  # refuse a bad temperature now
-        self.temperature, self.guide_margin = temperature, guide_margin
-        self.gather_across_devices = gather_across_devices
+        self.temperature, self.gather_across_devices = temperature, gather_across_devices
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
         gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
-        options = {"temperature": self.temperature, "guide_margin": self.guide_margin, "gathered": gathered}
-        guides = {"source_guide": batch[0].get("guide"), "target_guide": batch[1].get("guide")}
-        return semantic_contrastive(source, target, **options, **guides)  # type: ignore[arg-type]
+        return semantic_contrastive(source, target, temperature=self.temperature, gathered=gathered)

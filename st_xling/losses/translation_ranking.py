@@ -17,7 +17,6 @@ from st_xling.losses.gather import (
     GatheredBatch,
     Similarity,
     batch_of_pairs,
-    false_negatives,
     similarity_matrix,
 )
 from st_xling.models.backbone import unwrap
@@ -37,9 +36,6 @@ def translation_ranking(
     bidirectional: bool = True,
     source_ids: Tensor | None = None,
     target_ids: Tensor | None = None,
-    source_guide: Tensor | None = None,
-    target_guide: Tensor | None = None,
-    guide_margin: float = 0.0,
     more_targets: Sequence[Candidates] = (),
     gathered: GatheredBatch | None = None,
 ) -> Tensor:
@@ -60,10 +56,6 @@ def translation_ranking(
         source_ids: Equal numbers mark equal source texts. *Shape:* ``(batch,)``
         target_ids: Equal numbers mark equal target texts. *Shape:* ``(batch,)``
             Row ``j`` is no negative of row ``i`` where they share a source or a target text.
-        source_guide: A guide model's vectors of the source texts. *Shape:* ``(batch, guide dim)``
-        target_guide: Of the target texts. *Shape:* ``(batch, guide dim)``
-            What these find nearer than the translation is no negative, see :func:`false_negatives`.
-        guide_margin: So much further away it may be, as a cosine.
         more_targets: Further negatives of the sources, such as hard ones, the same in all processes.
         gathered: The batch of all processes that these rows are part of; ``None``: they are the whole batch.
 
@@ -87,9 +79,9 @@ def translation_ranking(
         raise ValueError(f"margin must be 0 or more: got {margin}; LaBSE uses 0.3.")
     batch = batch_of_pairs(source, target, gathered)
     true = batch.rows(source.device)
-    sources = Candidates(source, source_ids, source_guide, target_ids)
-    targets = Candidates(target, target_ids, target_guide, source_ids)
-    options: dict[str, Any] = {"scale": scale, "similarity": similarity, "guide_margin": guide_margin}
+    sources = Candidates(source, source_ids, target_ids)
+    targets = Candidates(target, target_ids, source_ids)
+    options: dict[str, Any] = {"scale": scale, "similarity": similarity}
 
     def loss(*logits: Tensor) -> Tensor:
         return batch.mean(F.cross_entropy(torch.cat(logits, dim=1), true, reduction="sum"))
@@ -99,8 +91,8 @@ def translation_ranking(
     forward = loss(block, *(_logits(sources, targets, others, **options) for others in more_targets))
     if not bidirectional:
         return forward
-    # Alone, the way back is the transpose; otherwise these are other rows' columns, or other negatives are left out.
-    if batch.alone and source_guide is None:
+    # Alone, the way back is the transpose; otherwise these are other rows' columns.
+    if batch.alone:
         block = block.T
     else:
         block = _logits(targets, sources, sources.gathered(batch), **options_of_true)
@@ -119,8 +111,6 @@ class TranslationRankingLoss(CrossLingualLoss):
         projection: While training, pass embeddings through a dense layer and tanh that belong to the loss and stay out
             of the saved model (the authors' code for DAP, as SimCSE's).
         mask_duplicates: Leave rows out of the negatives that share their source or target text with the true pair.
-        guide_margin: Where columns have a guide model's vectors: leave rows out of the negatives that it finds nearer
-            than the translation, or further away by less than this.
         hard_negatives: Read columns behind the pair as hard negatives of the sources, for all rows of the batch.
         gather_across_devices: With several processes, rank against the batches of all, with gradients.
 
@@ -128,7 +118,6 @@ class TranslationRankingLoss(CrossLingualLoss):
         - Li et al. 2023, Dual-Alignment Pre-training for Cross-lingual Sentence Embedding, equation 5
         - Yang et al. 2019, Improving Multilingual Sentence Embedding using Bidirectional Dual Encoder with Additive
           Margin Softmax
-        - Solatorio 2024, GISTEmbed: Guided In-sample Selection of Training Negatives, section 3: the guide
 
     Requirements:
         1. Parallel pairs; the larger the batch, the better.
@@ -152,9 +141,8 @@ class TranslationRankingLoss(CrossLingualLoss):
     """
 
     citation = bibtex("yang2019additive")
-    reads_guide = True
     options = (
-        *("margin", "scale", "similarity", "bidirectional", "guide_margin"),
+        *("margin", "scale", "similarity", "bidirectional"),
         *("mask_duplicates", "hard_negatives", "gather_across_devices"),
     )
 
@@ -168,7 +156,6 @@ class TranslationRankingLoss(CrossLingualLoss):
         bidirectional: bool = True,
         projection: bool = False,
         mask_duplicates: bool = True,
-        guide_margin: float = 0.0,
         hard_negatives: bool = False,
         gather_across_devices: bool = True,
     ) -> None:
@@ -176,7 +163,7 @@ class TranslationRankingLoss(CrossLingualLoss):
         translation_ranking(torch.ones(1, 1), torch.ones(1, 1), margin=margin, scale=scale)  # refuse them now
         self.margin, self.scale, self.similarity, self.bidirectional = margin, scale, similarity, bidirectional
         self.mask_duplicates, self.gather_across_devices = mask_duplicates, gather_across_devices
-        self.guide_margin, self.hard_negatives = guide_margin, hard_negatives
+        self.hard_negatives = hard_negatives
         self.projection = _projection(model) if projection else None
         self.width = unwrap(model).get_embedding_dimension() if projection else None  # type: ignore[operator]
         self._warned = False
@@ -196,11 +183,18 @@ class TranslationRankingLoss(CrossLingualLoss):
         if gathered.total == 1 and not self._warned:
             self._warned = True
             logger.warning("a batch of one pair has no negatives to rank against: its ranking loss is 0.")
-        guides = [column.get("guide") for column in batch]
-        hard = [Candidates(*parts).gathered(gathered) for parts in zip(embeddings[2:], ids[2:], guides[2:])]
-        options: dict[str, Any] = {name: getattr(self, name) for name in self.options[:5]}
-        options |= {"source_ids": ids[0], "target_ids": ids[1], "source_guide": guides[0], "target_guide": guides[1]}
-        return translation_ranking(source, target, more_targets=hard, gathered=gathered, **options)
+        return translation_ranking(
+            source,
+            target,
+            margin=self.margin,
+            scale=self.scale,
+            similarity=self.similarity,
+            bidirectional=self.bidirectional,
+            source_ids=ids[0],
+            target_ids=ids[1],
+            more_targets=[Candidates(*parts).gathered(gathered) for parts in zip(embeddings[2:], ids[2:])],
+            gathered=gathered,
+        )
 
     def get_config_dict(self) -> dict[str, Any]:
         return {**super().get_config_dict(), "projection": self.projection is not None}
@@ -213,7 +207,6 @@ def _logits(
     *,
     scale: float,
     similarity: Similarity,
-    guide_margin: float,
     true: Tensor | None = None,
     margin: float = 0.0,
 ) -> Tensor:
@@ -226,8 +219,6 @@ def _logits(
     for mine, theirs in ((translations.ids, others.ids), (own.ids, others.partner_ids)):
         if mine is not None and theirs is not None:
             false |= mine[:, None] == theirs[None, :]
-    if own.guide is not None and translations.guide is not None and others.guide is not None:
-        false |= false_negatives(own.guide, translations.guide, others.guide, margin=guide_margin)
     if true is not None:
         false = false.scatter(1, true[:, None], False)
         if margin:

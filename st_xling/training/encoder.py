@@ -37,7 +37,7 @@ from st_xling.training.recipe import Recipe, load_recipe, objective, reads_negat
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
 from st_xling.training.saving import save_sealed
 from st_xling.training.sentence_vectors import cached_rows
-from st_xling.training.teacher import OUTPUT, columns_read, open_others, vectors_for
+from st_xling.training.teacher import OUTPUT, columns_read, open_teacher, vectors_for
 from st_xling.training.trainer import CrossLingualTrainer
 from st_xling.utils import distributed
 
@@ -72,8 +72,8 @@ def train(
         begin: Called with the model before its first step, and the folder ``training`` of the run; not if it is
             resumed from a checkpoint, and by the main process alone.
         teacher: A loaded model, in place of the recipe's ``teacher.model``.
-        cache: Folder of the vectors of the teacher, or where there is none of the guide, which stay there for other
-            runs; ``None``: a folder of that model's own, beside downloaded ones.
+        cache: Folder of the vectors of the teacher, which stay there for other runs; ``None``: a folder of that model's
+            own, beside downloaded ones.
         **options: See :class:`~st_xling.training.run.RunOptions`.
 
     Raises:
@@ -144,10 +144,9 @@ class _EncoderRun(Run):
             raise ValueError(
                 f"a stream is not read before it is trained on: got on_leak={self.on_leak!r}; take st-xling leak."
             )
-        if mixture.streamed and (mined or self.recipe.others):
+        if mixture.streamed and (mined or self.recipe.taught):
             raise ValueError(
-                "teachers, guides and the search for negatives read all text before training: got a stream; read it "
-                "whole."
+                "a teacher and the search for negatives read all text before training: got a stream; read it whole."
             )
         seen = " (first rows)" if mixture.streamed else ""  # so that results and signature say so
         parts = {name + seen: part for name, part in mixture.parts.items()}
@@ -168,28 +167,27 @@ class _EncoderRun(Run):
         described: dict[str, Any] = {"data": self.mixture.manifest}
         if self.mono:
             described["mono"] = {name: {"rows": len(p), "sha8": fingerprint(p)} for name, p in self.mono.items()}
-        return described | distributed.run_on_main(self._open_others)
+        return described | distributed.run_on_main(self._open_teacher)
 
-    def _open_others(self) -> dict[str, Any]:
-        self.caches, described = open_others(self.recipe, self.teacher, self.cache)
+    def _open_teacher(self) -> dict[str, Any]:
+        self.teacher_cache, described = open_teacher(self.recipe, self.teacher, self.cache)
         return described
 
-    def _ask_others(self) -> dict[str, str]:
-        """Compute what the caches of teacher and guide lack; their folders."""
-        for role, cache in self.caches.items():
-            cache.fill(self._read_by(role), [OUTPUT])
-        return {role: str(self.caches.pop(role).folder) for role in list(self.caches)}
+    def _ask_teacher(self) -> str | None:
+        """Compute what the cache of the teacher lacks; its folder."""
+        cache, self.teacher_cache = self.teacher_cache, None
+        if cache is None:
+            return None
+        cache.fill(self._read_by_teacher(), [OUTPUT])
+        return str(cache.folder)
 
-    def _read_by(self, role: str) -> list[str]:
-        """The distinct texts that the teacher or the guide reads."""
-        pairs = self.mixture.pairs
-        guided = ("source", "target", *negative_columns(pairs.column_names))
-        columns = columns_read(self.recipe.teacher.reads) if role == "teacher" else guided
-        return list(dict.fromkeys(column_texts(pairs, *columns)))
+    def _read_by_teacher(self) -> list[str]:
+        """The distinct texts that the teacher reads."""
+        return list(dict.fromkeys(column_texts(self.mixture.pairs, *columns_read(self.recipe.teacher.reads))))
 
     def build(self, checkpoint: Path | None) -> None:
         start = self.model
-        self.vectors = distributed.run_on_main(self._ask_others)
+        self.vectors = distributed.run_on_main(self._ask_teacher)
         if checkpoint is None and self.model == "tiny" and distributed.process_count() > 1:
             # Built once, and read by all processes.
             start = str(self.folder.start)
@@ -220,8 +218,9 @@ class _EncoderRun(Run):
         cut, total = (sum(getattr(side, what) for side in self.texts) for what in ("truncated", "texts"))
         longest = max(side.longest for side in self.texts)
         log_truncation(cut, total, longest, max_length=encoder.max_seq_length)
-        rows = {role: cached_rows(Path(path), self._read_by(role), OUTPUT) for role, path in self.vectors.items()}
-        learned = vectors_for(encoder, rows["teacher"], recipe) if "teacher" in rows else None
+        learned = None
+        if self.vectors is not None:
+            learned = vectors_for(encoder, cached_rows(Path(self.vectors), self._read_by_teacher(), OUTPUT), recipe)
         languages = [mixture.looked_at.unique(f"{side}_language") for side in ("source", "target")]
         loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in self.texts], languages=languages)
         if checkpoint is None and self.model != "tiny":  # a resumed run has the checkpoint's heads
@@ -259,7 +258,7 @@ class _EncoderRun(Run):
             options: dict[str, Any] = {"prompts": prompts, "seed": training.seed}
             collator.negatives = HardNegatives(mixture.pairs, recipe.negatives, encoder, folder.training, **options)
             self.trainer.add_callback(collator.negatives)
-        collator.teacher, collator.guide = learned, rows["guide"].of if "guide" in rows else None
+        collator.teacher = learned
         if training.mini_batch_size == AUTO:
             self._cache_what_fits()
 

@@ -27,7 +27,7 @@ from st_xling.training.callbacks import read_weight
 from st_xling.training.hard_negatives import NegativeOptions
 from st_xling.training.options import check_keys, merge, option_types, read_options, read_value, set_key
 from st_xling.training.recipe_files import read_recipe, recipe_names
-from st_xling.training.teacher import GuideOptions, TeacherOptions
+from st_xling.training.teacher import TeacherOptions
 
 _PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "mlm": ("TranslationLanguageModelingLoss", {"objective": "mlm"}),
@@ -236,7 +236,6 @@ class Recipe(BaseRecipe):
         model: Holds for every model that is trained.
         bare: Holds besides for a transformer that has no pooling and length of its own; a ready model keeps them.
         teacher: What losses learn from that compare with another model.
-        guide: What in-batch losses leave false negatives out by.
         negatives: Hard ones, that losses which read some mine from the training text.
     """
 
@@ -250,7 +249,6 @@ class Recipe(BaseRecipe):
     model: ModelOptions = field(default_factory=ModelOptions)
     bare: ModelOptions = field(default_factory=ModelOptions)
     teacher: TeacherOptions = field(default_factory=TeacherOptions)
-    guide: GuideOptions = field(default_factory=GuideOptions)
     negatives: NegativeOptions = field(default_factory=NegativeOptions)
     training: TrainingOptions = field(default_factory=TrainingOptions)
 
@@ -258,12 +256,6 @@ class Recipe(BaseRecipe):
     def taught(self) -> dict[str, dict[str, Any]]:
         """Those of the losses that learn from the teacher."""
         return {name: options for name, options in self.losses.items() if name in self.learn_from_teacher}
-
-    @property
-    def others(self) -> dict[str, GuideOptions]:
-        """The other models that it learns from or is guided by, by role."""
-        used = {"teacher": bool(self.taught), "guide": self.guide.model is not None}
-        return {role: getattr(self, role) for role, is_used in used.items() if is_used}
 
     def check(self) -> None:
         others = {*_LEARN_VECTORS, MARGIN} - {*self.learn_from_teacher}
@@ -285,17 +277,14 @@ class Recipe(BaseRecipe):
                 "workers that outlast an epoch would go on with its negatives: got negatives.count "
                 f"{self.negatives.count}; leave training.dataloader_persistent_workers out."
             )
-        readers = [name for name in self.losses if getattr(objective(name).loss, "reads_guide", False)]
-        if self.guide != GuideOptions() and (not readers or self.guide.model is None):
-            got = f"got {', '.join(self.losses)}" if self.guide.model else "got no guide.model"
-            raise ValueError(f"a guide model serves losses that rank in a batch, such as translation_ranking: {got}.")
         if self.taught and "siamese_contrastive" in self.losses:
             raise ValueError(
                 "siamese_contrastive reads labels of its own, which stand for the teacher's vectors here: leave it out."
             )
 
     def as_dict(self) -> dict[str, Any]:
-        unused = {"teacher", "guide"} - self.others.keys() | ({"negatives"} if not self.negatives.count else set())
+        used = {"teacher": bool(self.taught), "negatives": bool(self.negatives.count)}
+        unused = [name for name, is_used in used.items() if not is_used]
         return {name: value for name, value in super().as_dict().items() if name not in unused}
 
 

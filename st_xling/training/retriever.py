@@ -32,7 +32,7 @@ from st_xling.training.mixture import as_stream, fingerprint, log_truncation, mi
 from st_xling.training.options import check_keys
 from st_xling.training.recipe import MARGIN, Recipe, load_kind
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer
-from st_xling.training.teacher import LOGIT, SCORE, PairScores, normalises, open_others
+from st_xling.training.teacher import LOGIT, SCORE, PairScores, normalises, open_teacher
 from st_xling.training.trainer import CrossLingualDataCollator, CrossLingualTrainer
 
 if TYPE_CHECKING:
@@ -417,7 +417,7 @@ class _RetrieverRun(Run):
             self.text = RetrievalSources(**roles)
 
     def describe_data(self) -> dict[str, Any]:
-        self.caches, described = open_others(self.recipe, self.teacher, self.cache, kind="cross-encoder")
+        self.scores, described = open_teacher(self.recipe, self.teacher, self.cache, kind="cross-encoder")
         return {"data": self.text.manifest(), **described}
 
     def build(self, checkpoint: Path | None) -> None:
@@ -451,15 +451,12 @@ class _RetrieverRun(Run):
         )
         self.trainer.one_by_one = recipe.retrieval.gradients == "one_by_one"
         collator: Any = self.trainer.data_collator
-        if "teacher" in self.caches:
+        if self.scores is not None:
             columns, queries = ("source", "target", *text.negatives), mix(text.queries, text.negatives)
             rows = zip(*(column_texts(queries, column) for column in columns))
             # Dot products of vectors of length 1 reach no further than scores do; others reach logits, as in the paper.
             column = SCORE if normalises(encoder) else LOGIT
-            collator.teacher = PairScores(self.caches["teacher"], rows, column)
-        if "guide" in self.caches:
-            negatives = column_texts(mix(text.queries, text.negatives), *text.negatives)
-            collator.guide = self.caches["guide"].rows([*self._texts(), *negatives]).of
+            collator.teacher = PairScores(self.scores, rows, column)
 
     def _texts(self) -> Iterator[str]:
         """Of all sources, for the vocabulary of a tiny encoder."""

@@ -35,17 +35,19 @@ _ROWS = 4096
 
 
 @dataclass(frozen=True)
-class GuideOptions:
-    """Another encoder, by whose vectors in-batch losses leave false negatives out.
+class TeacherOptions:
+    """What ``MSELoss`` and ``EmbedDistillLoss`` of an encoder learn from, or ``MarginMSELoss`` of a retriever.
 
     Attributes:
-        model: Its Hub id or folder.
+        model: Hub id or folder of the teacher: an encoder; of a retriever a cross-encoder of one score.
         revision: Of the Hub.
         trust_remote_code: Whether code that comes with it may run.
-        prompt: Stands before each text that it reads; ``None``: the model's own; ``""``: none.
-        prompt_name: One of its own prompts, instead.
-        max_length: Tokens that it reads of a text; ``None``: its own.
-        truncate_dim: Leading dimensions of its vectors that are used; ``None``: all.
+        prompt: Stands before each text that the teacher reads; ``None``: the model's own; ``""``: none.
+        prompt_name: One of the teacher's own prompts, instead.
+        max_length: Tokens that the teacher reads of a text; ``None``: its own.
+        truncate_dim: Leading dimensions of its vectors that are learned; ``None``: all.
+        reads: Column whose vectors are the labels of both sentences: ``"target"`` (the pivot, English by default) or
+            ``"source"``; ``"both"``: each sentence has its own vector, for a teacher that knows both languages.
     """
 
     model: str | None = None
@@ -55,6 +57,11 @@ class GuideOptions:
     prompt_name: str | None = None
     max_length: int | None = None
     truncate_dim: int | None = None
+    reads: str = "target"
+
+    def __post_init__(self) -> None:
+        if self.reads not in READS:
+            raise ValueError(f"teacher.reads must be one of {', '.join(READS)}: got {self.reads!r}.")
 
     def load(self, kind: str) -> Any:
         """The model: an ``"encoder"``, or a ``"cross-encoder"``, which has none of the options of texts."""
@@ -70,29 +77,6 @@ class GuideOptions:
         if unknown := options.keys() - {"revision", "trust_remote_code"}:
             raise ValueError(f"teacher.{min(unknown)} is for encoders: got a cross-encoder; leave it out.")
         return cross_encoder(self.model, head="keep", **options)
-
-
-@dataclass(frozen=True)
-class TeacherOptions(GuideOptions):
-    """What ``MSELoss`` and ``EmbedDistillLoss`` of an encoder learn from, or ``MarginMSELoss`` of a retriever.
-
-    Attributes:
-        model: Hub id or folder of the teacher: an encoder; of a retriever a cross-encoder of one score.
-        revision: Of the Hub.
-        trust_remote_code: Whether code that comes with it may run.
-        prompt: Stands before each text that the teacher reads; ``None``: the model's own; ``""``: none.
-        prompt_name: One of the teacher's own prompts, instead.
-        max_length: Tokens that the teacher reads of a text; ``None``: its own.
-        truncate_dim: Leading dimensions of its vectors that are learned; ``None``: all.
-        reads: Column whose vectors are the labels of both sentences: ``"target"`` (the pivot, English by default) or
-            ``"source"``; ``"both"``: each sentence has its own vector, for a teacher that knows both languages.
-    """
-
-    reads: str = "target"
-
-    def __post_init__(self) -> None:
-        if self.reads not in READS:
-            raise ValueError(f"teacher.reads must be one of {', '.join(READS)}: got {self.reads!r}.")
 
 
 class Made(NamedTuple):
@@ -130,29 +114,27 @@ class TeacherCache(VectorCache):
         return {"model": name or "a loaded model", "fingerprint": self.fingerprint[:16], **known}
 
 
-def open_others(
+def open_teacher(
     recipe: Any, teacher: Any, folder: str | Path | None, *, kind: str = "encoder"
-) -> tuple[dict[str, TeacherCache], dict[str, Any]]:
-    """The caches of a recipe's teacher and guide, as far as it has them, and what describes these models, by role.
+) -> tuple[TeacherCache | None, dict[str, Any]]:
+    """The cache of a recipe's teacher and, under ``teacher``, what describes this model; none where nothing is taught.
 
     Args:
-        recipe: With ``others``, the options of each.
+        recipe: With ``teacher``, its options, and ``taught``, the losses that learn from it.
         teacher: A loaded one, in place of the recipe's.
-        folder: Of the first cache; ``None``: one of the model's own, beside downloaded models.
-        kind: Of the teacher: ``"encoder"`` or ``"cross-encoder"``.
+        folder: Of the cache; ``None``: one of the model's own, beside downloaded models.
+        kind: ``"encoder"`` or ``"cross-encoder"``.
 
     Raises:
         ValueError: No teacher; a model that cannot be loaded; a folder that holds something else.
     """
-    caches: dict[str, TeacherCache] = {}
-    described: dict[str, Any] = {}
-    for role, options in recipe.others.items():
-        given = teacher if role == "teacher" else None
-        model = options.load(kind if role == "teacher" else "encoder") if given is None else given
-        name = (options.model if given is None else name_of(given)) or ""
-        caches[role] = TeacherCache(model, None if caches else folder, name=name)
-        described[role] = caches[role].describe(name)
-    return caches, described
+    if not recipe.taught:
+        return None, {}
+    options = recipe.teacher
+    model = options.load(kind) if teacher is None else teacher
+    name = (options.model if teacher is None else name_of(teacher)) or ""
+    cache = TeacherCache(model, folder, name=name)
+    return cache, {"teacher": cache.describe(name)}
 
 
 def normalises(model: nn.Module) -> bool:

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch.utils.data import BatchSampler
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from st_xling.data.text_columns import MONO, text_columns
+from st_xling.data.text_columns import text_columns
 from st_xling.losses import CachedLoss
 from st_xling.losses.base import CrossLingualLoss
 from st_xling.models.length_groups import grouped_by_length
@@ -51,7 +51,7 @@ from st_xling.training.checkpoint import (
 from st_xling.utils.languages import canonical_language
 
 TOTAL = "the loss"
-LANGUAGE_SUFFIX, GUIDE_SUFFIX = "_language", "_guide"
+LANGUAGE_SUFFIX = "_language"
 NOT_TEXT = ("label", "labels", "score", "scores", "dataset_name", "return_loss")
 """Columns that sentence-transformers keeps for itself."""
 
@@ -298,13 +298,11 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
         languages: Language → id, as the loss counts them; ``None`` drops the language columns. Spellings of one
             language (``en``, ``eng``) have one id.
         teacher: Gives the labels of rows.
-        guide: Gives a guide model's vectors of texts, for the losses' ``guide``.
         negatives: Adds columns of hard negatives to rows.
     """
 
     languages: dict[str, int] | None = field(default=None)
     teacher: Callable[[Sequence[Mapping[str, Any]]], Tensor] | None = field(default=None)
-    guide: Callable[[Sequence[str]], Tensor] | None = field(default=None)
     negatives: Callable[[Sequence[Mapping[str, Any]]], list[dict[str, Any]]] | None = field(default=None)
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
@@ -323,9 +321,6 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
         columns = [name for name in columns if name in features[0]]
         dropped = {name + LANGUAGE_SUFFIX for name in columns}
         batch = super().__call__([{k: v for k, v in row.items() if k not in dropped} for row in features])
-        if self.guide is not None:
-            for name in [name for name in features[0] if name not in {*dropped, *MONO}]:
-                batch[name + GUIDE_SUFFIX] = self.guide([row[name] for row in features])
         if self.languages is not None:
             ids: dict[str, int] = {}
             for name, number in self.languages.items():

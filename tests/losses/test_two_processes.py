@@ -53,10 +53,7 @@ IR, SF = losses.InBatchRankingLoss, losses.SiameseContrastiveLoss
 
 @dataclass(frozen=True)
 class Case:
-    """How a loss is built, the columns it reads, how the rows are shared out, and how often gradients accumulate.
-
-    Columns may have a guide model's vectors.
-    """
+    """How a loss is built, the columns it reads, how the rows are shared out, and how often gradients accumulate."""
 
     loss: Callable[[Any], CrossLingualLoss]
     columns: int = 2
@@ -64,7 +61,6 @@ class Case:
     labelled: bool = False
     accumulate: int = 1
     languages: bool = False
-    guided: bool = False
 
     def rows(self, rank: int | None) -> slice:
         """Of one process, or of both."""
@@ -108,9 +104,6 @@ CASES = {
     "tr unequal": Case(TR, sizes=(5, 3)),
     "tr projection": Case(lambda model: TR(model, projection=True), sizes=(5, 3)),
     "tr hard negatives": Case(lambda model: TR(model, hard_negatives=True), columns=4, sizes=(5, 3)),
-    "tr guide": Case(TR, columns=3, sizes=(5, 3), guided=True),
-    "ir guide": Case(IR, columns=3, sizes=(5, 3), guided=True),
-    "semacl guide": Case(SEMA, guided=True),
     "ir": Case(IR),
     "ir hard negatives": Case(IR, columns=3),
     "ir unequal": Case(IR, columns=3, sizes=(2, 6)),
@@ -141,7 +134,7 @@ CASES = {
     "cached mexma": Case(cached(mexma), sizes=(6, 2)),
     "everything": Case(everything),
     "cached tr": Case(cached(TR)),
-    "cached guide": Case(cached(lambda model: TR(model) + IR(model)), columns=3, sizes=(6, 2), guided=True),
+    "cached sum": Case(cached(lambda model: TR(model) + IR(model)), columns=3, sizes=(6, 2)),
     "cached projection": Case(cached(lambda model: TR(model, projection=True))),
     "cached rtl": Case(cached(lambda model: RTL(model, layers=1))),
     "cached wa": Case(cached(WA), sizes=(6, 2)),
@@ -169,10 +162,6 @@ def compute(case: Case, model: Any, rank: int | None = None, *, wrap: bool = Fal
             if case.languages:
                 for number, column in enumerate(columns):
                     column["language"] = torch.full((len(column["input_ids"]),), number)
-            if case.guided:
-                for number, column in enumerate(columns):
-                    generator = torch.Generator().manual_seed(number)
-                    column["guide"] = torch.randn(8, 4, generator=generator, dtype=torch.double)[rows]
             labels = torch.tensor([1, 0, 1, 1, 0, 0, 1, 0])[rows] if case.labelled else None
             last = step + 1 == case.accumulate
             with contextlib.nullcontext() if not wrap or last else wrapped.no_sync():

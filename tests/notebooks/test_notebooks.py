@@ -152,8 +152,6 @@ def trained_better(text: str) -> None:
     assert same == start and taught > 20  # chance: 0.3
     plain, mined_ones = (row[0] for row in every(r"^tr.*: ([\d.]+) ± ([\d.]+) %$", text))
     assert min(plain, mined_ones) > start
-    of, left_out = numbers(r"^of (\d+) negatives, (\d+) are left out", re.sub(r"(?<=\d),(?=\d)", "", text))
-    assert 0 < left_out < of / 100
 
 
 SANE: dict[str, Callable[[str], None]] = {

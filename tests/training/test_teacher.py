@@ -1,4 +1,4 @@
-"""Learning from another model: its vectors and scores, computed once, are the labels; guides leave negatives out."""
+"""Learning from another model: its vectors and scores, computed once, are the labels."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import yaml
-from datasets import Dataset
 from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
@@ -217,8 +215,6 @@ def test_students_and_data_that_do_not_fit(teacher: Path, data: Any, make_model:
         ("distill", {"losses__siamese_contrastive__weight": 1}, "siamese_contrastive reads labels of its own"),
         ("tr", {"losses__MarginMSELoss__weight": 1}, "MarginMSELoss learns from a cross-encoder's scores"),
         ("tr", {"losses__MatryoshkaLoss": {"matryoshka_dims": [8], "loss": {MSE: {}}}}, f"{MSE} needs labels"),
-        ("tr", {"guide__prompt": "x"}, "guide model serves .* got no guide.model"),
-        ("langcl", {"guide__model": "x"}, "guide model serves .* got language_contrastive"),
     ],
 )
 def test_recipes_that_are_refused(name: str, changes: dict[str, Any], error: str) -> None:
@@ -227,7 +223,7 @@ def test_recipes_that_are_refused(name: str, changes: dict[str, Any], error: str
 
 
 def test_a_recipe_without_a_teacher_is_written_as_before() -> None:
-    assert {"teacher", "guide", "negatives"}.isdisjoint(load_recipe("tr").as_dict())
+    assert {"teacher", "negatives"}.isdisjoint(load_recipe("tr").as_dict())
     assert load_recipe("distill").as_dict()["teacher"]["reads"] == "target"
 
 
@@ -282,28 +278,3 @@ def test_retrievers_that_are_refused(tmp_path: Path) -> None:
     sources = RetrievalSources(load_query_passage_specs(["queries=phrasebook?size=24"]))
     with pytest.raises(ValueError, match="MarginMSELoss compares a passage with hard negatives: got queries without"):
         train_retrieval(load_retrieval_recipe("ir", overrides=margin), sources, tmp_path / "run", model="tiny")
-
-
-def test_a_guide_reaches_the_losses(
-    teacher: Path, make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By the texts of each column, hard negatives among them."""
-    texts = [f"Sentence {number}." for number in range(8)]
-    columns: dict[str, Any] = {"source": texts, "target": [f"To {text}" for text in texts]}
-    columns["negative_1"] = [f"No {text}" for text in texts]
-    columns |= {"source_language": ["xx"] * 8, "target_language": ["en"] * 8}
-    content = {"losses": {"in_batch_ranking": {"guide_margin": 0.1}}, "guide": {"model": str(teacher)}}
-    path = tmp_path / "mine.yaml"
-    path.write_text(yaml.safe_dump({**content, "training": {"max_steps": 1, "per_device_train_batch_size": 4}}))
-    seen: list[Any] = []
-    whole = CrossLingualTrainer.compute_loss
-
-    def compute_loss(self: Any, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        seen.append({name: value.shape for name, value in inputs.items() if name.endswith("_guide")})
-        return whole(self, model, inputs, *args, **kwargs)
-
-    monkeypatch.setattr(CrossLingualTrainer, "compute_loss", compute_loss)
-    train(load_recipe(str(path)), {"a": Dataset.from_dict(columns)}, tmp_path / "run", model=make_model(),
-          cache=tmp_path / "cache")  # fmt: skip
-    assert seen == [dict.fromkeys(("source_guide", "target_guide", "negative_1_guide"), (4, 24))]
-    assert RunFolder(tmp_path / "run").read_manifest()["guide"]["license"] == "mit"
