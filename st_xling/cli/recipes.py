@@ -23,7 +23,7 @@ TAKEN_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("layer", "sweep"), ("adapter",)),
     "cache": ("adapter", "encoder", "retriever"),
     "teacher": ("encoder", "retriever"),
-    "teacher_prompt": ("encoder",),
+    **dict.fromkeys(("teacher_prompt", "mine_negatives"), ("encoder",)),
     **dict.fromkeys(("parallel", "encoders"), ("retriever",)),
     **dict.fromkeys(("xpi_data", "xpi_dev", "xpi_steps", "xpi_epochs", "dev_share", "test_share"), ("cross-encoder",)),
 }
@@ -37,6 +37,7 @@ KEYS = {
     **{"warmup": "training.warmup_steps", "prompt": "training.prompts"},
     **{"max_length": "model.max_length", "pooling": "model.pooling", "layer": "adapter.layer"},
     **{"teacher": "teacher.model", "teacher_prompt": "teacher.prompt"},
+    "mine_negatives": "negatives.count",
     **{"encoders": "retrieval.encoders", "xpi_steps": "xpi.training.max_steps"},
     "xpi_epochs": "xpi.training.num_train_epochs",
 }

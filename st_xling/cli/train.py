@@ -88,6 +88,8 @@ def train(arguments: argparse.Namespace) -> None:
     --precision {fp32,bf16,fp16}  type of numbers to train in
     --max-length N                tokens a text is cut to (default: the model's own; of a bare one the recipe's)
     --pooling {mean,cls,max}      how token states become the vector of a sentence (default: as --max-length)
+    --mine-negatives N            hard negatives of each pair for the loss translation_ranking, mined in --data by the
+                                  model before training (default: 0)
     --teacher MODEL               Hub id or folder of the model to learn from: of distill an encoder, of retrievers a
                                   cross-encoder (with --set losses.MarginMSELoss.weight=1)
     --teacher-prompt TEXT         before each text that the teacher reads (default: its own)

@@ -30,11 +30,12 @@ from st_xling.models.lora import add_lora, check_start, end_lora, trained_share,
 from st_xling.training.arguments import AUTO, total_steps, training_arguments
 from st_xling.training.auto_batch import choose_mini_batch
 from st_xling.training.callbacks import ScheduledWeights
-from st_xling.training.hard_negatives import HardNegatives
+from st_xling.training.hard_negatives import mine_negatives, read_negatives, write_negatives
 from st_xling.training.leak_check import check_leaks
-from st_xling.training.mixture import add_mono, fingerprint, log_mixture, log_truncation, prepare, report_sides
+from st_xling.training.mixture import Mixture, add_mono, fingerprint, log_mixture, log_truncation, prepare, report_sides
 from st_xling.training.recipe import Recipe, load_recipe, objective, reads_negatives
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
+from st_xling.training.run_folder import NEGATIVES
 from st_xling.training.saving import save_sealed
 from st_xling.training.sentence_vectors import cached_rows
 from st_xling.training.teacher import OUTPUT, columns_read, open_teacher, vectors_for
@@ -121,7 +122,6 @@ class _EncoderRun(Run):
     def check(self) -> None:
         if self.teacher is not None and not self.recipe.taught:
             raise ValueError(f"nothing in {self.recipe.name} learns from a teacher: got one; take the recipe distill.")
-
         if self.recipe.negatives.count and self.mono:
             raise ValueError("mined negatives stand in the columns of monolingual text: take one of the two.")
 
@@ -212,9 +212,10 @@ class _EncoderRun(Run):
         log_mixture(mixture, training)
         prompts = self.prompts = self.set_prompts(encoder, {side: side for side in ("source", "target")})
         self.texts = report_sides(encoder, mixture.looked_at, prompts=prompts)
+        if recipe.negatives.count:
+            mixture = self.mixture = self._with_negatives(mixture, encoder, checkpoint)
         if "target" in prompts:  # without it a negative would be known by its beginning
-            further = [*negative_columns(mixture.looked_at.column_names), *recipe.negatives.names]
-            prompts |= dict.fromkeys(further, prompts["target"])
+            prompts |= dict.fromkeys(negative_columns(mixture.pairs.column_names or []), prompts["target"])
         cut, total = (sum(getattr(side, what) for side in self.texts) for what in ("truncated", "texts"))
         longest = max(side.longest for side in self.texts)
         log_truncation(cut, total, longest, max_length=encoder.max_seq_length)
@@ -254,13 +255,23 @@ class _EncoderRun(Run):
             callbacks=[*self.callbacks_of(training), *weights],
         )
         collator: Any = self.trainer.data_collator
-        if recipe.negatives.count:
-            options: dict[str, Any] = {"prompts": prompts, "seed": training.seed}
-            collator.negatives = HardNegatives(mixture.pairs, recipe.negatives, encoder, folder.training, **options)
-            self.trainer.add_callback(collator.negatives)
         collator.teacher = learned
         if training.mini_batch_size == AUTO:
             self._cache_what_fits()
+
+    def _with_negatives(self, mixture: Mixture, encoder: SentenceTransformer, checkpoint: Path | None) -> Mixture:
+        """The pairs with hard negatives mined by ``encoder``, or with those that the run was started with."""
+        options: dict[str, Any] = {"prompts": self.prompts, "seed": self.recipe.training.seed}
+        if checkpoint is None:
+            self.negatives = distributed.run_on_main(
+                lambda: mine_negatives(mixture.pairs, encoder, self.recipe.negatives.count, **options)
+            )
+        else:
+            self.negatives = read_negatives(self.folder.training / NEGATIVES)
+        pairs: Any = mixture.pairs
+        for name, texts in self.negatives.items():
+            pairs = pairs.add_column(name, texts)
+        return dataclasses.replace(mixture, pairs=pairs)
 
     def _cache_what_fits(self) -> None:
         """Cache the trainer's loss by the largest mini-batch that fits, or by the one that the run was started with."""
@@ -282,6 +293,8 @@ class _EncoderRun(Run):
     def fit(self, checkpoint: Path | None) -> TrainingResult:
         model, folder, lora = self.trainer.model, self.folder, self.recipe.training.lora
         if checkpoint is None:
+            if self.recipe.negatives.count:
+                distributed.run_on_main(lambda: write_negatives(self.negatives, folder.training / NEGATIVES))
             if lora is not None:
                 distributed.run_on_main(lambda: save_sealed(without_adapters(model), folder.base))
             if (begin := self.on_begin) is not None:

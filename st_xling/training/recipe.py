@@ -236,7 +236,7 @@ class Recipe(BaseRecipe):
         model: Holds for every model that is trained.
         bare: Holds besides for a transformer that has no pooling and length of its own; a ready model keeps them.
         teacher: What losses learn from that compare with another model.
-        negatives: Hard ones, that losses which read some mine from the training text.
+        negatives: Hard ones for ``translation_ranking``, mined from the training text.
     """
 
     kind: ClassVar[str] = "encoder"
@@ -271,11 +271,6 @@ class Recipe(BaseRecipe):
             raise ValueError(
                 f"negatives are mined for translation_ranking: got negatives.count {self.negatives.count}, and "
                 f"{', '.join(self.losses)}; leave it out, or add that loss."
-            )
-        if self.negatives.count and self.training.arguments.get("dataloader_persistent_workers"):
-            raise ValueError(
-                "workers that outlast an epoch would go on with its negatives: got negatives.count "
-                f"{self.negatives.count}; leave training.dataloader_persistent_workers out."
             )
         if self.taught and "siamese_contrastive" in self.losses:
             raise ValueError(

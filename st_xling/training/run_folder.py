@@ -10,6 +10,7 @@
 ``training/checkpoint-N/``             ST's checkpoint, ``loss.safetensors`` and ``files.json``, by which it is
                                        recognised as whole
 ``training/log.jsonl``                 one line a logged step
+``training/negatives.parquet``         hard negatives that were mined before training
 ``training/base/``                     training by adapters: the model below them
 ``training/start/``                    while several processes read it: the tiny encoder that they start from
 ``.replaced/``                         ``training`` of the run that is being overwritten, until the new one has a
@@ -42,12 +43,14 @@ logger = logging.getLogger(__name__)
 
 Folder = TypeVar("Folder", bound="RunFolder")
 
+NEGATIVES = "negatives.parquet"
 #: What commands add to a model: true of its weights alone. ``card.json`` is the user's, and stays.
 _PICTURES = ("accuracy_by_language", "score_histogram", "token_states", "cosines", "sentence_vectors")
 _OF_THE_MODEL = ("README.md", "results.json", "mining.json", *(f"pictures/{name}.png" for name in _PICTURES))
 # ``eval`` is of sentence-transformers' evaluators, ``runs`` of TensorBoard, ``hub`` what is pushed while training.
 _OURS = re.compile(
-    r"run\.json|log\.jsonl|base|start|eval|runs|hub|token_states\.safetensors|(checkpoint|stage)-\d+|\..*|.*\.tmp"
+    r"run\.json|log\.jsonl|negatives\.parquet|base|start|eval|runs|hub|token_states\.safetensors|"
+    r"(checkpoint|stage)-\d+|\..*|.*\.tmp"
 )
 # Training arguments that a run may be resumed with other values of: how long, and what is said and kept meanwhile.
 _MAY_CHANGE = {

@@ -298,16 +298,12 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
         languages: Language → id, as the loss counts them; ``None`` drops the language columns. Spellings of one
             language (``en``, ``eng``) have one id.
         teacher: Gives the labels of rows.
-        negatives: Adds columns of hard negatives to rows.
     """
 
     languages: dict[str, int] | None = field(default=None)
     teacher: Callable[[Sequence[Mapping[str, Any]]], Tensor] | None = field(default=None)
-    negatives: Callable[[Sequence[Mapping[str, Any]]], list[dict[str, Any]]] | None = field(default=None)
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        if self.negatives is not None:
-            features = self.negatives(features)
         batch = self.columns(features)
         if features and self.teacher is not None:
             batch["label"] = self.teacher(features)
