@@ -21,9 +21,8 @@ TAKEN_BY: dict[str, tuple[str, ...]] = {
     "pooling": ("encoder", "adapter", "retriever"),
     **dict.fromkeys(("prompt", "prompt_name"), ("encoder", "retriever")),
     **dict.fromkeys(("layer", "sweep"), ("adapter",)),
-    "cache": ("adapter", "encoder", "retriever"),
-    "teacher": ("encoder", "retriever"),
-    **dict.fromkeys(("teacher_prompt", "mine_negatives"), ("encoder",)),
+    "cache": ("adapter", "encoder"),
+    **dict.fromkeys(("teacher", "teacher_prompt", "mine_negatives"), ("encoder",)),
     **dict.fromkeys(("parallel", "encoders"), ("retriever",)),
     **dict.fromkeys(("xpi_data", "xpi_dev", "xpi_steps", "xpi_epochs", "dev_share", "test_share"), ("cross-encoder",)),
 }

@@ -90,8 +90,7 @@ def train(arguments: argparse.Namespace) -> None:
     --pooling {mean,cls,max}      how token states become the vector of a sentence (default: as --max-length)
     --mine-negatives N            hard negatives of each pair for the loss translation_ranking, mined in --data by the
                                   model before training (default: 0)
-    --teacher MODEL               Hub id or folder of the model to learn from: of distill an encoder, of retrievers a
-                                  cross-encoder (with --set losses.MarginMSELoss.weight=1)
+    --teacher MODEL               Hub id or folder of the encoder to learn from (distill)
     --teacher-prompt TEXT         before each text that the teacher reads (default: its own)
     recipes of cross-encoders:
         --data xx=PATH: questions with passages of a language, in SQuAD's form or as labelled pairs, or xx=phrasebook;
@@ -288,7 +287,6 @@ def _train_retriever(arguments: argparse.Namespace) -> Any:
 
     options = _run_options(arguments)
     recipe = load_retrieval_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))
-    _check_teacher(recipe)
     skip = {"skip_bad_lines": arguments.skip_bad_lines}
     sources = RetrievalSources(
         queries=load_query_passage_specs(arguments.data, **skip),
@@ -307,7 +305,7 @@ def _train_retriever(arguments: argparse.Namespace) -> Any:
     evaluation = load_evaluation_specs(arguments.check_leak, **skip)
     text = {"data": sources.queries, "parallel": sources.parallel, "mono": sources.others}
     options["provenance"] = _sources(arguments, {**text, "dev": (), "check_leak": evaluation})
-    options |= {"evaluator": evaluator, "evaluation": evaluation, "cache": arguments.cache}
+    options |= {"evaluator": evaluator, "evaluation": evaluation}
     return train_retrieval(recipe, sources, **options)
 
 

@@ -97,4 +97,4 @@ def read_negatives(path: Path) -> dict[str, list[str]]:
     """Read the columns that :func:`write_negatives` wrote."""
     import pyarrow.parquet as pq
 
-    return pq.read_table(path).to_pydict()  # type: ignore[no-any-return]
+    return pq.read_table(path).to_pydict()

@@ -46,6 +46,7 @@ _READ_NEGATIVES = (
 
 _NEED_LABELS = (
     *("CosineSimilarityLoss", "CoSENTLoss", "AnglELoss", "SoftmaxLoss", "DistillKLDivLoss", "ContrastiveTensionLoss"),
+    "MarginMSELoss",
     *("ContrastiveLoss", "OnlineContrastiveLoss", "BatchAllTripletLoss", "BatchHardTripletLoss"),
     *("BatchHardSoftMarginTripletLoss", "BatchSemiHardTripletLoss"),
 )
@@ -53,9 +54,6 @@ _NEED_LABELS = (
 
 _LEARN_VECTORS = ("MSELoss", "EmbedDistillLoss")
 """Losses of ST whose labels are a teacher's vectors."""
-
-MARGIN = "MarginMSELoss"
-"""The one whose labels are differences of a cross-encoder's scores, of retrievers alone."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]
         raise ValueError(f"a recipe needs at least one loss under {where!r}: got {section!r}.")
     section = {str(name).removeprefix("st:"): options for name, options in section.items()}
     check_keys(section, [*OBJECTIVES, *_ST_OBJECTIVES], where)
-    taught = () if where == "losses" else (*_LEARN_VECTORS, MARGIN)  # others than the outer ones have no labels
+    taught = () if where == "losses" else _LEARN_VECTORS  # others than the outer ones have no labels
     if labelled := [name for name in section if name in (*_NEED_LABELS, *taught)]:
         raise ValueError(
             f"{where}.{labelled[0]} needs labels, which parallel text lacks: use it in code of your own, with some."
@@ -240,8 +238,6 @@ class Recipe(BaseRecipe):
     """
 
     kind: ClassVar[str] = "encoder"
-    learn_from_teacher: ClassVar[tuple[str, ...]] = _LEARN_VECTORS
-    """Losses of this kind of model that do."""
 
     name: str
     summary: str
@@ -255,17 +251,13 @@ class Recipe(BaseRecipe):
     @property
     def taught(self) -> dict[str, dict[str, Any]]:
         """Those of the losses that learn from the teacher."""
-        return {name: options for name, options in self.losses.items() if name in self.learn_from_teacher}
+        return {name: options for name, options in self.losses.items() if name in _LEARN_VECTORS}
 
     def check(self) -> None:
-        others = {*_LEARN_VECTORS, MARGIN} - {*self.learn_from_teacher}
-        if wrong := [name for name in self.losses if name in others]:
-            what = "a cross-encoder's scores, which a retriever has" if wrong[0] == MARGIN else "an encoder's vectors"
-            raise ValueError(f"losses.{wrong[0]} learns from {what}: got a recipe of {self.kind}s; leave it out.")
         if self.teacher != TeacherOptions() and not self.taught:
             raise ValueError(
                 f"nothing in {self.name} learns from a teacher: got teacher.model {self.teacher.model!r}; add a loss, "
-                f"such as losses.{self.learn_from_teacher[0]}.weight=1, or take the recipe distill."
+                f"such as losses.{_LEARN_VECTORS[0]}.weight=1, or take the recipe distill."
             )
         if self.negatives.count and "translation_ranking" not in self.losses:
             raise ValueError(

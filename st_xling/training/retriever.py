@@ -30,14 +30,12 @@ from st_xling.training.encoder import build_loss, scheduled_weights
 from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import as_stream, fingerprint, log_truncation, mix, report_sides
 from st_xling.training.options import check_keys
-from st_xling.training.recipe import MARGIN, Recipe, load_kind
+from st_xling.training.recipe import Recipe, load_kind
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer
-from st_xling.training.teacher import LOGIT, SCORE, PairScores, normalises, open_teacher
 from st_xling.training.trainer import CrossLingualDataCollator, CrossLingualTrainer
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
-    from sentence_transformers import CrossEncoder
     from typing_extensions import Unpack
 
 ROUTES = {"query": "query"}
@@ -75,7 +73,6 @@ class RetrievalRecipe(Recipe):
 
     kind: ClassVar[str] = "retriever"
     without: ClassVar[tuple[str, ...]] = ("save_vocabulary_head",)
-    learn_from_teacher: ClassVar[tuple[str, ...]] = (MARGIN,)
 
     retrieval: RetrievalOptions = field(default_factory=RetrievalOptions)
 
@@ -84,23 +81,14 @@ class RetrievalRecipe(Recipe):
         """Rows of a batch: those of the larger of the two kinds of text."""
         return max(self.training.per_device_train_batch_size, self.retrieval.parallel_batch_size or 0)
 
-    @property
-    def sources(self) -> list[str]:
-        """The terms by whose columns rows are read: that of margins reads those of the ranking."""
-        return list(dict.fromkeys(RANKING if loss == MARGIN else loss for loss in self.losses))
-
     def check(self) -> None:
         super().check()
         for name, choices in (("encoders", ENCODERS), ("gradients", GRADIENTS)):
             if (value := getattr(self.retrieval, name)) not in choices:
                 raise ValueError(f"retrieval.{name} must be one of {', '.join(choices)}: got {value!r}.")
-        check_keys(self.losses, (RANKING, SEMANTIC, LANGUAGE, MARGIN), "losses of a retriever")
-        if RANKING not in self.sources:
-            raise ValueError(
-                f"a retriever learns by {RANKING} or {MARGIN}: got {', '.join(self.losses)} alone; add one."
-            )
-        if "similarity_fct" in self.losses.get(MARGIN, {}):
-            raise ValueError(f"losses.{MARGIN} compares dot products: leave similarity_fct out.")
+        check_keys(self.losses, (RANKING, SEMANTIC, LANGUAGE), "losses of a retriever")
+        if RANKING not in self.losses:
+            raise ValueError(f"a retriever learns by {RANKING}: got {', '.join(self.losses)} alone; add it.")
         for name, options in self.losses.items():
             if "columns" in options:
                 raise ValueError(f"losses.{name}.columns follow from the term: leave them out.")
@@ -163,7 +151,7 @@ class RetrievalSources:
 
     def columns(self, loss: str) -> list[str]:
         """Text columns that a term looks at."""
-        if loss in (RANKING, MARGIN):
+        if loss == RANKING:
             return ["query", "passage", *self.negatives]
         if loss == SEMANTIC:
             return ["semantic_source", "semantic_target"]
@@ -182,8 +170,6 @@ class RetrievalSources:
             shown = ", ".join(f"{name} {count}" for name, count in counts.items())
             raise ValueError(f"queries need as many hard negatives in each data set: got {shown}; choose by ?columns=.")
         used = set(recipe.losses)
-        if MARGIN in used and not self.negatives:
-            raise ValueError(f"{MARGIN} compares a passage with hard negatives: got queries without; see --data.")
         if used & {SEMANTIC, LANGUAGE} and not self.parallel:
             raise ValueError(f"{recipe.name} learns from parallel text too: got none; give it with --parallel.")
         if self.parallel and not used & {SEMANTIC, LANGUAGE}:
@@ -217,7 +203,7 @@ def join_sources(sources: RetrievalSources, recipe: RetrievalRecipe) -> Iterable
     from datasets import Features, IterableDataset, Value
 
     sources.check(recipe)
-    parts = [part for loss in recipe.sources for part in _parts(sources, loss, recipe)]
+    parts = [part for loss in recipe.losses for part in _parts(sources, loss, recipe)]
     features = Features({name: Value("string") for columns, _, _ in parts for name in columns})
     return IterableDataset.from_generator(partial(_rows, parts), features=features)
 
@@ -317,8 +303,6 @@ class RetrievalCollator(CrossLingualDataCollator):
         batch: dict[str, Any] = {}
         for name in features[0] if features else ():
             batch |= self.columns([{name: row[name]} for row in features if row[name] is not None])
-        if self.teacher is not None:
-            batch["label"] = self.teacher(features)
         return batch
 
 
@@ -360,9 +344,6 @@ def train_retrieval(
     recipe: RetrievalRecipe,
     sources: RetrievalSources,
     out: str | Path,
-    *,
-    teacher: CrossEncoder | None = None,
-    cache: str | Path | None = None,
     **options: Unpack[RunOptions],
 ) -> TrainingResult:
     """Train a retriever and save it: a stock model for ``encode_query`` and ``encode_document``.
@@ -372,8 +353,6 @@ def train_retrieval(
         sources: Queries with their passages, and what the recipe's other terms look at. An epoch is as long as the
             query-passage pairs; the others are cycled beside them.
         out: Folder of the run, see :class:`~st_xling.training.run_folder.RunFolder`.
-        teacher: A loaded cross-encoder, in place of the recipe's ``teacher.model``.
-        cache: Folder of its scores; ``None``: the teacher's own, beside downloaded models.
         **options: See :class:`~st_xling.training.run.RunOptions`.
 
     Raises:
@@ -389,7 +368,7 @@ def train_retrieval(
         >>> train_retrieval(recipe, sources, mkdtemp(), model="tiny", tiny={"hidden_size": 16}).steps
         1
     """
-    return _RetrieverRun(recipe=recipe, out=out, text=sources, teacher=teacher, cache=cache, **options)()
+    return _RetrieverRun(recipe=recipe, out=out, text=sources, **options)()
 
 
 @dataclass(eq=False, kw_only=True)
@@ -398,13 +377,9 @@ class _RetrieverRun(Run):
     may_train_longer = True
     recipe: RetrievalRecipe
     text: RetrievalSources
-    teacher: CrossEncoder | None
-    cache: str | Path | None
 
     def check(self) -> None:
         self.text.check(self.recipe)
-        if self.teacher is not None and not self.recipe.taught:
-            raise ValueError(f"nothing in {self.recipe.name} learns from a teacher: got one; add losses.{MARGIN}.")
 
     def prepare_data(self) -> None:
         named = self.text.named()
@@ -417,13 +392,12 @@ class _RetrieverRun(Run):
             self.text = RetrievalSources(**roles)
 
     def describe_data(self) -> dict[str, Any]:
-        self.scores, described = open_teacher(self.recipe, self.teacher, self.cache, kind="cross-encoder")
-        return {"data": self.text.manifest(), **described}
+        return {"data": self.text.manifest()}
 
     def build(self, checkpoint: Path | None) -> None:
         recipe, text = self.recipe, self.text
         encoder = self.load_start(self._texts) if checkpoint is None else self.load_checkpoint(checkpoint)
-        names = [name for loss in recipe.sources for name in text.columns(loss)]
+        names = [name for loss in recipe.losses for name in text.columns(loss)]
         self.prompts = self.set_prompts(encoder, {name: ROUTES.get(name, "document") for name in names})
         sides = {"source": self.prompts.get("query", ""), "target": self.prompts.get("passage", "")}
         self.reports = report_sides(encoder, mix(text.queries), ("queries", "passages"), prompts=sides)
@@ -450,13 +424,6 @@ class _RetrieverRun(Run):
             callbacks=[*self.callbacks_of(recipe.training), *scheduled_weights(recipe, loss)],
         )
         self.trainer.one_by_one = recipe.retrieval.gradients == "one_by_one"
-        collator: Any = self.trainer.data_collator
-        if self.scores is not None:
-            columns, queries = ("source", "target", *text.negatives), mix(text.queries, text.negatives)
-            rows = zip(*(column_texts(queries, column) for column in columns))
-            # Dot products of vectors of length 1 reach no further than scores do; others reach logits, as in the paper.
-            column = SCORE if normalises(encoder) else LOGIT
-            collator.teacher = PairScores(self.scores, rows, column)
 
     def _texts(self) -> Iterator[str]:
         """Of all sources, for the vocabulary of a tiny encoder."""

@@ -1,4 +1,4 @@
-"""Teachers: another model's vectors or scores as labels, computed once and read by row while training.
+"""Teachers: another model's vectors as labels, computed once and read by row while training.
 
 They lie in a :class:`~st_xling.training.sentence_vectors.VectorCache`, so that a run that was killed goes on with the
 first thousands of texts that it lacks, and other runs with the same teacher compute nothing.
@@ -6,9 +6,8 @@ first thousands of texts that it lacks, and other runs with the same teacher com
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,14 +18,11 @@ import torch.nn.functional as F
 from sentence_transformers.base.modules import Normalize
 from torch import Tensor, nn
 
-from st_xling.data.tables import negative_columns
 from st_xling.models import load_encoder
-from st_xling.models.cross_encoder import cross_encoder
 from st_xling.models.encode import encode
 from st_xling.models.load import name_of
-from st_xling.models.pair_scorer import PairScorer
 from st_xling.models.sidecar import card_terms
-from st_xling.training.sentence_vectors import CachedRows, VectorCache, cached_rows
+from st_xling.training.sentence_vectors import CachedRows, VectorCache
 
 logger = logging.getLogger(__name__)
 
@@ -36,10 +32,10 @@ _ROWS = 4096
 
 @dataclass(frozen=True)
 class TeacherOptions:
-    """What ``MSELoss`` and ``EmbedDistillLoss`` of an encoder learn from, or ``MarginMSELoss`` of a retriever.
+    """The encoder that ``MSELoss`` and ``EmbedDistillLoss`` learn from.
 
     Attributes:
-        model: Hub id or folder of the teacher: an encoder; of a retriever a cross-encoder of one score.
+        model: Hub id or folder of the teacher.
         revision: Of the Hub.
         trust_remote_code: Whether code that comes with it may run.
         prompt: Stands before each text that the teacher reads; ``None``: the model's own; ``""``: none.
@@ -63,20 +59,15 @@ class TeacherOptions:
         if self.reads not in READS:
             raise ValueError(f"teacher.reads must be one of {', '.join(READS)}: got {self.reads!r}.")
 
-    def load(self, kind: str) -> Any:
-        """The model: an ``"encoder"``, or a ``"cross-encoder"``, which has none of the options of texts."""
+    def load(self) -> Any:
+        """Load the model."""
         given = {key: value for key, value in asdict(self).items() if key not in ("model", "reads")}
         options = {key: value for key, value in given.items() if value not in (None, False)}  # a prompt "" is none
         if self.model is None:
             raise ValueError(
-                f"the recipe's losses learn from a teacher, {'an' if kind == 'encoder' else 'a'} {kind}: got none; "
-                "name it by teacher.model (--teacher)."
+                "the recipe's losses learn from a teacher, an encoder: got none; name it by teacher.model (--teacher)."
             )
-        if kind == "encoder":
-            return load_encoder(self.model, **options)
-        if unknown := options.keys() - {"revision", "trust_remote_code"}:
-            raise ValueError(f"teacher.{min(unknown)} is for encoders: got a cross-encoder; leave it out.")
-        return cross_encoder(self.model, head="keep", **options)
+        return load_encoder(self.model, **options)
 
 
 class Made(NamedTuple):
@@ -85,27 +76,15 @@ class Made(NamedTuple):
     name: str
 
 
-OUTPUT, SCORE, LOGIT = Made("output"), Made("score"), Made("logit")
+OUTPUT = Made("output")
 
 
 class TeacherCache(VectorCache):
-    """Sentence vectors of an encoder, with the modules behind its pooling and its prompt; or scores of a cross-encoder.
-
-    A text of the latter is a pair, see :func:`pair_text`.
-    """
+    """Sentence vectors of an encoder, with the modules behind its pooling and its prompt."""
 
     def vectors(self, texts: Sequence[str], columns: Sequence[Made], **options: Any) -> dict[Made, np.ndarray]:
-        [column], bar = columns, options["progress"]
-        if column == OUTPUT:
-            return {column: encode(self.model, texts, bar=bar)}
-        scores = PairScorer(self.model).score([tuple(json.loads(text)) for text in texts], raw=column == LOGIT)
-        bar.update(len(texts))
-        return {column: scores[:, None]}
-
-    def rows(self, texts: Iterable[str], column: Made = OUTPUT) -> CachedRows:
-        """What the teacher makes of these texts, computed where the cache lacks it."""
-        self.fill(distinct := list(dict.fromkeys(texts)), [column])
-        return cached_rows(self.folder, distinct, column)
+        [column] = columns
+        return {column: encode(self.model, texts, bar=options["progress"])}
 
     def describe(self, name: str) -> dict[str, Any]:
         """For ``run.json`` and the card: which model it is, and under what licence."""
@@ -114,16 +93,13 @@ class TeacherCache(VectorCache):
         return {"model": name or "a loaded model", "fingerprint": self.fingerprint[:16], **known}
 
 
-def open_teacher(
-    recipe: Any, teacher: Any, folder: str | Path | None, *, kind: str = "encoder"
-) -> tuple[TeacherCache | None, dict[str, Any]]:
+def open_teacher(recipe: Any, teacher: Any, folder: str | Path | None) -> tuple[TeacherCache | None, dict[str, Any]]:
     """The cache of a recipe's teacher and, under ``teacher``, what describes this model; none where nothing is taught.
 
     Args:
         recipe: With ``teacher``, its options, and ``taught``, the losses that learn from it.
         teacher: A loaded one, in place of the recipe's.
         folder: Of the cache; ``None``: one of the model's own, beside downloaded models.
-        kind: ``"encoder"`` or ``"cross-encoder"``.
 
     Raises:
         ValueError: No teacher; a model that cannot be loaded; a folder that holds something else.
@@ -131,7 +107,7 @@ def open_teacher(
     if not recipe.taught:
         return None, {}
     options = recipe.teacher
-    model = options.load(kind) if teacher is None else teacher
+    model = options.load() if teacher is None else teacher
     name = (options.model if teacher is None else name_of(teacher)) or ""
     cache = TeacherCache(model, folder, name=name)
     return cache, {"teacher": cache.describe(name)}
@@ -140,31 +116,6 @@ def open_teacher(
 def normalises(model: nn.Module) -> bool:
     """Whether its vectors have length 1."""
     return any(isinstance(module, Normalize) for module in model.modules())
-
-
-def pair_text(query: str, passage: str) -> str:
-    """A pair as one text, which :class:`TeacherCache` takes apart again."""
-    return json.dumps([query, passage], ensure_ascii=False)
-
-
-class PairScores:
-    """A cross-encoder's scores of the rows of a batch, found by their texts.
-
-    Args:
-        cache: Of the cross-encoder.
-        rows: Query, passage and hard negatives each.
-        column: What is learned: scores as ``predict`` gives them, or logits.
-    """
-
-    def __init__(self, cache: TeacherCache, rows: Iterable[Sequence[str]], column: Made) -> None:
-        texts = (pair_text(query, passage) for query, *passages in rows for passage in passages)
-        self.scores = cache.rows(texts, column)
-
-    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> Tensor:
-        """Of each row's passages, the right one first. *Shape:* ``(batch, 1 + negatives)``"""
-        names = ("passage", *negative_columns(rows[0]))
-        texts = [pair_text(row["query"], row[name]) for row in rows for name in names if row["query"] is not None]
-        return self.scores.of(texts).reshape(-1, len(names))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Learning from another model: its vectors and scores, computed once, are the labels."""
+"""Learning from another model: its vectors, computed once, are the labels."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch.nn import functional as F
 
 from st_xling.cli import main
-from st_xling.data.retrieval import load_query_passage_specs
-from st_xling.training import RetrievalSources, load_recipe, load_retrieval_recipe, train, train_retrieval
+from st_xling.training import load_recipe, load_retrieval_recipe, train
 from st_xling.training import teacher as teaching
 from st_xling.training.run_folder import RunFolder
-from st_xling.training.sentence_vectors import CachedRows
+from st_xling.training.sentence_vectors import CachedRows, cached_rows
 from st_xling.training.teacher import OUTPUT, TeacherCache, TeacherOptions, principal_directions
 from st_xling.training.trainer import CrossLingualTrainer
 from tests.training.children import stop_at
@@ -124,7 +123,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_labels(
 def test_a_teacher_may_read_without_its_prompt(teacher: Path) -> None:
     texts = ["The dog sleeps.", "Rain."]
     for prompt, expected in ((None, "query: "), ("", ""), ("text: ", "text: ")):
-        vectors = TeacherOptions(model=str(teacher), prompt=prompt).load("encoder").encode(texts)
+        vectors = TeacherOptions(model=str(teacher), prompt=prompt).load().encode(texts)
         np.testing.assert_allclose(vectors, SentenceTransformer(str(teacher)).encode(texts, prompt=expected), atol=1e-6)
 
 
@@ -170,7 +169,9 @@ def test_rows_are_read_by_text(teacher: Path, tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(sentence_vectors, "TEXTS_A_FILE", 2)
     model, texts = SentenceTransformer(str(teacher)), ["One.", "Two.", "Three.", "Four.", "Five."]
-    rows = TeacherCache(model, tmp_path / "cache").rows([*texts, "Two."], OUTPUT)
+    cache = TeacherCache(model, tmp_path / "cache")
+    cache.fill([*texts, "Two."], [OUTPUT])
+    rows = cached_rows(cache.folder, texts, OUTPUT)
     found = rows.of(["Four.", "One.", "Four."])
     torch.testing.assert_close(found, torch.tensor(model.encode(["Four.", "One.", "Four."])), rtol=0, atol=1e-5)
 
@@ -213,7 +214,7 @@ def test_students_and_data_that_do_not_fit(teacher: Path, data: Any, make_model:
         ("tr", {"teacher__model": "x"}, "nothing in tr learns from a teacher: got teacher.model 'x'"),
         ("distill", {"teacher__reads": "English"}, "teacher.reads must be one of target, source, both: got 'English'"),
         ("distill", {"losses__siamese_contrastive__weight": 1}, "siamese_contrastive reads labels of its own"),
-        ("tr", {"losses__MarginMSELoss__weight": 1}, "MarginMSELoss learns from a cross-encoder's scores"),
+        ("tr", {"losses__MarginMSELoss__weight": 1}, "MarginMSELoss needs labels"),
         ("tr", {"losses__MatryoshkaLoss": {"matryoshka_dims": [8], "loss": {MSE: {}}}}, f"{MSE} needs labels"),
     ],
 )
@@ -227,54 +228,14 @@ def test_a_recipe_without_a_teacher_is_written_as_before() -> None:
     assert load_recipe("distill").as_dict()["teacher"]["reads"] == "target"
 
 
-@pytest.mark.parametrize("normalised", [False, True])
-def test_a_retriever_learns_a_cross_encoders_margins(
-    normalised: bool, saved_cross_encoder: Path, make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[Any] = []
-    whole = teaching.PairScores.__call__
-
-    def watched(self: Any, rows: Any) -> Any:
-        seen.append((rows, labels := whole(self, rows)))
-        return labels
-
-    monkeypatch.setattr(teaching.PairScores, "__call__", watched)
-    [asked] = load_query_passage_specs(["queries=phrasebook?size=24"]).values()
-    for name in ("negative_1", "negative_2"):
-        asked = asked.add_column(name, [f"{name}: {text[:20]}" for text in asked["target"]])
-    changes = {"losses.MarginMSELoss.weight": 0.5, "teacher.model": str(saved_cross_encoder)}
-    changes |= {"retrieval.encoders": "shared", "training.max_steps": 2, "training.per_device_train_batch_size": 8}
-    made = load_retrieval_recipe("ir", tiny=True, overrides=changes)
-    model = make_model(max_length=40)
-    if normalised:
-        model.append(Normalize())
-    result = train_retrieval(
-        made, RetrievalSources({"en": asked}), tmp_path / "run", model=model, cache=tmp_path / "cache"
-    )
-    rows, labels = seen[0]
-    names = ("passage", "negative_1", "negative_2")
-    expected = CrossEncoder(str(saved_cross_encoder)).predict(
-        [(row["query"], row[name]) for row in rows for name in names],
-        activation_fn=None if normalised else torch.nn.Identity(),
-    )
-    torch.testing.assert_close(labels.flatten(), torch.tensor(expected), rtol=0, atol=1e-5)
-    assert labels.shape == (8, 3) and {"MarginMSELoss", "in_batch_ranking"} <= next(iter(result.history)).keys()
-    assert RunFolder(tmp_path / "run").read_manifest()["teacher"]["model"] == str(saved_cross_encoder)
-    alone = load_retrieval_recipe("ir", tiny=True, overrides={**changes, "losses.in_batch_ranking.weight": 0})
-    assert train_retrieval(
-        alone, RetrievalSources({"en": asked}), tmp_path / "alone", model=model, cache=tmp_path / "cache"
-    ).steps == 2  # fmt: skip
-
-
-def test_retrievers_that_are_refused(tmp_path: Path) -> None:
-    margin = {"losses.MarginMSELoss.weight": 1}
-    for changes, error in (
-        ({**margin, "losses.MarginMSELoss.similarity_fct": "cosine"}, "compares dot products"),
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
         ({"negatives.count": 1}, "mined for translation_ranking"),
-        ({"losses.MSELoss.weight": 1}, "MSELoss learns from an encoder's vectors"),
-    ):
-        with pytest.raises(ValueError, match=error):
-            load_retrieval_recipe("ir", overrides=changes)
-    sources = RetrievalSources(load_query_passage_specs(["queries=phrasebook?size=24"]))
-    with pytest.raises(ValueError, match="MarginMSELoss compares a passage with hard negatives: got queries without"):
-        train_retrieval(load_retrieval_recipe("ir", overrides=margin), sources, tmp_path / "run", model="tiny")
+        ({"losses.MSELoss.weight": 1}, "losses of a retriever has no key 'MSELoss'"),
+        ({"teacher.model": "x"}, "nothing in ir learns from a teacher"),
+    ],
+)
+def test_retrievers_that_are_refused(changes: dict[str, Any], error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        load_retrieval_recipe("ir", overrides=changes)
