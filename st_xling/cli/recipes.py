@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TAKEN_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("stream", "pivot"), ("encoder",)),
     "mono": ("encoder", "retriever"),
-    **dict.fromkeys(("mini_batch_size", "memory_budget"), ("encoder", "adapter")),
+    "mini_batch_size": ("encoder", "adapter"),
     **dict.fromkeys(("lora", "lora_keep"), ("encoder", "adapter", "cross-encoder")),
     "pooling": ("encoder", "adapter", "retriever"),
     **dict.fromkeys(("prompt", "prompt_name"), ("encoder", "retriever")),
@@ -28,9 +28,7 @@ TAKEN_BY: dict[str, tuple[str, ...]] = {
 }
 # Options → keys of the recipe.
 KEYS = {
-    **{
-        name: f"training.{name}" for name in ("max_steps", "mini_batch_size", "memory_budget", "learning_rate", "pivot")
-    },
+    **{name: f"training.{name}" for name in ("max_steps", "mini_batch_size", "learning_rate", "pivot")},
     **{name: f"training.{name}" for name in ("eval_steps", "seed", "prompt_name")},
     **{"epochs": "training.num_train_epochs", "batch_size": "training.per_device_train_batch_size"},
     **{"warmup": "training.warmup_steps", "prompt": "training.prompts"},

@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from st_xling.training.reranker import CrossEncoderRecipe
 
 
-def _rows(text: str) -> int | str:
-    try:
-        return text if text == "auto" else int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number of rows, or 'auto': got {text!r}") from None
-
-
 # What a checkpoint is chosen by.
 _MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "acc@1"}
 
@@ -39,8 +32,6 @@ _MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "ac
     START,
     JSON,
     out={"type": Path},
-    batch_size={"type": _rows},
-    mini_batch_size={"type": _rows},
 )
 def train(arguments: argparse.Namespace) -> None:
     """Train an encoder, adapter, retriever or cross-encoder by a recipe.
@@ -77,9 +68,8 @@ def train(arguments: argparse.Namespace) -> None:
     --warmup SHARE                share of the steps in which the learning rate rises
     --eval-steps N                steps between two evaluations on --dev
     --seed N                      seed of weights, dropout and order
-    --batch-size N                pairs a step; 'auto': the recipe's, by the largest mini-batch that fits
-    --mini-batch-size N           rows encoded at a time, for large batches in small memory; 'auto': as many as fit
-    --memory-budget MIB           what 'auto' may fill (default: what is free)
+    --batch-size N                pairs a step
+    --mini-batch-size N           rows encoded at a time, for large batches in small memory
     --lora                        train adapters, merged at the end (--set training.lora.rank=8 …)
     | --lora-keep                 train adapters, and save them as adapters
     --prompt TEXT                 before each text, such as 'query: '; saved with the model (one for each column: --set

@@ -25,7 +25,6 @@ from st_xling.utils.languages import is_code
 
 Arguments = TypeVar("Arguments", bound=BaseTrainingArguments)
 
-AUTO = "auto"
 BATCHES = ("mixed", "one_pair")
 EVALUATIONS_A_RUN = 10
 LOGS_AN_EVALUATION = 5
@@ -46,7 +45,7 @@ _HINTS = {
     "logging_steps": " (it must divide eval_steps and save_steps)",
     "max_steps": " (at least 1; or -1: as the epochs say)",
     "warmup_steps": " (a share of the steps, below 1, or a whole number of them)",
-    "mini_batch_size": " (it must be even, or 'auto')",
+    "mini_batch_size": " (it must be even)",
     "lr_scheduler_type": f" (it is one of {', '.join(sorted(kind.value for kind in SchedulerType))})",
     "batches": f" (it is {' or '.join(BATCHES)})",
     "pivot": " (a language's code, such as en, or none)",
@@ -75,9 +74,7 @@ class TrainingOptions:
         group_by_length: Batch sentences of like length.
         split_by_length: On a CPU, encode a batch in parts of like length: the same loss and gradient but for rounding
             (dropout draws other numbers), and little time spent on padding.
-        mini_batch_size: Rows encoded at a time (even): large batches in small memory, see ``CachedLoss``; 0: all;
-            ``auto``: as many as fit. (A batch size of ``auto`` means the same: the batch stays the recipe's.)
-        memory_budget: Memory in MiB that ``auto`` may fill; 0: nearly all that is free.
+        mini_batch_size: Rows encoded at a time (even): large batches in small memory, see ``CachedLoss``; 0: all.
         lora: Train adapters beside frozen weights; ``None``: train all weights.
         language_alpha: Balance languages by this exponent, see ``language_shares``: 1 as the data is, 0 all alike.
         language_temperature: The same, as 1 / ``language_alpha``; set one of the two at most.
@@ -111,8 +108,7 @@ class TrainingOptions:
     prompt_name: str | None = None
     group_by_length: bool = True
     split_by_length: bool = True
-    mini_batch_size: int | str = 0
-    memory_budget: int = 0
+    mini_batch_size: int = 0
     lora: LoraOptions | None = None
     language_alpha: float | None = None
     language_temperature: float | None = None
@@ -174,9 +170,6 @@ def read_training(
             section["pivot"] = None
         # YAML reads a plain no as false.
         section |= {key: "no" for key in section if str(key).endswith("_strategy") and section[key] is False}
-        if section.get("per_device_train_batch_size") == AUTO and "mini_batch_size" in own:
-            section["mini_batch_size"] = section.get("mini_batch_size") or AUTO  # a number that was set stands
-            del section["per_device_train_batch_size"]
     check_keys(section, [*own, *others], where)
     values = {key: read_value(value, own[key], f"{where}.{key}") for key, value in section.items() if key in own}
     if values.get("lora") is not None:
@@ -202,8 +195,7 @@ def _check(options: TrainingOptions, where: str) -> TrainingOptions:
         "lr_scheduler_type": options.lr_scheduler_type not in set(SchedulerType),
         "eval_steps": options.eval_steps < 0,
         "early_stopping_patience": options.early_stopping_patience < 0,
-        "mini_batch_size": size != AUTO if isinstance(size, str) else size < 0 or size % 2 == 1,
-        "memory_budget": options.memory_budget < 0,
+        "mini_batch_size": size < 0 or size % 2 == 1,
         "save_total_limit": limit is not None and limit < 1,
         "batches": options.batches not in BATCHES,
         "pivot": options.pivot is not None and not is_code(options.pivot),

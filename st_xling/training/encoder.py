@@ -27,8 +27,7 @@ from st_xling.losses import (
 from st_xling.models import VocabularyHead, backbone
 from st_xling.models.heads import check_savable, save_with_head
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
-from st_xling.training.arguments import AUTO, total_steps, training_arguments
-from st_xling.training.auto_batch import choose_mini_batch
+from st_xling.training.arguments import total_steps, training_arguments
 from st_xling.training.callbacks import ScheduledWeights
 from st_xling.training.hard_negatives import mine_negatives, read_negatives, write_negatives
 from st_xling.training.leak_check import check_leaks
@@ -195,8 +194,6 @@ class _EncoderRun(Run):
         distributed.run_on_all(lambda: self._build(start, checkpoint))
         if self.model == "tiny":
             self.trainer.model.model_card_data.base_model = None
-        if self.recipe.training.mini_batch_size == AUTO:  # noted for those who resume
-            self.manifest["mini_batch_size"] = getattr(self.trainer.loss, "mini_batch_size", 0)
 
     def _load(self, model: str | SentenceTransformer) -> SentenceTransformer:
         return self.load_start(lambda: column_texts(self.mixture.looked_at, "source", "target"), model)
@@ -238,7 +235,7 @@ class _EncoderRun(Run):
             logger.info("LoRA trains %s of the encoder", trained_share(encoder))
         processes = distributed.process_count()
         self.check_steps(total_steps(training, mixture.rows, processes), checkpoint)
-        size = 0 if training.mini_batch_size == AUTO else int(training.mini_batch_size)
+        size = training.mini_batch_size
         self.trainer = CrossLingualTrainer(
             model=encoder,
             args=training_arguments(
@@ -256,8 +253,6 @@ class _EncoderRun(Run):
         )
         collator: Any = self.trainer.data_collator
         collator.teacher = learned
-        if training.mini_batch_size == AUTO:
-            self._cache_what_fits()
 
     def _with_negatives(self, mixture: Mixture, encoder: SentenceTransformer, checkpoint: Path | None) -> Mixture:
         """The pairs with hard negatives mined by ``encoder``, or with those that the run was started with."""
@@ -272,23 +267,6 @@ class _EncoderRun(Run):
         for name, texts in self.negatives.items():
             pairs = pairs.add_column(name, texts)
         return dataclasses.replace(mixture, pairs=pairs)
-
-    def _cache_what_fits(self) -> None:
-        """Cache the trainer's loss by the largest mini-batch that fits, or by the one that the run was started with."""
-        folder, options, trainer = self.folder, self.recipe.training, self.trainer
-        saved = folder.read_manifest() if self.resume and folder.manifest_path.is_file() else {}
-        size = saved.get("mini_batch_size")
-        if size is None:
-            longest = {
-                side: report.longest_text.removeprefix(self.prompts.get(side, ""))  # the collator puts it there again
-                for side, report in zip(("source", "target"), self.texts)
-            }
-            row = {**self.mixture.looked_at[0], **longest}
-            rows, budget = options.per_device_train_batch_size, options.memory_budget
-            size = choose_mini_batch(trainer, row, batch_size=rows, budget_mib=budget)
-        if size:
-            loss: Any = trainer.loss
-            trainer.loss = trainer.prepare_loss(CachedLoss(loss, mini_batch_size=size), trainer.model)  # type: ignore[assignment]
 
     def fit(self, checkpoint: Path | None) -> TrainingResult:
         model, folder, lora = self.trainer.model, self.folder, self.recipe.training.lora

@@ -241,14 +241,12 @@ class TextReport:
         truncated: Of these, longer than the limit.
         longest: Tokens of the longest text, special tokens included.
         token_ids: Ids that occur within the limit.
-        longest_text: The first text of that length.
     """
 
     texts: int = 0
     truncated: int = 0
     longest: int = 0
     token_ids: set[int] = field(default_factory=set)
-    longest_text: str = ""
 
 
 def report_texts(tokenizer: Any, texts: Iterable[str], *, max_length: int | None) -> TextReport:
@@ -266,9 +264,8 @@ def report_texts(tokenizer: Any, texts: Iterable[str], *, max_length: int | None
         else:
             rows = tokenizer(batch, truncation=False, verbose=False, return_attention_mask=False)["input_ids"]
         report.texts += len(batch)
-        for text, ids in zip(batch, rows):
-            if len(ids) > report.longest:
-                report.longest, report.longest_text = len(ids), text
+        for ids in rows:
+            report.longest = max(report.longest, len(ids))
             if max_length is not None and len(ids) > max_length:
                 report.truncated += 1
                 ids = [*ids[: max_length - 1], ids[-1]]  # truncation keeps the closing special token

@@ -22,7 +22,7 @@ from torch import nn
 
 from st_xling import losses
 from st_xling.losses.base import CrossLingualLoss
-from st_xling.training.arguments import AUTO, TrainingOptions, read_training
+from st_xling.training.arguments import TrainingOptions, read_training
 from st_xling.training.callbacks import read_weight
 from st_xling.training.hard_negatives import NegativeOptions
 from st_xling.training.options import check_keys, merge, option_types, read_options, read_value, set_key
@@ -311,10 +311,6 @@ def read_sections(
     changes = raw.pop("tiny", None) or {}
     check_keys(changes, sections[2:], "tiny")
     overrides = dict(overrides or {})
-    if overrides.get("training.per_device_train_batch_size") == AUTO:  # the batch stays the recipe's
-        del overrides["training.per_device_train_batch_size"]
-        if "mini_batch_size" not in kind.without:  # else rows are not encoded in parts
-            overrides.setdefault("training.mini_batch_size", AUTO)
     if tiny:
         raw = merge(raw, changes)
     for key, value in overrides.items():

@@ -109,7 +109,7 @@ class CrossEncoderRecipe(BaseRecipe):
     arguments: ClassVar[type[BaseTrainingArguments] | None] = CrossEncoderTrainingArguments
     # Balance is the strategy's, mini-batches are the loss's.
     without: ClassVar[tuple[str, ...]] = (
-        *("mini_batch_size", "memory_budget", "language_alpha", "language_temperature", "batches"),
+        *("mini_batch_size", "language_alpha", "language_temperature", "batches"),
         *("keep_duplicates_apart", "shuffle_buffer", "prompt_name", "save_vocabulary_head"),
     )
 

@@ -318,7 +318,7 @@ class RunFolder:
         written = {"processes": 1, "load_options": {}, "used": {}, **self.read_manifest()}
         plain = json.loads(json.dumps(manifest))
         # Facts of a start, which another start may tell differently.
-        ignored = {"finished", "command", "version", "mini_batch_size", "sources"}
+        ignored = {"finished", "command", "version", "sources"}
         keys = [key for key in plain if key not in ignored]
         values = [entry for key in keys for entry in _differences(written.get(key), plain[key], key)]
         if unlike := [name for name, *_ in values if name.removeprefix("recipe.training.") not in may_change]:

@@ -157,8 +157,7 @@ def test_an_error_is_one_line(
         ("BUCC de-en --margin log", "--margin: got 'log'; it is one of ratio, distance, absolute"),
         ("MINE --engine cloud", "--engine: got 'cloud'; it is one of local, ray"),
         ("MINE --threshold best", "--threshold: expected a number, auto, published or none, got 'best'"),
-        ("TR --batch-size many", "argument --batch-size: expected a number of rows, or 'auto': got 'many'"),
-        ("TR --mini-batch-size many", "argument --mini-batch-size: expected a number of rows, or 'auto': got 'many'"),
+        ("TR --batch-size many", "argument --batch-size: invalid int value: 'many'"),
     ],
 )
 def test_an_argument_that_does_not_parse(command: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

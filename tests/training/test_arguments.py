@@ -78,11 +78,12 @@ def test_a_cpu_has_bfloat16_too(tmp_path: Path) -> None:
 def test_any_argument_of_sentence_transformers_passes_through(tmp_path: Path) -> None:
     section = {"adam_beta2": "98e-2", "report_to": "none", "prompts": {"source": "q: "}, "save_total_limit": None}
     section |= {"logging_first_step": True, "save_strategy": "epoch", "eval_strategy": "no"}
+    section |= {"auto_find_batch_size": True}
     options = read_training(section)
     assert {**section, "adam_beta2": 0.98}.items() <= options.as_dict().items()
     made = training_arguments(options, tmp_path, rows=1000)
     assert (made.adam_beta2, made.prompts, made.save_strategy) == (0.98, {"source": "q: "}, "epoch")
-    assert made.logging_first_step and made.save_total_limit is None
+    assert made.logging_first_step and made.auto_find_batch_size and made.save_total_limit is None
     with pytest.raises(ValueError, match="training.adam_beta2 must be a number: got 'high'"):
         read_training({"adam_beta2": "high"})
     with pytest.raises(ValueError, match="training has no key 'adam_beta3'; did you mean 'adam_beta"):
