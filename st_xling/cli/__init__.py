@@ -193,10 +193,9 @@ def _after_interrupt(stop: KeyboardInterrupt, command: str) -> str:
     if folder is None:
         return "interrupted."
     words = [word for word in shlex.split(command) if word not in ("--resume", "--overwrite")]
-    if checkpoint is None and not any(word.partition("=")[0] == "--seeds" for word in words):
+    if checkpoint is None:
         return f"interrupted before the first checkpoint; start again with:\n  {shlex.join([*words, '--overwrite'])}"
-    stands = "what is finished" if checkpoint is None else checkpoint
-    return f"interrupted; {stands} stands. To go on:\n  {shlex.join([*words, '--resume'])}"
+    return f"interrupted; {checkpoint} stands. To go on:\n  {shlex.join([*words, '--resume'])}"
 
 
 if __name__ == "__main__":

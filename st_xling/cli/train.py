@@ -12,7 +12,6 @@ from st_xling.cli.keep import renew_card
 from st_xling.cli.model_options import START
 from st_xling.cli.options import JSON, command, is_set, set_options, write_results
 from st_xling.cli.recipes import KEYS, TAKEN_BY, narrow_help
-from st_xling.cli.seeds import SEEDS, run_seeds
 from st_xling.utils.io import read_json_object
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ _MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "ac
 
 @command(
     "train",
-    SEEDS,
     START,
     JSON,
     out={"type": Path},
@@ -131,8 +129,6 @@ def train(arguments: argparse.Namespace) -> None:
     phrasebook:de,fr?size=8000&split=train&seed=0 pairs each language with English. Of --dev its development split is
     read, of --check-leak its test split, unless ?split= says otherwise. Quote what holds ? or &.
     """
-    if arguments.seeds:
-        return run_seeds(arguments, train.run)
     from st_xling.training.recipe_files import recipe_kind
     from st_xling.utils import distributed
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from st_xling.cli.keep import check_keep, keep
 from st_xling.cli.model_options import START
 from st_xling.cli.options import JSON, KEEP, command, print_results, set_options
-from st_xling.cli.seeds import SEEDS, run_seeds
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +19,6 @@ logger = logging.getLogger(__name__)
     "transfer",
     JSON,
     KEEP,
-    SEEDS,
     START,
     task={"choices": ("xnli", "pawsx", "pos", "panx")},
     out={"type": Path},
@@ -68,10 +66,6 @@ def transfer(arguments: argparse.Namespace) -> None:
 
     Several files of a language are joined; FILE?size=1000&seed=0 is a sample of its rows.
     """
-    if arguments.seeds:
-        if arguments.keep:
-            raise ValueError("--keep saves the results of one run: got --seeds as well; leave one of them out.")
-        return run_seeds(arguments, transfer.run)
     from st_xling.models import load_encoder
     from st_xling.models.load import in_its_dtype
     from st_xling.training.run_folder import RunFolder

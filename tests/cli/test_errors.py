@@ -50,7 +50,6 @@ ERRORS = {
     "TR --model encoder --tiny layers=1": "the model 'tiny' only",
     "TR --model absent/model": "no encoder could be loaded from the Hub id or folder 'absent/model'",
     "TR --max-length 0": "max_length must leave room for CLS, SEP and a word: got 0",
-    "TR --seeds 0,1 --seed 2": "got --seed 2 as well",
     # Options of other kinds of recipes
     "TR --parallel x": "--parallel is for retrievers",
     "TR --layer 3": "--layer is for adapters: got the recipe of an encoder tr",
@@ -151,8 +150,7 @@ def test_an_error_is_one_line(
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("TR --seeds 1,1", "distinct whole numbers"),
-        ("TR --seeds 1,x", "distinct whole numbers"),
+        ("PRECISION --at 1,1", "distinct whole numbers"),
         ("PRECISION --at 1,x", "--at: expected distinct whole numbers, such as 0,1,2: got '1,x'"),
         ("BUCC de-en --margin log", "--margin: got 'log'; it is one of ratio, distance, absolute"),
         ("MINE --engine cloud", "--engine: got 'cloud'; it is one of local, ray"),

@@ -172,7 +172,7 @@ OUT_OF_RANGE = {
     "logging_steps": (-1,),
     "save_total_limit": (0,),
     "shuffle_buffer": (0,),
-    "mini_batch_size": ("atuo", 3, -2),
+    "mini_batch_size": (3, -2),
     "seed": (-1,),
 }
 FAULTS += [(f"training.{key}", v, f"training.{key} is out of range") for key, vs in OUT_OF_RANGE.items() for v in vs]
@@ -325,13 +325,6 @@ def test_tiny_options() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             check_tiny(options)
-
-
-@pytest.mark.parametrize(("load", "name"), [(load_adapter_recipe, "sf"), (load_cross_encoder_recipe, "xpr-merged")])
-def test_automatic_batches_of_kinds_without_parts_are_the_recipe_s(load: Any, name: str) -> None:
-    assert load(name, overrides={"training.per_device_train_batch_size": "auto"}) == load(name)
-    with pytest.raises(ValueError, match="training has no key 'mini_batch_size'"):
-        load(name, overrides={"training.mini_batch_size": 8})
 
 
 def test_the_precision_of_xpi_wins() -> None:
