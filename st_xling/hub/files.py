@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 #: Weights in formats that run code when they are read, or that other frameworks alone read.
 UNSAFE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npz", ".h5", ".msgpack", ".ot")
 # The run's own: checkpoints, bases, sorted texts. A run keeps what others may see in run.json and log.jsonl.
-_WORK_FOLDERS = {"training", "eval", ".replaced", ".saving", ".cache", ".git"}
+_WORK_FOLDERS = {"training", "eval", ".saving", ".cache", ".git"}
 _OF_HUBS = {".gitattributes", ".gitignore", ".DS_Store"}
 _STOCK = {
     "config.json": "shape of the encoder",

@@ -1,16 +1,13 @@
-"""Checkpoints that are recognised as they were written, and the loss's own parameters in them.
+"""Checkpoints that are complete, and the loss's own parameters in them.
 
-``files.json`` stands beside a checkpoint's files and is written last.
-
-It holds size and SHA-256 of every file, so that a checkpoint that was cut off, or that lost or changed a file since, is
-never resumed; and the seconds of training up to there. Nothing in a checkpoint is unpickled before it was compared.
+``done.json`` is the last file that is written to a checkpoint, so one that was cut off is never resumed. It holds the
+seconds of training up to there.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import logging
 import re
 import shutil
@@ -23,83 +20,41 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from st_xling.models.lora import unlike_tensors
-from st_xling.utils.io import atomic_path, file_sha256, is_disk_full, read_json_object, write_json
+from st_xling.utils.io import atomic_path, is_disk_full, read_json_object, write_json
 
 logger = logging.getLogger(__name__)
 
-FILES = "files.json"
+DONE = "done.json"
 BASE = "base"
 LOSS_STATE_NAME = "loss.safetensors"
 _CHECKPOINT = re.compile(r"checkpoint-\d+")
 
 
-def seal(folder: Path, *, seconds: float = 0.0) -> None:
-    """Write ``files.json`` for all files of ``folder``, which is whole from then on.
+def mark_complete(checkpoint: Path, *, seconds: float = 0.0) -> None:
+    """Write ``done.json``, once all other files of a checkpoint are written.
 
     Args:
-        folder: Finished, besides this file.
+        checkpoint: Its folder.
         seconds: Of training so far.
     """
-    files = {
-        name: {"size": (folder / name).stat().st_size, "sha256": file_sha256(folder / name)}
-        for name in sorted(_names(folder))
-    }
-    write_json(folder / FILES, {"seconds": round(seconds, 3), "files": files})
+    write_json(checkpoint / DONE, {"seconds": round(seconds, 3)})
 
 
-def is_sealed(folder: Path) -> bool:
-    """Whether it was written to its end; its files are not looked at."""
-    return (folder / FILES).is_file()
-
-
-def damage(folder: Path) -> str | None:
-    """What is wrong with a sealed folder, or ``None`` if its files are those that were written. All are read."""
-    if not is_sealed(folder):
-        return f"{FILES} is missing: it was cut off while being written"
-    try:
-        files = dict(read_json_object(folder / FILES)["files"])
-        for name, facts in files.items():
-            path = folder / name
-            if not path.is_file():
-                return f"{name} is missing"
-            if path.stat().st_size != facts["size"]:  # cheaper than a hash, and the usual fault
-                return f"{name} has {path.stat().st_size:,} bytes, not {facts['size']:,}"
-            if file_sha256(path) != facts["sha256"]:
-                return f"{name} has changed since it was written"
-        added = sorted(_names(folder) - files.keys())
-        return f"{added[0]} is not one of its files" if added else None
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return f"{FILES} is damaged"
+def is_complete(checkpoint: Path) -> bool:
+    """Whether a checkpoint was written to its end."""
+    return (checkpoint / DONE).is_file()
 
 
 def seconds_at(folder: Path | str | None) -> float:
     """Seconds of training up to a checkpoint; 0 for none."""
-    if folder is None or not is_sealed(Path(folder)):
+    if folder is None or not is_complete(Path(folder)):
         return 0.0
-    return float(read_json_object(Path(folder) / FILES).get("seconds") or 0.0)
+    return float(read_json_object(Path(folder) / DONE).get("seconds") or 0.0)
 
 
-def newest_checkpoint(folder: Path, *, compare: bool = True) -> Path | None:
-    """The newest whole ``checkpoint-N`` in ``folder``; warnings name those that are passed over, which stay.
-
-    Args:
-        folder: Of a run, or of one of its stages.
-        compare: Read all files, of the best checkpoint that it refers to and of the model below adapters too; otherwise
-            it is enough that it was written to its end.
-    """
-    checkpoints = _by_step(folder)
-    for _, checkpoint in reversed(checkpoints):
-        if not compare:
-            if is_sealed(checkpoint):
-                return checkpoint
-            continue
-        fault = _fault(checkpoint)
-        if fault is None:
-            return checkpoint
-        logger.warning("%s is not resumed: %s; going on from an earlier one.", checkpoint, fault)
-    if checkpoints and compare:
-        logger.warning("no checkpoint in %s is whole: training starts again at step 0.", folder)
-    return None
+def newest_checkpoint(folder: Path) -> Path | None:
+    """The newest complete ``checkpoint-N`` in the folder of a run, or of one of its stages."""
+    return next((checkpoint for _, checkpoint in reversed(_by_step(folder)) if is_complete(checkpoint)), None)
 
 
 def step_of(checkpoint: Path) -> int:
@@ -108,12 +63,12 @@ def step_of(checkpoint: Path) -> int:
 
 
 def remove_earlier(checkpoint: Path, *, keep: int | None, best: str | Path | None = None) -> None:
-    """Remove whole checkpoints of fewer steps beyond those to be kept, and all damaged ones of fewer steps.
+    """Remove complete checkpoints of fewer steps beyond those to be kept, and all incomplete ones of fewer steps.
 
-    transformers' own removal goes by the folders' times, and by their names where these are close, damaged ones too.
+    transformers' own removal goes by the folders' times, and by their names where these are close.
 
     Args:
-        checkpoint: The newest, whole.
+        checkpoint: The newest, complete.
         keep: How many to keep, it and the best one included; ``None``: all.
         best: Never removed.
     """
@@ -125,8 +80,8 @@ def remove_earlier(checkpoint: Path, *, keep: int | None, best: str | Path | Non
         path for step, path in _by_step(checkpoint.parent) if step < step_of(checkpoint) and path.name not in protected
     ]
     room = max(0, keep - len(protected))
-    whole = [path for path in earlier if is_sealed(path)]
-    spared = whole[-room:] if room else []
+    complete = [path for path in earlier if is_complete(path)]
+    spared = complete[-room:] if room else []
     for path in earlier:
         if path not in spared:
             shutil.rmtree(path, ignore_errors=True)
@@ -160,7 +115,7 @@ def enough_room(path: Path, checkpoints: Path) -> Iterator[None]:
         if not is_disk_full(error):
             raise
         number = error.errno if isinstance(error, OSError) and error.errno else errno.ENOSPC
-        last = newest_checkpoint(checkpoints, compare=False)
+        last = newest_checkpoint(checkpoints)
         stands = "there is no checkpoint yet" if last is None else f"{last} stands"
         again = "run the same command again" if last is None else "go on with --resume"
         raise OSError(number, f"no space left on the device for {path}; {stands}. Make room and {again}") from error
@@ -218,26 +173,5 @@ def load_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> No
             tensor.copy_(saved[name])
 
 
-def _fault(checkpoint: Path) -> str | None:
-    fault = damage(checkpoint)
-    if fault is not None:
-        return fault
-    base = checkpoint.parent / BASE  # the model below its adapters
-    if base.is_dir() and (fault := damage(base)) is not None:
-        return f"the model below its adapters, {base}: {fault}"
-    state = json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
-    # Loaded at the end of the run. Its path may be another by now, its name is not.
-    best = state.get("best_model_checkpoint")
-    if best is not None and (best := checkpoint.parent / Path(best).name) != checkpoint:
-        fault = damage(best)
-    return None if fault is None else f"the best checkpoint before it, {best}: {fault}"
-
-
 def _by_step(folder: Path) -> list[tuple[int, Path]]:
     return sorted((step_of(path), path) for path in folder.glob("*") if _CHECKPOINT.fullmatch(path.name))
-
-
-def _names(folder: Path) -> set[str]:
-    """Its files, without what systems hide there."""
-    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    return {path.as_posix() for path in paths if not path.name.startswith(".")} - {FILES}

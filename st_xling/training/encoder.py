@@ -34,8 +34,7 @@ from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import Mixture, add_mono, fingerprint, log_mixture, log_truncation, prepare, report_sides
 from st_xling.training.recipe import Recipe, load_recipe, objective, reads_negatives
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
-from st_xling.training.run_folder import NEGATIVES
-from st_xling.training.saving import save_sealed
+from st_xling.training.run_folder import NEGATIVES, save_folder
 from st_xling.training.sentence_vectors import cached_rows
 from st_xling.training.teacher import OUTPUT, columns_read, open_teacher, vectors_for
 from st_xling.training.trainer import CrossLingualTrainer
@@ -274,7 +273,7 @@ class _EncoderRun(Run):
             if self.recipe.negatives.count:
                 distributed.run_on_main(lambda: write_negatives(self.negatives, folder.training / NEGATIVES))
             if lora is not None:
-                distributed.run_on_main(lambda: save_sealed(without_adapters(model), folder.base))
+                distributed.run_on_main(lambda: save_folder(without_adapters(model), folder.base))
             if (begin := self.on_begin) is not None:
                 distributed.run_on_main(lambda: begin(model, folder.training))
         result = fit_trainer(self.trainer, folder, checkpoint, self.texts, name=self.recipe.name)

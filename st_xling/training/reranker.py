@@ -5,7 +5,7 @@ Beside what :mod:`st_xling.training.run_folder` names, the folder of a run of tw
 ================================  ====================================================================
 ``training/stage-1/checkpoint-N/``  ST's checkpoint of the first stage
 ``training/stage-1/base/``          training by adapters: the model below them
-``training/stage-1/model/``         what the stage ended with, and ``files.json``: the next one starts from it
+``training/stage-1/model/``         what the stage ended with: the next one starts from it
 ``training/stage-1/report.json``    its results and log
 ================================  ====================================================================
 
@@ -37,7 +37,7 @@ from st_xling.models.load import as_own, st_model
 from st_xling.models.lora import add_lora, end_lora, trained_share
 from st_xling.models.pair_scorer import pair_sizes
 from st_xling.training.arguments import TrainingOptions, training_arguments
-from st_xling.training.checkpoint import BASE, damage, newest_checkpoint
+from st_xling.training.checkpoint import BASE, newest_checkpoint
 from st_xling.training.leak_check import check_leaks, evaluation_texts
 from st_xling.training.mixture import fingerprint, log_truncation
 from st_xling.training.options import check_keys, merge
@@ -45,8 +45,7 @@ from st_xling.training.ranking_losses import RankingLoss, check_pairs, loss_rows
 from st_xling.training.recipe import BaseRecipe, read_sections
 from st_xling.training.recipe_files import is_kind, recipe_names
 from st_xling.training.run import Run, RunOptions, dev_data, model_name, run_trainer
-from st_xling.training.run_folder import RunFolder
-from st_xling.training.saving import save_sealed
+from st_xling.training.run_folder import RunFolder, save_folder
 from st_xling.training.trainer import GuardedTrainer
 from st_xling.utils.io import read_json_object, write_json
 
@@ -238,17 +237,14 @@ class StagedRunFolder(RunFolder):
     def first_unfinished(self) -> int:
         """The stage to go on in; the last one is finished by the run itself."""
         for number in range(self.stages - 1):
-            model = self.model(number)
-            if (fault := damage(model)) is not None:
-                if model.is_dir():
-                    logger.warning("%s is damaged: %s; stage %d ends anew.", model, fault, number + 1)
+            if not self.model(number).is_dir():
                 return number
         return self.stages - 1
 
-    def last_checkpoint(self, *, compare: bool = True) -> Path | None:
+    def last_checkpoint(self) -> Path | None:
         """What there is to go on from: a checkpoint of the stage that was interrupted, or the model before it."""
         number = self.first_unfinished()
-        checkpoint = newest_checkpoint(self.stage(number), compare=compare)
+        checkpoint = newest_checkpoint(self.stage(number))
         return self.model(number - 1) if checkpoint is None and number > 0 else checkpoint
 
     def stage_after(self, start: Path) -> int:
@@ -259,7 +255,7 @@ class StagedRunFolder(RunFolder):
     def finish_stage(self, number: int, model: CrossEncoder, report: dict[str, Any]) -> None:
         """Keep what a stage before the last ended with; without room for it, the stage's last checkpoint stands."""
         write_json(self.stage(number) / "report.json", report)
-        save_sealed(model, self.model(number))
+        save_folder(model, self.model(number))
 
     def report(self, number: int) -> dict[str, Any]:
         """What :meth:`finish_stage` kept."""
@@ -517,7 +513,7 @@ class _RerankerRun(Run):
         rows, counts = prepare_stage(stage, model)
         if lora is not None:
             if checkpoint is None:
-                save_sealed(model, base)
+                save_folder(model, base)
             add_lora(model, lora, base=base, seed=options.seed)
             logger.info("LoRA trains %s", trained_share(model))
         loss = stage.recipe.loss

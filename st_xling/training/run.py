@@ -32,7 +32,7 @@ from st_xling.training.leak_check import OnLeak
 from st_xling.training.mixture import TextReport
 from st_xling.training.options import check_keys, read_options, read_value
 from st_xling.training.recipe import ModelOptions
-from st_xling.training.run_folder import EndReplaced, RunFolder
+from st_xling.training.run_folder import RunFolder
 from st_xling.training.saving import save_run
 from st_xling.utils import distributed
 
@@ -188,7 +188,7 @@ class Run:
             try:
                 result = self.fit(checkpoint)
             except KeyboardInterrupt as stop:
-                last = folder.last_checkpoint(compare=False) if distributed.is_main() else None
+                last = folder.last_checkpoint() if distributed.is_main() else None
                 raise TrainingInterrupted(folder.path, last) from stop
             distributed.run_on_main(
                 lambda: save_run(result.model, folder, history=result.history, figures=result.figures(), leak=self.leak)
@@ -400,8 +400,7 @@ def run_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, nam
     progress = StderrProgress(name)
     for kind in (PrinterCallback, ProgressCallback):  # subclasses too: before ours is one of them
         trainer.remove_callback(kind)
-    for callback in (progress, EndReplaced(folder)):
-        trainer.add_callback(callback)
+    trainer.add_callback(progress)
     stops_early = any(isinstance(each, EarlyStoppingCallback) for each in trainer.callback_handler.callbacks)
     if checkpoint is not None and folder.is_finished and stops_early:  # it may have ended the run here
         trainer.args.max_steps = step_of(checkpoint)

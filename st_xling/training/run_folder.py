@@ -7,14 +7,12 @@
 ``mining.json``                        thresholds for mining, by pair of languages
 ``training/run.json``                  recipe, data, command; ``files`` that the run wrote; ``finished`` once the model
                                        stands
-``training/checkpoint-N/``             ST's checkpoint, ``loss.safetensors`` and ``files.json``, by which it is
-                                       recognised as whole
+``training/checkpoint-N/``             ST's checkpoint, ``loss.safetensors`` and ``done.json``, by which it is
+                                       recognised as complete
 ``training/log.jsonl``                 one line a logged step
 ``training/negatives.parquet``         hard negatives that were mined before training
 ``training/base/``                     training by adapters: the model below them
 ``training/start/``                    while several processes read it: the tiny encoder that they start from
-``.replaced/``                         ``training`` of the run that is being overwritten, until the new one has a
-                                       checkpoint or its model
 =====================================  ==========================================================
 """
 
@@ -32,9 +30,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from sentence_transformers.base.model import BaseModel
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from st_xling.training.checkpoint import BASE, damage, enough_room, forget_last_call, newest_checkpoint
+from st_xling.training.checkpoint import BASE, enough_room, forget_last_call, newest_checkpoint
 from st_xling.utils import distributed
 from st_xling.utils.io import TEMPORARY, file_sha256, read_json_object, write_json
 from st_xling.utils.lock import lock_folder
@@ -64,14 +61,12 @@ _NOT_THE_START = {"results.json", "card.json", "mining.json"}
 class RunFolder:
     """The folder while a run is in it; as a context manager it is locked, by the main process, against other writers.
 
-    A run that fails before its first whole checkpoint leaves the folder as it was: free, or with the earlier run that
-    it would have replaced. After kill -9 the next run, of whatever kind, restores the earlier one.
+    A run that fails before its first checkpoint leaves the folder free, if it was.
 
     Args:
         path: Where the run lives.
-        resume: Go on from the last whole checkpoint, if there is a run.
-        overwrite: Replace an earlier run of ours. Its model stands until the new one is there; files that it did not
-            write stay.
+        resume: Go on from the last complete checkpoint, if there is a run.
+        overwrite: Remove an earlier run of ours before the new one is trained; files that it did not write stay.
         start: The model to start from, if it has a name.
 
     Raises:
@@ -87,7 +82,6 @@ class RunFolder:
         self.manifest_path = self.training / "run.json"
         self.start = self.training / "start"
         self.base = self.training / BASE
-        self.replaced = self.path / ".replaced"
         self.saving = self.path / ".saving"
         self._resume, self._overwrite = resume, overwrite and not resume
         named = isinstance(start, str) and start != "tiny" and Path(start).is_dir()
@@ -133,7 +127,7 @@ class RunFolder:
         return self.last_checkpoint()
 
     def begin(self, manifest: dict[str, Any]) -> None:
-        """Write ``run.json``, once all that could be wrong has been looked at; an earlier run is set aside in one step.
+        """Write ``run.json``, once all that could be wrong has been looked at; an earlier run is removed before.
 
         A resumed run keeps its own, with the recipe's changes.
         """
@@ -145,19 +139,15 @@ class RunFolder:
                 changes = {"recipe": manifest["recipe"], "resumed_with": commands, "finished": False}
                 self.write_manifest({**written, **changes})
             return
-        files: list[str] = []
         if self._replaces:
-            # One rename decides: before it the folder is the earlier run, after it the new one, which lists the
-            # earlier model's files as its own until its model replaces them.
-            files = self._files(self.read_manifest().get("files"))
-            self.training.rename(self.replaced)
+            self._remove_earlier_run()
         else:
             shutil.rmtree(self.training, ignore_errors=True)
-        self.training.mkdir()
-        self.write_manifest({**self._with_start(manifest), "files": files, "finished": False})
+        self.training.mkdir(exist_ok=True)
+        self.write_manifest({**self._with_start(manifest), "files": [], "finished": False})
 
     def save_model(self, model: Any, *, also: Iterable[str] = ()) -> None:
-        """Put a model on top, and remove those files of an earlier run that are not its own.
+        """Put a model on top, and remove what an earlier model of the run had there and this one has not.
 
         Args:
             model: With ``save_pretrained``.
@@ -172,22 +162,17 @@ class RunFolder:
         before, now = self._files(manifest.get("files")), sorted({*names, *also})
         if manifest.get("finished"):  # resumed after its end: results stand with the model, which is the same
             before = [name for name in before if name not in _OF_THE_MODEL]
-        # From here on the new model is whole: a run that is killed below is gone on with, and moves it anew.
-        self.write_manifest({**manifest, "files": sorted({*before, *now}), "saving": True})
-        shutil.rmtree(self.replaced, ignore_errors=True)
-        # 2. Moved file by file; `saving` in the manifest tells a resumed run to move them anew.
+        self.write_manifest({**manifest, "files": sorted({*before, *now})})
+        # 2. Moved file by file; a run that is killed here is resumed, and moves them anew.
         _move(names, self.saving, self.path)
         # 3. What only the earlier model had.
         for name in set(before) - set(names):
             _remove(self.path, name)
-        del manifest["files"]
-        self.write_manifest({**manifest, "files": now, "saving": True})
+        self.write_manifest({**manifest, "files": now})
 
     def finish(self, **facts: Any) -> None:
         """Mark the run as finished."""
-        manifest = {**self.read_manifest(), **facts, "finished": True}
-        manifest.pop("saving", None)
-        self.write_manifest(manifest)
+        self.write_manifest({**self.read_manifest(), **facts, "finished": True})
 
     @property
     def is_finished(self) -> bool:
@@ -201,9 +186,9 @@ class RunFolder:
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         write_json(self.manifest_path, manifest)
 
-    def last_checkpoint(self, *, compare: bool = True) -> Path | None:
-        """The newest whole checkpoint, see :func:`~st_xling.training.checkpoint.newest_checkpoint`."""
-        return newest_checkpoint(self.training, compare=compare)
+    def last_checkpoint(self) -> Path | None:
+        """The newest complete checkpoint."""
+        return newest_checkpoint(self.training)
 
     def _last_stage(self) -> Path:
         """Where the checkpoints are that the model comes from."""
@@ -234,31 +219,21 @@ class RunFolder:
             raise ValueError(f"--out must be a folder: {self.path} is a file; choose another name.")
         if self._start_model is not None:
             model, out = (Path(os.path.realpath(path)) for path in (self._start_model, self.path))
-            if model == out or {out / self.training.name, out / self.replaced.name} & {model, *model.parents}:
+            if model == out or out / self.training.name in {model, *model.parents}:
                 raise ValueError(
                     f"the model to start from must lie outside --out: {self._start_model} is part of the run in "
                     f"{self.path}; choose another --out."
                 )
 
     def _look(self) -> None:
-        """Whether the folder may be written in, under the lock; restores what a killed run had set aside."""
-        if self.replaced.is_dir():
-            if self._has_work():
-                shutil.rmtree(self.replaced, ignore_errors=True)
-            else:
-                logger.warning("%s: a run that would have replaced it has no checkpoint; it stands again.", self.path)
-                self._restore()
+        """Raise ``ValueError`` unless the folder may be written in; called under the lock."""
         if not self.manifest_path.is_file():
             if not self._is_free():
                 raise ValueError(
                     f"--out must be empty or a run of ours: {self.path} holds something else; choose another folder."
                 )
         elif self._overwrite:
-            if not isinstance(self.read_manifest().get("files"), list):
-                raise ValueError(
-                    f"--overwrite removes what {self.manifest_path} lists, which lists no files: an earlier version "
-                    "wrote it; remove the folder yourself, or choose another --out."
-                )
+            self.read_manifest()
             others = [path.name for path in sorted(self.training.iterdir()) if not _OURS.fullmatch(path.name)]
             if others:
                 raise ValueError(
@@ -276,31 +251,30 @@ class RunFolder:
         return all(path == unfinished or any(parent in ours for parent in path.parents) for path in files)
 
     def _has_work(self) -> bool:
-        """Whether something would be lost with ``training``: a whole checkpoint, or a model."""
+        """Whether something would be lost with ``training``: a checkpoint, or a model."""
         if not self.manifest_path.is_file():
             return False
-        with contextlib.suppress(ValueError):
-            manifest = self.read_manifest()
-            if manifest.get("finished") or manifest.get("saving"):
-                return True
-        places = ("checkpoint-*", "stage-*/checkpoint-*", "stage-*/model")
-        return any(damage(path) is None for place in places for path in self.training.glob(place))
+        manifest = self.read_manifest()
+        return bool(manifest.get("finished") or manifest.get("files")) or self.last_checkpoint() is not None
 
     def _undo(self) -> None:
         shutil.rmtree(self.saving, ignore_errors=True)
-        if self.replaced.is_dir():
-            self._restore()
-        elif self._replaces:
-            shutil.rmtree(self.start, ignore_errors=True)
-        else:
-            shutil.rmtree(self.training, ignore_errors=True)
+        shutil.rmtree(self.start if self._replaces else self.training, ignore_errors=True)
         if self._created:
             with contextlib.suppress(OSError):  # something else is in it by now
                 self.path.rmdir()
 
-    def _restore(self) -> None:
-        shutil.rmtree(self.training, ignore_errors=True)
-        self.replaced.rename(self.training)
+    def _remove_earlier_run(self) -> None:
+        """Remove the files that ``run.json`` lists and all else in ``training``; ``run.json`` stays, to be replaced."""
+        manifest = self.read_manifest()
+        self.write_manifest({**manifest, "finished": False})
+        for name in self._files(manifest.get("files")):
+            _remove(self.path, name)
+        for path in self.training.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path != self.manifest_path:
+                path.unlink()
 
     def _files(self, listed: Any) -> list[str]:
         """Files on top that belong to the earlier run's model."""
@@ -314,8 +288,7 @@ class RunFolder:
         return {**manifest, "model_sha8": _model_files(Path(self._start_model))}
 
     def _check_same_run(self, manifest: dict[str, Any], may_change: set[str]) -> None:
-        # What runs of earlier versions do not say.
-        written = {"processes": 1, "load_options": {}, "used": {}, **self.read_manifest()}
+        written = self.read_manifest()
         plain = json.loads(json.dumps(manifest))
         # Facts of a start, which another start may tell differently.
         ignored = {"finished", "command", "version", "sources"}
@@ -332,25 +305,17 @@ class RunFolder:
             logger.info("--resume goes on otherwise than the run began: %s", shown)
 
 
-class EndReplaced(TrainerCallback):
-    """Removes what there was for going on with an earlier run once the first checkpoint of the new one is whole."""
-
-    def __init__(self, folder: RunFolder) -> None:
-        self.folder = folder
-
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: object) -> None:
-        if state.is_world_process_zero:
-            shutil.rmtree(self.folder.replaced, ignore_errors=True)
-
-
-def save_model(model: Any, folder: Path) -> None:
-    """Save ``model`` into ``folder`` file by file from a folder beside, so that no half-written file is seen.
+def save_folder(model: Any, folder: Path) -> None:
+    """Save a model for the run to start from later; the folder is renamed at the end, so where it is, it is complete.
 
     Raises:
-        OSError: No room; ``folder`` is as it was.
+        OSError: No room; the checkpoints next to ``folder`` stay.
     """
-    beside = folder / ".saving"
-    _move(_save_beside(model, beside, folder.parent), beside, folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = folder.with_name(f".{folder.name}")
+    _save_beside(model, beside, folder.parent)
+    beside.rename(folder)
 
 
 def _save_beside(model: Any, beside: Path, checkpoints: Path) -> list[str]:

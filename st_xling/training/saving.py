@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,7 @@ import transformers
 from sentence_transformers.base.model import BaseModel
 
 from st_xling.models.sidecar import keep_sidecar_files
-from st_xling.training.checkpoint import seal
-from st_xling.training.run_folder import RunFolder, save_model
+from st_xling.training.run_folder import RunFolder
 from st_xling.utils.io import read_json_object, write_atomic, write_json
 
 if TYPE_CHECKING:
@@ -48,18 +46,6 @@ def save_run(
     write_json(folder.path / "results.json", results)
     folder.finish()
     keep_sidecar_files(model, folder.path)
-
-
-def save_sealed(model: Any, folder: Path) -> None:
-    """A model for the run to start from later: whole and known by its ``files.json``, or to be written anew.
-
-    Raises:
-        OSError: No room; the checkpoints beside ``folder`` stand.
-    """
-    shutil.rmtree(folder, ignore_errors=True)  # what a kill left, or a damaged one
-    folder.mkdir(parents=True, exist_ok=True)
-    save_model(model, folder)
-    seal(folder)
 
 
 def write_log(folder: RunFolder, history: list[dict[str, Any]]) -> None:

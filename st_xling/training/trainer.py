@@ -1,8 +1,8 @@
 """Trainers of sentence-transformers and transformers, with what training here needs on top.
 
-:class:`FiniteTrainer` (any ``transformers.Trainer``) stops at NaN and seals checkpoints, :class:`GuardedTrainer` (any
-trainer of sentence-transformers) adds mixed precision for losses and LoRA, :class:`CrossLingualTrainer` (encoders) adds
-the loss's own parameters, language columns and several processes.
+:class:`FiniteTrainer` (any ``transformers.Trainer``) stops at NaN and marks complete checkpoints,
+:class:`GuardedTrainer` (any trainer of sentence-transformers) adds mixed precision for losses and LoRA,
+:class:`CrossLingualTrainer` (encoders) adds the loss's own parameters, language columns and several processes.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from st_xling.losses.base import CrossLingualLoss
 from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
 from st_xling.training.checkpoint import (
-    FILES,
+    DONE,
     LOSS_STATE_NAME,
-    damage,
     enough_room,
     forget_last_call,
+    is_complete,
     load_loss_state,
+    mark_complete,
     newest_checkpoint,
     own_state,
     remove_earlier,
     save_loss_state,
-    seal,
     seconds_at,
 )
 from st_xling.utils.languages import canonical_language
@@ -132,7 +132,7 @@ class FiniteGuard(TrainerCallback):
 
 def _not_finite(step: int, values: Mapping[str, str], args: TrainingArguments) -> NotFiniteError:
     precision = "fp16" if args.fp16 else "bf16" if args.bf16 else "fp32"
-    last = newest_checkpoint(Path(str(args.output_dir)), compare=False)
+    last = newest_checkpoint(Path(str(args.output_dir)))
     return NotFiniteError(step, values, precision=precision, checkpoint=last)
 
 
@@ -145,13 +145,13 @@ class FiniteTrainer(Trainer):
     """``transformers.Trainer``, or what else follows it among the bases of a class.
 
     NaN or infinity in a loss, a gradient or a weight stops training before it is used or saved (:class:`FiniteGuard`).
-    A checkpoint is complete when its ``files.json`` stands (:mod:`st_xling.training.checkpoint`); earlier ones are
+    A checkpoint is complete when its ``done.json`` is written (:mod:`st_xling.training.checkpoint`); earlier ones are
     removed after that. A run that is resumed from its last checkpoint makes no further step.
 
     Raises:
         NotFiniteError: Losses, gradients or weights that are no longer numbers.
         OSError: No room for a checkpoint; the last complete one stands.
-        ValueError: The best checkpoint, which the run ends with, is damaged.
+        ValueError: The best checkpoint, which the run ends with, is missing.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -199,9 +199,9 @@ class FiniteTrainer(Trainer):
         folder = Path(str(self.args.output_dir))
         checkpoint, limit = folder / f"checkpoint-{self.state.global_step}", self.args.save_total_limit
         if self.args.should_save:
-            (checkpoint / FILES).unlink(missing_ok=True)  # of a damaged one, which is written anew
+            (checkpoint / DONE).unlink(missing_ok=True)  # of one that is written anew
         # transformers removes earlier checkpoints as soon as it has written its own files: too early, were the machine
-        # to stop before files.json stands.
+        # to stop before done.json is written.
         self.args.save_total_limit = None
         try:
             with enough_room(checkpoint, folder):
@@ -212,11 +212,9 @@ class FiniteTrainer(Trainer):
                     if self.processing_class is not None:  # ST saved it after it had encoded examples for the card
                         forget_last_call(self.model)
                         self.processing_class.save_pretrained(str(checkpoint))
-                    seal(checkpoint, seconds=self.seconds)
+                    mark_complete(checkpoint, seconds=self.seconds)
         except BaseException:
-            if (
-                self.args.should_save and not (checkpoint / FILES).is_file()
-            ):  # sealed, it is complete: Ctrl-C came after
+            if self.args.should_save and not is_complete(checkpoint):  # otherwise Ctrl-C came after it
                 shutil.rmtree(checkpoint, ignore_errors=True)
             raise
         finally:
@@ -228,9 +226,8 @@ class FiniteTrainer(Trainer):
         best = self.state.best_model_checkpoint
         if best is not None:
             here = Path(str(self.args.output_dir)) / Path(best).name  # the run may have been moved since
-            fault = damage(here)
-            if fault is not None:  # transformers would log an error and end with the last weights
-                raise ValueError(f"the run ends with its best checkpoint, but {here} is damaged: {fault}; --resume.")
+            if not is_complete(here):  # transformers would log an error and end with the last weights
+                raise ValueError(f"the run ends with its best checkpoint, but {here} is missing; use --overwrite.")
             self.state.best_model_checkpoint = str(here)
         super()._load_best_model()
 
@@ -273,7 +270,7 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
             self.args.output_dir, transformers.trainer.TRAINING_ARGS_NAME = str(folder), arguments
 
     def _checkpoint_push_skip_names(self, checkpoint_folder: str) -> set[str]:
-        return {*super()._checkpoint_push_skip_names(checkpoint_folder), FILES, LOSS_STATE_NAME}
+        return {*super()._checkpoint_push_skip_names(checkpoint_folder), DONE, LOSS_STATE_NAME}
 
     def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
         """transformers keeps the first of equal checkpoints; of two with equal scores, the later has learned more."""

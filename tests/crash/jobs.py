@@ -30,9 +30,6 @@ OWN |= {"train_loss", "encoded", "command", "peak_memory"}
 UNCOMPARED = {".bin", ".pth", ".pt", ".md"}
 """Of training: pickles, whose weights are compared elsewhere, and cards, which tell the time."""
 
-SEALS = {"files.json"}
-"""Hashes of all files of a checkpoint, pickles included."""
-
 TOKENIZERS = {"tokenizer.json", "tokenizer_config.json"}
 
 
@@ -221,7 +218,7 @@ def contents(folder: Path, job: Job, *, tokenizers: bool = False) -> dict[str, A
     """
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
-        apart = UNCOMPARED | SEALS | (set() if tokenizers else TOKENIZERS)
+        apart = UNCOMPARED | (set() if tokenizers else TOKENIZERS)
         passed = job.training and bool({path.suffix, path.name} & apart)
         found[str(path.relative_to(folder))] = None if path.is_dir() or passed else content(path)
     return found

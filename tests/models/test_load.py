@@ -18,7 +18,7 @@ from transformers import AutoModel, AutoTokenizer
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.view import model_options
 from st_xling.training.run import check_model
-from st_xling.training.run_folder import save_model
+from st_xling.training.run_folder import save_folder
 from tests.models.test_tiny import ARCHITECTURES, TEXTS
 
 LENGTH = 20
@@ -182,5 +182,5 @@ def test_code_of_its_own(saved: Path, tmp_path: Path) -> None:
             check_model(str(folder))
     loaded = load_encoder(str(module), trust_remote_code=True)
     assert type(loaded[-1]).__name__ == "Ours" and model_options(loaded) == {"trust_remote_code": "yes"}
-    save_model(loaded, tmp_path / "again")  # as a training does, with the code
+    save_folder(loaded, tmp_path / "again")  # as a training does, with the code
     assert model_options(load_encoder(str(tmp_path / "again"), trust_remote_code=True)) == model_options(loaded)

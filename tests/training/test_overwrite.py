@@ -1,13 +1,8 @@
-"""What happens to a folder between two file operations: an earlier run stands until the new one can be gone on with."""
+"""Overwriting: an earlier run's own files are removed, those of others stay; and which checkpoints are complete."""
 
 from __future__ import annotations
 
-import functools
-import json
-import os
 import shutil
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +10,8 @@ import pytest
 
 from st_xling.cli import main
 from st_xling.training import NotFiniteError, train
-from st_xling.training.checkpoint import damage, newest_checkpoint, remove_earlier, seal
-from st_xling.training.run_folder import RunFolder
+from st_xling.training.checkpoint import is_complete, mark_complete, newest_checkpoint, remove_earlier
+from st_xling.training.run_folder import RunFolder, save_folder
 from st_xling.training.saving import write_log
 from st_xling.utils.failures import explain
 from tests.training.test_run_folder import TINY, short, snapshot
@@ -36,124 +31,89 @@ class TwoFiles:
             (Path(path) / "2_Dense" / "model.txt").write_text(self.says)
 
 
-def run(out: Path, says: str, *, dense: bool = False, checkpoints: bool = True, **options: Any) -> None:
-    """The file operations of a run, of one that has checkpoints or of one that has none."""
+def run(out: Path, says: str, *, dense: bool = False, **options: Any) -> None:
+    """The file operations of a run."""
     with RunFolder(out, **options) as folder:
-        going_on = folder.claim({"recipe": says})
+        folder.claim({"recipe": says})
         folder.begin({"recipe": says})
-        if checkpoints and going_on is None:
-            checkpoint = folder.training / "checkpoint-1"
-            checkpoint.mkdir(exist_ok=True)
-            (checkpoint / "trainer_state.json").write_text("{}")
-            seal(checkpoint)
-            shutil.rmtree(folder.replaced, ignore_errors=True)
         write_log(folder, [{"loss": 1.0}])
         folder.save_model(TwoFiles(says, dense=dense))
         (out / "results.json").write_text(says)
         folder.finish()
 
 
-class Killed(BaseException):
-    """Stands for kill -9: from then on no file operation gets through, those of tidying up neither."""
-
-
-_EVENTS = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "shutil.rmtree"}
-_left: list[int] = []  # operations that still get through; empty: all
-
-
-@functools.cache
-def _watch() -> None:
-    def hook(event: str, values: tuple[Any, ...]) -> None:
-        if _left and event in _EVENTS and not str(values[0]).endswith((".py", ".pyc")):
-            _left[0] -= 1
-            if _left[0] < 0:
-                raise Killed
-
-    sys.addaudithook(hook)
-
-
-def killed_at(step: int, call: Callable[[], None]) -> bool:
-    """Whether ``call`` is killed at its file operation number ``step``, counted from 1."""
-    _watch()
-    _left.append(step - 1)
-    try:
-        call()
-    except Killed:
-        return True
-    finally:
-        _left.clear()
-    return False
-
-
 def model(out: Path) -> tuple[str, bool]:
     return (out / "model.txt").read_text(), (out / "2_Dense").exists()
 
 
-def assert_tidy(out: Path) -> None:
-    assert not [path for path in out.rglob("*") if path.name in (".saving", ".replaced") or path.suffix == ".tmp"]
-    assert RunFolder(out).read_manifest()["finished"] is True
+def test_what_overwriting_removes(tmp_path: Path) -> None:
+    """Before training: the model that ``run.json`` lists, what belongs to it, and all of the run's own folder."""
+    out = tmp_path / "run"
+    run(out, "old", dense=True)
+    for name in ("notes.txt", "2_Dense/notes.txt", "mining.json", "card.json"):
+        (out / name).write_text("mine")
+    checkpoint(out / "training", 1)
+    with RunFolder(out, overwrite=True) as folder:
+        assert model(out) == ("old", True)  # nothing is removed before data, model and options were looked at
+        folder.begin({"recipe": "new"})
+        names = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+        assert names - {".lock"} == {"notes.txt", "2_Dense/notes.txt", "card.json", "training/run.json"}
+    run(out, "new", resume=True)  # as if it had been killed there
+    assert model(out) == ("new", True) and RunFolder(out).is_finished
+    assert RunFolder(out).read_manifest()["recipe"] == "new"
 
 
-@pytest.fixture
-def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes are killed here, not machines."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+def test_killed_while_the_earlier_run_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "run"
+    run(out, "old", dense=True)
+    checkpoint(out / "training", 1)
+
+    whole = shutil.rmtree
+
+    def killed(path: Path, **options: Any) -> None:
+        if path.name == "checkpoint-1":
+            raise KeyboardInterrupt
+        whole(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(out, "new", overwrite=True)
+    assert not RunFolder(out).is_finished
+    run(out, "new", overwrite=True)
+    assert model(out) == ("new", False)
 
 
-@pytest.mark.usefixtures("no_sync")
-@pytest.mark.parametrize("checkpoints", [True, False])
-def test_killed_anywhere_in_a_first_run(checkpoints: bool, tmp_path: Path) -> None:
-    """The plain command starts again until there is a run to resume; the others always work."""
-    step = 0
-    while True:
-        step += 1
-        torn = tmp_path / f"run-{step}"
-        if not killed_at(step, functools.partial(run, torn, "new", checkpoints=checkpoints)):
-            break
-        for options in ({}, {"resume": True}, {"overwrite": True}):
-            out = tmp_path / "copy"
-            shutil.rmtree(out, ignore_errors=True)
-            if torn.exists():
-                shutil.copytree(torn, out)
-            if not options and (out / "training" / "run.json").exists():
-                with pytest.raises(ValueError, match="earlier run"):
-                    RunFolder(out).check()
-                continue
-            run(out, "new", checkpoints=checkpoints, **options)
-            assert model(out) == ("new", False), (step, options)
-            assert_tidy(out)
-    assert step > 20
+def test_a_model_that_is_not_moved_whole_is_moved_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, replace, seen = tmp_path / "run", Path.replace, []
+
+    def killed(self: Path, goal: Path) -> Any:
+        seen.append(goal)
+        if self.name == "model.txt" and len(seen) > 1:
+            raise KeyboardInterrupt
+        return replace(self, goal)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(out, "new", dense=True)
+    assert not RunFolder(out).is_finished
+    run(out, "new", dense=True, resume=True)
+    assert model(out) == ("new", True) and RunFolder(out).is_finished and not (out / ".saving").exists()
 
 
-@pytest.mark.usefixtures("no_sync")
-@pytest.mark.parametrize("checkpoints", [True, False])
-def test_killed_anywhere_while_overwriting(checkpoints: bool, tmp_path: Path) -> None:
-    """Before the new run's first checkpoint the earlier run is what it was; after that the new one can be resumed."""
-    step, restored, resumed = 0, 0, 0
-    while True:
-        step += 1
-        out = tmp_path / f"run-{step}"
-        run(out, "old", dense=True)
-        (out / "notes.txt").write_text("mine")
-        (out / "2_Dense" / "notes.txt").write_text("mine")
-        (out / "mining.json").write_text("{}")
-        before = snapshot(out)
-        if not killed_at(step, functools.partial(run, out, "new", checkpoints=checkpoints, overwrite=True)):
-            break
-        with pytest.raises(ValueError, match="earlier run"):  # any next command
-            RunFolder(out).check()
-        if RunFolder(out).read_manifest()["recipe"] == "old":
-            assert snapshot(out).items() >= before.items(), step
-            run(out, "new", checkpoints=checkpoints, overwrite=True)
-            restored += 1
-        else:
-            run(out, "new", checkpoints=checkpoints, resume=True)
-            resumed += 1
-        assert model(out)[0] == "new" and not (out / "2_Dense" / "model.txt").exists(), step
-        assert not (out / "mining.json").exists(), "thresholds of another model"
-        assert (out / "notes.txt").read_text() == (out / "2_Dense" / "notes.txt").read_text() == "mine"
-        assert_tidy(out)
-    assert restored > 5 and resumed > 5
+def test_a_folder_to_start_from_is_there_when_it_is_complete(tmp_path: Path) -> None:
+    class Killed(TwoFiles):
+        def save_pretrained(self, path: str) -> None:
+            super().save_pretrained(path)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        save_folder(Killed("old", dense=True), tmp_path / "base")
+    assert not (tmp_path / "base").exists()
+    save_folder(TwoFiles("new", dense=False), tmp_path / "base")
+    assert model(tmp_path / "base") == ("new", False)
+    assert [path.name for path in tmp_path.iterdir()] == ["base"]
 
 
 def test_files_of_others_are_not_removed(tmp_path: Path) -> None:
@@ -175,6 +135,9 @@ def test_data_in_the_folder_and_a_run_that_fails(data: Any, tmp_path: Path) -> N
     train(short(), data, out, model="tiny", tiny=TINY)
     (out / "pairs.tsv").write_text("read while it is trained")
     before = snapshot(out)
+    train(short(training__seed=1), data, out, model="tiny", tiny=TINY, overwrite=True)
+    assert (out / "pairs.tsv").exists()
+    assert snapshot(out)["model.safetensors"] != before["model.safetensors"]
     with pytest.raises(NotFiniteError, match="there is no checkpoint yet"):
         train(
             short(training__learning_rate=1e38, training__max_steps=5),
@@ -184,10 +147,7 @@ def test_data_in_the_folder_and_a_run_that_fails(data: Any, tmp_path: Path) -> N
             tiny=TINY,
             overwrite=True,
         )
-    assert snapshot(out) == before
-    train(short(training__seed=1), data, out, model="tiny", tiny=TINY, overwrite=True)
-    assert (out / "pairs.tsv").exists() and not (out / ".replaced").exists()
-    assert snapshot(out)["model.safetensors"] != before["model.safetensors"]
+    assert sorted(snapshot(out)) == ["pairs.tsv", "training/run.json"]
     with pytest.raises(NotFiniteError):
         train(
             short(training__learning_rate=1e38, training__max_steps=5),
@@ -275,39 +235,20 @@ def test_a_damaged_manifest_is_named(content: str, tmp_path: Path) -> None:
     assert model(tmp_path / "run") == ("old", False)
 
 
-def checkpoint(folder: Path, step: int, *, whole: bool = True, best: str | None = None) -> Path:
+def checkpoint(folder: Path, step: int, *, complete: bool = True) -> None:
     path = folder / f"checkpoint-{step}"
-    (path / "1_Pooling").mkdir(parents=True)
-    (path / "1_Pooling" / "config.json").write_text("{}")
-    (path / "trainer_state.json").write_text(json.dumps({"best_model_checkpoint": best}))
-    if whole:
-        seal(path, seconds=step)
-    return path
+    path.mkdir()
+    (path / "trainer_state.json").write_text("{}")
+    if complete:
+        mark_complete(path, seconds=step)
 
 
-def test_the_newest_whole_checkpoint(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    for step, whole in ((2, True), (10, True), (9, True), (11, False)):
-        checkpoint(tmp_path, step, whole=whole)
+def test_the_newest_complete_checkpoint(tmp_path: Path) -> None:
+    assert newest_checkpoint(tmp_path) is None
+    for step, complete in ((2, True), (10, True), (9, True), (11, False)):
+        checkpoint(tmp_path, step, complete=complete)
     (tmp_path / "checkpoint-foo").mkdir()
     assert newest_checkpoint(tmp_path) == tmp_path / "checkpoint-10"  # by number, not by letter
-    (tmp_path / "checkpoint-10" / "1_Pooling" / "config.json").write_text("[]")
-    (tmp_path / "checkpoint-9" / "files.json").write_text("[]")
-    (tmp_path / "checkpoint-2" / "scaler.pt").write_text("put there by somebody")
-    caplog.clear()
-    assert newest_checkpoint(tmp_path) is None
-    said = [record.getMessage() for record in caplog.records]
-    for part in ("checkpoint-10 is not", "config.json has changed", "files.json is damaged", "scaler.pt is not one of"):
-        assert any(part in line for line in said), part
-    assert "training starts again at step 0" in said[-1]
-    assert len(list(tmp_path.iterdir())) == 5  # all of them stay
-
-
-def test_the_best_checkpoint_belongs_to_those_after_it(tmp_path: Path) -> None:
-    for step, best in ((1, 1), (2, 2), (3, 2)):
-        checkpoint(tmp_path, step, best=f"/moved/since/checkpoint-{best}")
-    assert newest_checkpoint(tmp_path) == tmp_path / "checkpoint-3"
-    (tmp_path / "checkpoint-2" / "trainer_state.json").unlink()
-    assert newest_checkpoint(tmp_path) == tmp_path / "checkpoint-1"
 
 
 @pytest.mark.parametrize(
@@ -315,7 +256,7 @@ def test_the_best_checkpoint_belongs_to_those_after_it(tmp_path: Path) -> None:
     [
         (None, None, {1, 2, 3, 4, 9}),
         (1, None, {4, 9}),
-        (2, None, {3, 4, 9}),  # 2 is damaged and goes; 9, not yet reached again, stays
+        (2, None, {3, 4, 9}),  # 2 is incomplete and goes; 9, not yet reached again, stays
         (3, None, {1, 3, 4, 9}),
         (1, 1, {1, 4, 9}),
         (2, 1, {1, 4, 9}),
@@ -324,7 +265,7 @@ def test_the_best_checkpoint_belongs_to_those_after_it(tmp_path: Path) -> None:
 )
 def test_which_checkpoints_are_removed(keep: int | None, best: int | None, left: set[int], tmp_path: Path) -> None:
     for step in (1, 2, 3, 9, 4):
-        checkpoint(tmp_path, step, whole=step not in (2, 9))
+        checkpoint(tmp_path, step, complete=step not in (2, 9))
     (tmp_path / "checkpoint-foo").mkdir()
     remove_earlier(tmp_path / "checkpoint-4", keep=keep, best=best and f"elsewhere/checkpoint-{best}")
     found = {path.name for path in tmp_path.iterdir()}
@@ -350,7 +291,7 @@ def test_a_full_disk_names_the_checkpoint(data: Any, tmp_path: Path, monkeypatch
         patch.setattr(torch, "save", full)
         with pytest.raises(OSError, match=r"checkpoint-4; .*checkpoint-2 stands\. Make room") as error:
             train(recipe, data, out, model="tiny", tiny=TINY)
-    assert error.value.errno is not None and damage(out / "training" / "checkpoint-2") is None
+    assert error.value.errno is not None and is_complete(out / "training" / "checkpoint-2")
     assert not (out / "training" / "checkpoint-4").exists()
     train(recipe, data, out, model="tiny", tiny=TINY, resume=True)
     assert snapshot(out)["model.safetensors"] == snapshot(whole.folder)["model.safetensors"]
@@ -362,13 +303,10 @@ def test_no_room_for_the_model(tmp_path: Path) -> None:
             super().save_pretrained(path)
             raise OSError(28, "No space left on device")
 
-    out = tmp_path / "run"
-    run(out, "old", dense=True)
-    before = snapshot(out)
-    with pytest.raises(OSError, match="Make room"), RunFolder(out, overwrite=True) as folder:
+    with pytest.raises(OSError, match="Make room"), RunFolder(tmp_path / "run") as folder:
         folder.begin({"recipe": "new"})
         folder.save_model(Full("new", dense=False))
-    assert snapshot(out) == before
+    assert not (tmp_path / "run").exists()
 
 
 def test_no_memory_is_explained() -> None:

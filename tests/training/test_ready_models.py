@@ -265,7 +265,7 @@ def test_pushed_while_training(tmp_path: Path) -> None:
     assert {"model.safetensors", "modules.json", "results.json"} <= files.keys() and b"st-xling train tr" in files[
         "README.md"
     ]
-    assert not {"loss.safetensors", "files.json", "optimizer.pt"} & {name.rpartition("/")[2] for name in files}
+    assert not {"loss.safetensors", "done.json", "optimizer.pt"} & {name.rpartition("/")[2] for name in files}
     again = RunFolder(tmp_path / "run", overwrite=True)
     again.check()  # nothing lies there that a run does not know
 

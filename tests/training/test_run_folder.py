@@ -96,9 +96,6 @@ def test_resuming_without_an_option_of_loading(tmp_path: Path) -> None:
     begin(tmp_path / "run", {**RUN, "load_options": {"revision": "v1"}})
     with pytest.raises(ValueError, match="load_options.revision"):
         begin(tmp_path / "run", {**RUN, "load_options": {}}, resume=True)
-    # One of an earlier version says nothing of them.
-    begin(tmp_path / "old", RUN)
-    begin(tmp_path / "old", {**RUN, "load_options": {}}, resume=True)
 
 
 def test_resuming_the_same_run_by_another_command_and_version(tmp_path: Path) -> None:

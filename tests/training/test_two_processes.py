@@ -46,7 +46,7 @@ def interrupt_after(checkpoint: Path) -> Any:
 
     def wait(launcher: subprocess.Popen[bytes]) -> None:
         end = time.monotonic() + SECONDS
-        while not (checkpoint / "files.json").exists() and time.monotonic() < end and launcher.poll() is None:
+        while not (checkpoint / "done.json").exists() and time.monotonic() < end and launcher.poll() is None:
             time.sleep(0.02)
         launcher.send_signal(signal.SIGINT)
 

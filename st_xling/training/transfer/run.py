@@ -145,7 +145,7 @@ def transfer(
                 model = kind.load(folder.path)
             languages = {language: _evaluate(model, data, language, folder.path) for language in data.test}
         except KeyboardInterrupt as stop:
-            raise TrainingInterrupted(folder.path, folder.last_checkpoint(compare=False)) from stop
+            raise TrainingInterrupted(folder.path, folder.last_checkpoint()) from stop
         _warn_of_one_label(languages, data.task.measures[0], model.long_rows)
         report = TransferReport(data.task, languages, tuple(data.train), signature, trained)
         write_json(folder.path / "results.json", {"transfer": report.as_dict()})

@@ -93,16 +93,15 @@ def test_the_encoder_is_the_start(encoder: str) -> None:
 def test_stopped_in_training_and_resumed(
     encoder: str, sets: dict[str, TransferData], monkeypatch: Any, tmp_path: Path
 ) -> None:
-    """From the checkpoint before the last, which is damaged; its seconds count."""
+    """From the checkpoint before the last, which is incomplete; its seconds count."""
     task, whole, torn = "pos", tmp_path / "whole", tmp_path / "torn"
     expected = transfer(encoder, sets[task], whole, options=options(task))
     with monkeypatch.context() as patch, pytest.raises(TrainingInterrupted) as stop:
         stop_at(patch, Trainer, 6)
         transfer(encoder, sets[task], torn, options=options(task))
     assert stop.value.checkpoint == torn / "training" / "checkpoint-4" and not (torn / "model.safetensors").exists()
-    (torn / "training" / "checkpoint-4" / "optimizer.pt").unlink()
-    files = torn / "training" / "checkpoint-2" / "files.json"
-    files.write_text(json.dumps({**json.loads(files.read_text()), "seconds": 1000}))
+    (torn / "training" / "checkpoint-4" / "done.json").unlink()
+    (torn / "training" / "checkpoint-2" / "done.json").write_text(json.dumps({"seconds": 1000}))
     report = transfer(encoder, sets[task], torn, options=options(task), resume=True)
     assert report.languages == expected.languages and report.signature == expected.signature
     assert report.training["steps"] == 8 and 1000 < report.training["seconds"] < 1100
