@@ -47,7 +47,6 @@ SAYS = {
     "leak": SIGNATURE,
     "align": SIGNATURE,
     "explain": SIGNATURE,
-    "completion": "_shtab_st_xling",
     "encode": SIGNATURE,
     "mine": SIGNATURE,
     "score": SIGNATURE,

@@ -138,7 +138,6 @@ def build_parser() -> Parser:
     # Here, and not above, so that Ctrl-C while they are imported is answered as at any other time.
     from st_xling.cli import (
         align,
-        completion,
         evaluate,
         exam,
         mine,
@@ -183,7 +182,7 @@ def build_parser() -> Parser:
         tools.slim,
         tools.postprocess,
     )
-    for command in (*commands_of_use, publish.push, reproduce.reproduce, tools.benchmark, completion.completion):
+    for command in (*commands_of_use, publish.push, reproduce.reproduce, tools.benchmark):
         command.add_parser(commands)
     return parser
 

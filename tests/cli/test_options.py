@@ -151,7 +151,7 @@ def test_a_command_offers_what_the_library_takes_with_its_defaults(name: str) ->
 COMMANDS = (
     "demo train recipes evaluate exam transfer leak encode mine score rerank search slim card push reproduce benchmark"
 )
-COMMANDS += " postprocess completion"
+COMMANDS += " postprocess"
 HELPS = ["", *COMMANDS.split(" ")]
 HELPS += [f"evaluate {task.name}" for task in TASKS] + ["train dap"]
 
