@@ -29,7 +29,6 @@ EXCEPTED = {
     "pip install": "it would install what these tests run",
     "pytest": "it would run these tests",
     "st-xling demo": "it trains for minutes; tests/test_demo.py runs it on less text",
-    "st-xling benchmark": "it measures for an hour; tests/test_benchmark.py runs it on toys",
 }
 
 # The only words added: two steps instead of a recipe's hundreds.

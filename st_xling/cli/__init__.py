@@ -182,7 +182,7 @@ def build_parser() -> Parser:
         tools.slim,
         tools.postprocess,
     )
-    for command in (*commands_of_use, publish.push, reproduce.reproduce, tools.benchmark):
+    for command in (*commands_of_use, publish.push, reproduce.reproduce):
         command.add_parser(commands)
     return parser
 

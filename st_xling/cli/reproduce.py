@@ -22,7 +22,7 @@ from st_xling.cli.options import JSON, command, write_results
 def reproduce(arguments: argparse.Namespace) -> None:
     """A paper's tables, trained and evaluated anew, beside the paper's own values.
 
-    Train and evaluate what the tables of a paper take, each step an ordinary st-xling command, and print them with
+    Train and evaluate what the tables of a paper take, each step an ordinary command, and print them with
     mean and deviation over seeds, tested differences and the paper's own values. What is done is not done again: the
     same command goes on where it was stopped, and other tables share its models.
 

@@ -1,4 +1,4 @@
-"""``st-xling demo``, ``leak``, ``slim``, ``postprocess``, ``benchmark``: beside training, evaluating and mining."""
+"""``st-xling demo``, ``leak``, ``slim``, ``postprocess``: beside training, evaluating and mining."""
 
 from __future__ import annotations
 
@@ -166,42 +166,3 @@ def postprocess(arguments: argparse.Namespace) -> None:
     )
     print(report.table(), report.signature, sep="\n")
     write_results(arguments, {"postprocess": report.as_dict()})
-
-
-@command("benchmark", JSON, benchmark={"nargs": "*", "default": []})
-def benchmark(arguments: argparse.Namespace) -> None:
-    """Compare speed and memory with other tools: one table of ratios.
-
-    Run the benchmarks of the source, each in a process of its own. One that lacks something (an encoder in ST_XLING_E5,
-    text in ST_XLING_DATA) says so in its row; one that fails is named, and the others stand.
-
-    BENCHMARK...     which ones (default: all)
-    --list           name them and end
-    --quick          toy sizes, a few seconds each: shows that all run, and says nothing of speed
-    --threads N      threads of each (default: 1, which is measured in time of the processor, whatever else runs)
-    --rounds N       rounds of each; a ratio is their median (default: each benchmark's own)
-    --set KEY=VALUE  an option of the benchmark, or KEY alone for a flag; for one benchmark at a time (repeatable)
-    --out DIR        folder of results and logs; benchmarks that it has with the same options are not run again
-    --overwrite      run again what is done, and replace it
-
-    examples:
-      st-xling benchmark --quick
-      st-xling benchmark mining losses --json ratios.json
-      st-xling benchmark training --set rows='tr; dap' --set bf16 --out benchmarks
-
-    In the folder of the source, python -m tests.benchmarks.NAME --help has what a benchmark measures, and its options.
-    """
-    from st_xling.benchmark import benchmark_table, benchmarks, run_benchmarks
-
-    if arguments.list:
-        print("\n".join(f"{name:<20}{what}" for name, what in benchmarks().items()))
-        return write_results(arguments, {"benchmarks": benchmarks()})
-    if arguments.set and len(arguments.benchmark) != 1:
-        raise ValueError(f"--set is for one benchmark at a time: got {len(arguments.benchmark)} names")
-    options = {key: value if equals else None for key, equals, value in (word.partition("=") for word in arguments.set)}
-    content = run_benchmarks(arguments.benchmark, **set_options(arguments, run_benchmarks), options=options)
-    print(benchmark_table(content))
-    write_results(arguments, content)
-    failed = [name for name, result in content["benchmarks"].items() if "failed" in result]
-    if failed:
-        raise ValueError(f"failed: {', '.join(failed)}; the table has the reasons.")

@@ -5,7 +5,7 @@
                 model → settings that stand where the tables start from it
 ``bases``       name → a command that trains; once, with seed 0, for all rows
 ``models``      the same, once for each seed
-``evaluations`` name → a command that writes ``--json``; ``{row}`` is the row's model
+``evaluations`` name → a command that writes ``--json``; ``{row}`` is the row's model; ``python …`` is another program
 ``tables``      name → ``title``; ``rows``: label → a model, or ``{model: …, any: value}`` with values for the commands,
                 or ``{run: …, evaluation: …}`` without a model of ours; ``columns``: label → ``{evaluation, value}``,
                 the value a path in the JSON, or several, whose mean is taken, as it is over a list of the scale that
@@ -90,6 +90,11 @@ class Step:
     def fine_tunes(self) -> bool:
         """Whether it trains a model only to evaluate it."""
         return self.words[0] == "transfer"
+
+    @property
+    def is_python(self) -> bool:
+        """Whether it is another program than ``st-xling``."""
+        return self.words[0] == "python"
 
     @property
     def folder(self) -> str:
@@ -195,7 +200,7 @@ class Paper:
     def shown(self, step: Step) -> str:
         """The step's command as a user types it in the output folder, without places on this machine."""
         words = [word.replace(self.model, self.model_name).replace("{data}", "DATA") for word in step.command()]
-        return shlex.join(["st-xling", *words])
+        return shlex.join(words if step.is_python else ["st-xling", *words])
 
 
 def load_paper(

@@ -25,6 +25,7 @@ from st_xling.utils.lock import lock_folder
 logger = logging.getLogger(__name__)
 
 _MODULE = "st_xling.cli"
+_ROOT = Path(__file__).parents[2]
 
 
 def reproduce(
@@ -162,13 +163,19 @@ class _Runner:
         if step.trains or step.fine_tunes:
             words.append("--resume" if any(training.glob("checkpoint-*")) else "--overwrite")
         environment = {"OMP_NUM_THREADS": self._threads, **os.environ}
+        if step.is_python:
+            program = words[1:]
+            # A checkout's benchmarks are next to the package, and not installed.
+            environment["PYTHONPATH"] = f"{_ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+        else:
+            program = ["-m", _MODULE, *words]
         begun = time.monotonic()
         with (self._out / "logs" / f"{step.id}.log").open("wb") as log:
             with self._lock:
                 if self._stopped:
                     return "stopped before it began"
                 process = subprocess.Popen(
-                    [sys.executable, "-m", _MODULE, *words],
+                    [sys.executable, *program],
                     cwd=self._out,
                     env=environment,
                     stdin=subprocess.DEVNULL,

@@ -10,7 +10,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -21,8 +21,8 @@ from typing import Any, get_args
 import torch
 
 from st_xling._version import __version__
-from st_xling.benchmark import encoder_name, ratio_table
 from st_xling.cli.options import write_results
+from st_xling.utils.tables import format_table
 
 PRELOADED = ["st_xling.training.encoder", "st_xling.mining", "transformers.models.bert.modeling_bert"]
 """What is part of every process, not of what is measured."""
@@ -145,6 +145,43 @@ def main(measure: Callable[..., Iterable[Ratio]], *, rounds: int = 1, quick: dic
     seconds = round(time.monotonic() - started, 1)
     content = {"version": __version__, "command": command, "encoder": encoder_name(), "seconds": seconds}
     write_results(options, {**content, "ratios": ratios})
+
+
+def ratio_table(results: Mapping[str, Mapping[str, Mapping[str, Any]] | str], *, targets: bool = True) -> str:
+    """Ratios by benchmark, or the reason why it has none."""
+    rows = [["benchmark", "what", "by", "ratio", "target", ""]]
+    for name, ratios in results.items():
+        if isinstance(ratios, str):
+            rows.append([name, "FAILED", "", "", "", ratios])
+            continue
+        for what, one in ratios.items():
+            target = _target(one) if targets else ""
+            rows.append([name if one is next(iter(ratios.values())) else "", what, one["peer"]])
+            rows[-1] += [_value(one), target, one.get("note", "")]
+    # Filled up, so that all columns stand to the left: most are text.
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    filled = [[cell.ljust(width) for cell, width in zip(row, widths)] for row in rows]
+    return format_table(filled[0], filled[1:])
+
+
+def _value(one: Mapping[str, Any]) -> str:
+    if "value" not in one:
+        return ""
+    value, low, high = (f"{one[key]:.3g}" for key in ("value", "low", "high"))
+    return value if low == high else f"{value} ({low}-{high})"
+
+
+def _target(one: Mapping[str, Any]) -> str:
+    for key, sign in (("at_most", 1), ("at_least", -1)):
+        if key in one and "value" in one:
+            met = sign * one["value"] <= sign * one[key]
+            return f"{key.replace('_', ' ')} {one[key]:.3g}{'' if met else ', MISSED'}"
+    return ""
+
+
+def encoder_name() -> str:
+    """Of the encoder that ``ST_XLING_E5`` names, on which many figures depend."""
+    return Path(os.environ.get("ST_XLING_E5", "")).name
 
 
 def log(text: str) -> None:
