@@ -142,7 +142,6 @@ def build_parser() -> Parser:
         exam,
         mine,
         publish,
-        recipes,
         reproduce,
         rerank,
         tools,
@@ -163,7 +162,6 @@ def build_parser() -> Parser:
     for command in (
         tools.demo,
         train.train,
-        recipes.recipes,
         evaluate,
         exam.exam,
         transfer.transfer,

@@ -1,4 +1,4 @@
-"""``st-xling recipes``, and what ``st-xling train RECIPE --help`` says of one: its own options, with its values."""
+"""Recipes on the command line: ``st-xling train --list``, and ``--print`` and ``--help`` of one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from st_xling.cli.options import JSON, command, write_results
+from st_xling.cli.options import write_results
 
 if TYPE_CHECKING:
     from st_xling.cli.parser import Parser
@@ -40,25 +40,25 @@ KEYS = {
 }
 
 
-@command("recipes", JSON, recipe={"nargs": "?"})
-def recipes(arguments: argparse.Namespace) -> None:
-    """List the recipes of train, or print one to be edited.
+class Alone(argparse.Action):
+    """A flag with which no other option is required."""
 
-    Without RECIPE: a line for each, with its kind, what it trains and the paper that it comes from. With it: its YAML
-    with all values, to be saved, edited and given to train as a file.
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{"nargs": 0, "default": False, **options})
 
-    RECIPE  a name, or a YAML file
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        setattr(namespace, self.dest, True)
+        for action in parser._actions:
+            action.required = False
 
-    examples:
-      st-xling recipes
-      st-xling recipes dap > my-recipe.yaml
 
-    Then: st-xling train my-recipe.yaml … What stands under tiny holds for --model tiny alone. st-xling train dap --help
-    shows the options of a recipe.
-    """
+def show_recipes(arguments: argparse.Namespace) -> None:
+    """List the recipes, each with its kind and summary, or print the YAML of one (``--list``, ``--print``)."""
     from st_xling.training.recipe_files import read_recipe, recipe_names, recipe_text
 
-    if arguments.recipe is not None:
+    if arguments.print:
+        if arguments.recipe is None:
+            raise ValueError("--print needs the name of a recipe, or a YAML file: got none; --list lists the names.")
         print(recipe_text(arguments.recipe), end="")
         return write_results(arguments, {"recipe": read_recipe(arguments.recipe)})
     entries = []
@@ -100,5 +100,5 @@ def narrow_help(parser: Parser, arguments: argparse.Namespace) -> None:
         shown = [each[0] for each in examples if each[1] in shipped and kind_of(read_recipe(each[1])) == kind]
         yaml = textwrap.indent(recipe_text(name), "  ")
         parser.usage, parser.description = str(parser.usage).replace("RECIPE", name), raw.get("summary")
-        head = f"{name} (st-xling recipes {name} > my-recipe.yaml: to be edited):\n{yaml}"
+        head = f"{name} (st-xling train {name} --print > my-recipe.yaml: to be edited):\n{yaml}"
         parser.epilog = "\n\n".join([head, "\n".join(["examples:", *shown]), last])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from st_xling.cli.keep import renew_card
 from st_xling.cli.model_options import START
 from st_xling.cli.options import JSON, command, is_set, set_options, write_results
-from st_xling.cli.recipes import KEYS, TAKEN_BY, narrow_help
+from st_xling.cli.recipes import KEYS, TAKEN_BY, Alone, narrow_help, show_recipes
 from st_xling.utils.io import read_json_object
 
 if TYPE_CHECKING:
@@ -29,16 +29,20 @@ _MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "ac
     "train",
     START,
     JSON,
+    list={"action": Alone},
+    print={"action": Alone},
     out={"type": Path},
 )
 def train(arguments: argparse.Namespace) -> None:
     """Train an encoder, adapter, retriever or cross-encoder by a recipe.
 
     Train by a recipe and save a plain sentence-transformers model, with its card. The options below are those of every
-    recipe; st-xling train RECIPE --help shows what one of them takes, with its values, and st-xling recipes RECIPE
-    prints it, to be edited and given as a file.
+    recipe; st-xling train RECIPE --help shows what one of them takes, with its values, and st-xling train RECIPE
+    --print prints it, to be edited and given as a file.
 
     RECIPE                        name of a recipe, or path of a YAML file
+    --list                        list the recipes with their kinds and summaries
+    | --print                     print the recipe
     --model MODEL                 Hub id or folder of the model to start from; or tiny: a small one of random weights,
                                   built from the data (required)
     --data SPEC                   parallel text: xx-yy=PATH (TSV, CSV, JSON lines, Parquet), xx-yy=SOURCE,TARGET, Hub id
@@ -109,7 +113,11 @@ def train(arguments: argparse.Namespace) -> None:
       retrievers      ir, ir-semacl, ir-langcl, ir-semacl-langcl              questions with passages, parallel text
       cross-encoders  xpi; xpr-merged, xpr-cascade, xpr-mixed                 parallel text; questions with passages
 
-    examples, on the phrasebook, which is built in:
+    examples:
+      st-xling train --list
+      st-xling train dap --print > my-recipe.yaml
+
+    on the phrasebook, which is built in:
       st-xling train dap --model tiny --data phrasebook:de,fr --out my-encoder --epochs 2
       st-xling train sf --model tiny --data 'zh-vi=phrasebook?size=2000' --out my-adapter
       st-xling train ir-semacl --model tiny --data queries=phrasebook --parallel phrasebook:de --out my-retriever
@@ -129,6 +137,8 @@ def train(arguments: argparse.Namespace) -> None:
     phrasebook:de,fr?size=8000&split=train&seed=0 pairs each language with English. Of --dev its development split is
     read, of --check-leak its test split, unless ?split= says otherwise. Quote what holds ? or &.
     """
+    if arguments.list or arguments.print:
+        return show_recipes(arguments)
     from st_xling.training.recipe_files import recipe_kind
     from st_xling.utils import distributed
 

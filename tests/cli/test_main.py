@@ -104,7 +104,7 @@ sys.exit(st_xling.cli.main(["demo"]))
 
 def test_a_reader_of_stdout_that_ends() -> None:
     """As ``head``: the status of a program that SIGPIPE ended, and not a word."""
-    command = [sys.executable, "-m", "st_xling.cli", "recipes"]
+    command = [sys.executable, "-m", "st_xling.cli", "train", "--list"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
         assert ran.stdout is not None
         ran.stdout.close()
@@ -128,5 +128,5 @@ def test_another_pipe_that_breaks_is_an_error(
         raise BrokenPipeError(32, "Broken pipe")
 
     monkeypatch.setattr("st_xling.training.recipe_files.recipe_text", write_to_worker)
-    assert main(["recipes", "dap"]) == 2
+    assert main(["train", "dap", "--print"]) == 2
     assert "Broken pipe" in capsys.readouterr().err

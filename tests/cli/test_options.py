@@ -148,7 +148,7 @@ def test_a_command_offers_what_the_library_takes_with_its_defaults(name: str) ->
                 assert (action.help is not None and any(word in action.help for word in words)) or action.choices
 
 
-COMMANDS = "demo train recipes evaluate exam transfer leak encode mine score rerank search slim card push reproduce"
+COMMANDS = "demo train evaluate exam transfer leak encode mine score rerank search slim card push reproduce"
 COMMANDS += " postprocess"
 HELPS = ["", *COMMANDS.split(" ")]
 HELPS += [f"evaluate {task.name}" for task in TASKS] + ["train dap"]

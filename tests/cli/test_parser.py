@@ -12,7 +12,7 @@ from tests.test_examples import parsers
 
 WRONG = {
     "trian": ("st-xling", "argument COMMAND: got 'trian'; did you mean 'train'?"),
-    "xyz": ("st-xling", "argument COMMAND: got 'xyz'; it is one of demo, train, recipes, evaluate, "),
+    "xyz": ("st-xling", "argument COMMAND: got 'xyz'; it is one of demo, train, evaluate, "),
     "evaluate": ("st-xling evaluate", "the following arguments are required: TASK"),
     "evaluate tatoba": ("st-xling evaluate", "argument TASK: got 'tatoba'; did you mean 'tatoeba'?"),
     "train dap --data a.tsv --oot b": ("st-xling train", "no flag is called '--oot'; did you mean '--out'?"),

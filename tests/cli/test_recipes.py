@@ -1,4 +1,4 @@
-"""``st-xling recipes``, what it prints given back to ``train``, and the help of one recipe."""
+"""``st-xling train --list`` and ``--print``, what it prints given back to ``train``, and the help of one recipe."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def shown(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_each_recipe_has_a_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    lines = shown(["recipes", "--json", str(tmp_path / "r.json")], capsys).splitlines()
+    lines = shown(["train", "--list", "--json", str(tmp_path / "r.json")], capsys).splitlines()
     assert sorted(line.split()[0] for line in lines) == recipe_names(None)
     for line in lines:
         assert line.split()[1] == recipe_kind(line.split()[0]) and re.search(r" (et al\.|and \w+) 20\d\d", line)
@@ -36,7 +36,7 @@ def test_each_recipe_has_a_line(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 @pytest.mark.parametrize("name", recipe_names(None))
 def test_what_is_printed_is_the_recipe(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "my-recipe.yaml"
-    path.write_text(shown(["recipes", name], capsys), encoding="utf-8")
+    path.write_text(shown(["train", name, "--print"], capsys), encoding="utf-8")
     assert read_recipe(str(path)) == read_recipe(name) and recipe_kind(str(path)) == recipe_kind(name)
     if recipe_kind(name) == "encoder":
         assert load_recipe(str(path), tiny=True) == load_recipe(name, tiny=True)
@@ -44,7 +44,7 @@ def test_what_is_printed_is_the_recipe(name: str, capsys: pytest.CaptureFixture[
 
 def test_an_edited_recipe_trains(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path, out = tmp_path / "mine.yaml", tmp_path / "out"
-    content = yaml.safe_load(shown(["recipes", "tr"], capsys))
+    content = yaml.safe_load(shown(["train", "--print", "tr"], capsys))
     content["training"] |= {"max_steps": 1, "per_device_train_batch_size": 4}
     path.write_text(yaml.safe_dump({**content, "name": "mine"}), encoding="utf-8")
     words = f"train {path} --model tiny --data phrasebook:de?size=16 --dev none --out {out} --json -".split()
@@ -54,10 +54,15 @@ def test_an_edited_recipe_trains(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert json.loads((out / "training" / "run.json").read_text())["recipe"]["name"] == "mine"
 
 
+def test_print_needs_a_recipe(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--print"]) == 2
+    assert "--print needs the name of a recipe" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "there", "absent"),
     [
-        ("", ["RECIPE", "--epochs", "st-xling recipes"], ["--xpi-data", "--layer", "--lora", "of retrievers:"]),
+        ("", ["RECIPE", "--epochs", "st-xling train --list"], ["--xpi-data", "--layer", "--lora", "of retrievers:"]),
         ("dap", ["train dap --model", "--lora", "(default: 5e-05)", "mask_ratio: 1.0"], ["--layer", "--xpi-data"]),
         ("dap --model tiny", ["(default: 0.002)", "a bare one mean"], ["(default: 5e-05)"]),
         ("--out tr dap --model=tiny --data x", ["train dap --model", "(default: 0.002)"], ["train tr --model MODEL"]),
