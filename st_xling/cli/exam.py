@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 from st_xling.cli.keep import check_folder, keep_in
@@ -29,7 +28,6 @@ def exam(arguments: argparse.Namespace) -> None:
     --tasks LIST      tatoeba,xsim,xsim++,robustness,mining,pool,hubness,speed,size,leak (default: all)
     --out DIR         folder of the page exam.html, and of what is done: the same command goes on from there
     --budget MINUTES  where all items would take longer: the same sample of them for each model
-    --dry-run         only say what would be examined, and how long it takes
     --samples N       samples of the bootstrap (default: 1000)
     --seed N          of samples and draws (default: 0)
     --batch-size N    most texts of a batch (default: as suits the device)
@@ -38,11 +36,11 @@ def exam(arguments: argparse.Namespace) -> None:
       st-xling exam my-encoder intfloat/multilingual-e5-small --out my-exam
       st-xling exam my-encoder 'intfloat/multilingual-e5-small?prompt=query: ' --data tatoeba/v1 --languages de,fr \\
           --tasks tatoeba,xsim --json exam.json
-      st-xling exam my-encoder --data tatoeba/v1 --budget 30 --dry-run
+      st-xling exam my-encoder --data tatoeba/v1 --budget 30
 
     An item is a pair of sentences, a sentence to mine, or a question. Intervals are bootstrap intervals over items.
     """
-    from st_xling.evaluation.exam import examine, load_exam_data, parse_examinees, plan_exam
+    from st_xling.evaluation.exam import examine, load_exam_data, parse_examinees
     from st_xling.models import load_encoder
 
     examinees = parse_examinees(arguments.model, **set_options(arguments, load_encoder))
@@ -50,10 +48,6 @@ def exam(arguments: argparse.Namespace) -> None:
         for each in examinees:
             check_folder(Path(str(each.model)), "--keep")
     data = load_exam_data(arguments.data, arguments.languages, seed=arguments.seed)
-    if arguments.dry_run:
-        plan = plan_exam(examinees, **{**set_options(arguments, plan_exam), "data": data})
-        print("\n".join(plan.lines()))
-        return write_results(arguments, {"plan": asdict(plan)})
     try:
         options = {**set_options(arguments, examine), "data": data, "show_progress_bar": True}
         report = examine(examinees, **options)

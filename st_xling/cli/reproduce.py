@@ -41,16 +41,14 @@ def reproduce(arguments: argparse.Namespace) -> None:
     --out DIR                   folder of models, results and tables (default: xling-reproduce)
     --jobs N                    steps at a time (default: 1)
     --overwrite                 run again what is done, and replace it
-    --dry-run                   only say what would be run, and what it takes
 
     examples:
-      st-xling reproduce dap 1 --dry-run
       st-xling reproduce dap 1 --rows TR DAP --out my-tables
-      st-xling reproduce xpr 3 --scale small --data data --model my-encoder --seeds 0,1,2 --dry-run
+      st-xling reproduce xpr 3 --scale small --data data --model my-encoder --seeds 0,1,2
 
     All tables made so far are in DIR/PAPER-SCALE-MODEL-SEEDS.md and .json, with every signature and command.
     """
-    from st_xling.reproduce import load_paper, plan
+    from st_xling.reproduce import load_paper
     from st_xling.reproduce import reproduce as run
     from st_xling.reproduce.report import text
 
@@ -58,11 +56,6 @@ def reproduce(arguments: argparse.Namespace) -> None:
     options["precision"] = arguments.precision
     paper = load_paper(arguments.paper, arguments.table, rows=arguments.rows or (), **options)
     data = arguments.data or os.environ.get("ST_XLING_DATA")
-    if arguments.dry_run:
-        report = plan(paper, arguments.out, data=data, jobs=arguments.jobs)
-        print(report.table())
-        write_results(arguments, report.as_dict())
-        return
     results = run(paper, arguments.out, data=data, jobs=arguments.jobs, overwrite=arguments.overwrite)
     print(text(results))
     print(f"\n{arguments.out / paper.file_name}.md", file=sys.stderr)

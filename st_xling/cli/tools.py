@@ -73,7 +73,6 @@ def slim(arguments: argparse.Namespace) -> None:
     --languages LIST     languages that it shall still read: de,en (required)
     --data SPEC          text of these languages: xx=FILE, xx-yy=PAIRS or phrasebook:xx (required, repeatable)
     --out DIR            folder of the slim model (required)
-    | --dry-run          only say what would stay, and its size
     --keep-words WORDS|FILE  words, or a file of them, a line each, whose tokens stay (repeatable)
     --parity SPEC        compare on this text instead (repeatable)
     --parity-rows N      texts or pairs to compare, in all (default: 500)
@@ -88,7 +87,7 @@ def slim(arguments: argparse.Namespace) -> None:
     examples:
       st-xling slim intfloat/multilingual-e5-small --languages de,en --data de-en=pairs.tsv --out small
       st-xling slim my-encoder --languages de,en --data de=news.de.txt.gz --data en=news.en.txt.gz --min-count 2 \\
-          --dry-run
+          --out small
       st-xling slim my-encoder --languages de,en --data phrasebook:de --layer 2 --keep-words 'Zürich' --out small
 
     Text is parallel as train takes it, or a text a line (also packed), or JSON lines with "text". It should be much and

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from st_xling.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from st_xling.reproduce.cost import plan as plan
     from st_xling.reproduce.paper import Paper as Paper
     from st_xling.reproduce.paper import load_paper as load_paper
     from st_xling.reproduce.paper import paper_names as paper_names

@@ -98,12 +98,6 @@ def _place(step: Step, data: str | Path | None) -> str | None:
     return str(Path(data).resolve()) if data is not None and any("{data}" in word for word in step.words) else None
 
 
-def seconds_of(step: Step, out: Path) -> float | None:
-    """How long the step took when it ran; ``None`` if it did not."""
-    record = read_json_object(out / "steps" / f"{step.id}.json")
-    return record["seconds"] if record else None
-
-
 def _run_all(paper: Paper, out: Path, data: str | Path | None, jobs: int, lock: int, overwrite: bool) -> dict[str, str]:
     """Run all that is not done; id → why it failed."""
     steps = paper.steps()

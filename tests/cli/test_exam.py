@@ -44,14 +44,6 @@ def test_it_says_that_it_goes_on(
     assert "the same command goes on" in capsys.readouterr().err
 
 
-def test_a_dry_run_leaves_nothing(encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["exam", str(encoder), *DATA, "--out", str(tmp_path / "out"), "--dry-run"]
-    assert main([*words, "--json", str(tmp_path / "plan.json")]) == 0
-    assert "tasks: tatoeba, mining, size" in capsys.readouterr().out and not (tmp_path / "out").exists()
-    plan = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["plan"]
-    assert plan["items"]["pairs"] == 20 and set(plan["minutes"]) == {"my-encoder"}
-
-
 @pytest.mark.parametrize(
     ("words", "fact"),
     [

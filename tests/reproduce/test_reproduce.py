@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from st_xling.cli import main
-from st_xling.reproduce import Paper, load_paper, plan, reproduce
+from st_xling.reproduce import Paper, load_paper, reproduce
 from st_xling.reproduce.report import _heading, difference, markdown, report, text, write_report
 from st_xling.reproduce.run import is_done
 from st_xling.utils.io import write_json
@@ -233,7 +233,6 @@ def test_a_missing_value_is_named_and_the_other_cells_stand(toy: Path, tmp_path:
         (["TOY", "--scale", "small", "--data", "nowhere"], ["nowhere"]),
         (["TOY", "--model", "./nowhere"], ["./nowhere", "folder"]),
         (["TOY", "--jobs", "0"], ["jobs", "0"]),
-        (["TOY", "--jobs", "0", "--dry-run"], ["jobs", "0"]),
         (["common"], ["common", "dap"]),
         (["circle.yaml"], ["circle.yaml", "RecursionError"]),
         (["TOY", "--seeds", "1,1"], ["1,1"]),
@@ -256,32 +255,6 @@ def test_errors_name_what_came_and_what_there_is(
     error = capsys.readouterr().err
     assert status == 2 and all(fact in error for fact in facts), error
     assert not Path("xling-reproduce").exists()
-
-
-def test_a_plan_estimates_training_and_reads_what_was_measured(toy: Path, tmp_path: Path) -> None:
-    paper = load_paper(str(toy), ["1"], seeds=(0, 1))
-    first = plan(paper, tmp_path)
-    by_name = {step.name: step for step in first.steps}
-    assert by_name["tr, seed 0"].source == "estimated" and 1 < (by_name["tr, seed 0"].seconds or 0) < 60
-    assert by_name["tatoeba of tr, seed 0"].seconds is None
-    done = next(step for step in paper.steps() if step.name == "tatoeba of tr, seed 0")
-    for folder, record in (("results", {}), ("steps", {"seconds": 123.0})):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        write_json(tmp_path / folder / f"{done.id}.json", record)
-    second = {step.name: step for step in plan(paper, tmp_path).steps}
-    assert second["tatoeba of tr, seed 0"].done
-    assert second["tatoeba of tr, seed 1"].seconds == 123.0 and not second["tatoeba of tr, seed 1"].done
-    assert "whose time is known" in first.table() and "tr, seed 1" in first.table()
-    # A training that took a hundred times its estimate says what to expect of others.
-    trained, estimate = (
-        next(step for step in paper.steps() if step.name == "tr, seed 0"),
-        by_name["again scale=10, seed 0"].seconds,
-    )
-    (tmp_path / trained.folder).mkdir(parents=True)
-    write_json(tmp_path / "steps" / f"{trained.id}.json", {"seconds": 100 * (by_name["tr, seed 0"].seconds or 0)})
-    third = {step.name: step for step in plan(paper, tmp_path).steps}
-    assert (third["again scale=10, seed 0"].seconds or 0) > 10 * (estimate or 0) > 0
-    assert third["again scale=10, seed 0"].source == "estimated" and third["tr, seed 1"].source == "measured"
 
 
 def test_tables_are_called_by_number_or_by_their_name() -> None:

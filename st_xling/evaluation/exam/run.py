@@ -259,69 +259,6 @@ def examine(
     return report
 
 
-@dataclass(frozen=True)
-class ExamPlan:
-    """What an exam would take.
-
-    Attributes:
-        tasks: Names, but for those that the data do not allow.
-        items: How many of each kind there are.
-        minutes: About, of each model, on this machine; none of it is taken for done.
-        not_examined: ``what`` and ``why``.
-        sample: Of the items, if a budget takes not all.
-    """
-
-    tasks: list[str]
-    items: dict[str, int]
-    minutes: dict[str, float]
-    not_examined: list[dict[str, str]]
-    sample: str = ""
-
-    def lines(self) -> list[str]:
-        """For reading."""
-        rows = [[name, duration(60 * minutes)] for name, minutes in self.minutes.items()]
-        rows += [["together", duration(60 * sum(self.minutes.values()))]] if len(rows) > 1 else []
-        return [
-            format_table(["model", "about"], rows),
-            f"tasks: {', '.join(self.tasks)}",
-            f"items: {', '.join(f'{n:,} {name}' for name, n in self.items.items() if n) or 'none'}",
-            *_remarks(self.not_examined, self.sample),
-        ]
-
-
-def plan_exam(
-    examinees: Sequence[Examinee],
-    data: ExamData,
-    *,
-    tasks: Collection[str] | None = None,
-    budget: float | None = None,
-    batch_size: int | None = None,
-) -> ExamPlan:
-    """What :func:`examine` would examine, and how long: each model is loaded, and encodes a few texts.
-
-    Args:
-        examinees: The models.
-        data: Of :func:`load_exam_data`.
-        tasks: Names; all by default.
-        budget: Minutes.
-        batch_size: Most texts of a batch.
-    Raises:
-        ValueError: As :func:`examine`.
-    """
-    chosen = _chosen(tasks, examinees, budget)
-    start = time.perf_counter()
-    whole = data.only({task.needs for task in chosen.values()} - {""} or set(PARTS))
-    models, results = _begin(examinees, whole, ["speed"], batch_size)
-    data = whole
-    if budget is not None:
-        data = whole.sampled(_share(budget, whole, models, results, time.perf_counter() - start, None))
-    missing = [{"what": what, "why": why} for _, what, why in whole.missing]
-    allowed = [name for name, task in chosen.items() if _fed(task, data)]
-    missing += [_unfed(task) for name, task in chosen.items() if name not in allowed]
-    minutes = {name: _pace(done) * data.work() / _FOR_ENCODING / 60 for name, done in results.items()}
-    return ExamPlan(allowed, data.counts, minutes, missing, _sample_text(data, whole))
-
-
 def _chosen(tasks: Collection[str] | None, examinees: Sequence[Examinee], budget: float | None) -> dict[str, Task]:
     """The tasks by these names, once all that was asked for is possible."""
     chosen = {name: task for name, task in TASKS.items() if tasks is None or name in tasks}

@@ -54,7 +54,7 @@ class SlimResult:
 
     Attributes:
         model: Of ST's own modules. All weights but the word embeddings are the very ones of the source: train one of
-            the two only after saving and loading it. ``None`` where only a plan was asked for.
+            the two only after saving and loading it.
         texts: Texts that were counted.
         before: Size of the model.
         after: Size of what is left of it.
@@ -62,7 +62,7 @@ class SlimResult:
         rare: Tokens of the text that came too seldom to stay.
     """
 
-    model: SentenceTransformer | None
+    model: SentenceTransformer
     texts: int
     before: ModelSize
     after: ModelSize
@@ -76,7 +76,6 @@ def slim_encoder(
     *,
     min_count: int = 1,
     keep: Iterable[str] = (),
-    plan: bool = False,
     progress: bool = False,
     total: int | None = None,
 ) -> SlimResult:
@@ -88,7 +87,6 @@ def slim_encoder(
         texts: Text of all languages that the encoder shall still read, read once.
         min_count: Tokens that come less often go. With 1, the text itself gets exactly the embeddings it had.
         keep: Tokens, or words and texts, whose tokens stay in any case. The model's prompts always do.
-        plan: Only say what would become of the vocabulary.
         progress: Show a bar on stderr.
         total: How many texts there are, for the bar.
 
@@ -137,7 +135,7 @@ def slim_encoder(
     for transformer in cut.values():
         cut_weights(transformer, ids)
     sizes = (model_size(model), model_size(slim))
-    return SlimResult(None if plan else slim, counted.texts, *sizes, reasons=kept.reasons, rare=kept.rare)
+    return SlimResult(slim, counted.texts, *sizes, reasons=kept.reasons, rare=kept.rare)
 
 
 def _encoders(model: SentenceTransformer) -> list[Transformer]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import random
@@ -54,7 +53,7 @@ class SlimReport:
         texts: Texts counted, by language.
         result: What became of the vocabulary.
         signature: What the numbers depend on besides the source.
-        counted: Parity on a sample of the text that was counted; ``None`` of a plan.
+        counted: Parity on a sample of the text that was counted.
         held_out: Parity on text that was not, with translation retrieval.
         seconds: Time of each step.
         peak_memory: Most bytes that the process has held.
@@ -144,7 +143,7 @@ def _shown(change: Change, factor: float, decimals: int) -> list[str]:
 def slim_model(
     model: str,
     texts: Sequence[str],
-    out: str | Path | None = None,
+    out: str | Path,
     *,
     languages: Sequence[str],
     parity_texts: Sequence[str] = (),
@@ -166,7 +165,7 @@ def slim_model(
     Args:
         model: Hub id or folder; it is not touched.
         texts: Specs, as :func:`~st_xling.data.language_texts.language_texts` takes them. Each is read once.
-        out: Folder of the slim model; ``None``: only a plan.
+        out: Folder of the slim model.
         languages: Those that must be covered; text of others is left out.
         parity_texts: Specs of text to compare the models on, instead of text that is held out.
         parity_rows: Rows that the models are compared on, of counted and of other text each, drawn from all sources
@@ -191,7 +190,7 @@ def slim_model(
     """
     if parity_rows < 1:
         raise ValueError(f"parity_rows must be 1 or more: got {parity_rows}; 500 is the default.")
-    with contextlib.nullcontext() if out is None else SlimFolder(Path(out), model, overwrite=overwrite) as folder:
+    with SlimFolder(Path(out), model, overwrite=overwrite) as folder:
         clock = _Clock()
         encoder = in_its_dtype(load_encoder(model, **options))
         clock.step("loading")
@@ -200,21 +199,17 @@ def slim_model(
         compared = None
         if parity_texts:
             compared = _Text(parity_texts, languages, 0.0, parity_rows, seed, skip_bad_lines, every=False)
-        result = slim_encoder(
-            encoder, text, min_count=min_count, keep=keep, plan=out is None, progress=progress, total=text.total
-        )
+        result = slim_encoder(encoder, text, min_count=min_count, keep=keep, progress=progress, total=text.total)
         clock.step("counting and cutting")
         if compared is not None:
             for _ in compared:  # read it: its samples and its hash are then complete
                 pass
-        counted = held_out = None
-        if result.model is not None:
-            rows = text.held_out if compared is None else compared.samples
-            rows = random.Random(seed).sample(rows, min(parity_rows, len(rows)))
-            encoding: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": progress}
-            counted = _compare(encoder, result.model, text.samples, pairs=False, **encoding)
-            held_out = _compare(encoder, result.model, rows, pairs=True, **encoding)
-            clock.step("comparing")
+        rows = text.held_out if compared is None else compared.samples
+        rows = random.Random(seed).sample(rows, min(parity_rows, len(rows)))
+        encoding: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": progress}
+        counted = _compare(encoder, result.model, text.samples, pairs=False, **encoding)
+        held_out = _compare(encoder, result.model, rows, pairs=True, **encoding)
+        clock.step("comparing")
         is_folder = Path(model).is_dir()
         report = SlimReport(
             source=Path(model).resolve().name if is_folder else model,
@@ -240,9 +235,8 @@ def slim_model(
             peak_memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024),
             command=command,
         )
-        if folder is not None and result.model is not None:
-            result.model.model_card_data.base_model = None if is_folder else model
-            folder.write(result.model, report.as_dict(), complete)
+        result.model.model_card_data.base_model = None if is_folder else model
+        folder.write(result.model, report.as_dict(), complete)
         return report
 
 

@@ -6,7 +6,6 @@ import json
 import logging
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,6 @@ from st_xling.evaluation.exam import (
     examine,
     load_exam_data,
     parse_examinees,
-    plan_exam,
     run,
     tasks,
 )
@@ -190,29 +188,8 @@ def test_a_budget_samples_the_same_items(models, tmp_path, monkeypatch, caplog):
     assert ids[0] == ids[1] and len(ids[0]) == 6
     assert all({*grades} <= {*part.passages.ids} for part in small.pool for grades in part.relevant.values())
     assert small.sha8 != whole.sha8 and whole.sampled(1.0) is whole
-
-
-def test_a_plan_says_what_would_be_examined(models, tmp_path):
-    data = load_exam_data([SPEC], ["de", "sw"])
-    plan = plan_exam(models, data, tasks=["tatoeba", "pool", "leak"])
-    report = examine(models, data, tasks=["tatoeba", "pool", "leak"], samples=20)
-    assert plan.tasks == ["tatoeba", "pool", "leak"] and not plan.sample
-    assert set(plan.minutes) == {"wide", "narrow"} and all(minutes > 0 for minutes in plan.minutes.values())
-    assert plan.items["pairs"] == report.content["tasks"]["tatoeba"]["measures"][0]["values"]["wide"]["deu"][3] == 60
-    assert plan.items["sentences to mine"] == 0
-    assert all(each in report.content["not_examined"] for each in plan.not_examined) and plan.not_examined
-    text = "\n".join(plan.lines())
-    assert (
-        "together" in text and "items: 60 pairs, " in text and "not examined: translation pairs: swh: no data" in text
-    )
-    pairs_alone = replace(data, pool=())
-    assert plan_exam(models[:1], pairs_alone, tasks=["tatoeba", "pool"]).tasks == ["tatoeba"]
-    small = plan_exam(models, load_exam_data(["phrasebook:de?size=300"]), tasks=["tatoeba"], budget=1e-4)
-    assert small.sample.startswith("50 of 300 pairs") and small.items["pairs"] == 50
-    few = plan_exam(models[:1], load_exam_data(["phrasebook:de?size=20"]), tasks=["tatoeba"], budget=1e-4)
-    assert few.items["pairs"] == 20 and not few.sample  # the least sample is all there is
-    with pytest.raises(ValueError, match="above 0: got 0"):
-        plan_exam(models, data, budget=0)
+    few = load_exam_data(["phrasebook:de?size=20"]).only({"pairs"})
+    assert few.sampled(0.0) is few  # the least sample is all there is
 
 
 def test_a_task_that_fails_is_named_and_the_rest_goes_on(models, data, monkeypatch, caplog):
