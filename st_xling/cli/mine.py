@@ -52,8 +52,7 @@ search:
 guards:
 --source-language CODE              such as de: for its guard, a published threshold and its mean (models centred by it)
 --target-language CODE              such as en
---guard NAME=X                      set the limit of one, such as length_ratio=2.5; unaligned=0.15, else off: no pairs
-                                    of which so large a share of words has no partner, see explain (repeatable)
+--guard NAME=X                      set the limit of one, such as length_ratio=2.5 (repeatable)
 --no-guard NAME                     switch one off: hub, copy, near_copy, length_ratio, numbers, language, prefilter
                                     (repeatable)
 --prefilter MODEL                   static embeddings: one more guard, last, of the pairs that these set far apart

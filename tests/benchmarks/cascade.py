@@ -31,7 +31,6 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -116,12 +115,10 @@ def measure(
     static: str | None = None,
     words: int = 8000,
     limit: float | None = None,
-    unaligned: float = 0.15,
     size: int = 3000,
     seed: int = 0,
 ) -> Iterator[Ratio]:
-    """So many ``words`` a language get static embeddings; ``limit`` of the prefilter: else it loses 2 % of pairs;
-    ``unaligned``: of that guard."""
+    """So many ``words`` a language get static embeddings; ``limit`` of the prefilter: else it loses 2 % of pairs."""
     pairs, defects, rest = noisy(run, size, seed)
     if run.quick:
         from st_xling.models import tiny_encoder
@@ -143,8 +140,6 @@ def measure(
         "score alone": {"guards": OFF},
         "guards, after the score": {"guards": guards},
         "guards first": {"guards": guards, "guards_first": True},
-        "guards and unaligned first": {"guards": replace(guards, unaligned=unaligned), "guards_first": True},
-        "unaligned, after the score": {"guards": replace(OFF, unaligned=unaligned, **languages)},
         "prefilter first": {"guards": alone, "guards_first": True},
         "guards and prefilter first": {"guards": with_words, "guards_first": True},
     }
@@ -164,7 +159,7 @@ def measure(
                 scores[int(row)] = float(score)
             for line in rejects.read_text(encoding="utf-8").splitlines():
                 record = json.loads(line)
-                if way in ("guards, after the score", "unaligned, after the score", "prefilter first"):
+                if way in ("guards, after the score", "prefilter first"):
                     of_reason = removed.setdefault(record["reason"], np.zeros(len(pairs), dtype=bool))
                     of_reason[int(record["source_ids"][0]) - 1] = True
             chosen = tuned & np.isfinite(scores)
@@ -174,8 +169,7 @@ def measure(
             f1 = 2 * precision * recall / max(1e-9, precision + recall)
             if way == "score alone":
                 removed[way], f1_alone = scores < threshold, f1
-            early = [n for reason, n in report[0].rejected.items() if reason != "unaligned"]
-            early = sum(early) if options.get("guards_first") else 0
+            early = sum(report[0].rejected.values()) if options.get("guards_first") else 0
             note = f"P {precision:.3f}, R {recall:.3f}, F1 {f1:.3f}; {1 - early / len(pairs):.0%} embedded"
             yield Ratio(f"{way}: time", "score alone", seconds[way] / seconds["score alone"], note=note)
             if way != "score alone":

@@ -1,4 +1,4 @@
-"""Words without a partner: reasons by tables of similarities, numbers and spelling; text, page, command, guard."""
+"""Words without a partner: reasons by tables of similarities, numbers and spelling; text, page, command."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import torch
 from st_xling.cli import main
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.mining import GuardOptions, explain, explain_pairs, mine_texts, score_texts
-from st_xling.mining.guards import PairGuards, UnalignedGuard
 from st_xling.models import tiny_encoder
-from tests.mining.guards.batches import candidates, static_model
+from tests.mining.guards.batches import static_model
 
 PARTNERS = {"Hund": ["dog"], "schläft": ["sleeps"], "heute": ["today"], "Haus": ["house"], "狗": ["dog"]}
 
@@ -234,31 +233,3 @@ def test_bad_input(files, tmp_path, saved_encoder, capsys):
     assert re.search("script alone.*tlh", capsys.readouterr().err)
     with pytest.raises(ValueError, match="1 and 2"):
         explain_pairs(tiny_encoder(["Hund", "dog"], vocabulary=50), ["Hund"], ["dog", "house"])
-
-
-def test_the_guard_is_off_until_it_has_a_limit(words_of_a_table, make_model, tmp_path):
-    model = make_model()
-    batch = candidates(
-        ("Der Hund schläft", "The dog sleeps"), ("Hund heute schläft", "dog"), ("Hund alte", "house today")
-    )
-    assert "unaligned" not in GuardOptions().signature()
-    assert "unaligned" not in PairGuards(GuardOptions(unaligned_model=model)).stages
-    guard = UnalignedGuard(model, 0.6)
-    # A single word, of however few, is not enough.
-    assert guard.check(candidates(("Hund", "house"))) == [None]
-    assert guard.check(batch) == [None, ({"source": 0.6667, "target": 0.0}, 0.6), ({"source": 1.0, "target": 1.0}, 0.6)]
-    options = GuardOptions().with_flags(off=["all"]).with_flags(limits=["unaligned=0.7"])
-    assert PairGuards(options).idle.keys() == {"unaligned"}
-    path, out = tmp_path / "pairs.tsv", tmp_path / "out.tsv"
-    path.write_text("".join("\t".join(pair) + "\n" for pair in zip(batch.sources, batch.targets)), encoding="utf-8")
-    for first in (False, True):
-        report = score_texts(path, out, model=model, k=1, guards=options, guards_first=first)
-        assert report.rejected == {"unaligned": 1} and report.stages["unaligned"]["pairs"] == 3
-        assert "|guards:unaligned=0.7|" in report.signature
-    with pytest.raises(ValueError, match="unaligned.*--model"):
-        score_texts(path, out, source_embeddings="de.store", target_embeddings="en.store", guards=options)
-    for wrong, match in ((0.0, "got 0"), (1.5, "got 1.5")):
-        with pytest.raises(ValueError, match=match):
-            UnalignedGuard(model, wrong)
-    with pytest.raises(ValueError, match="StaticEmbedding"):
-        UnalignedGuard(static_model(), 0.5)

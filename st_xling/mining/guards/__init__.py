@@ -7,7 +7,6 @@
 - ``language``, ``LanguageGuard``: a sentence is not in the language it should be in
 - ``hub``, ``HubGuard``: a sentence is a neighbour of too many others
 - ``prefilter``, ``PrefilterGuard``: by a model of static embeddings, the two are far apart
-- ``unaligned``, ``UnalignedGuard``: too many words of a sentence have no partner in the other
 
 ``GuardOptions`` switches them, ``PairGuards`` applies them, ``RejectsFile`` writes down what they turned down.
 """
@@ -28,7 +27,6 @@ from st_xling.mining.guards.predicates import (
     weighted_length,
 )
 from st_xling.mining.guards.prefilter import PrefilterGuard
-from st_xling.mining.guards.unaligned import UnalignedGuard
 from st_xling.utils.identify import LanguageUnknown
 
 __all__ = [
@@ -49,7 +47,6 @@ __all__ = [
     "Quantity",
     "Reject",
     "RejectsFile",
-    "UnalignedGuard",
     "Verdict",
     "agree",
     "letter_key",

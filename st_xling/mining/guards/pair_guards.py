@@ -28,7 +28,6 @@ from st_xling.mining.guards.predicates import (
     Verdict,
 )
 from st_xling.mining.guards.prefilter import PrefilterGuard
-from st_xling.mining.guards.unaligned import UnalignedGuard
 from st_xling.mining.mine import MinedPairs
 from st_xling.utils.identify import LanguageUnknown
 from st_xling.utils.io import atomic_writer
@@ -37,7 +36,7 @@ from st_xling.utils.loaded import name_of
 logger = logging.getLogger(__name__)
 
 #: Reason codes in the order in which guards look at a pair, cheapest first; a reject carries the first that applies.
-REASONS = ("hub", "copy", "near_copy", "length_ratio", "numbers", "language", "prefilter", "unaligned")
+REASONS = ("hub", "copy", "near_copy", "length_ratio", "numbers", "language", "prefilter")
 
 # Line ends to some readers (Python's str.splitlines among them), but not to JSON.
 _LINE_ENDS = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\x85\u2028\u2029"}
@@ -45,8 +44,7 @@ _LINE_ENDS = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\
 
 @dataclass(frozen=True, kw_only=True)
 class GuardOptions:
-    """Limits of the guards, by reason code; ``None`` or ``False`` switches one off. All but ``unaligned`` are on by
-    default.
+    """Limits of the guards, by reason code; ``None`` or ``False`` switches one off. All are on by default.
 
     Attributes:
         copy: :class:`CopyGuard`, which has no limit.
@@ -56,11 +54,9 @@ class GuardOptions:
         language: Odds below which :class:`LanguageGuard` turns down, in (0, 1).
         hub: Multiple of the mean above which :class:`HubGuard` turns down.
         prefilter: Cosine below which :class:`PrefilterGuard` turns down, in (-1, 1); of no account without its model.
-        unaligned: Share of content words without a partner from which :class:`UnalignedGuard` turns down, in (0, 1].
         source_language: The language that the source side should be in; without it that side is not looked at.
         target_language: The same of the target side.
         prefilter_model: Static embeddings of both languages: a ``SentenceTransformer``, or the Hub id or folder of one.
-        unaligned_model: An encoder whose token states say which words are partners; by default that of the mining.
     """
 
     copy: bool = True
@@ -70,11 +66,9 @@ class GuardOptions:
     language: float | None = LanguageGuard.limit
     hub: float | None = HubGuard.limit
     prefilter: float | None = PrefilterGuard.limit
-    unaligned: float | None = None
     source_language: str | None = None
     target_language: str | None = None
     prefilter_model: Any = None
-    unaligned_model: Any = None
 
     def with_flags(self, *, limits: Iterable[str] = (), off: Iterable[str] = ()) -> GuardOptions:
         """These options changed by words of a command line.
@@ -176,11 +170,6 @@ class GuardOptions:
                 guards.append(LanguageGuard(**known, limit=self.language))
         if self.prefilter is not None and self.prefilter_model is not None:
             guards.append(PrefilterGuard(self.prefilter_model, self.prefilter))
-        if self.unaligned is not None and self.unaligned_model is None:
-            idle["unaligned"] = "there is no model whose token states it could compare (unaligned_model, --model)"
-        elif self.unaligned is not None:
-            languages = (self.source_language, self.target_language)
-            guards.append(UnalignedGuard(self.unaligned_model, self.unaligned, *languages))
         return guards, idle
 
 

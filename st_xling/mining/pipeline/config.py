@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -134,13 +134,8 @@ class MiningConfig:
 
     @property
     def active_guards(self) -> GuardOptions:
-        """Those set, else all; ``unaligned`` compares words by the model that embeds unless it has one of its own."""
-        guards = self.guards or GuardOptions()
-        if guards.unaligned is None or guards.unaligned_model is not None:
-            return guards
-        if self.model is None:
-            raise ValueError("the guard unaligned compares words by a model's token states: give the model (--model).")
-        return replace(guards, unaligned_model=self.model)
+        """Those set, else all."""
+        return self.guards or GuardOptions()
 
     @property
     def place(self) -> str:
@@ -219,7 +214,6 @@ class MiningConfig:
             self.calibrate_with,
             self.rescore,
             name_of(self.active_guards.prefilter_model),
-            name_of(self.active_guards.unaligned_model),
         ]
         check_outputs(
             {"out": out, "rejects": self.rejects},

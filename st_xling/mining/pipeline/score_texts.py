@@ -122,8 +122,7 @@ def score_texts(
         guards: Which guards are on; none by default, so that every pair has its score. Languages that they lack are
             those of the corpus, where it says. They look at pairs that reach the threshold.
         guards_first: They look before anything is embedded: what they turn down takes no time of the model, has no
-            score, and is nobody's neighbour. The hub guard, which needs neighbours, and ``unaligned``, which embeds
-            itself, still look last.
+            score, and is nobody's neighbour. The hub guard, which needs neighbours, still looks last.
         options: As for :class:`~st_xling.mining.pipeline.config.MiningConfig`; embeddings have a row a line, ids of
             rejects are line numbers, and a threshold is a number.
     Returns:
@@ -156,7 +155,7 @@ def score_texts(
         config, stages = replace(config, guards=corpus.with_languages(config.active_guards)), Stages()
         first: dict[str, int] = {}
         if guards_first:
-            early = PairGuards(replace(config.active_guards, hub=None, unaligned=None))
+            early = PairGuards(replace(config.active_guards, hub=None))
             corpus.leave_out(early)
             stages |= early.stages
             first = early.rejected
@@ -176,7 +175,7 @@ def score_texts(
         with stages.timed("search"):
             nearest, pair_guards = config.find(embeddings, method, folder)
         if guards_first:  # all others have looked
-            pair_guards.guards = [guard for guard in pair_guards.guards if guard.reason in ("hub", "unaligned")]
+            pair_guards.guards = [guard for guard in pair_guards.guards if guard.reason == "hub"]
         places = tuple(text.place_of for text in distinct.values())
         scores = PairScores(*embeddings, nearest[0].means, nearest[1].means, margin=config.margin)
         with atomic_writer(config.written(folder)) as stream, RejectsFile(folder.path / REJECTS) as rejects:

@@ -10,7 +10,6 @@ import pytest
 
 from st_xling.mining import MinedPairs
 from st_xling.mining.guards import REASONS, GuardOptions, NeighbourCounts, PairGuards, Reject, RejectsFile, Verdict
-from st_xling.models import tiny_encoder
 from tests.mining.guards.batches import candidates, static_model
 
 BAD = {
@@ -60,10 +59,7 @@ def test_hub_comes_first_and_idles_without_counts(caplog):
 
 def test_flags():
     counts = NeighbourCounts(np.zeros(1), np.zeros(1), 4)
-    model = tiny_encoder(["Ein Satz."] * 9, vocabulary=40)
-    everything = GuardOptions(
-        source_language="de", target_language="en", prefilter_model=static_model(), unaligned=0.5, unaligned_model=model
-    )
+    everything = GuardOptions(source_language="de", target_language="en", prefilter_model=static_model())
     assert tuple(guard.reason for guard in everything.build(counts=counts)[0]) == REASONS
     assert GuardOptions().with_flags(off=["all"]).build() == ([], {})
     options = GuardOptions().with_flags(limits=["length_ratio=3", "near-copy=.9", "hub=5"], off=["hub", "copy"])
