@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from st_xling.mining import best_threshold as best_threshold
     from st_xling.mining import calibrate as calibrate
     from st_xling.mining import encode as encode
-    from st_xling.mining import explain_pairs as explain_pairs
     from st_xling.mining import mine as mine
     from st_xling.mining import mine_texts as mine_texts
     from st_xling.mining import neighbours as neighbours

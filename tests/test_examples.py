@@ -45,7 +45,6 @@ SAYS = {
     "card": r"^the card is my-encoder/README.md\n",
     "leak": SIGNATURE,
     "align": SIGNATURE,
-    "explain": SIGNATURE,
     "encode": SIGNATURE,
     "mine": SIGNATURE,
     "score": SIGNATURE,

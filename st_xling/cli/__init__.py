@@ -174,7 +174,6 @@ def build_parser() -> Parser:
         mine.mine,
         mine.score,
         align.align,
-        align.explain,
         rerank.rerank,
         rerank.search,
         tools.slim,

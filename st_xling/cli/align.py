@@ -1,9 +1,8 @@
-"""``st-xling align`` and ``explain``: which words of translations belong together, and which have no partner."""
+"""``st-xling align``: which words of translations belong together."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -89,63 +88,3 @@ def align(arguments: argparse.Namespace) -> None:
         show(f"{len(links):,} pairs: {arguments.out}")
     show(signature)
     write_results(arguments, {**results, "signature": signature})
-
-
-@command("explain", MODEL, JSON)
-def explain(arguments: argparse.Namespace) -> None:
-    """Mark the words of pairs that have no partner, and why.
-
-    Compare the words of each pair by an encoder's token states, and mark what is missing from the target, added to it,
-    a number that the other sentence does not have, or copied without translation. Pairs with marks are printed, each
-    with the shares of its content words (numbers, words of four letters or more) that have a partner, and its weakest
-    word.
-
-    SPEC                pairs: what mine or score wrote, as tab-separated lines or JSONL, or what train's --data reads;
-                        languages that de-en=PATH does not name are identified
-    --model MODEL       Hub id or folder of an encoder (required)
-    --html PATH         page of the same pairs, to be opened in a browser
-    --worst N           only so many pairs, those with the smallest shares, smallest first
-    --every-pair        pairs without marks as well
-    --layer N           whose token states, counted from 1 (default: two thirds of the way up, 8 of 12)
-    --threshold X       similarity from which two words are partners (default: 0.15)
-    --tokenized         words are what spaces separate, as for align
-    --skip-bad-lines    leave faulty lines out, and say how many
-    --batch-size N      most pairs at once (default: 32)
-
-    examples:
-      st-xling explain pairs.tsv --model my-encoder
-      st-xling explain de-en=pairs.tsv --model my-encoder --worst 20 --html pairs.html --json pairs.json
-    """
-    from st_xling.data import load_data_specs
-    from st_xling.mining import explain_pairs
-    from st_xling.mining.explain import with_text_columns
-    from st_xling.models import load_encoder
-    from st_xling.utils.identify import main_language
-    from st_xling.utils.io import write_atomic
-    from st_xling.utils.languages import UNKNOWN
-
-    if arguments.worst is not None and arguments.worst < 1:
-        raise ValueError(f"--worst must be at least 1: got {arguments.worst}.")
-    read = load_data_specs([with_text_columns(arguments.spec)], skip_bad_lines=arguments.skip_bad_lines, identify=True)
-    if len(read) != 1:
-        raise ValueError(f"expected pairs of two languages: got {', '.join(read)}; explain one after the other.")
-    ((name, data),) = read.items()
-    options: dict[str, Any] = set_options(arguments, explain_pairs)
-    for side in ("source", "target"):
-        texts, named = data[side][:], set(data[f"{side}_language"][:])
-        language = main_language(texts) if UNKNOWN in named else named.pop() if len(named) == 1 else UNKNOWN
-        options[f"{side}s"] = [text.split() for text in texts] if arguments.tokenized else texts
-        options[f"{side}_language"] = None if language == UNKNOWN else language
-    options["model"] = load_encoder(arguments.model, **{**set_options(arguments, load_encoder), "layer": None})
-    report = explain_pairs(**options, name=name, show_progress_bar=True)
-    choice: dict[str, Any] = {"worst": arguments.worst, "every": arguments.every_pair}
-    colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    for number, pair in report.chosen(**choice):
-        print(number, pair.summary(), sep="  ")
-        print(*pair.lines(colours=colours), sep="\n", end="\n\n")
-    if arguments.html is not None:
-        arguments.html.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(arguments.html, report.page(title=f"{name}: words without a partner", **choice).encode())
-    print(report.summary())
-    print(report.signature)
-    write_results(arguments, {"explain": report.as_dict(), "signature": report.signature})

@@ -14,7 +14,6 @@
 - ``calibrate``: the same without gold, by known translations added to the text
 - ``published``: the thresholds in a model's ``mining.json``
 - ``guards``: mined pairs turned down with a reason: copies, lengths, numbers, languages, hubs
-- ``explain``: words of a pair that the other sentence lacks
 - ``pipeline``: text files → a file of pairs; a file of pairs → the same with scores; what that will take
 """
 
@@ -38,7 +37,6 @@ from st_xling.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from st_xling.mining.encoding import encode
-    from st_xling.mining.explain import ExplainReport, PairExplanation, explain_pairs
     from st_xling.mining.pipeline.mine_texts import mine_texts
     from st_xling.mining.pipeline.plan_mining import plan_mining
     from st_xling.mining.pipeline.score_texts import score_texts
@@ -49,14 +47,12 @@ __all__ = [
     "ApproximateSearch",
     "Calibration",
     "EmbeddingStore",
-    "ExplainReport",
     "Folding",
     "GuardOptions",
     "MinedPairs",
     "MiningText",
     "NeighbourCounts",
     "Neighbours",
-    "PairExplanation",
     "PairGuards",
     "PublishedThreshold",
     "RejectsFile",
@@ -69,7 +65,6 @@ __all__ = [
     "encode",
     "escape",
     "evaluate_pairs",
-    "explain_pairs",
     "fold_duplicates",
     "margin_scores",
     "mine",
