@@ -53,16 +53,13 @@ guards:
 --source-language CODE              such as de: for its guard, a published threshold and its mean (models centred by it)
 --target-language CODE              such as en
 --guard NAME=X                      set the limit of one, such as length_ratio=2.5 (repeatable)
---no-guard NAME                     switch one off: hub, copy, near_copy, length_ratio, numbers, language, prefilter
-                                    (repeatable)
---prefilter MODEL                   static embeddings: one more guard, last, of the pairs that these set far apart
+--no-guard NAME                     switch one off: hub, copy, near_copy, length_ratio, numbers, language (repeatable)
 --rejects FILE                      pairs that guards turn down, as JSON lines
 work:
 --work DIR                          folder of what is done so far, until all is (default: OUT.work)
 --keep-work                         leave that folder, to try other thresholds or guards
 --save-seconds S                    time between two saves of the search (default: 60)
-""",
-    prefilter={"dest": "prefilter_model"},
+"""
 )
 
 
@@ -232,8 +229,7 @@ def score(arguments: argparse.Namespace) -> None:
     """
     from st_xling.mining import score_texts
 
-    guarding = ["guards", "guard", "no_guard", "source_language", "target_language", "rejects"]
-    guarding += ["guards_first", "prefilter_model"]
+    guarding = ["guards", "guard", "no_guard", "source_language", "target_language", "rejects", "guards_first"]
     guarded = any(is_set(getattr(arguments, name)) for name in guarding)
     options = set_options(arguments, score_texts) | encoding_options(arguments)
     options |= {"guards": _guards(arguments, all_off=not guarded), "progress": True}

@@ -18,9 +18,6 @@ noise           the target's words in any order, a fifth of their letters others
 ``st-xling score`` filters it in several ways. The threshold of the margin is the best by F1 on every second line;
 precision and recall, in the notes, are those on the other lines. Time is that of the whole call. What is removed of
 each kind is logged.
-
-``--static MODEL`` names static embeddings for the prefilter; without it they are made from the encoder, a vector for
-each of the commonest words of other lines of both languages, less their mean, rare words weighing more.
 """
 
 from __future__ import annotations
@@ -29,7 +26,6 @@ import json
 import random
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -39,7 +35,6 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from st_xling.mining import GuardOptions, best_threshold, score_texts
-from st_xling.mining.guards import REASONS
 from st_xling.utils.tables import format_table
 from tests.benchmarks.measure import Ratio, Run, encoder_folder, log, main, parallel
 
@@ -89,36 +84,14 @@ def noisy(run: Run, size: int, seed: int) -> tuple[list[tuple[str, str]], list[s
     return [pair for pair, _ in corpus], [defect for _, defect in corpus], rest
 
 
-def static_of(encoder: SentenceTransformer, lines: list[tuple[str, str]], words: int, prompt: str) -> Any:
-    """Static embeddings that an encoder gives to single words."""
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-    from tokenizers import Tokenizer, normalizers, pre_tokenizers
-    from tokenizers.models import WordLevel
-
-    counts = [Counter(word for pair in lines for word in re.findall(r"\w+", pair[side].lower())) for side in (0, 1)]
-    common = dict.fromkeys(word for count in counts for word, _ in count.most_common(words))
-    vectors = encoder.encode([prompt + word for word in common], batch_size=256)
-    shares = np.array([max(count[word] / count.total() for count in counts) for word in common])
-    vectors = (vectors - vectors.mean(axis=0)) * (1e-3 / (1e-3 + shares))[:, None]
-    places = {"[UNK]": 0, **{word: place for place, word in enumerate(common, 1)}}
-    tokenizer = Tokenizer(WordLevel(places, unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
-    weights = np.concatenate([np.zeros((1, vectors.shape[1])), vectors]).astype(np.float32)
-    return SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=weights)], device="cpu")
-
-
 def measure(
     run: Run,
     *,
     model: str | None = None,
     prompt: str = "query: ",
-    static: str | None = None,
-    words: int = 8000,
-    limit: float | None = None,
     size: int = 3000,
     seed: int = 0,
 ) -> Iterator[Ratio]:
-    """So many ``words`` a language get static embeddings; ``limit`` of the prefilter: else it loses 2 % of pairs."""
     pairs, defects, rest = noisy(run, size, seed)
     if run.quick:
         from st_xling.models import tiny_encoder
@@ -126,22 +99,11 @@ def measure(
         encoder = tiny_encoder([text for pair in rest for text in pair], vocabulary=500, hidden_size=32, layers=1)
     else:
         encoder = SentenceTransformer(encoder_folder(model), device="cpu")
-    by_words: Any = SentenceTransformer(static, device="cpu") if static else static_of(encoder, rest, words, prompt)
-    languages = {"source_language": "de", "target_language": "en"}
-    if limit is None:
-        one, other = ([pair[side] for pair in rest[:3000]] for side in (0, 1))
-        one, other = (by_words.encode(texts, normalize_embeddings=True) for texts in (one, other))
-        limit = float(np.quantile((one * other).sum(axis=1), 0.02))
-    log(f"prefilter: turns down below {limit:.3f}")
-    guards = GuardOptions(**languages)
-    with_words = GuardOptions(prefilter_model=by_words, prefilter=limit, **languages)
-    alone = with_words.with_flags(off=[reason for reason in REASONS if reason != "prefilter"])
+    guards = GuardOptions(source_language="de", target_language="en")
     ways: dict[str, dict[str, Any]] = {
         "score alone": {"guards": OFF},
         "guards, after the score": {"guards": guards},
         "guards first": {"guards": guards, "guards_first": True},
-        "prefilter first": {"guards": alone, "guards_first": True},
-        "guards and prefilter first": {"guards": with_words, "guards_first": True},
     }
     sound, tuned = np.array([defect == SOUND for defect in defects]), np.arange(len(pairs)) % 2 == 0
     removed: dict[str, np.ndarray] = {}
@@ -159,7 +121,7 @@ def measure(
                 scores[int(row)] = float(score)
             for line in rejects.read_text(encoding="utf-8").splitlines():
                 record = json.loads(line)
-                if way in ("guards, after the score", "prefilter first"):
+                if way == "guards, after the score":
                     of_reason = removed.setdefault(record["reason"], np.zeros(len(pairs), dtype=bool))
                     of_reason[int(record["source_ids"][0]) - 1] = True
             chosen = tuned & np.isfinite(scores)
@@ -184,4 +146,4 @@ def measure(
 
 
 if __name__ == "__main__":
-    main(measure, quick={"size": 120, "words": 100})
+    main(measure, quick={"size": 120})

@@ -6,7 +6,6 @@
 - ``numbers``, ``NumbersGuard``: they name different numbers
 - ``language``, ``LanguageGuard``: a sentence is not in the language it should be in
 - ``hub``, ``HubGuard``: a sentence is a neighbour of too many others
-- ``prefilter``, ``PrefilterGuard``: by a model of static embeddings, the two are far apart
 
 ``GuardOptions`` switches them, ``PairGuards`` applies them, ``RejectsFile`` writes down what they turned down.
 """
@@ -26,7 +25,6 @@ from st_xling.mining.guards.predicates import (
     letter_key,
     weighted_length,
 )
-from st_xling.mining.guards.prefilter import PrefilterGuard
 from st_xling.utils.identify import LanguageUnknown
 
 __all__ = [
@@ -43,7 +41,6 @@ __all__ = [
     "NeighbourCounts",
     "NumbersGuard",
     "PairGuards",
-    "PrefilterGuard",
     "Quantity",
     "Reject",
     "RejectsFile",

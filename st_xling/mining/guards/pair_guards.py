@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,16 +27,14 @@ from st_xling.mining.guards.predicates import (
     NeighbourCounts,
     Verdict,
 )
-from st_xling.mining.guards.prefilter import PrefilterGuard
 from st_xling.mining.mine import MinedPairs
 from st_xling.utils.identify import LanguageUnknown
 from st_xling.utils.io import atomic_writer
-from st_xling.utils.loaded import name_of
 
 logger = logging.getLogger(__name__)
 
 #: Reason codes in the order in which guards look at a pair, cheapest first; a reject carries the first that applies.
-REASONS = ("hub", "copy", "near_copy", "length_ratio", "numbers", "language", "prefilter")
+REASONS = ("hub", "copy", "near_copy", "length_ratio", "numbers", "language")
 
 # Line ends to some readers (Python's str.splitlines among them), but not to JSON.
 _LINE_ENDS = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\x85\u2028\u2029"}
@@ -53,10 +51,8 @@ class GuardOptions:
         numbers: :class:`NumbersGuard`, which has no limit.
         language: Odds below which :class:`LanguageGuard` turns down, in (0, 1).
         hub: Multiple of the mean above which :class:`HubGuard` turns down.
-        prefilter: Cosine below which :class:`PrefilterGuard` turns down, in (-1, 1); of no account without its model.
         source_language: The language that the source side should be in; without it that side is not looked at.
         target_language: The same of the target side.
-        prefilter_model: Static embeddings of both languages: a ``SentenceTransformer``, or the Hub id or folder of one.
     """
 
     copy: bool = True
@@ -65,10 +61,8 @@ class GuardOptions:
     numbers: bool = True
     language: float | None = LanguageGuard.limit
     hub: float | None = HubGuard.limit
-    prefilter: float | None = PrefilterGuard.limit
     source_language: str | None = None
     target_language: str | None = None
-    prefilter_model: Any = None
 
     def with_flags(self, *, limits: Iterable[str] = (), off: Iterable[str] = ()) -> GuardOptions:
         """These options changed by words of a command line.
@@ -94,8 +88,6 @@ class GuardOptions:
             if name not in REASONS:
                 close = difflib.get_close_matches(name, REASONS, n=1, cutoff=0.5)
                 faults.append(f"got {given!r}" + (f" (did you mean {close[0]!r}?)" if close else ""))
-            elif word not in off and name == "prefilter" and self.prefilter_model is None:
-                faults.append(f"got {word!r} without its model: give one (prefilter_model, --prefilter)")
             elif word in off:
                 changes[name] = False if name in switches else None
             elif name in switches:
@@ -118,13 +110,11 @@ class GuardOptions:
             >>> GuardOptions(hub=None, near_copy=None, language=None).signature()
             'copy,length_ratio=2.5,numbers'
         """
-        idle = [*idle, *(["prefilter"] if self.prefilter_model is None else [])]
-        words = []
+        idle, words = [*idle], []
         for reason in REASONS:
-            value, name = getattr(self, reason), name_of(getattr(self, f"{reason}_model", None))
+            value = getattr(self, reason)
             if reason not in idle and value is not None and value is not False:
-                limit = "" if value is True else f"={value:g}"
-                words.append(f"{reason}{limit}" + (f"@{PurePath(name).name}" if name else ""))
+                words.append(reason if value is True else f"{reason}={value:g}")
         return ",".join(words) or "none"
 
     def build(self, *, counts: NeighbourCounts | None = None) -> tuple[list[Guard], dict[str, str]]:
@@ -168,8 +158,6 @@ class GuardOptions:
                 idle["language"] = "; ".join(notes)
             if known:
                 guards.append(LanguageGuard(**known, limit=self.language))
-        if self.prefilter is not None and self.prefilter_model is not None:
-            guards.append(PrefilterGuard(self.prefilter_model, self.prefilter))
         return guards, idle
 
 

@@ -169,8 +169,6 @@ class MiningConfig:
             raise ValueError(f"rescore_threshold must be a finite number: got {self.rescore_threshold}.")
         if self.index is not None and self.method == "exact":
             raise ValueError("index (--index) is for approximate search: got method 'exact'; leave one of them out.")
-        if self.active_guards.prefilter_model is not None and self.active_guards.prefilter is None:
-            raise ValueError("prefilter_model (--prefilter) is of a guard that is switched off: leave one of them out.")
         if self.format not in PAIR_FORMATS:
             raise ValueError(f"format must be one of {', '.join(PAIR_FORMATS)}: got {self.format!r}.")
         check_search(self.method, self.engine)
@@ -213,7 +211,6 @@ class MiningConfig:
             self.target_embeddings,
             self.calibrate_with,
             self.rescore,
-            name_of(self.active_guards.prefilter_model),
         ]
         check_outputs(
             {"out": out, "rejects": self.rejects},

@@ -10,7 +10,7 @@ import pytest
 
 from st_xling.mining import MinedPairs
 from st_xling.mining.guards import REASONS, GuardOptions, NeighbourCounts, PairGuards, Reject, RejectsFile, Verdict
-from tests.mining.guards.batches import candidates, static_model
+from tests.mining.guards.batches import candidates
 
 BAD = {
     "copy": ("Guten Tag!", "guten tag"),
@@ -59,21 +59,18 @@ def test_hub_comes_first_and_idles_without_counts(caplog):
 
 def test_flags():
     counts = NeighbourCounts(np.zeros(1), np.zeros(1), 4)
-    everything = GuardOptions(source_language="de", target_language="en", prefilter_model=static_model())
+    everything = GuardOptions(source_language="de", target_language="en")
     assert tuple(guard.reason for guard in everything.build(counts=counts)[0]) == REASONS
     assert GuardOptions().with_flags(off=["all"]).build() == ([], {})
     options = GuardOptions().with_flags(limits=["length_ratio=3", "near-copy=.9", "hub=5"], off=["hub", "copy"])
     assert (options.length_ratio, options.near_copy, options.hub, options.copy) == (3.0, 0.9, None, False)
     with pytest.raises(ValueError) as error:
-        GuardOptions().with_flags(
-            limits=["lenght_ratio=2", "numbers=3", "hub=many", "hub", "prefilter=0"], off=["copies"]
-        )
+        GuardOptions().with_flags(limits=["lenght_ratio=2", "numbers=3", "hub=many", "hub"], off=["copies"])
     for part in (
         "did you mean 'length_ratio'?",
         "numbers has no limit",
         "'hub=many': write hub=NUMBER",
         "'copies'",
-        "without its model",
     ):
         assert part in str(error.value)
     with pytest.raises(ValueError, match="length_ratio must be above 1"):

@@ -364,7 +364,6 @@ def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) ->
         ({"method": "faiss:IVF8,Flat?nprobe=0"}, "nprobe=0"),
         ({"index": tmp_path / "i"}, "index .*is for approximate search"),
         ({"rescore": "x", "rescore_threshold": float("nan")}, "rescore_threshold must be a finite number"),
-        ({"guards": GuardOptions(prefilter=None, prefilter_model="x")}, "of a guard that is switched off"),
         ({"out": "s3://bucket/o.tsv"}, "must be on this machine: got s3://bucket/o.tsv"),
         ({"dtype": "int4"}, "dtype must be one of float32"),
         ({"device": "cuda:77"}, "device must be one of this machine's"),
