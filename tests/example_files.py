@@ -85,8 +85,8 @@ def write_parallel_text(folder: Path) -> None:
         for side, texts in zip((code, "eng"), sides):
             lines(folder / "tatoeba" / "v1" / f"tatoeba.{code}-eng.{side}", texts)
     random = np.random.default_rng(0)
-    for side in ("de", "en"):  # vectors of the pairs, as LASER keeps them
-        random.standard_normal((PAIRS, 1024), dtype=np.float32).tofile(folder / f"{side}.raw")
+    for side in ("de", "en"):  # vectors of the pairs
+        np.save(folder / f"{side}.npy", random.standard_normal((PAIRS, 1024), dtype=np.float32))
 
 
 def write_mining_text(folder: Path) -> None:

@@ -34,10 +34,8 @@ MINING = Options(
     """
 embeddings:
 --model MODEL                       Hub id or folder; embeds a text without embeddings
---source-embeddings STORE           of the source: store of st-xling encode, or its URL (s3://…), or LASER file (.raw)
+--source-embeddings STORE           of the source: store of st-xling encode, its URL (s3://…), or .npy file
 --target-embeddings STORE           the same of the target
---dim N                             dimensions of LASER files (default: 1024)
---laser-dtype {float32,float16}     type of LASER files (default: float32)
 --batch-size N                      most sentences of a batch (default: as suits the device)
 --store-dtype {float32,float16,bfloat16,int8}  type that embeddings are kept in (default: float32)
 search:
@@ -220,7 +218,7 @@ def score(arguments: argparse.Namespace) -> None:
       st-xling score pairs.tsv --model my-encoder --out scored.tsv
       st-xling score crawl.tsv.gz --model my-encoder --out clean.tsv --threshold 1.02 --guards --rejects rejects.jsonl
       st-xling score de-en=crawl.de.gz,crawl.en.gz --model my-encoder --out clean.jsonl --format jsonl
-      st-xling score pairs.tsv --source-embeddings de.raw --target-embeddings en.raw --dim 1024 --out - | cut -f1
+      st-xling score pairs.tsv --source-embeddings de.npy --target-embeddings en.npy --out - | cut -f1
 
     Neighbours come from the corpus itself. A line of TSV is the score and the line as it was, in the order of the
     file; of other kinds the score, source and target. What is no pair (columns, bytes, an empty side, too long) is

@@ -57,7 +57,7 @@ def search(arguments: argparse.Namespace) -> None:
 
     QUERY...                in any language of the models
     --model MODEL           encoder that made the store: Hub id or folder (required)
-    --store STORE           store of the passages, of st-xling encode (required)
+    --store STORE           store of the passages, of st-xling encode, or .npy file (required)
     --passages FILE         the passages: JSON lines or TSV (required)
     --format {table,jsonl}  form of the output (default: table)
     --reranker MODEL        cross-encoder that puts them in order (default: none, the cosines do)

@@ -2,8 +2,8 @@
 
 - ``text``: sentences and pairs of large files, one after another or by row; any sentence in one TSV cell
 - ``deduplication``: the distinct sentences of a text
-- ``store``: embeddings on disk that read like one array; LASER's raw files too; ``store_writer`` writes them
-- ``encoding``: text files → a store of embeddings; killed, it resumes; ``vectors``: from an encoder, or from a store
+- ``store``: embeddings on disk that read like one array; ``store_writer`` writes them
+- ``encoding``: text files → a store of embeddings; killed, it resumes; ``vectors``: of an encoder, a store or an array
 - ``search``: nearest neighbours in both directions: exact in one pass and bounded memory; approximate, by FAISS
 - ``ray``: the tasks of a search, and embedding, by the workers of a ray cluster: the same, to the last bit
 - ``margins``: a pair's cosine compared with the neighbourhoods of its two sentences
@@ -28,7 +28,7 @@ from st_xling.mining.published import PublishedThreshold, publish_thresholds, pu
 from st_xling.mining.score_pairs import score_pairs
 from st_xling.mining.search.approximate import ApproximateSearch, approximate_neighbours
 from st_xling.mining.search.exact import Neighbours, neighbours
-from st_xling.mining.store import EmbeddingStore, open_laser
+from st_xling.mining.store import EmbeddingStore
 from st_xling.mining.store_writer import write_store
 from st_xling.mining.text import MiningText, escape, tsv_cells, tsv_line, unescape
 from st_xling.mining.thresholds import Threshold, best_threshold, correct_pairs, evaluate_pairs, precision_recall_f1
@@ -70,7 +70,6 @@ __all__ = [
     "mine",
     "mine_texts",
     "neighbours",
-    "open_laser",
     "plan_mining",
     "precision_recall_f1",
     "publish_thresholds",

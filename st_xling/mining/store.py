@@ -1,4 +1,4 @@
-"""Embeddings on disk that read like one array: an embedding store, or one of LASER's raw files.
+"""Embeddings on disk that read like one array: an embedding store.
 
 ==========================  ==========================================================================
 ``manifest.json``           written last: what the store holds, and every shard with rows and checksum
@@ -27,7 +27,6 @@ from safetensors import SafetensorError, safe_open
 from st_xling._version import __version__
 from st_xling.mining.text import TextSummary, hash_sentence
 from st_xling.utils.io import file_sha256, read_journal, read_json_object, write_atomic
-from st_xling.utils.text import describe_missing
 
 MANIFEST, WRITING, JOURNAL = "manifest.json", "writing.json", "journal.jsonl"
 FORMAT, FORMAT_VERSION = "st-xling embedding store", 1
@@ -465,54 +464,3 @@ def _fetch(url: str) -> bytes:
             return stream.read()
     except (ImportError, OSError, ValueError) as error:
         raise ValueError(f"{url} could not be read ({type(error).__name__}: {error}); check the URL.") from None
-
-
-def open_laser(path: str | Path, *, dim: int = 1024, dtype: str = "float32", rows: int | None = None) -> np.memmap:
-    """Map one of LASER's embedding files into memory: bare numbers, row after row, without a header.
-
-    The file says nothing of itself, so that a wrong ``dim`` or ``dtype`` gives noise. What can be checked is: the size
-    must be a whole number of rows, the number of rows that of the text where it is known, and the first and last rows
-    finite and not zero, which halves or pairs of numbers rarely are.
-
-    Args:
-        path: ``.raw``, ``.emb``, ``.enc``: any name will do.
-        dim: Width of the vectors: 1024 for LASER 1 to 3.
-        dtype: ``"float32"``, or ``"float16"`` for files written with ``--fp16``; little-endian.
-        rows: Sentences of the text, if known.
-    Returns:
-        Read-only. *Shape:* ``(rows, dim)``
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file cannot hold such rows.
-    """
-    dtypes = ("float32", "float16")
-    if dtype not in dtypes:
-        raise ValueError(f"dtype must be one of {', '.join(dtypes)}: got {dtype!r}.")
-    if dim < 1:
-        raise ValueError(f"dim must be at least 1: got {dim}; LASER's is 1024.")
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(describe_missing(path))
-    size, row_bytes = path.stat().st_size, dim * np.dtype(dtype).itemsize
-    if not size or size % row_bytes:
-        raise ValueError(
-            f"{path}: expected a whole number of rows of {row_bytes:,} bytes ({dim} x {dtype}), got {size:,} bytes; "
-            "the file is cut off, or dim or dtype is another."
-        )
-    if rows is not None and rows * row_bytes != size:
-        widths = {name: rows * np.dtype(name).itemsize for name in dtypes}
-        fits = [f"dim={size // width}, dtype={name!r}" for name, width in widths.items() if width and not size % width]
-        raise ValueError(
-            f"{path}: expected {rows:,} rows of {dim} x {dtype}, got {size // row_bytes:,}; "
-            + (f"{' or '.join(fits)} would fit." if fits else "this is not the text that was encoded.")
-        )
-    array = np.memmap(path, dtype=np.dtype(dtype).newbyteorder("<"), mode="r", shape=(size // row_bytes, dim))
-    for first in {0, max(0, len(array) - 1024)}:
-        block = np.asarray(array[first : first + 1024], dtype=np.float32)
-        bad = np.flatnonzero(~np.isfinite(block).all(axis=1) | ~block.any(axis=1))
-        if bad.size:
-            raise ValueError(
-                f"{path}: row {first + int(bad[0])} is not finite or only zeros when read as {dim} x {dtype}; check "
-                "dim and dtype, or encode the text again."
-            )
-    return array

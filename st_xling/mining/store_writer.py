@@ -300,7 +300,7 @@ def write_store(
 
     Args:
         folder: A new or empty folder.
-        embeddings: numpy, a memory map (:func:`~st_xling.mining.open_laser`) or torch. *Shape:* ``(rows, dim)``
+        embeddings: numpy, a memory map or torch. *Shape:* ``(rows, dim)``
         sentences: What they are of, so that a miner can check its text; not stored.
         model: What made them.
         normalised: Whether they have length 1; they are written as they are.

@@ -1,4 +1,4 @@
-"""Where the vectors of a text come from: made by an encoder, or read from a store or a LASER file."""
+"""Where the vectors of a text come from: made by an encoder, or read from a store or an array."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from st_xling.mining.deduplication import DistinctText
-from st_xling.mining.store import MANIFEST, EmbeddingStore, ModelIdentity, open_laser
+from st_xling.mining.store import MANIFEST, EmbeddingStore, ModelIdentity
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.languages import canonical_language
 from st_xling.utils.loaded import name_of
 
 logger = logging.getLogger(__name__)
+
+_ROWS_AT_ONCE = 1 << 14
 
 #: Part of the way in which a model embeds that takes off a mean of each language, where those of the text are named.
 BY_LANGUAGE = {"centre": "language"}
@@ -143,37 +145,52 @@ class GivenEmbeddings:
     """Vectors of a whole text, from elsewhere.
 
     Attributes:
-        path: A store's folder, or a LASER file.
         rows: *Shape:* ``(rows, dim)``
-        store: The same, if it is a store: it knows its model and its text.
+        path: Folder of a store, or a ``.npy`` file; ``None`` for an array in memory.
+        store: The rows, if they are a store, which knows its model and its text.
     """
 
-    path: Path
     rows: Embeddings
+    path: Path | None = None
     store: EmbeddingStore | None = None
 
     @classmethod
-    def open(cls, path: str | Path, *, rows: int, dim: int = 1024, dtype: str = "float32") -> GivenEmbeddings:
-        """Open a store, or a LASER file.
+    def open(cls, embeddings: str | Path | np.ndarray | EmbeddingStore, *, rows: int) -> GivenEmbeddings:
+        """Open a store or a ``.npy`` file, or take an array.
 
         Args:
-            path: A folder or URL is a store, a file is LASER's.
+            embeddings: Folder of a store, a file of ``numpy.save``, or an array.
             rows: Sentences of the text.
-            dim: Of a LASER file.
-            dtype: Of a LASER file.
         Raises:
-            FileNotFoundError: If there is neither.
+            FileNotFoundError: If there is neither a folder nor a file.
             ValueError: If it cannot be read, or its rows are not those of the text.
         """
-        if Path(path).is_file():
-            return cls(Path(path), open_laser(path, dim=dim, dtype=dtype, rows=rows))
-        store = EmbeddingStore.open(path)
-        store.check_rows(rows)
-        return cls(store.path, store, store)
+        path = Path(embeddings) if isinstance(embeddings, (str, Path)) else None
+        if path is not None and not path.is_file():
+            embeddings = EmbeddingStore.open(path)
+        if isinstance(embeddings, EmbeddingStore):
+            embeddings.check_rows(rows)
+            return cls(embeddings, embeddings.path, embeddings)
+        name = "the array" if path is None else str(path)
+        try:
+            # Mapped into memory: only the rows that are used are read.
+            array = np.asarray(embeddings) if path is None else np.lib.format.open_memmap(path, mode="r")
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{name}: expected a .npy file, got: {error}; write it with numpy.save.") from error
+        if array.ndim != 2 or array.dtype.kind not in "fiu":
+            raise ValueError(
+                f"{name}: expected numbers of shape (rows, dim), got {array.dtype} of shape {array.shape}."
+            )
+        if len(array) != rows:
+            raise ValueError(
+                f"{name}: expected a row for each of {rows:,} sentences, got {len(array):,} rows; give the embeddings "
+                "of this text."
+            )
+        return cls(array, path)
 
     @property
     def name(self) -> str:
-        return self.path.name
+        return "array" if self.path is None else self.path.name
 
     @property
     def dim(self) -> int:
@@ -181,10 +198,13 @@ class GivenEmbeddings:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the vectors depend on, as far as that is known without reading them."""
+        """What the vectors depend on: a hash of the store's manifest, or of the array."""
         if self.store is not None:
-            return {"embeddings": hashlib.sha256((self.path / MANIFEST).read_bytes()).hexdigest()}
-        return {"embeddings": f"{self.path.stat().st_size:,} bytes, dim {self.rows.shape[1]}"}
+            return {"embeddings": hashlib.sha256((self.store.path / MANIFEST).read_bytes()).hexdigest()}
+        digest = hashlib.sha256(f"{self.rows.shape}".encode())
+        for start in range(0, len(self.rows), _ROWS_AT_ONCE):
+            digest.update(np.ascontiguousarray(self.rows[start : start + _ROWS_AT_ONCE]).tobytes())
+        return {"embeddings": digest.hexdigest()}
 
     @property
     def identity(self) -> ModelIdentity | None:
@@ -192,12 +212,12 @@ class GivenEmbeddings:
 
     @property
     def way(self) -> dict[str, str]:
-        """How they were made, as :func:`~st_xling.models.view.model_options` says; of a LASER file nobody knows."""
+        """How they were made, as :func:`~st_xling.models.view.model_options` says; unknown for an array."""
         settings = {} if self.store is None else self.store.manifest.header.settings
         return stored_options(settings)
 
     def check(self, text: Any) -> None:
-        """Raise unless row ``i`` was encoded from sentence ``i`` and not damaged since; a LASER file cannot know."""
+        """Raise unless row ``i`` of a store was encoded from sentence ``i`` and not damaged since."""
         if self.store is not None:
             self.store.check_text(text)
             self.store.verify()
@@ -216,12 +236,10 @@ VectorMakers = dict[str, Encoder | GivenEmbeddings]
 
 def vectors_from(
     model: Any,
-    embeddings: dict[str, str | Path | None],
+    embeddings: Mapping[str, str | Path | np.ndarray | EmbeddingStore | None],
     rows: dict[str, int],
     *,
     languages: Mapping[str, str | None] | None = None,
-    dim: int = 1024,
-    laser_dtype: str = "float32",
     embeds: bool = False,
     **options: Any,
 ) -> tuple[VectorMakers, dict[str, Encoder]]:
@@ -229,11 +247,9 @@ def vectors_from(
 
     Args:
         model: As for :class:`Encoder`, or ``None``.
-        embeddings: Store or LASER file of each side, or ``None``, by side.
+        embeddings: Store, ``.npy`` file or array of each side, or ``None``, by side.
         rows: Sentences of each side's text, by side.
         languages: Of each side's text, by side, for a model that is centred by language.
-        dim: Of LASER files.
-        laser_dtype: Of LASER files.
         embeds: The model embeds more than the sides without embeddings, such as known translations.
         options: As for :class:`Encoder`.
     Returns:
@@ -243,16 +259,14 @@ def vectors_from(
             computation, or centred by another language; as :meth:`GivenEmbeddings.open`.
     """
     languages = dict.fromkeys(embeddings) if languages is None else languages
-    missing = [side for side, path in embeddings.items() if path is None]
+    missing = [side for side, own in embeddings.items() if own is None]
     if model is None and missing:
         raise ValueError(
             f"expected a model or embeddings for the {' and the '.join(missing)} side: got neither; pass model "
             f"(--model) or {missing[0]}_embeddings (--{missing[0]}-embeddings)."
         )
     makers: VectorMakers = {
-        side: GivenEmbeddings.open(path, rows=rows[side], dim=dim, dtype=laser_dtype)
-        for side, path in embeddings.items()
-        if path is not None
+        side: GivenEmbeddings.open(own, rows=rows[side]) for side, own in embeddings.items() if own is not None
     }
     made: dict[str, tuple[ModelIdentity, dict[str, str] | None]] = {}
     for side, maker in makers.items():

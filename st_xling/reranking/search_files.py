@@ -13,9 +13,8 @@ from sentence_transformers.base.modules import Router
 
 from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.search.exact import nearest_rows
-from st_xling.mining.store import EmbeddingStore
 from st_xling.mining.text import read_rows
-from st_xling.mining.vectors import model_identity
+from st_xling.mining.vectors import GivenEmbeddings, model_identity
 from st_xling.models.encode import Role, encode
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.reranking.records import TextRecord, TextRecords
@@ -51,7 +50,7 @@ class Hit:
 def search_texts(
     queries: Sequence[str],
     encoder: Any,
-    store: str | Path,
+    store: str | Path | np.ndarray,
     passages: str | Path,
     *,
     reranker: Any = None,
@@ -69,7 +68,7 @@ def search_texts(
     Args:
         queries: In any language of the models.
         encoder: The bi-encoder that made the store, or its Hub id or folder.
-        store: Of ``st-xling encode``: a row for each line of ``passages``.
+        store: Of ``st-xling encode``, or a ``.npy`` file or array: a row for each line of ``passages``.
         passages: File of :class:`~st_xling.reranking.records.TextRecords`.
         reranker: A cross-encoder of one label, or its Hub id or folder; without one, the order is the cosines'.
         top_k: Passages returned for a query at most.
@@ -96,17 +95,16 @@ def search_texts(
             query.encode("utf-8")
         except UnicodeEncodeError:
             raise ValueError(f"expected queries in UTF-8: got {query!a}; set the terminal to UTF-8.") from None
-    vectors = EmbeddingStore.open(store)
     texts = TextRecords(passages, "passages")
     try:
-        vectors.check_text(row.sentence for row in read_rows(passages, format=texts.format))
-        vectors.verify()
+        vectors = GivenEmbeddings.open(store, rows=len(texts))
+        vectors.check(row.sentence for row in read_rows(passages, format=texts.format))
         # First stage: row and cosine of the nearest passages of each query, best first.
         embeddings = _embed(queries, encoder, vectors, prompt=prompt, device=device)
         nearest = nearest_rows(
             embeddings,
-            vectors,
-            k=min(top_k if reranker is None else candidates, vectors.rows),
+            vectors.rows,
+            k=min(top_k if reranker is None else candidates, len(texts)),
             device=device or ("cuda" if torch.cuda.is_available() else "cpu"),
             memory_mib=memory_mib,
             progress=progress,
@@ -130,22 +128,22 @@ def search_texts(
 
 
 def _embed(
-    queries: Sequence[str], encoder: Any, store: EmbeddingStore, *, prompt: str | None, device: str | None
+    queries: Sequence[str], encoder: Any, vectors: GivenEmbeddings, *, prompt: str | None, device: str | None
 ) -> np.ndarray:
     """Vectors of the queries by the model of the store. *Shape:* ``(queries, dim)``"""
     from st_xling.models import load_encoder
     from st_xling.models.load import name_of
 
     model = load_encoder(encoder, device=device) if isinstance(encoder, str) else encoder
-    identity, made_by = model_identity(model, name_of(encoder)), store.manifest.header.model
-    if made_by.fingerprint and made_by.fingerprint != identity.fingerprint:
+    identity, made_by = model_identity(model, name_of(encoder)), vectors.identity
+    if made_by is not None and made_by.fingerprint and made_by.fingerprint != identity.fingerprint:
         raise ValueError(
-            f"the queries must be encoded by the model of the store: got {identity}, but {store.path} is of {made_by}; "
-            "name that one, or encode the passages again."
+            f"the queries must be encoded by the model of the store: got {identity}, but {vectors.path} is of "
+            f"{made_by}; name that one, or encode the passages again."
         )
-    if language := store.manifest.header.settings.get("language"):
+    if vectors.store is not None and (language := vectors.store.manifest.header.settings.get("language")):
         raise ValueError(
-            f"queries are centred by the joint mean of the model: {store.path} is centred by that of {language}; "
+            f"queries are centred by the joint mean of the model: {vectors.path} is centred by that of {language}; "
             "encode the passages without --language."
         )
     # The query encoder, where there are two; one encoder takes --prompt as it is.

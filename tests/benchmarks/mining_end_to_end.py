@@ -1,7 +1,7 @@
 """From two texts and their ready embeddings to a file of pairs: ``st-xling mine`` by the two ways in common use.
 
 Text: the mining sets (test split) of the folder that ``ST_XLING_DATA`` names, each by itself and all as one.
-Embeddings: LASER's raw float32 files, of ``--model``; without one made up, gold pairs near each other.
+Embeddings: ``.npy`` files of float32, of ``--model``; without one made up, gold pairs near each other.
 
 The ways in common use share their algorithm: FAISS's flat index searched once in each direction, then margins and
 choice in Python loops. LASER's writes plain text; that of sentence-transformers' example, xz.
@@ -37,9 +37,7 @@ def two_searches(folder: Path, name: str, dim: int, out: str) -> None:
         for row, line in enumerate((folder / f"{name}.{side}").read_text(encoding="utf-8").split("\n")[:-1]):
             rows.setdefault(line, row)
         texts.append(list(rows))
-        vectors.append(
-            np.fromfile(folder / f"{name}.{side}.raw", dtype=np.float32).reshape(-1, dim)[list(rows.values())]
-        )
+        vectors.append(np.load(folder / f"{name}.{side}.npy")[list(rows.values())])
         faiss.normalize_L2(vectors[-1])
     searches = []
     for queries, corpus in (vectors, vectors[::-1]):
@@ -67,21 +65,21 @@ def two_searches(folder: Path, name: str, dim: int, out: str) -> None:
                 file.write(f"{score}\t{texts[0][one]}\t{texts[1][other_one]}\n")
 
 
-def ours(folder: Path, name: str, dim: int, *, guarded: bool) -> None:
+def ours(folder: Path, name: str, *, guarded: bool) -> None:
     """``st-xling mine`` without its start: the call that it makes."""
     from st_xling.mining import GuardOptions, mine_texts
 
     languages = dict(zip(("source_language", "target_language"), name.split("-"))) if name in SETS else {}
     guards = GuardOptions(**languages) if guarded else GuardOptions().with_flags(off=["all"])
-    files = {f"{side}_embeddings": folder / f"{name}.{side}.raw" for side in ("source", "target")}
+    files = {f"{side}_embeddings": folder / f"{name}.{side}.npy" for side in ("source", "target")}
     out = folder / f"{name}.{'guarded' if guarded else 'ours'}"
-    mine_texts(folder / f"{name}.source", folder / f"{name}.target", out, **files, dim=dim, k=K, guards=guards)
+    mine_texts(folder / f"{name}.source", folder / f"{name}.target", out, **files, k=K, guards=guards)
 
 
 def ways(folder: Path, name: str, dim: int) -> dict[str, Callable[[], None]]:
     return {
-        UNGUARDED: lambda: ours(folder, name, dim, guarded=False),
-        GUARDED: lambda: ours(folder, name, dim, guarded=True),
+        UNGUARDED: lambda: ours(folder, name, guarded=False),
+        GUARDED: lambda: ours(folder, name, guarded=True),
         "LASER": lambda: two_searches(folder, name, dim, f"{name}.laser"),
         "ST": lambda: two_searches(folder, name, dim, f"{name}.host.xz"),
     }
@@ -121,8 +119,8 @@ def prepare(run: Run, folder: Path, model: str | None, sets: list[str]) -> int:
             for label in (name, "all"):
                 with (folder / f"{label}.{side}").open("a", encoding="utf-8") as file:
                     file.writelines(f"{text}\n" for text in lines)
-                with (folder / f"{label}.{side}.raw").open("ab") as raw:
-                    raw.write(np.asarray(some, dtype=np.float32).tobytes())
+                path = folder / f"{label}.{side}.npy"
+                np.save(path, np.concatenate([*([np.load(path)] if path.exists() else []), some]).astype(np.float32))
     return int(dim)
 
 
@@ -136,7 +134,7 @@ def memory(folder: str, name: str, dim: int, way: str) -> float:
         warm = Path(small)
         for side in ("source", "target"):
             (warm / f"{name}.{side}").write_text("".join(f"Sentence {n}.\n" for n in range(8)), "utf-8")
-            np.random.default_rng(0).standard_normal((8, 8), dtype=np.float32).tofile(warm / f"{name}.{side}.raw")
+            np.save(warm / f"{name}.{side}.npy", np.random.default_rng(0).standard_normal((8, 8), dtype=np.float32))
         ways(warm, name, 8)[way]()
     before = resident()
     ways(Path(folder), name, dim)[way]()

@@ -62,7 +62,7 @@ MINE = "mine a.de a.en --out o.tsv --save-seconds 0 --memory-mib 1"
 RERANK = "rerank ce --queries q.jsonl --passages p.jsonl --out o.jsonl"
 SLIM = "slim enc --languages de,en --data de-en=pairs.tsv --out small"
 TEXT = ("a.de", "a.en")
-VECTORS = "--source-embeddings de.raw --target-embeddings en.raw --dim 8"
+VECTORS = "--source-embeddings de.npy --target-embeddings en.npy"
 ENCODE = "encode enc a.de --out st --shard-rows 12"
 
 JOBS: dict[str, Job] = {
@@ -80,7 +80,7 @@ JOBS: dict[str, Job] = {
         whole=("st/manifest.json", "st/shard-000000.safetensors"),
     ),
     "mine from vectors": Job(
-        f"{MINE} {VECTORS} --json f.json", (*TEXT, "de.raw", "en.raw"), again="--overwrite", whole=("o.tsv", "f.json")
+        f"{MINE} {VECTORS} --json f.json", (*TEXT, "de.npy", "en.npy"), again="--overwrite", whole=("o.tsv", "f.json")
     ),
     "mine from texts": Job(
         f"{MINE} --model enc --rejects r.jsonl",
@@ -89,7 +89,7 @@ JOBS: dict[str, Job] = {
         whole=("o.tsv", "r.jsonl"),
     ),
     "mine --rescore": Job(
-        f"{MINE} {VECTORS} --rescore ce", ("ce", *TEXT, "de.raw", "en.raw"), again="--overwrite", whole=("o.tsv",)
+        f"{MINE} {VECTORS} --rescore ce", ("ce", *TEXT, "de.npy", "en.npy"), again="--overwrite", whole=("o.tsv",)
     ),
     "mine --keep-threshold": Job(
         f"{MINE} --model run --source-language de --target-language en --calibrate pairs.tsv --keep-threshold",
@@ -158,7 +158,7 @@ JOBS: dict[str, Job] = {
 if importlib.util.find_spec("faiss"):
     JOBS["mine in shards"] = Job(
         f"{MINE} {VECTORS} --method approximate --shard-rows 12",
-        (*TEXT, "de.raw", "en.raw"),
+        (*TEXT, "de.npy", "en.npy"),
         again="--overwrite",
         whole=("o.tsv",),
     )
@@ -175,7 +175,7 @@ def write_inputs(folder: Path, zygote: Zygote) -> None:
     random = np.random.default_rng(0)
     for name in TEXT:
         rows = len((folder / name).read_text(encoding="utf-8").splitlines())
-        random.standard_normal((rows, 8), dtype=np.float32).tofile(folder / f"{name[2:]}.raw")
+        np.save(folder / f"{name[2:]}.npy", random.standard_normal((rows, 8), dtype=np.float32))
     json_lines(folder / "q.jsonl", [{"id": f"q{row}", "text": source} for row, (source, _) in enumerate(pairs[:3])])
     json_lines(folder / "p.jsonl", [{"id": f"p{row}", "text": target} for row, (_, target) in enumerate(pairs[:4])])
     json_lines(folder / "nq.jsonl", [{"query": source, "passage": target} for source, target in pairs[:12]])

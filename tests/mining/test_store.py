@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from st_xling.mining import EmbeddingStore, neighbours, open_laser, write_store
+from st_xling.mining import EmbeddingStore, neighbours, write_store
 from st_xling.mining.store import Header, ModelIdentity
 from st_xling.mining.store_writer import StoreWriter
 from st_xling.mining.text import TextSummary
@@ -414,37 +414,3 @@ def test_what_is_there_is_not_replaced_unasked(store: EmbeddingStore, tmp_path: 
     with pytest.raises(ValueError, match="is a file; choose another name"):
         write_store(tmp_path / "else" / "thesis.tex", vectors())
     assert (tmp_path / "else" / "thesis.tex").read_text() == "mine"
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_laser_s_raw_files(dtype: str, tmp_path: Path) -> None:
-    path, rows = tmp_path / "text.emb", vectors().astype(dtype)
-    rows.tofile(path)
-    found = open_laser(path, dim=DIM, dtype=dtype, rows=ROWS)
-    assert isinstance(found, np.memmap) and not found.flags.writeable
-    np.testing.assert_array_equal(found, rows)
-    np.testing.assert_array_equal(write_store(tmp_path / "s", found, dtype=dtype)[:], rows)
-
-
-LASER_FAULTS: dict[str, tuple[dict[str, Any], Any, str]] = {
-    "cut off": ({}, lambda data: data[:-1], "whole number of rows of 24 bytes (6 x float32), got 239 bytes"),
-    "another dim": ({"dim": 7}, bytes, "whole number of rows of 28 bytes (7 x float32), got 240 bytes"),
-    "empty": ({}, lambda data: b"", "got 0 bytes"),
-    "another dtype": ({"rows": 20}, bytes, "got 10; dim=3, dtype='float32' or dim=6, dtype='float16' would fit"),
-    "another text": ({"rows": 9}, bytes, "expected 9 rows of 6 x float32, got 10"),
-    "noise": ({"dtype": "float16"}, lambda data: b"\xff\x7f" * 120, "row 0 is not finite or only zeros when read as 6"),
-    "zeros at the end": ({}, lambda data: data[:-24] + bytes(24), "row 9 is not finite or only zeros"),
-    "dtype": ({"dtype": "float64"}, bytes, "dtype must be one of float32, float16: got 'float64'"),
-}
-
-
-@pytest.mark.parametrize("case", LASER_FAULTS)
-def test_laser_files_that_cannot_be(case: str, tmp_path: Path) -> None:
-    options, change, message = LASER_FAULTS[case]
-    path = tmp_path / "text.emb"
-    path.write_bytes(change(vectors().tobytes()))
-    with pytest.raises(ValueError) as caught:
-        open_laser(path, **{"dim": DIM, **options})
-    assert message in str(caught.value)
-    with pytest.raises(FileNotFoundError, match=r"nearest name there is text\.emb"):
-        open_laser(tmp_path / "text.raw")

@@ -11,7 +11,7 @@ import pytest
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from st_xling.cli import main
-from st_xling.mining import encode, neighbours
+from st_xling.mining import EmbeddingStore, encode, neighbours
 from st_xling.mining.search import exact as nearest_module
 from st_xling.mining.search.exact import nearest_rows
 from st_xling.reranking.search_files import search_texts
@@ -52,6 +52,9 @@ def test_cosines_alone(saved_encoder: Path, store: Path, passages: Path) -> None
         assert [hit.passage_id for hit in hits] == [f"p{place}" for place in np.argsort(-row)]
         assert [hit.cosine for hit in hits] == pytest.approx(sorted(row, reverse=True), abs=1e-5)
         assert all(hit.score == hit.cosine for hit in hits) and [hit.rank for hit in hits] == list(range(1, 9))
+    np.save(store.with_suffix(".npy"), EmbeddingStore.open(store)[:])
+    assert search_texts(QUERIES, str(saved_encoder), store.with_suffix(".npy"), passages) == found
+    for hits in found:
         for hit in hits:  # languages are those of the file, or identified
             place = int(hit.passage_id[1:])
             assert hit.identified == (place == 7) and hit.language == LANGUAGES[place]

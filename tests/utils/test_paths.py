@@ -132,7 +132,7 @@ def test_every_option_is_a_path_or_is_known_to_be_none() -> None:
 
 COMMANDS = [
     "mine a.de a.en --model model --out o.tsv --json a.de",
-    "mine a.de a.en --source-embeddings de.raw --target-embeddings en.raw --dim 8 --out de.raw",
+    "mine a.de a.en --source-embeddings de.npy --target-embeddings en.npy --out de.npy",
     "mine a.de a.en --model model --calibrate gold.tsv --out gold.tsv",
     "mine a.de a.en --model model --out model/model.safetensors",
     "mine a.de a.en --source-embeddings st --target-embeddings st --out st/shard-000000.safetensors",
@@ -150,7 +150,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_replaces_what_it_reads(command: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("gold.tsv", "de.raw", "en.raw", "st/manifest.json", "st/shard-000000.safetensors"):
+    for name in ("gold.tsv", "de.npy", "en.npy", "st/manifest.json", "st/shard-000000.safetensors"):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(name)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

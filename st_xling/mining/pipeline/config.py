@@ -60,10 +60,8 @@ class MiningConfig:
 
     Attributes:
         model: What embeds a text without embeddings: a ``SentenceTransformer``, or the Hub id or folder of one.
-        source_embeddings: Store, or LASER file, of all rows of the source text.
+        source_embeddings: Store, ``.npy`` file or array with a row for each line of the source text.
         target_embeddings: The same of the target text.
-        dim: Of LASER files.
-        laser_dtype: Of LASER files: ``"float32"`` or ``"float16"``.
         text_format: ``"lines"``, ``"bucc"`` or ``"jsonl"``; see :class:`~st_xling.mining.MiningText`.
         errors: ``"strict"`` or ``"replace"``, for bytes that are not UTF-8.
         batch_size: Most sentences of a batch; by default as many as suit the device.
@@ -100,10 +98,8 @@ class MiningConfig:
     """
 
     model: Any = None
-    source_embeddings: str | Path | None = None
-    target_embeddings: str | Path | None = None
-    dim: int = 1024
-    laser_dtype: str = "float32"
+    source_embeddings: str | Path | np.ndarray | None = None
+    target_embeddings: str | Path | np.ndarray | None = None
     text_format: str = "lines"
     errors: str = "strict"
     batch_size: int | None = None
@@ -226,8 +222,6 @@ class MiningConfig:
             {"source": self.source_embeddings, "target": self.target_embeddings},
             rows,
             languages={"source": guards.source_language, "target": guards.target_language},
-            dim=self.dim,
-            laser_dtype=self.laser_dtype,
             embeds=self.calibrate_with is not None,
             **{name: getattr(self, name) for name in ("batch_size", "dtype", "prompt", "engine")},
             device=self.place,

@@ -106,20 +106,26 @@ def test_without_guards_it_is_mine(retrieval: str, model: Any, texts: tuple[Path
     assert "|source:news.de@" in report.signature and "|target:news.en@" in report.signature
 
 
-def test_stores_and_laser_files_give_what_the_model_gives(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
-    """One side as a store, the other as bare numbers, then each with the model for the other side."""
+def test_stores_and_arrays_give_what_the_model_gives(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
+    """One side as a store, the other as a file or an array of numpy, then each with the model for the other side."""
     mine_texts(*texts, tmp_path / "model.tsv", model=model)
     store = encode(model, texts[0], tmp_path / "de.store")
-    raw = tmp_path / "en.raw"
-    raw.write_bytes(encode(model, texts[1], tmp_path / "en.store")[:].astype("<f4").tobytes())
-    ways = {
-        "both": {"source_embeddings": store.path, "target_embeddings": raw, "dim": 16},
+    array = encode(model, texts[1], tmp_path / "en.store")[:]
+    np.save(tmp_path / "en.npy", array)
+    ways: dict[str, dict[str, Any]] = {
+        "both": {"source_embeddings": store.path, "target_embeddings": tmp_path / "en.npy"},
+        "memory": {"source_embeddings": np.asarray(store), "target_embeddings": array},
         "store": {"source_embeddings": store.path, "model": model},
-        "laser": {"target_embeddings": raw, "dim": 16, "model": model},
+        "array": {"target_embeddings": str(tmp_path / "en.npy"), "model": model},
     }
     for name, options in ways.items():
         mine_texts(*texts, tmp_path / f"{name}.tsv", **options)
         assert (tmp_path / f"{name}.tsv").read_bytes() == (tmp_path / "model.tsv").read_bytes(), name
+    report = mine_texts(*texts, tmp_path / "o.tsv", **ways["both"], keep_work=True)
+    assert report.signature.split("|")[1].endswith(",en.npy")
+    np.save(tmp_path / "en.npy", array[::-1])
+    with pytest.raises(ValueError, match="holds the work of another command: target embeddings was"):
+        mine_texts(*texts, tmp_path / "o.tsv", **ways["both"])
 
 
 def test_duplicates_are_mined_once_and_keep_all_ids(tmp_path: Path) -> None:
@@ -334,7 +340,7 @@ def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) ->
     blank, empty = write(tmp_path / "blank", ["", " "]), write(tmp_path / "empty", [])
     other = encode(model, texts[0], tmp_path / "short.store")
     write_store(tmp_path / "foreign.store", np.ones((600, 16), dtype=np.float32))
-    (tmp_path / "cut.raw").write_bytes(b"\x01" * 1000)
+    (tmp_path / "cut.npy").write_bytes(b"\x01" * 1000)
     before = sorted(tmp_path.iterdir())
     cases: list[tuple[dict[str, Any], str]] = [
         ({"model": None}, r"a model or embeddings for the source and the target side: got neither; pass model"),
@@ -374,7 +380,7 @@ def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) ->
             "rejects must not replace what is",
         ),
         (
-            {"out": tmp_path / "cut.raw", "source_embeddings": tmp_path / "cut.raw"},
+            {"out": tmp_path / "cut.npy", "source_embeddings": tmp_path / "cut.npy"},
             "out must be .* would replace the input",
         ),
         (
@@ -388,7 +394,15 @@ def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) ->
         ),
         ({"target_embeddings": other.path}, r"short\.store: the text is not the one that was encoded"),
         ({"source": blank, "source_embeddings": other.path}, "a sentence for each of 600 rows: got 2 sentences"),
-        ({"source_embeddings": tmp_path / "cut.raw"}, r"cut\.raw: expected a whole number of rows"),
+        (
+            {"source_embeddings": tmp_path / "cut.npy"},
+            r"cut\.npy: expected a \.npy file, got: .* write it with numpy\.save",
+        ),
+        ({"source_embeddings": np.ones((9, 4))}, "the array: expected a row for each of 600 sentences, got 9 rows"),
+        (
+            {"source_embeddings": np.ones(600)},
+            r"expected numbers of shape \(rows, dim\), got float64 of shape \(600,\)",
+        ),
         ({"source_embeddings": tmp_path / "absent"}, "absent"),
     ]
     for change, message in cases:

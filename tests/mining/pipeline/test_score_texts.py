@@ -239,8 +239,8 @@ def test_text_stays_on_the_disk(tmp_path: Path, peak_growth: Callable[[Callable[
     side = np.random.default_rng(0).standard_normal((4000, 8)).astype(np.float32)
     options: dict[str, Any] = {"memory_mib": 4}
     for name in ("source", "target"):
-        side.tofile(tmp_path / f"{name}.raw")
-        options |= {f"{name}_embeddings": tmp_path / f"{name}.raw", "dim": 8}
+        np.save(tmp_path / f"{name}.npy", side)
+        options |= {f"{name}_embeddings": tmp_path / f"{name}.npy"}
     growth = peak_growth(lambda: score_texts(path, tmp_path / "o", **options))
     assert len(scores(tmp_path / "o")) == 4000
     assert growth < 30 * 2**20
