@@ -37,7 +37,7 @@ embeddings:
 --source-embeddings STORE           of the source: store of st-xling encode, its URL (s3://…), or .npy file
 --target-embeddings STORE           the same of the target
 --batch-size N                      most sentences of a batch (default: as suits the device)
---store-dtype {float32,float16,bfloat16,int8}  type that embeddings are kept in (default: float32)
+--store-dtype {float32,float16,int8}  type that embeddings are kept in (default: float32)
 search:
 --k N                               neighbours that make up a sentence's neighbourhood (default: 4)
 --margin {ratio,distance,absolute}  how a cosine is compared with those of the neighbours (default: ratio)
@@ -80,8 +80,7 @@ def encode(arguments: argparse.Namespace) -> None:
     --text-format {lines,bucc,jsonl}    lines (default), bucc: id TAB sentence, jsonl: id and text
     --errors {strict,replace}           bytes that are not UTF-8: an error, or replaced (default: strict)
     --blank-lines {error,keep}          lines without a sentence: an error, or kept (default: error)
-    --store-dtype {float32,float16,bfloat16,int8}  type that vectors are kept in (default: float32)
-    --file-format {safetensors,npy}     format of the shards (default: safetensors)
+    --store-dtype {float32,float16,int8}  type that vectors are kept in (default: float32)
     --no-normalise                      keep the vectors' lengths (default: length 1)
     --language CODE                     language of the text, for a model centred by language: its own mean is taken off
                                         (default: the joint one)

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from st_xling.mining.search.find import check_engine
-from st_xling.mining.store import EmbeddingStore, Header, check_format
+from st_xling.mining.store import EmbeddingStore, Header, check_dtype
 from st_xling.mining.store_writer import StoreWriter
 from st_xling.mining.text import (
     Files,
@@ -55,7 +55,6 @@ def encode(
     errors: str = "strict",
     blank: str = "error",
     dtype: str = "float32",
-    file_format: str = "safetensors",
     normalise: bool = True,
     prompt: str | None = None,
     language: str | None = None,
@@ -85,8 +84,7 @@ def encode(
         format: ``"lines"``, ``"bucc"`` (``id TAB sentence``) or ``"jsonl"``; see :mod:`st_xling.mining.text`.
         errors: ``"strict"``, or ``"replace"`` for U+FFFD in place of bytes that are not UTF-8; such lines are counted.
         blank: ``"error"``, or ``"keep"`` to give lines without a sentence a vector and note them in the manifest.
-        dtype: Type that is stored: ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"int8"``, with a scale a row.
-        file_format: ``"safetensors"`` or ``"npy"``.
+        dtype: Type that is stored: ``"float32"``, ``"float16"`` or ``"int8"``, with a scale a row.
         normalise: Scale each vector to length 1 before it is rounded to ``dtype``.
         prompt: Put before every sentence, such as ``"query: "``; else the model's default prompt, if it has one.
         language: Of the text, for a model that is centred by language: its own mean is taken off, not the joint one.
@@ -112,7 +110,7 @@ def encode(
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1: got {value}.")
     check_engine(engine)
-    check_format(dtype, file_format)
+    check_dtype(dtype)
     check_outputs({}, [*file_list(text_files), name_of(model)], folders={"out": out})
     summary = validate_text(text_files, format=format, errors=errors, blank=blank, progress=progress)
     encoder = model
@@ -127,7 +125,7 @@ def encode(
         route = language_route(encoder, language)
         encoder, settings = in_language(encoder, route), {**settings, **BY_LANGUAGE, "language": route}
     options: dict[str, Any] = {"batch_size": batch_size, "normalize_embeddings": normalise, "prompt": prompt}
-    header = Header(dtype, file_format, normalise, identity, settings)
+    header = Header(dtype, normalise, identity, settings)
     with StoreWriter(out, header, summary, append=append, overwrite=overwrite) as writer:
         if writer.finished is not None:
             return EmbeddingStore.open(out)

@@ -2,8 +2,7 @@
 
 ==========================  ==========================================================================
 ``manifest.json``           written last: what the store holds, and every shard with rows and checksum
-``shard-000000.safetensors``…  one tensor ``embeddings`` *(rows, dim)*, of int8 also ``scales`` *(rows,)*; or
-                            ``.npy``, an array of that shape
+``shard-000000.safetensors``…  one tensor ``embeddings`` *(rows, dim)*, of int8 also ``scales`` *(rows,)*
 ``writing.json``            while it is being written: what it is to hold
 ``journal.jsonl``           while it is being written: a line for every shard that is whole
 ==========================  ==========================================================================
@@ -31,16 +30,15 @@ from st_xling.utils.io import file_sha256, read_journal, read_json_object, write
 MANIFEST, WRITING, JOURNAL = "manifest.json", "writing.json", "journal.jsonl"
 FORMAT, FORMAT_VERSION = "st-xling embedding store", 1
 
-#: Names that ``dtype`` and ``file_format`` may take. A row of int8 stands for itself times its scale, a 127th of its
+#: Names that ``dtype`` may take. A row of int8 stands for itself times its scale, a 127th of its
 #: largest coordinate: cosines do not depend on that, so the rounding of the coordinates is all that is lost.
-DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "int8": torch.int8}
-FILE_FORMATS = ("safetensors", "npy")
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "int8": torch.int8}
 
 #: Names of the tensors in a safetensors shard.
 TENSOR, SCALES = "embeddings", "scales"
 
-# Shards of a store that are mapped into memory at a time; each map of a .npy file keeps the file open.
-_MAPPED, _MAPPED_NPY = 8192, 256
+# Shards of a store that are mapped into memory at a time.
+_MAPPED = 8192
 
 _WRITE_AGAIN = "write the store again, or fetch this file again."
 
@@ -87,15 +85,13 @@ class Header:
     """What all shards of a store share; two writers must agree on it.
 
     Attributes:
-        dtype: ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"int8"``.
-        file_format: ``"safetensors"`` or ``"npy"``.
+        dtype: ``"float32"``, ``"float16"`` or ``"int8"``.
         normalised: Whether each vector was scaled to length 1 before it was rounded to ``dtype``.
         model: The encoder.
         settings: What else the numbers depend on, such as the batch size.
     """
 
     dtype: str = "float32"
-    file_format: str = "safetensors"
     normalised: bool = False
     model: ModelIdentity = ModelIdentity()
     settings: dict[str, Any] = field(default_factory=dict)
@@ -133,14 +129,10 @@ class Manifest:
         }
 
 
-def check_format(dtype: str, file_format: str) -> None:
-    """Raise unless vectors of this type can be stored in such files."""
-    for name, value, allowed in (("dtype", dtype, tuple(DTYPES)), ("file_format", file_format, FILE_FORMATS)):
-        if value not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(allowed)}: got {value!r}.")
-    if dtype in ("bfloat16", "int8") and file_format == "npy":
-        lack = "bfloat16" if dtype == "bfloat16" else "scales, which int8 needs"
-        raise ValueError(f".npy files have no {lack}: use file_format='safetensors', or dtype='float16'.")
+def check_dtype(dtype: str) -> None:
+    """Raise unless vectors can be stored in this type."""
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}: got {dtype!r}.")
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -161,7 +153,7 @@ def read_manifest(folder: Path) -> Manifest:
         shards = parse(tuple[Shard, ...], content, "shards")
         texts = parse(tuple[TextSummary, ...], content, "texts")
         manifest = Manifest(parse(Header, content), parse(int, content, "dim"), shards, texts)
-        check_format(manifest.header.dtype, manifest.header.file_format)
+        check_dtype(manifest.header.dtype)
         of_texts = sum(text.rows for text in texts)
         if not 0 < manifest.rows == of_texts == content["rows"]:
             raise ValueError(f"{content['rows']} rows, its shards have {manifest.rows} and its texts {of_texts}")
@@ -198,22 +190,19 @@ def map_shard(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     """A shard mapped into memory, read-only: only what is looked at is read.
 
     Returns:
-        The numbers as they are on the disk; bfloat16, which numpy lacks, as its bits, int16. *Shape:* ``(rows, dim)``
+        The numbers as they are on the disk. *Shape:* ``(rows, dim)``
         And each row's scale, float32, if they are int8. *Shape:* ``(rows,)``
     Raises:
         ValueError: If it is no shard.
     """
     try:
-        if path.suffix == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False), None
         with safe_open(path, framework="pt") as file:
-            rows = file.get_tensor(TENSOR)
-            scales = file.get_tensor(SCALES).numpy() if rows.dtype == torch.int8 else None
-            if scales is not None and (scales.dtype, scales.shape) != (np.float32, rows.shape[:1]):
-                raise ValueError(f"scales of {scales.dtype} and shape {scales.shape} for {len(rows)} rows")
-    except (SafetensorError, ValueError, EOFError) as error:
+            array = file.get_tensor(TENSOR).numpy()
+            scales = file.get_tensor(SCALES).numpy() if array.dtype == np.int8 else None
+            if scales is not None and (scales.dtype, scales.shape) != (np.float32, array.shape[:1]):
+                raise ValueError(f"scales of {scales.dtype} and shape {scales.shape} for {len(array)} rows")
+    except (SafetensorError, ValueError, TypeError) as error:
         raise ValueError(f"{path}: expected a shard of embeddings, got: {error}; write the store again.") from error
-    array = (rows.view(torch.int16) if rows.dtype == torch.bfloat16 else rows).numpy()
     array.flags.writeable = False
     return array, scales
 
@@ -222,8 +211,8 @@ class EmbeddingStore:
     """A folder of embeddings that reads like one read-only array of shape ``(rows, dim)``; see :meth:`open`.
 
     ``store[a:b]`` reads no other rows, and copies none where they lie in one file; ``store[i]`` is one vector;
-    ``store[indices]`` and ``store[mask]`` gather. All are numpy arrays of ``dtype``; bfloat16, which numpy lacks, is
-    read as float32, which holds it exactly, and int8 as float32 times its scale: a search is exact among what is read.
+    ``store[indices]`` and ``store[mask]`` gather. All are numpy arrays of ``dtype``; int8 is read
+    as float32 times its scale: a search is exact among what is read.
     ``numpy.asarray(store)`` reads everything. It can be pickled and read in several processes.
 
     Attributes:
@@ -275,10 +264,9 @@ class EmbeddingStore:
             if (size := file.stat().st_size) != shard.bytes:
                 raise ValueError(f"{file}: expected {shard.bytes:,} bytes, got {size:,}; {_WRITE_AGAIN}")
             array, _ = map_shard(file)
-            stored = "bfloat16" if array.dtype == np.int16 else str(array.dtype)
-            if (array.shape, stored) != ((shard.rows, store.dim), dtype):
+            if (array.shape, array.dtype) != ((shard.rows, store.dim), dtype):
                 raise ValueError(
-                    f"{file}: expected {dtype} of shape {(shard.rows, store.dim)}, got {stored} of shape "
+                    f"{file}: expected {dtype} of shape {(shard.rows, store.dim)}, got {array.dtype} of shape "
                     f"{array.shape}; {_WRITE_AGAIN}"
                 )
         if verify:
@@ -362,16 +350,11 @@ class EmbeddingStore:
     def _read(self, shard: int, rows: slice | np.ndarray) -> np.ndarray:
         """Some rows of a shard as numbers; a slice is no copy."""
         if shard not in self._maps:
-            path = self._file(self.manifest.shards[shard])
-            if len(self._maps) >= (_MAPPED_NPY if path.suffix == ".npy" else _MAPPED):
+            if len(self._maps) >= _MAPPED:
                 del self._maps[next(iter(self._maps))]
-            self._maps[shard] = map_shard(path)
+            self._maps[shard] = map_shard(self._file(self.manifest.shards[shard]))
         whole, scales = self._maps[shard]
-        values = whole[rows]
-        if scales is not None:
-            return values * scales[rows, None]
-        # bfloat16 is the upper half of a float32.
-        return (values.view(np.uint16).astype(np.uint32) << 16).view(np.float32) if values.dtype == np.int16 else values
+        return whole[rows] if scales is None else whole[rows] * scales[rows, None]
 
     @property
     def blank_rows(self) -> np.ndarray:

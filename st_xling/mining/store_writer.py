@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -30,7 +29,7 @@ from st_xling.mining.store import (
     Manifest,
     ModelIdentity,
     Shard,
-    check_format,
+    check_dtype,
     parse,
     read_manifest,
 )
@@ -80,7 +79,7 @@ class StoreWriter(LockedFolder):
         resume: bool = True,
         overwrite: bool = False,
     ) -> None:
-        check_format(header.dtype, header.file_format)
+        check_dtype(header.dtype)
         if append and overwrite:
             raise ValueError("append adds to a store, overwrite replaces it: choose one of them.")
         super().__init__(Path(folder), what="the store", instead="choose another name")
@@ -137,12 +136,7 @@ class StoreWriter(LockedFolder):
         dim = tensor.shape[1]
         if self._dim not in (None, dim):
             raise ValueError(f"{self.path}: expected vectors of dim {self._dim}, got {dim}; one store, one model.")
-        if self.header.file_format == "safetensors":
-            data = save(tensors)
-        else:
-            buffer = io.BytesIO()
-            np.save(buffer, tensor.numpy(), allow_pickle=False)
-            data = buffer.getvalue()
+        data = save(tensors)
         shard = Shard(file, len(tensor), len(data), hashlib.sha256(data).hexdigest(), text_sha256)
         # The journal speaks of a shard only when the shard has its name.
         write_atomic(self.path / file, data)
@@ -271,7 +265,7 @@ class StoreWriter(LockedFolder):
         return path.is_file() and path.stat().st_size == shard.bytes and file_sha256(path) == shard.sha256
 
     def _file_name(self, number: int) -> str:
-        return f"shard-{self._first + number:06d}.{self.header.file_format}"
+        return f"shard-{self._first + number:06d}.safetensors"
 
     def _remove_unfinished(self, manifest: Manifest | None) -> None:
         """Leave the store and nothing else; ``writing.json`` goes last, since it says whose the rest is."""
@@ -291,7 +285,6 @@ def write_store(
     model: ModelIdentity | None = None,
     normalised: bool = False,
     dtype: str = "float32",
-    file_format: str = "safetensors",
     shard_rows: int = 16384,
     append: bool = False,
     overwrite: bool = False,
@@ -304,8 +297,7 @@ def write_store(
         sentences: What they are of, so that a miner can check its text; not stored.
         model: What made them.
         normalised: Whether they have length 1; they are written as they are.
-        dtype: ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"int8"``.
-        file_format: ``"safetensors"`` or ``"npy"``.
+        dtype: ``"float32"``, ``"float16"`` or ``"int8"``.
         shard_rows: Rows of a file.
         append: Add to a finished store of the same model and types.
         overwrite: Replace another store.
@@ -322,7 +314,7 @@ def write_store(
     if shard_rows < 1:
         raise ValueError(f"shard_rows must be at least 1: got {shard_rows}; leave it out for the default.")
     text = TextSummary((), "", "", rows, "" if sentences is None else hash_sentences(sentences))
-    header = Header(dtype, file_format, normalised, model or ModelIdentity())
+    header = Header(dtype, normalised, model or ModelIdentity())
     stream = iter(sentences or ())
     with StoreWriter(folder, header, text, append=append, overwrite=overwrite, resume=False) as writer:
         for start in range(0, rows, shard_rows):

@@ -88,7 +88,6 @@ ERRORS = {
     "KEEP --calibrate c.tsv --source-language German": "'german-en'",
     "SCORE --columns 0,7": "expected at least 8, got 1",
     "ENCODE --batch-size 0": "batch_size must be at least 1: got 0",
-    "ENCODE --store-dtype bfloat16 --file-format npy": ".npy files have no bfloat16",
     "encode encoder absent.txt a.de --out out": "expected a file absent.txt",
     # Slim models
     "SLIM de,fr": "got none of fr (there is text of: de, en)",

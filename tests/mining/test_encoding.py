@@ -178,7 +178,6 @@ def test_another_command_is_refused(
         (model, as_it_was, {"dtype": "float16"}, "dtype was float32, is now float16"),
         (model, as_it_was, {"normalise": False}, "normalised was True, is now False"),
         (model, as_it_was, {"batch_size": 8}, "batch size was None, is now 8"),
-        (model, as_it_was, {"file_format": "npy"}, "file format was safetensors, is now npy"),
         (changed, as_it_was, {}, "model was .*@.*, is now .*@"),
         (shorter, as_it_was, {}, "model was .*@.*, is now .*@"),
     ]

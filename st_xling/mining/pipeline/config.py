@@ -24,7 +24,7 @@ from st_xling.mining.search.approximate import FAISS, check_factory
 from st_xling.mining.search.exact import Neighbours, check_k
 from st_xling.mining.search.find import check_search, choose_method, find_neighbours
 from st_xling.mining.search.shards import tasks_of
-from st_xling.mining.store import check_format
+from st_xling.mining.store import check_dtype
 from st_xling.mining.vectors import (
     Encoder,
     GivenEmbeddings,
@@ -65,7 +65,7 @@ class MiningConfig:
         text_format: ``"lines"``, ``"bucc"`` or ``"jsonl"``; see :class:`~st_xling.mining.MiningText`.
         errors: ``"strict"`` or ``"replace"``, for bytes that are not UTF-8.
         batch_size: Most sentences of a batch; by default as many as suit the device.
-        dtype: Type in which embeddings are stored: ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"int8"``.
+        dtype: Type in which embeddings are stored: ``"float32"``, ``"float16"`` or ``"int8"``.
         prompt: Put before every sentence, such as ``"query: "``.
         k: Neighbours that make up a sentence's neighbourhood.
         margin: ``"ratio"``, ``"distance"`` or ``"absolute"``.
@@ -169,7 +169,7 @@ class MiningConfig:
             raise ValueError(f"format must be one of {', '.join(PAIR_FORMATS)}: got {self.format!r}.")
         check_search(self.method, self.engine)
         tasks_of(self.k, self.k, k=self.k, method=self.method, shard_rows=self.shard_rows)  # raises for shards below k
-        check_format(self.dtype, "safetensors")
+        check_dtype(self.dtype)
         for name in ("batch_size", "memory_mib"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1: got {name}={getattr(self, name)}.")
