@@ -34,7 +34,7 @@ MINING = Options(
     """
 embeddings:
 --model MODEL                       Hub id or folder; embeds a text without embeddings
---source-embeddings STORE           of the source: store of st-xling encode, its URL (s3://…), or .npy file
+--source-embeddings STORE           of the source: store of st-xling encode, or .npy file
 --target-embeddings STORE           the same of the target
 --batch-size N                      most sentences of a batch (default: as suits the device)
 --store-dtype {float32,float16,int8}  type that embeddings are kept in (default: float32)

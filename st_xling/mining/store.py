@@ -25,7 +25,7 @@ from safetensors import SafetensorError, safe_open
 
 from st_xling._version import __version__
 from st_xling.mining.text import TextSummary, hash_sentence
-from st_xling.utils.io import file_sha256, read_journal, read_json_object, write_atomic
+from st_xling.utils.io import file_sha256, read_journal, read_json_object
 
 MANIFEST, WRITING, JOURNAL = "manifest.json", "writing.json", "journal.jsonl"
 FORMAT, FORMAT_VERSION = "st-xling embedding store", 1
@@ -40,7 +40,7 @@ TENSOR, SCALES = "embeddings", "scales"
 # Shards of a store that are mapped into memory at a time.
 _MAPPED = 8192
 
-_WRITE_AGAIN = "write the store again, or fetch this file again."
+_WRITE_AGAIN = "write the store again, or copy this file again."
 
 
 @dataclass(frozen=True)
@@ -227,8 +227,8 @@ class EmbeddingStore:
 
     ndim = 2
 
-    def __init__(self, path: Path, manifest: Manifest, url: str = "") -> None:
-        self.path, self.manifest, self._url = path, manifest, url
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path, self.manifest = path, manifest
         self._ends = list(accumulate(shard.rows for shard in manifest.shards))
         self._maps: dict[int, tuple[np.ndarray, np.ndarray | None]] = {}
 
@@ -237,15 +237,13 @@ class EmbeddingStore:
         """Open a store and look at every shard's size and header.
 
         Args:
-            path: The folder; or a URL that fsspec reads, such as ``s3://bucket/store``: each process then copies those
-                shards that it reads to ``~/.cache/st-xling``, where they stay.
+            path: The folder.
             verify: Also compare every shard's checksum, which reads all of it.
         Raises:
             FileNotFoundError: If there is no such folder, or a shard is missing.
             ValueError: If it is no store, half-written or damaged; names the file and says what to do.
         """
-        url = str(path).rstrip("/") if "://" in str(path) else ""
-        folder = _copy_manifest(url) if url else Path(path)
+        folder = Path(path)
         if not folder.is_dir():
             raise FileNotFoundError(f"expected the folder of an embedding store, but there is no folder {folder}.")
         if not (folder / MANIFEST).is_file():
@@ -255,9 +253,9 @@ class EmbeddingStore:
                     "the command that writes it again, it goes on from there."
                 )
             raise ValueError(f"{folder}: expected an embedding store, got a folder without {MANIFEST}.")
-        store = cls(folder, read_manifest(folder), url)
+        store = cls(folder, read_manifest(folder))
         dtype = store.manifest.header.dtype
-        for shard in () if url else store.manifest.shards:
+        for shard in store.manifest.shards:
             file = folder / shard.file
             if not file.is_file():
                 raise FileNotFoundError(f"{file}: this shard of {shard.rows} rows is missing; {_WRITE_AGAIN}")
@@ -352,7 +350,7 @@ class EmbeddingStore:
         if shard not in self._maps:
             if len(self._maps) >= _MAPPED:
                 del self._maps[next(iter(self._maps))]
-            self._maps[shard] = map_shard(self._file(self.manifest.shards[shard]))
+            self._maps[shard] = map_shard(self.path / self.manifest.shards[shard].file)
         whole, scales = self._maps[shard]
         return whole[rows] if scales is None else whole[rows] * scales[rows, None]
 
@@ -410,40 +408,5 @@ class EmbeddingStore:
     def verify(self) -> None:
         """Raise unless every shard's bytes have the checksum of the manifest."""
         for shard in self.manifest.shards:
-            if file_sha256(self._file(shard)) != shard.sha256:
+            if file_sha256(self.path / shard.file) != shard.sha256:
                 raise ValueError(f"{self.path / shard.file}: the checksum is wrong; {_WRITE_AGAIN}")
-
-    def _file(self, shard: Shard) -> Path:
-        """Where a shard is, copied from the store's URL if it has one and this machine does not have it yet."""
-        path = self.path / shard.file
-        if self._url and not (path.is_file() and path.stat().st_size == shard.bytes):
-            content = _fetch(f"{self._url}/{shard.file}")
-            if hashlib.sha256(content).hexdigest() != shard.sha256:
-                raise ValueError(f"{self._url}/{shard.file}: the checksum is wrong; {_WRITE_AGAIN}")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(path, content)
-        return path
-
-
-def _copy_manifest(url: str) -> Path:
-    """The folder for copies of this very store's files, with its manifest."""
-    content = _fetch(f"{url}/{MANIFEST}")
-    folder = Path("~/.cache/st-xling").expanduser() / hashlib.sha256(content).hexdigest()[:32]
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(folder / MANIFEST, content)
-    return folder
-
-
-def _fetch(url: str) -> bytes:
-    """A file from wherever fsspec reads.
-
-    Raises:
-        ValueError: If it cannot, by its own words: no such file, or what to install for this kind of URL.
-    """
-    import fsspec
-
-    try:
-        with fsspec.open(url) as stream:
-            return stream.read()
-    except (ImportError, OSError, ValueError) as error:
-        raise ValueError(f"{url} could not be read ({type(error).__name__}: {error}); check the URL.") from None

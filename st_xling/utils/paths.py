@@ -43,9 +43,7 @@ def check_outputs(files: Mapping[str, Any], inputs: Iterable[Any], *, folders: M
         if (real := _real(name, path)) is None:
             continue
         if "://" in str(path):
-            raise ValueError(
-                f"{name} must be on this machine: got {path}; stores are read from URLs, not written there."
-            )
+            raise ValueError(f"{name} must be on this machine: got {path}; write it here, then copy it there.")
         here, parents = Path(real), [str(parent) for parent in Path(real).parents]
         if here.exists() and here.is_dir() != (kind == "folder"):
             raise ValueError(f"{name} must be a {kind}: {path} is a {'folder' if here.is_dir() else 'file'}; {_OTHER}.")

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -287,30 +286,6 @@ OTHER_TEXTS = {
     "joined": (["Satz 0S", "atz 1", *SENTENCES[2:]], "it differs in rows 0 to 3"),
     "none": ([], "got 0 sentences"),
 }
-
-
-@pytest.mark.parametrize("protocol", ["file", "memory"])
-def test_a_store_at_a_url_fetches_what_is_read(
-    protocol: str, store: EmbeddingStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    url = f"{protocol}://{tmp_path}/remote"
-    remote = fsspec.filesystem(protocol)
-    remote.put(f"{store.path}/", f"{tmp_path}/remote/", recursive=True)
-    there = EmbeddingStore.open(f"{url}/")
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(there))[4:7], store[4:7])
-    assert [path.name for path in sorted(there.path.iterdir())] == ["manifest.json", "shard-000001.safetensors"]
-    assert EmbeddingStore.open(url, verify=True).path == there.path  # and all is there now
-    remote.rm(f"{tmp_path}/remote/shard-000000.safetensors")
-    np.testing.assert_array_equal(EmbeddingStore.open(url)[:], store[:])
-
-    (there.path / "shard-000002.safetensors").write_bytes(b"cut off")
-    remote.pipe_file(f"{tmp_path}/remote/shard-000002.safetensors", b"damaged")
-    with pytest.raises(ValueError, match=r"://.*shard-000002\.safetensors: the checksum is wrong"):
-        EmbeddingStore.open(url)[:]
-    for nowhere in (f"{url}/other", "what://store"):
-        with pytest.raises(ValueError, match=f"{nowhere}/manifest.json could not be read .*; check the URL"):
-            EmbeddingStore.open(nowhere)
 
 
 def test_another_text(store: EmbeddingStore, stores: Callable[..., EmbeddingStore]) -> None:
