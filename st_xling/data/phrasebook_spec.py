@@ -47,7 +47,7 @@ class PhrasebookSpec:
         """``split``, ``size`` and ``seed``, which stand in for what the spec does not say; a ``ValueError`` for a split
         that is none.
         """
-        from st_xling.data.phrasebook.sampler import check_split
+        from st_xling.data.phrasebook import check_split
 
         check_split(split)
         chosen = self.options.get("split", split)
@@ -62,10 +62,9 @@ class PhrasebookSpec:
 
     def sentences(self, language: str, *, split: str, seed: int = 0) -> list[str]:
         """Sentences of one language."""
-        from st_xling.data.phrasebook import draw_meanings, render
+        from st_xling.data.phrasebook import phrase_sentences
 
-        meanings = draw_meanings(**self.sample(split=split, seed=seed, **SENTENCES))
-        return [render(meaning, language).text for meaning in meanings]
+        return phrase_sentences(language, **self.sample(split=split, seed=seed, **SENTENCES))
 
     def passages(self, languages: Iterable[str], *, split: str) -> PhrasePassages:
         """Passages and their questions, the same in every language."""
@@ -132,7 +131,7 @@ def phrasebook_name(specs: Iterable[str], *, split: str) -> str | None:
 
 
 def _languages(codes: Iterable[str]) -> tuple[str, ...]:
-    from st_xling.data.phrasebook.corpora import check_language
+    from st_xling.data.phrasebook import check_language
 
     codes = tuple(codes)
     for code in codes:

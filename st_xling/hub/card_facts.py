@@ -264,7 +264,7 @@ class CardFacts:
 
     @property
     def only_phrasebook(self) -> bool:
-        """Whether all training text was made by the grammar."""
+        """Whether all training text is the phrasebook's."""
         specs = [spec for source in self.sources for spec in source.specs]
         return bool(specs) and all(is_phrasebook(_location(spec)) for spec in specs)
 

@@ -1,202 +1,96 @@
-"""The embedded corpus: grammar by golden sentences, alignment, splits by meaning, true gold pairs and answers."""
+"""The embedded corpus: sizes, splits and alignments of its rows, true gold pairs and answers, seeds, errors."""
 
 import hashlib
 import itertools
 import os
+import re
 import subprocess
 import sys
-from functools import cache
+from collections import defaultdict
+from pathlib import Path
 
 import pytest
+from pyarrow.parquet import ParquetFile
 
+from st_xling.data import phrasebook
 from st_xling.data.phrasebook import (
     LANGUAGES,
-    MANY,
     SPLITS,
-    Clause,
-    Meaning,
-    NounPhrase,
-    align,
-    draw_meanings,
     mining_phrases,
     parallel_phrases,
     phrase_passages,
-    render,
-    split_of,
+    phrase_sentences,
 )
-from st_xling.data.phrasebook.corpora import draw_passages
-from st_xling.data.phrasebook.grammar import lexicon
-from st_xling.data.phrasebook.meanings import ADJECTIVES, NOUNS, PRONOUNS, TIMES, VERBS
+
+FOLDER = Path(phrasebook.__file__).parent
+SENTENCES = {"train": 15_000, "dev": 3_000, "test": 3_000}
+PASSAGES = {"train": 2_400, "dev": 600, "test": 600}
 
 
-@cache
-def meanings(split: str = "train", size: int = 8_000, seed: int = 0) -> list[Meaning]:
-    return draw_meanings(split, size, seed)
-
-
-def texts(meaning: Meaning) -> dict[str, str]:
-    return {language: render(meaning, language).text for language in LANGUAGES}
-
-
-HE, SHE, ME = NounPhrase("he"), NounPhrase("she"), NounPhrase("i")
-TEACHER = NounPhrase("teacher")
-OLD_BOOK = NounPhrase("book", "a", 1, "old")
-
-GOLDEN = {
-    # Gender and case on determiner and adjective; participle last; a/an; classifiers.
-    "transitive": (
-        Meaning(Clause(TEACHER, "buy", "past", OLD_BOOK, time="yesterday")),
-        {
-            "en": "Yesterday the teacher bought an old book.",
-            "de": "Gestern hat der Lehrer ein altes Buch gekauft.",
-            "fr": "Hier, le professeur a acheté un vieux livre.",
-            "es": "Ayer el profesor compró un libro viejo.",
-            "vi": "Hôm qua giáo viên đã mua một cuốn sách cũ.",
-            "zh": "昨天那位老师买了一本旧书。",
-        },
-    ),
-    # The German verb goes last, with its particle; fr elision qu'il; personal a.
-    "that": (
-        Meaning(Clause(SHE, "say", "present"), link="that", other=Clause(HE, "call", "progressive", NounPhrase("man"))),
-        {
-            "en": "She says that he is calling the man.",
-            "de": "Sie sagt, dass er den Mann anruft.",
-            "fr": "Elle dit qu'il appelle l'homme.",
-            "es": "Ella dice que él está llamando al hombre.",
-            "vi": "Cô ấy nói rằng anh ấy đang gọi điện cho người đàn ông.",
-            "zh": "她说他正在给那个男人打电话。",
-        },
-    ),
-    # ser and estar; Chinese 很, and reasons first; dropped Spanish pronouns; separable verb split in the main clause.
-    "because": (
-        Meaning(
-            Clause(ME, "invite", "habitual", NounPhrase("friend", "my", 2, "clever"), time="every_day"),
-            link="because",
-            other=Clause(NounPhrase("aunt", "your"), "be", "present", quality="tired"),
-        ),
-        {
-            "en": "I invite my two clever friends every day because your aunt is tired.",
-            "de": "Ich lade jeden Tag meine zwei klugen Freunde ein, weil deine Tante müde ist.",
-            "fr": "J'invite mes deux amis intelligents tous les jours parce que ta tante est fatiguée.",
-            "es": "Invito a mis dos amigos inteligentes todos los días porque tu tía está cansada.",
-            "vi": "Tôi mời hai người bạn thông minh của tôi mỗi ngày vì dì bạn mệt mỏi.",
-            "zh": "因为你阿姨很累，所以我每天邀请我那两个聪明的朋友。",
-        },
-    ),
-    # The German preterite after als; the Chinese moment first and without 了.
-    "when": (
-        Meaning(
-            Clause(NounPhrase("child", "the", MANY), "laugh", "past"),
-            link="when",
-            other=Clause(HE, "open", "past", NounPhrase("box", "this", 1, "heavy")),
-        ),
-        {
-            "en": "The children laughed when he opened this heavy box.",
-            "de": "Die Kinder lachten, als er diese schwere Kiste aufmachte.",
-            "fr": "Les enfants ont ri quand il a ouvert cette boîte lourde.",
-            "es": "Los niños rieron cuando él abrió esta caja pesada.",
-            "vi": "Những đứa trẻ đã cười khi anh ấy mở chiếc hộp nặng này.",
-            "zh": "他打开这个沉重的箱子的时候，那些孩子笑了。",
-        },
-    ),
-    "new_subject": (
-        Meaning(Clause(NounPhrase("dog", "a"), "sleep", "progressive", place=NounPhrase("garden"), time="now")),
-        {
-            "en": "Now a dog is sleeping in the garden.",
-            "de": "Jetzt schläft ein Hund im Garten.",
-            "fr": "Maintenant, un chien dort dans le jardin.",
-            "es": "Ahora un perro está durmiendo en el jardín.",
-            "vi": "Bây giờ một con chó đang ngủ ở vườn.",
-            "zh": "现在有一只狗正在花园里睡觉。",
-        },
-    ),
-}
-
-
-@pytest.mark.parametrize("name", GOLDEN)
-def test_golden(name: str) -> None:
-    meaning, expected = GOLDEN[name]
-    assert texts(meaning) == expected
+def test_the_data_card_describes_the_file() -> None:
+    card = (FOLDER / "README.md").read_text(encoding="utf-8")
+    for split in SPLITS:
+        assert f"| `{split}` | {SENTENCES[split]:,} | {PASSAGES[split]:,} |" in card
+        sizes = [len(phrasebook._pool(kind, split)) for kind in ("sentence", "question", "passage")]
+        assert sizes == [SENTENCES[split], PASSAGES[split], PASSAGES[split]]
+    columns = ParquetFile(FOLDER / "phrases.parquet").schema.names
+    assert columns == ["split", "kind", *LANGUAGES, *(f"{language}_slots" for language in LANGUAGES)]
+    assert set(columns) - set(re.findall(r"`(\w+)`", card)) <= {f"{language}_slots" for language in LANGUAGES[1:-1]}
 
 
 def test_every_sentence_is_as_it_was() -> None:
-    """A thousand meanings in all languages, words and slots; a change of any is a change of the corpus' version."""
+    """A thousand sentences in all languages, with slots; any change is a change of the corpus' version."""
     digest = hashlib.sha256()
-    for meaning in draw_meanings("train", 1000, 0):
+    for row in phrasebook._pool("sentence", "train")[:1000]:
         for language in LANGUAGES:
-            digest.update(repr(render(meaning, language)).encode())
-    assert digest.hexdigest()[:16] == "31113d85d0436289"
-
-
-def test_alignment_follows_the_grammar() -> None:
-    """Word order differs everywhere, and ``hat … gekauft`` both answer ``bought``."""
-    meaning = GOLDEN["transitive"][0]
-    english, german, chinese = (render(meaning, language) for language in ("en", "de", "zh"))
-    pairs = {(english.tokens[i], german.tokens[j]) for i, j in align(english, german)}
-    assert pairs == {
-        ("Yesterday", "Gestern"), ("the", "der"), ("teacher", "Lehrer"), ("bought", "hat"), ("bought", "gekauft."),
-        ("an", "ein"), ("old", "altes"), ("book.", "Buch"),
-    }  # fmt: skip
-    pairs = {(english.tokens[i], chinese.tokens[j]) for i, j in align(english, chinese)}
-    assert {("an", "一"), ("book.", "书"), ("old", "旧"), ("bought", "买"), ("bought", "了")} <= pairs
-    assert [token for token, slots in zip(chinese.tokens, chinese.slots) if not slots] == ["。"]
+            for column in (language, f"{language}_slots"):
+                digest.update(f"{phrasebook._column(column)[row]}\n".encode())
+    assert digest.hexdigest()[:16] == "c1e6880f69942e5b"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_lexicons_are_complete(language: str) -> None:
-    words = lexicon(language)
-    assert (set(words.noun), set(words.adjective), set(words.time)) == (set(NOUNS), set(ADJECTIVES), set(TIMES))
-    assert set(VERBS) - {"be", "exist"} <= set(words.verb) and set(PRONOUNS) == set(words.pronoun)
-    assert all(map(all, words.adjective.values())) and len(set(map(len, words.noun.values()))) == 1
-
-
-def test_rendering_is_injective_in_every_language() -> None:
-    assert len(set(meanings())) == 8_000
-    for language in LANGUAGES:
-        seen: dict[str, Meaning] = {}
-        for meaning in meanings():
-            text = render(meaning, language).text
-            assert text not in seen, f"{meaning} and {seen[text]} are both {text!r}"
-            seen[text] = meaning
-
-
-def test_every_word_occurs_in_training() -> None:
-    phrases = [
-        p for m in meanings() for c in (m.main, m.other) if c for p in (c.subject, c.object, c.recipient, c.place) if p
-    ]
-    clauses = [clause for m in meanings() for clause in (m.main, m.other) if clause]
-    assert {p.head for p in phrases} == {*NOUNS, *PRONOUNS}
-    assert {p.adjective for p in phrases if p.adjective} | {c.quality for c in clauses if c.quality} == set(ADJECTIVES)
-    assert {c.predicate for c in clauses} == set(VERBS)
-    assert {c.time for c in clauses if c.time} == set(TIMES)
-    assert {p.count for p in phrases} == set(range(10))
-
-
-def test_alignment_is_valid_and_covers_what_both_sides_say() -> None:
-    content = (".noun", ".adjective", ".verb", ".time", ".quality", ".negation")
-    for meaning in meanings()[:300]:
-        phrases = [render(meaning, language) for language in LANGUAGES]
-        for source, target in itertools.product(phrases, phrases):
-            pairs = align(source, target)
-            assert pairs == sorted(pairs)
-            assert all(0 <= i < len(source.tokens) and 0 <= j < len(target.tokens) for i, j in pairs)
-            aligned, expressed = {i for i, _ in pairs}, set().union(*target.slots)
-            for i, slots in enumerate(source.slots):
-                # "be" has no word of its own in Chinese when denied or intensified.
-                wanted = any(s.endswith(content) and (s in expressed or not s.endswith(".verb")) for s in slots)
-                assert i in aligned or not wanted, (source.text, target.text, source.tokens[i])
-
-
-def test_splits_are_by_meaning_whatever_the_seed() -> None:
+def test_sentences_are_distinct_and_in_one_split(language: str) -> None:
+    """Those of passages, too; a question is in the split of its passage."""
+    texts: dict[str, list[str]] = {}
     for split in SPLITS:
-        drawn = [draw_meanings(split, 400, seed) for seed in range(3)]
-        assert drawn[0] != drawn[1] and {split_of(meaning) for part in drawn for meaning in part} == {split}
+        found = phrase_passages([language], split=split, size=PASSAGES[split])
+        sentences = phrase_sentences(language, split=split, size=SENTENCES[split])
+        stated = [text for passage in found.passages[language] for text in re.findall(r"[^.。]+[.。]", passage)]
+        assert len(set(sentences)) == len(sentences) and len(set(stated)) == len(stated)
+        texts[split] = [*sentences, *found.questions[language], *(text.strip() for text in stated)]
+    assert not any(set(texts[one]) & set(texts[other]) for one, other in itertools.combinations(SPLITS, 2))
+
+
+def test_alignment_follows_the_words() -> None:
+    """Word order differs, ``hat … verkauft`` and ``卖给 了`` answer ``sold``, and a classifier has no partner."""
+    for language, expected in {
+        "de": ["Er He", "hat sold", "meinem my", "Vater father.", "ein a", "Auto car", "verkauft. sold"],
+        "zh": ["他 He", "卖给 sold", "了 sold", "我 my", "爸爸 father.", "一 a", "汽车 car"],
+    }.items():
+        row = parallel_phrases(language, "en", size=12)[11]
+        pairs = [f"{row['source_tokens'][i]} {row['target_tokens'][j]}" for i, j in row["alignment"]]
+        assert pairs == expected
+
+
+@pytest.mark.parametrize(("source", "target"), itertools.permutations(LANGUAGES, 2))
+def test_alignment_is_valid(source: str, target: str) -> None:
+    rows = parallel_phrases(source, target, size=300).to_list()
+    back = parallel_phrases(target, source, size=300)["alignment"][:]
+    shares = []
+    for row, reverse in zip(rows, back):
+        pairs, tokens = row["alignment"], [row["source_tokens"], row["target_tokens"]]
+        assert pairs == sorted(pairs) == sorted([j, i] for i, j in reverse)
+        assert all(0 <= i < len(tokens[0]) and 0 <= j < len(tokens[1]) for i, j in pairs)
+        shares.append(len({i for i, _ in pairs}) / len(tokens[0]))
+        for language, side, words in zip((source, target), ("source", "target"), tokens):
+            assert row[side] == ("" if language == "zh" else " ").join(words)
+    assert sum(shares) / len(shares) > 0.75
 
 
 def test_same_rows_in_another_process() -> None:
-    call = "str([render(m, 'vi').text for m in draw_meanings('test', 40, 3)]) + repr(mining_phrases(size=40, gold=9))"
+    call = "str(phrase_sentences('vi', split='test', size=40, seed=3)) + repr(mining_phrases(size=40, gold=9, seed=3))"
     code = (
-        f"from st_xling.data.phrasebook import draw_meanings, render, mining_phrases; print({call})\n"
+        f"from st_xling.data.phrasebook import phrase_sentences, mining_phrases; print({call})\n"
         "import sys; assert not {'datasets', 'torch'} & sys.modules.keys(), 'importing and drawing are cheap'"
     )
     command, environment = [sys.executable, "-c", code], {**os.environ, "PYTHONHASHSEED": "1"}
@@ -210,47 +104,62 @@ def test_parallel_phrases_columns_and_prefix() -> None:
         "source", "target", "source_language", "target_language", "alignment", "source_tokens", "target_tokens",
     ]  # fmt: skip
     assert parallel_phrases("de", "en", size=50, seed=4).to_list() == large.select(range(50)).to_list()
-    assert len(set(large["source"])) == len(set(large["target"])) == 300
+    assert large["source"][:] == phrase_sentences("de", size=300, seed=4)
     assert set(large["source_language"]) == {"de"}
     assert parallel_phrases("zh", "en", size=300, seed=4)["target"][:] == large["target"][:]
-    row = large[0]
-    assert row["source"].split() == row["source_tokens"]
-    assert all(i < len(row["source_tokens"]) and j < len(row["target_tokens"]) for i, j in row["alignment"])
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_seeds_draw_other_sentences(split: str) -> None:
+    """Up to half of a split with seed 0 and with another seed have none in common; all of it is the same for each."""
+    half = SENTENCES[split] // 2
+    first, second, third = (phrase_sentences("en", split=split, size=half, seed=seed) for seed in (0, 1, 2))
+    assert not set(first) & set(second) and second != third and sorted(second) == sorted(third)
+    whole = [phrase_sentences("en", split=split, size=2 * half, seed=seed) for seed in (0, 1)]
+    assert whole[0] != whole[1] and sorted(whole[0]) == sorted(whole[1])
 
 
 def test_mining_set_tells_the_truth() -> None:
     size, gold, seed = 400, 60, 7
     found = mining_phrases("fr", "zh", size=size, gold=gold, seed=seed)
-    translation = {render(m, "fr").text: render(m, "zh").text for m in draw_meanings("test", 2 * size - gold, seed)}
+    drawn = parallel_phrases("fr", "zh", split="test", size=2 * size - gold, seed=seed)
+    translation = dict(zip(drawn["source"], drawn["target"]))
     assert len(set(found.source)) == len(set(found.target)) == size
     where = {text: index for index, text in enumerate(found.target)}
     pairs = [(i, where[translation[text]]) for i, text in enumerate(found.source) if translation[text] in where]
     assert pairs == found.gold and len(pairs) == gold and [i for i, _ in pairs] != [j for _, j in pairs]
     assert mining_phrases(size=5, gold=0).gold == [] and len(mining_phrases(size=5, gold=5).gold) == 5
-    assert len(draw_meanings("train", 500, 0, distinct=False)) == 500
 
 
-@pytest.mark.parametrize(("split", "size"), [("train", 300), ("dev", 60), ("test", 60)])
-def test_each_question_is_answered_by_its_own_passage_alone(split: str, size: int) -> None:
-    drawn = draw_passages(split, size, 0)
-    stated: dict[str, list[int]] = {}
-    positions = set()
-    for number, (question, sentences) in enumerate(drawn):
-        assert {split_of(question), *map(split_of, sentences)} == {split}
-        assert 2 <= len(sentences) <= 4 and not any(sentence.question for sentence in sentences)
-        positions.add([sentence.main.key for sentence in sentences].index(question.main.key))
-        for clause in (clause for sentence in sentences for clause in (sentence.main, sentence.other) if clause):
-            stated.setdefault(clause.key, []).append(number)
-    assert all(stated[question.main.key] == [number] for number, (question, _) in enumerate(drawn))
-    assert positions >= {0, 1, 2}, "the answer must not always stand in one place"
+@pytest.mark.parametrize("split", SPLITS)
+def test_each_question_is_answered_by_its_own_passage_alone(split: str) -> None:
+    """A Chinese question has the characters of its answer but for 吗？, and sometimes 很 and 了."""
+
+    def bag(text: str) -> str:
+        return "".join(sorted(re.sub("[吗？很了]", "", text)))
+
+    found = phrase_passages(["zh"], split=split, size=PASSAGES[split])
+    stated = defaultdict(list)
+    for number, passage in enumerate(found.passages["zh"]):
+        sentences = passage.removesuffix("。").split("。")
+        assert 2 <= len(sentences) <= 4
+        for position, sentence in enumerate(sentences):
+            stated[bag(sentence)].append((number, position))
+    answers = [stated[bag(question)] for question in found.questions["zh"]]
+    assert [[number for number, _ in places] for places in answers] == [[number] for number in range(PASSAGES[split])]
+    assert {position for [(_, position)] in answers} == {0, 1, 2, 3}, "the answer must not always have one position"
 
 
 def test_passages_of_a_prefix_a_seed_and_a_choice_of_languages() -> None:
     small, large = (phrase_passages(["de"], split="test", size=size) for size in (5, 20))
     assert large.passages["de"][:5] == small.passages["de"] and large.ids[:5] == small.ids
-    other = phrase_passages(["de"], split="test", size=5, seed=1)
+    other = phrase_passages(["de", "zh"], split="test", size=300, seed=1)
     assert not set(other.ids) & set(small.ids) and not set(other.passages["de"]) & set(small.passages["de"])
     assert phrase_passages(["fr", "de"], split="test", size=5).passages["de"] == small.passages["de"]
+    whole = phrase_passages(["de", "zh"], split="test", size=600)
+    german = dict(zip(whole.passages["zh"], zip(whole.questions["zh"], whole.questions["de"], whole.passages["de"])))
+    rows = zip(other.passages["zh"], other.questions["zh"], other.questions["de"], other.passages["de"])
+    assert all(german[passage] == tuple(rest) for passage, *rest in rows), "questions follow their passages"
 
 
 @pytest.mark.parametrize(
@@ -261,10 +170,14 @@ def test_passages_of_a_prefix_a_seed_and_a_choice_of_languages() -> None:
         (lambda: parallel_phrases("de", "de"), "source and target must differ: got 'de' for both"),
         (lambda: parallel_phrases("de", "en", split="valid"), "split must be one of train, dev, test: got 'valid'"),
         (lambda: parallel_phrases("de", "en", size=0), "size must be at least 1: got size=0"),
+        (lambda: phrase_sentences("en", size=15_001), "at most 15000, .* sentences in the train split .*size=15001"),
+        (lambda: phrase_sentences("pt"), "language must be one of"),
         (lambda: mining_phrases(size=10, gold=11), "gold must lie between 0 and size: got gold=11 for size=10"),
         (lambda: mining_phrases(size=10, gold=-1), "gold must lie between 0 and size: got gold=-1"),
-        (lambda: render(GOLDEN["that"][0], "pt"), "language must be one of"),
+        (lambda: mining_phrases(size=2000, gold=100), "size=2000 with gold=100 need 3900 .* test split .* 3000"),
+        (lambda: mining_phrases(split="all"), "split must be one of train, dev, test: got 'all'"),
         (lambda: phrase_passages(["de"], split="all"), "split must be one of train, dev, test: got 'all'"),
+        (lambda: phrase_passages(["de"], split="dev", size=601), "at most 600, .* questions in the dev split"),
         (lambda: phrase_passages(["ru"]), "language must be one of en, de, fr, es, vi, zh: got 'ru'"),
     ],
 )

@@ -1,37 +1,310 @@
-"""An embedded corpus: a small grammar of everyday sentences in six languages, with alignments and clean splits.
+"""The phrasebook: everyday sentences in six languages with word alignments and fixed splits, shipped as package data.
 
-Sentences are rendered from meanings, small trees of concepts, and every language says every meaning in its own grammar:
-agreement, case, classifiers, word order. There is nothing to download, and as much of it as one asks for.
+The text is read from ``phrases.parquet``. ``README.md`` next to it is its data card. Nothing needs to be downloaded.
 """
 
-from st_xling.data.phrasebook.corpora import (
-    LANGUAGES,
-    MiningSet,
-    PhrasePassages,
-    mining_phrases,
-    parallel_phrases,
-    phrase_passages,
-    render,
-)
-from st_xling.data.phrasebook.grammar import Phrase, align
-from st_xling.data.phrasebook.meanings import MANY, Clause, Meaning, NounPhrase
-from st_xling.data.phrasebook.sampler import SPLITS, draw_meanings, split_of
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 __all__ = [
     "LANGUAGES",
-    "MANY",
     "SPLITS",
-    "Clause",
-    "Meaning",
     "MiningSet",
-    "NounPhrase",
-    "Phrase",
     "PhrasePassages",
-    "align",
-    "draw_meanings",
     "mining_phrases",
     "parallel_phrases",
     "phrase_passages",
-    "render",
-    "split_of",
+    "phrase_sentences",
 ]
+
+LANGUAGES = ("en", "de", "fr", "es", "vi", "zh")
+SPLITS = ("train", "dev", "test")
+
+
+def check_language(language: str) -> None:
+    """Raise a ``ValueError`` that lists the languages unless ``language`` is one of them."""
+    if language not in LANGUAGES:
+        near = language.lower()[:2]
+        hint = f"did you mean {near!r}?" if near in LANGUAGES else "use one of these ISO 639-1 codes."
+        raise ValueError(f"language must be one of {', '.join(LANGUAGES)}: got {language!r}; {hint}")
+
+
+def check_split(split: str) -> None:
+    """Raise a ``ValueError`` unless ``split`` is one of :data:`SPLITS`."""
+    if split not in SPLITS:
+        raise ValueError(f"split must be one of {', '.join(SPLITS)}: got {split!r}; choose one of them.")
+
+
+def _check_pair(source: str, target: str) -> None:
+    """Raise a ``ValueError`` unless source and target are two different known languages."""
+    check_language(source)
+    check_language(target)
+    if source == target:
+        raise ValueError(f"source and target must differ: got {source!r} for both; choose two languages.")
+
+
+def _check_size(size: int) -> None:
+    """Raise a ``ValueError`` if ``size`` is below 1."""
+    if size < 1:
+        raise ValueError(f"size must be at least 1: got size={size}; ask for one sentence or more.")
+
+
+@cache
+def _column(name: str) -> list[str]:
+    """Read a column of the Parquet file, in the order of its rows."""
+    from pyarrow.parquet import ParquetFile
+
+    with (files(__package__) / "phrases.parquet").open("rb") as file:
+        return ParquetFile(file).read(columns=[name])[name].to_pylist()
+
+
+@cache
+def _pool(kind: str, split: str) -> tuple[int, ...]:
+    """Find the rows of one kind (``sentence``, ``question`` or ``passage``) and split."""
+    return tuple(row for row, found in enumerate(zip(_column("kind"), _column("split"))) if found == (kind, split))
+
+
+def _draw(kind: str, split: str, size: int, seed: int) -> list[int]:
+    """Draw rows of one kind and split; a smaller size gives the first rows of a larger one."""
+    check_split(split)
+    _check_size(size)
+    rows = list(_pool(kind, split))
+    if size > len(rows):
+        raise ValueError(
+            f"size must be at most {len(rows)}, the number of {kind}s in the {split} split of the phrasebook: "
+            f"got size={size}; lower size."
+        )
+    if seed != 0:
+        # Seed 0 is the order of the file. Other seeds begin with its second half, so that up to half of the rows can
+        # be drawn with seed 0 and with another seed without an overlap.
+        rng = Random(f"phrasebook:{split}:{seed}")
+        halves = rows[len(rows) // 2 :], rows[: len(rows) // 2]
+        for half in halves:
+            rng.shuffle(half)
+        rows = [*halves[0], *halves[1]]
+    return rows[:size]
+
+
+def _texts(language: str, rows: Iterable[int]) -> list[str]:
+    """Return the texts of rows; they are stored as tokens with spaces between them."""
+    cells = _column(language)
+    return [cells[row].replace(" ", "") if language == "zh" else cells[row] for row in rows]
+
+
+def _align(source: str, target: str) -> list[list[int]]:
+    """Pair the tokens of two sentences that share a slot.
+
+    Args:
+        source: Slots of the source sentence: for every token the letters of what it expresses, ``-`` for nothing.
+        target: Slots of the target sentence.
+    Returns:
+        Pairs ``[source index, target index]``, sorted.
+    """
+    where: dict[str, list[int]] = {}
+    for j, slots in enumerate(target.split()):
+        for slot in slots.strip("-"):
+            where.setdefault(slot, []).append(j)
+    pairs = {(i, j) for i, slots in enumerate(source.split()) for slot in slots for j in where.get(slot, ())}
+    return [[i, j] for i, j in sorted(pairs)]
+
+
+def phrase_sentences(language: str, *, split: str = "train", size: int = 1000, seed: int = 0) -> list[str]:
+    """Load sentences of one language.
+
+    Args:
+        language: One of :data:`LANGUAGES`.
+        split: ``train``, ``dev`` or ``test``.
+        size: Number of sentences.
+        seed: Which sample to draw, see :func:`parallel_phrases`.
+    Raises:
+        ValueError: If the language or split is unknown, or ``size`` is below 1 or above the size of the split.
+    Example:
+        >>> phrase_sentences("en", size=1)
+        ['She knows that we can eat the oranges tomorrow.']
+    """
+    check_language(language)
+    return _texts(language, _draw("sentence", split, size, seed))
+
+
+def parallel_phrases(
+    source: str = "de",
+    target: str = "en",
+    *,
+    split: str = "train",
+    size: int = 1000,
+    seed: int = 0,
+) -> Dataset:
+    """Load parallel sentences with their word alignment.
+
+    The same split, size and seed give the same meanings, row by row, for every pair of languages; a smaller size gives
+    the first rows of a larger one. No sentence is in two splits, in any language, and none occurs twice.
+
+    Args:
+        source: Source language, one of :data:`LANGUAGES`.
+        target: Target language.
+        split: ``train`` (15,000 sentences), ``dev`` (3,000) or ``test`` (3,000).
+        size: Number of pairs.
+        seed: Which sample to draw. 0 takes the first rows of the split; any other seed shuffles the split and takes
+            the rows of its second half first.
+    Returns:
+        A dataset with columns ``source``, ``target``, ``source_language``, ``target_language``, ``alignment`` (pairs
+        of token indices), ``source_tokens`` and ``target_tokens``. Tokens are what spaces separate; in Chinese, words.
+    Raises:
+        ValueError: If a language or split is unknown, the languages are equal, or ``size`` is below 1 or above the
+            size of the split.
+    Example:
+        >>> row = parallel_phrases("zh", "en", size=10)[0]
+        >>> sorted(row)[:3]
+        ['alignment', 'source', 'source_language']
+    """
+    import pyarrow
+    from datasets import Dataset, Features, Sequence, Value
+
+    _check_pair(source, target)
+    rows = _draw("sentence", split, size, seed)
+    tokens = {code: [_column(code)[row].split() for row in rows] for code in (source, target)}
+    slots = {code: [_column(f"{code}_slots")[row] for row in rows] for code in (source, target)}
+    text, words, links = Value("string"), Sequence(Value("string")), Sequence(Sequence(Value("int64")))
+    columns: dict[str, tuple[Any, list[Any]]] = {
+        "source": (text, _texts(source, rows)),
+        "target": (text, _texts(target, rows)),
+        "source_language": (text, [source] * size),
+        "target_language": (text, [target] * size),
+        "alignment": (links, list(map(_align, slots[source], slots[target]))),
+        "source_tokens": (words, tokens[source]),
+        "target_tokens": (words, tokens[target]),
+    }
+    schema = Features({name: kind for name, (kind, _) in columns.items()}).arrow_schema
+    # Straight to Arrow: from_dict would inspect every value again.
+    return Dataset(pyarrow.Table.from_pydict({name: cells for name, (_, cells) in columns.items()}, schema=schema))
+
+
+@dataclass(frozen=True)
+class MiningSet:
+    """Comparable text with a known answer.
+
+    Args:
+        source: Sentences in one language, all different.
+        target: Sentences in the other, all different.
+        gold: Index pairs ``(source, target)`` of the translations, by source index; no other pair is one.
+    """
+
+    source: list[str]
+    target: list[str]
+    gold: list[tuple[int, int]]
+
+
+def mining_phrases(
+    source: str = "de",
+    target: str = "en",
+    *,
+    split: str = "test",
+    size: int = 1000,
+    gold: int = 100,
+    seed: int = 0,
+) -> MiningSet:
+    """Make two corpora of which some sentences are translations of each other.
+
+    Args:
+        source: Language of the source corpus, one of :data:`LANGUAGES`.
+        target: Language of the target corpus.
+        split: ``train``, ``dev`` or ``test``; its sentences are those that :func:`parallel_phrases` draws with this
+            seed.
+        size: Sentences of each corpus.
+        gold: How many of them have their translation in the other corpus.
+        seed: Which sample to draw.
+    Returns:
+        The corpora, each shuffled, and the pairs.
+    Raises:
+        ValueError: If a language or split is unknown, the languages are equal, ``size`` is below 1, ``gold`` is
+            negative or above ``size``, or the split has fewer than ``2 * size - gold`` sentences.
+    Example:
+        >>> corpora = mining_phrases("de", "en", size=50, gold=5)
+        >>> len(corpora.source), len(corpora.target), len(corpora.gold)
+        (50, 50, 5)
+    """
+    _check_pair(source, target)
+    check_split(split)
+    _check_size(size)
+    if not 0 <= gold <= size:
+        raise ValueError(
+            f"gold must lie between 0 and size: got gold={gold} for size={size}; lower gold or raise size."
+        )
+    needed, available = 2 * size - gold, len(_pool("sentence", split))
+    if needed > available:
+        raise ValueError(
+            f"two corpora of size={size} with gold={gold} need {needed} different sentences, but the {split} split of "
+            f"the phrasebook has {available}; lower size."
+        )
+    # The first sentences are shared; the rest are dealt to one corpus or the other.
+    rows = _draw("sentence", split, needed, seed)
+    rng = Random(f"mining:{split}:{size}:{gold}:{seed}")
+    left = list(range(size))
+    right = [*range(gold), *range(size, needed)]
+    rng.shuffle(left)
+    rng.shuffle(right)
+    where = {meaning: index for index, meaning in enumerate(right)}
+    return MiningSet(
+        source=_texts(source, [rows[meaning] for meaning in left]),
+        target=_texts(target, [rows[meaning] for meaning in right]),
+        gold=[(index, where[meaning]) for index, meaning in enumerate(left) if meaning < gold],
+    )
+
+
+@dataclass(frozen=True)
+class PhrasePassages:
+    """Passages of a few sentences, and for each a question that one of its sentences answers.
+
+    Attributes:
+        ids: Of passage and question alike, ``test-0-17``: split, seed and number; the same meanings in every language.
+        questions: Language → questions. *Shape:* ``(passages,)`` each
+        passages: Language → passages. *Shape:* ``(passages,)`` each
+    """
+
+    ids: list[str]
+    questions: dict[str, list[str]]
+    passages: dict[str, list[str]]
+
+
+def phrase_passages(
+    languages: Iterable[str], *, split: str = "train", size: int = 1000, seed: int = 0
+) -> PhrasePassages:
+    """Load passages and their questions.
+
+    The question of passage ``i`` is answered by a sentence of passage ``i`` and of no other, in any language: what is
+    asked is stated once in the whole split, also inside longer sentences, and no two sentences mean the same. No
+    question or sentence of a split is in another split, nor in the other splits of :func:`parallel_phrases`. Split,
+    size and seed give the same meanings for every choice of languages; a smaller size gives the first passages of a
+    larger one.
+
+    Args:
+        languages: Any of :data:`LANGUAGES`.
+        split: ``train`` (2,400 passages), ``dev`` (600) or ``test`` (600).
+        size: Number of passages, and of questions.
+        seed: Which sample to draw, see :func:`parallel_phrases`.
+    Raises:
+        ValueError: If a language or split is unknown, or ``size`` is below 1 or above the size of the split.
+    Example:
+        >>> found = phrase_passages(["de", "en"], size=3)
+        >>> len(found.passages["de"]), found.ids[2]
+        (3, 'train-0-2')
+    """
+    languages = list(dict.fromkeys(languages))
+    for language in languages:
+        check_language(language)
+    # There are as many questions as passages, in the same order, so that equal seeds draw question and passage alike.
+    questions, passages = (_draw(kind, split, size, seed) for kind in ("question", "passage"))
+    return PhrasePassages(
+        ids=[f"{split}-{seed}-{number}" for number in range(size)],
+        questions={code: _texts(code, questions) for code in languages},
+        passages={code: _texts(code, passages) for code in languages},
+    )
