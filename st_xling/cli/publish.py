@@ -1,4 +1,4 @@
-"""``st-xling card`` and ``st-xling push``: a model's card made again; a model, or a metric, to the Hugging Face Hub."""
+"""``st-xling card`` and ``st-xling push``: a model's card made again; a model to the Hugging Face Hub."""
 
 from __future__ import annotations
 
@@ -72,37 +72,27 @@ def card(arguments: argparse.Namespace) -> None:
 # Absent is not public: an organisation may make its repositories private by itself.
 @command("push", JSON, private={"default": None})
 def push(arguments: argparse.Namespace) -> None:
-    """Publish a model or a metric on the Hub.
+    """Publish a model on the Hub.
 
-    Publish a model with its card, results, thresholds and pictures in one commit; or a metric as a Space. Log in
-    first: hf auth login.
+    Publish a model with its card, results, thresholds and pictures in one commit. Log in first: hf auth login.
 
-    MODEL               folder of the model; with --metric, name of a metric
-    REPO                user/name on the Hub; made if it is not there
-    --metric            MODEL is bucc_mining, tatoeba or xpr_ranking: publish it as a Space
-    --requirement LINE  with --metric: where its Space gets st-xling from (default: PyPI)
-    --private           make the repository private
-    --revision BRANCH   branch to push to; made from main if it is not there
-    --pr                open a pull request instead
-    --message MESSAGE   first line of the commit
-    --dry-run           only list what would be published; asks nobody
+    MODEL              folder of the model
+    REPO               user/name on the Hub; made if it is not there
+    --private          make the repository private
+    --revision BRANCH  branch to push to; made from main if it is not there
+    --pr               open a pull request instead
+    --message MESSAGE  first line of the commit
+    --dry-run          only list what would be published; asks nobody
 
     examples:
       st-xling push my-encoder user/my-encoder --dry-run
       st-xling push my-encoder user/my-encoder --private
-      st-xling push --metric bucc_mining user/bucc_mining
     """
     from st_xling.hub.push import push_model
-    from st_xling.hub.spaces import push_metric
 
-    if arguments.requirement is not None and not arguments.metric:
-        raise ValueError("--requirement is for the Space of a metric: give --metric, or leave it out.")
     options = {name: getattr(arguments, name) for name in ("private", "revision", "message", "dry_run")}
     options["create_pr"] = arguments.pr
-    if arguments.metric:
-        report = push_metric(arguments.model, arguments.repo, requirement=arguments.requirement, **options)
-    else:
-        report = push_model(arguments.model, arguments.repo, **options)
+    report = push_model(arguments.model, arguments.repo, **options)
     _print(report)
     write_results(arguments, {"push": dataclasses.asdict(report)})
 

@@ -4,7 +4,6 @@
   with ``pictures``, as safe ``markdown``
 - ``files``: which files of a folder are published, and what each is
 - ``push``: a model's folder to the Hub, in one commit, and what goes wrong on the way
-- ``spaces``: a metric's folder to the Hub, as a Space
 - ``load``: a model from a folder or the Hub, that keeps its card, results, thresholds and pictures
 """
 
@@ -12,7 +11,6 @@ from st_xling.hub.card import CardOptions, card_text, write_card
 from st_xling.hub.files import PublishedFile, published_files
 from st_xling.hub.load import load
 from st_xling.hub.push import HubError, PushReport, push_model
-from st_xling.hub.spaces import push_metric
 
 __all__ = [
     "CardOptions",
@@ -22,7 +20,6 @@ __all__ = [
     "card_text",
     "load",
     "published_files",
-    "push_metric",
     "push_model",
     "write_card",
 ]

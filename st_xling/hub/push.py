@@ -60,19 +60,15 @@ class Destination:
 
     Attributes:
         repo_id: ``user/name``.
-        repo_type: ``"model"`` or ``"space"``.
         private: Whether a new repository is private; ``None``: as the account has it.
         revision: Branch, made from ``main`` if it is not there; ``None``: ``main``.
         create_pr: Open a pull request instead of changing the branch.
-        space_sdk: Of a Space.
     """
 
     repo_id: str
-    repo_type: str = "model"
     private: bool | None = None
     revision: str | None = None
     create_pr: bool = False
-    space_sdk: str | None = None
 
     def check(self) -> None:
         """Raise ``ValueError`` for what can be known to fail before the Hub is asked."""
@@ -191,7 +187,7 @@ def _copy(folder: Path, files: Sequence[PublishedFile], goal: Path) -> Path:
 
 
 def commit(
-    contents: Mapping[str, Path | bytes],
+    contents: Mapping[str, Path],
     files: tuple[PublishedFile, ...],
     destination: Destination,
     *,
@@ -203,7 +199,7 @@ def commit(
     """Make ``contents`` and nothing older stand at ``destination``, in one commit; the repository is made if need be.
 
     Args:
-        contents: Path in the repository → file or bytes.
+        contents: Path in the repository → file.
         files: The same, for the report.
         destination: Where to.
         message: First line of the commit.
@@ -226,7 +222,7 @@ def commit(
     name = destination.repo_id
     with talking_to_hub("creating", name, token=secret, total_s=PATIENCE_S):
         repo_id, parent, there = _prepare(api, destination)
-    where: dict[str, Any] = {"repo_id": repo_id, "repo_type": destination.repo_type}
+    where: dict[str, Any] = {"repo_id": repo_id}
 
     def read(path: str) -> str:
         with tempfile.TemporaryDirectory(prefix="st-xling-") as folder:
@@ -254,22 +250,16 @@ def commit(
 
 def _prepare(api: Any, destination: Destination) -> tuple[str, str, list[str]]:
     """The repository's whole name, its last commit, and the paths there."""
-    kind, branch = destination.repo_type, destination.revision
-    repo_id = api.create_repo(
-        destination.repo_id,
-        repo_type=kind,
-        private=destination.private,
-        exist_ok=True,
-        space_sdk=destination.space_sdk,
-    ).repo_id
-    if destination.private and api.repo_info(repo_id, repo_type=kind).private is False:
+    branch = destination.revision
+    repo_id = api.create_repo(destination.repo_id, private=destination.private, exist_ok=True).repo_id
+    if destination.private and api.repo_info(repo_id).private is False:
         raise ValueError(
             f"{repo_id} is public, and --private does not change that: make it private in its settings on the Hub, "
             "or push to another name. Nothing was published."
         )
     if branch is not None and branch != "main" and not branch.startswith("refs/"):
-        api.create_branch(repo_id, branch=branch, repo_type=kind, exist_ok=True)
-    info = api.repo_info(repo_id, repo_type=kind, revision=branch)
+        api.create_branch(repo_id, branch=branch, exist_ok=True)
+    info = api.repo_info(repo_id, revision=branch)
     if not info.sha:
         raise LookupError("no commit is named")
     return repo_id, info.sha, [file.rfilename for file in getattr(info, "siblings", None) or ()]

@@ -4,7 +4,6 @@
 - ``tatoeba``: translation retrieval from embeddings: P@1, mteb's weighted F1, xsim error
 - ``xpr_ranking``: acc@k, MRR and MAP of ranked candidates
 - ``shims``: what makes ``evaluate.load`` know these names
-- ``widget``: the page of their Spaces, which ``space_app`` launches
 
 Each is a folder as ``evaluate`` expects it. After ``import st_xling``, ``evaluate.load("bucc_mining")``
 finds it by name; ``evaluate.load(st_xling.metrics.path("bucc_mining"))`` by path, without asking the network first.

@@ -1,6 +1,6 @@
 """A Hub on 127.0.0.1: the part of the real API that the real client uses to publish and to fetch.
 
-Repositories with branches, commits and pull requests; regular files and LFS files; models and Spaces. Faults are
+Repositories with branches, commits and pull requests; regular files and LFS files. Faults are
 injected by route, see :class:`Fault`.
 """
 
@@ -70,7 +70,6 @@ class Repo:
     kind: str
     name: str
     private: bool
-    sdk: str | None = None
     commits: dict[str, Commit] = field(default_factory=dict)
     refs: dict[str, str] = field(default_factory=dict)
 
@@ -156,8 +155,8 @@ class Hub:
         kept = {path: text for path, text in changed.items() if files.get(path, b"") is not None}
         repo.add("main", "by hand", kept, head.oid)
 
-    def create(self, name: str, kind: str, private: bool = False, sdk: str | None = None) -> Repo:
-        repo = self.repos[kind, name] = Repo(kind, name, private, sdk)
+    def create(self, name: str, kind: str, private: bool = False) -> Repo:
+        repo = self.repos[kind, name] = Repo(kind, name, private)
         repo.add("main", "initial commit", {".gitattributes": ATTRIBUTES}, None)
         return repo
 
@@ -336,7 +335,7 @@ class Handler(BaseHTTPRequestHandler):
         if (kind, name) in self.hub.repos:
             return 409, {**answer, "error": f"You already created this {kind} repo"}, {}
         private = asked.get("visibility") == "private" or bool(asked.get("private"))
-        self.hub.create(name, kind, private, asked.get("sdk"))
+        self.hub.create(name, kind, private)
         return 200, answer, {}
 
     def _validate(self, token: str | None) -> Any:
@@ -426,7 +425,7 @@ class Handler(BaseHTTPRequestHandler):
         commit = self._at(repo, revision)
         siblings = [{"rfilename": path} for path in sorted(commit.files)]
         answer = {"_id": "0", "id": name, "modelId": name, "sha": commit.oid, "private": repo.private, "tags": []}
-        return 200, {**answer, "siblings": siblings, "sdk": repo.sdk}, {}
+        return 200, {**answer, "siblings": siblings}, {}
 
     def _tree(self, token: str | None, kind: str, name: str, revision: str, path: str = "") -> Any:
         rows: list[dict[str, Any]] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import re
-import runpy
 import sys
 import uuid
 from pathlib import Path
@@ -13,13 +12,13 @@ import evaluate
 import numpy as np
 import pytest
 import torch
-import yaml
 from sklearn.metrics import f1_score
 
 from st_xling import __version__, metrics
 from st_xling.evaluation import retrieval_accuracy
 from st_xling.metrics.shims import write_shims
 from tests import reference_mining as reference
+from tests.metrics.cases import CASES, gold, mined
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,21 +41,14 @@ def load(name):
     return evaluate.load(metrics.path(name), experiment_id=uuid.uuid4().hex)
 
 
-def mined(*pairs):
-    return [{"source_id": source, "target_id": target, "score": score} for source, target, score in pairs]
-
-
-def gold(*pairs):
-    return [{"source_id": source, "target_id": target} for source, target in pairs]
-
-
-def cases():
-    for name in metrics.NAMES:
-        for number, case in enumerate(runpy.run_path(str(Path(metrics.path(name)) / "tests.py"))["test_cases"]):
-            yield pytest.param(name, case, id=f"{name}{number}")
-
-
-@pytest.mark.parametrize("name, case", cases())
+@pytest.mark.parametrize(
+    "name, case",
+    [
+        pytest.param(name, case, id=f"{name}{number}")
+        for name in metrics.NAMES
+        for number, case in enumerate(CASES[name])
+    ],
+)
 def test_cases_of_the_modules(name, case):
     module = load(name)
     results = module.compute(predictions=case["predictions"], references=case["references"], **case.get("options", {}))
@@ -76,13 +68,8 @@ def test_examples_of_the_docstrings(name):
 
 @pytest.mark.parametrize("name", metrics.NAMES)
 def test_cards(name, capsys):
-    """Front matter that a Space reads, and snippets that run in order."""
-    _, front, card = (Path(metrics.path(name)) / "README.md").read_text(encoding="utf-8").split("---\n", 2)
-    settings = yaml.safe_load(front)
-    assert settings["sdk"] == "gradio" and settings["app_file"] == "app.py"
-    # gradio 3, which evaluate's own widget is made for, needs numpy 1, and this package numpy 2.
-    assert int(settings["sdk_version"].split(".")[0]) >= 5
-    assert {"evaluate", "metric"} <= set(settings["tags"])
+    """Snippets that run in order."""
+    card = (Path(metrics.path(name)) / "README.md").read_text(encoding="utf-8")
     globs: dict = {}
     for snippet in re.findall(r"```python\n(.*?)```", card, flags=re.DOTALL):
         exec(compile(snippet, f"{name}/README.md", "exec"), globs)

@@ -1,0 +1,84 @@
+"""Cases of the metrics, worked out by hand; ``options`` go to ``compute``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def mined(*pairs):
+    return [{"source_id": source, "target_id": target, "score": score} for source, target, score in pairs]
+
+
+def gold(*pairs):
+    return [{"source_id": source, "target_id": target} for source, target in pairs]
+
+
+CASES: dict[str, list[dict[str, Any]]] = {
+    "bucc_mining": [
+        {  # one of two mined pairs is right, one of two gold pairs is found
+            "predictions": [mined(("s1", "t1", 1.3), ("s2", "t9", 1.1))],
+            "references": [gold(("s1", "t1"), ("s3", "t3"))],
+            "result": {"precision": 0.5, "recall": 0.5, "f1": 0.5, "n_mined": 2, "n_gold": 2, "n_correct": 1},
+        },
+        {  # the threshold keeps what scores as much as itself
+            "predictions": [mined(("s1", "t1", 1.3), ("s2", "t9", 1.1))],
+            "references": [gold(("s1", "t1"))],
+            "options": {"threshold": 1.3},
+            "result": {"precision": 1.0, "recall": 1.0, "f1": 1.0, "n_mined": 1, "threshold_source": "given"},
+        },
+        {  # the best threshold lies midway between 1.5 and 1.25
+            "predictions": [mined((1, 1, 1.5), (2, 9, 1.25))],
+            "references": [gold((1, 1))],
+            "options": {"threshold": "tune"},
+            "result": {"f1": 1.0, "thresholds": [1.375], "threshold_source": "tuned on this gold"},
+        },
+        {  # two corpora, one mined perfectly and one not at all
+            "predictions": [mined(("s1", "t1", 1.0)), []],
+            "references": [gold(("s1", "t1")), gold(("s1", "t1"), ("s2", "t2"))],
+            "result": {"precision": 0.5, "recall": 0.5, "f1": 0.5, "n_mined": 1, "n_gold": 3, "n_correct": 1},
+        },
+    ],
+    "tatoeba": [
+        {
+            "predictions": [[1.0, 0.0], [0.0, 1.0]],
+            "references": [[2.0, 0.1], [0.1, 2.0]],
+            "options": {"k": 1},
+            "result": {"accuracy": 1.0, "source_to_target_f1": 1.0, "target_to_source_f1": 1.0, "xsim_error": 0.0},
+        },
+        {
+            "predictions": [[1.0, 0.0], [0.0, 1.0]],
+            "references": [[0.0, 1.0], [1.0, 0.0]],
+            "options": {"k": 1},
+            "result": {"accuracy": 0.0, "source_to_target_f1": 0.0, "target_to_source_f1": 0.0, "xsim_error": 1.0},
+        },
+        {  # both sources find target 0, which is right once: F1 of class 0 is 2/3, of class 1 0
+            "predictions": [[1.0, 0.0], [0.8, 0.6]],
+            "references": [[1.0, 0.1], [-1.0, 1.0]],
+            "options": {"k": 1, "margin": "absolute"},
+            "result": {"source_to_target_accuracy": 0.5, "source_to_target_f1": 1 / 3, "xsim_error": 0.5},
+        },
+    ],
+    "xpr_ranking": [
+        {
+            "predictions": [[0.9, 0.2, 0.4], [0.1, 0.8]],
+            "references": [[0, 0, 1], [0, 1]],
+            "result": {"acc@1": 0.5, "acc@10": 1.0, "mrr": 0.75, "map": 0.75},
+        },
+        {  # relevant at ranks 1 and 4 of 4: average precision (1 + 2/4) / 2
+            "predictions": [[4.0, 3.0, 2.0, 1.0]],
+            "references": [[1, 0, 0, 1]],
+            "result": {"mrr": 1.0, "map": 0.75},
+        },
+        {  # all alike: the relevant one comes last
+            "predictions": [[0.5, 0.5]],
+            "references": [[1, 0]],
+            "result": {"acc@1": 0.0, "mrr": 0.5},
+        },
+        {  # nothing relevant counts as nothing found
+            "predictions": [[0.5, 0.1], [0.5, 0.1]],
+            "references": [[0, 0], [1, 0]],
+            "options": {"no_relevant": "zero"},
+            "result": {"acc@1": 0.5, "mrr": 0.5, "n_without_relevant": 1},
+        },
+    ],
+}
