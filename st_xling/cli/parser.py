@@ -22,19 +22,6 @@ INPUTS |= {"PAPER", "SOURCE", "TARGET", "TEXT", "PARALLEL", "PAIRS", "WORDS|FILE
 #: Models that are no folder, even beside a folder of that name.
 NAMES = ("tiny", "bm25")
 
-#: Options that have another name now; those of one command alone with its name before them.
-RENAMED = {
-    "--plan": "--dry-run",
-    "--langs": "--languages",
-    "--others": "--mono",
-    "--no-relevant": "--without-relevant",
-    "encode --format": "--text-format",
-    "search --encoder": "--model",
-    "search --candidates": "--max-candidates",
-    "slim --text": "--data",
-    "slim --keep": "--keep-words",
-}
-
 #: Options whose value is written, and what their help calls a folder.
 OUTPUTS = frozenset(("out", "json", "html", "rejects", "runs", "work"))
 FOLDERS = frozenset(("DIR", "STORE"))
@@ -107,14 +94,11 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}\ntry: {self.prog} --help\n")
 
     def _check_flags(self, words: Iterable[str]) -> None:
-        flags, command = list(self._option_string_actions), self.prog.partition(" ")[2]
+        flags = list(self._option_string_actions)
         for word in words:
             flag = word.partition("=")[0]
             if word == "--":
                 return
-            now = RENAMED.get(f"{command} {flag}") or (RENAMED.get(flag) if flag not in flags else None)
-            if now in flags:
-                self.error(f"{flag} is called {now} now")
             # argparse takes a word with a space for text, and an unambiguous beginning for the whole flag.
             if word.startswith("--") and " " not in word and not any(known.startswith(flag) for known in flags):
                 if flag in FOR_ENCODERS and "--trust-remote-code" in flags:

@@ -91,8 +91,7 @@ def xpi_pairs_from_parallel(
     import datasets
 
     if mono_positives not in get_args(MonoPositives):
-        now = "; 'thinned' is called 'word_dropout' now" if mono_positives == "thinned" else ""
-        raise ValueError(f"mono_positives must be one of {get_args(MonoPositives)}: got {mono_positives!r}{now}.")
+        raise ValueError(f"mono_positives must be one of {get_args(MonoPositives)}: got {mono_positives!r}.")
     parts = []
     for number, (codes, columns) in enumerate(by_language_pair(data, size=size, seed=seed).items()):
         texts = dict(zip(codes, columns))
