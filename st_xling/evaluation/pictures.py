@@ -207,9 +207,6 @@ class TrainingPicture:
         if not (start.is_file() and self._can_draw(model)):
             return []
         before = load_file(start)
-        if "cosines" not in before:  # begun by an earlier version
-            start.unlink()
-            return []
         panels = {"before": before, f"after {self.recipe}"[:40]: self._seen(model)}
         labels = tuple([_label(text) for text in texts[:_IN_HEAT_MAP]] for texts in self.texts)
         heat = {title: seen["cosines"] for title, seen in panels.items()}

@@ -295,14 +295,12 @@ def _parsed(content: dict[str, Any], path: Path) -> list[KeptFigures]:
 
 
 def _entry(entry: Any) -> KeptFigures:
-    """One evaluation; entries without rows were written before rows were recorded."""
+    """One evaluation."""
     if not isinstance(entry, dict):
         raise ValueError(f"expected an object, got {entry!r}")
     words = {name: entry[name] for name in ("task", "figures", "signature", "command", "version")}
     table: dict[str, Any] = {
-        name: [_known(kind, part) for part in entry[name]]
-        for name, kind in (("columns", Column), ("rows", Row))
-        if entry.get(name) is not None
+        name: [_known(kind, part) for part in entry[name]] for name, kind in (("columns", Column), ("rows", Row))
     }
     return KeptFigures(**words, **table)
 

@@ -125,8 +125,6 @@ def calibrate(
     Source:
         Rogan and Gladen 1978, "Estimating prevalence from the results of a screening test", for :math:`\pi`.
     """
-    if "decoys" in search_options:
-        raise TypeError("calibrate() got 'decoys': it is called distractors now.")
     check_shapes(source_embeddings, target_embeddings, "source_embeddings", "target_embeddings")
     check_shapes(source_embeddings, known_source, "source_embeddings", "known_source")
     check_shapes(known_source, known_target, "known_source", "known_target")

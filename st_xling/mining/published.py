@@ -6,7 +6,7 @@
                                        "margin": "ratio", "k": 4, "retrieval": "max", "signature": "bucc|…"}}}
 
 ``options`` stands there too where sentences were embedded otherwise than the model does by itself: the parts of a
-signature, such as ``{"prompt": "query: ", "layer": "7"}``. Of earlier versions, ``prompt`` stands beside them.
+signature, such as ``{"prompt": "query: ", "layer": "7"}``.
 """
 
 from __future__ import annotations
@@ -175,9 +175,6 @@ def _parsed(content: dict[str, Any], path: Path) -> dict[str, PublishedThreshold
     for pair, entry in pairs.items() if not faults else ():
         try:
             languages_of(pair)
-            entry = dict(entry)
-            if (prompt := entry.pop("prompt", None)) is not None:
-                entry["options"] = {"prompt": prompt}
             thresholds[pair] = PublishedThreshold(**entry)
         except (ValueError, TypeError) as error:  # a TypeError names keys that are missing or unknown
             faults.append(f"{pair}: {str(error).removeprefix('PublishedThreshold.__init__() ').rstrip('.')}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import os
 from dataclasses import dataclass, field
@@ -29,18 +28,6 @@ BATCHES = ("mixed", "one_pair")
 EVALUATIONS_A_RUN = 10
 LOGS_AN_EVALUATION = 5
 
-#: What these options were called before they had ST's names.
-_RENAMED = {
-    "batch_size": "per_device_train_batch_size",
-    "epochs": "num_train_epochs",
-    "gradient_accumulation": "gradient_accumulation_steps",
-    "keep_checkpoints": "save_total_limit, which counts the best checkpoint too",
-    "log_steps": "logging_steps",
-    "precision": "bf16 or fp16 (true or false)",
-    "schedule": "lr_scheduler_type",
-    "warmup": "warmup_steps",
-    "warmup_ratio": "warmup_steps (a share below 1)",
-}
 _HINTS = {
     "logging_steps": " (it must divide eval_steps and save_steps)",
     "max_steps": " (at least 1; or -1: as the epochs say)",
@@ -153,7 +140,7 @@ def read_training(
         where: The section's name, for messages.
 
     Raises:
-        ValueError: A key that is not known (the nearest is named) or was renamed, a bad type, or out of range.
+        ValueError: A key that is not known (the nearest is named), a bad type, or out of range.
     """
     own = {name: kinds for name, kinds in option_types(TrainingOptions).items() if name not in ("arguments", *without)}
     st = () if arguments is None else dataclasses.fields(arguments)
@@ -161,10 +148,6 @@ def read_training(
     others = {name: kinds for name, kinds in others.items() if name not in (*own, *without, *_OF_THE_RUN)}
     section = {} if section is None else section
     if isinstance(section, dict):
-        for key in section.keys() - {*own, *others, *without, *OURS}:
-            old = difflib.get_close_matches(str(key), _RENAMED, 1, 0.8)
-            if old and _RENAMED[old[0]].split()[0].rstrip(",") in (*own, *others):
-                raise ValueError(f"{where} has no key {key!r}: sentence-transformers calls it {_RENAMED[old[0]]}.")
         section = dict(section)
         if section.get("pivot") == "none":
             section["pivot"] = None

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from st_xling.cli import build_parser, main
-from st_xling.cli.parser import RENAMED, Parser
+from st_xling.cli.parser import Parser
 from st_xling.cli.train import train
 from st_xling.training import recipe_names
-from tests.test_examples import parsers
 
 WRONG = {
     "trian": ("st-xling", "argument COMMAND: got 'trian'; did you mean 'train'?"),
@@ -22,16 +21,11 @@ WRONG = {
     ),
     "--versoin": ("st-xling", "no flag is called '--versoin'; did you mean '--version'?"),
     "evaluate --data x": ("st-xling evaluate", "argument TASK: got 'x'; it is one of tatoeba, "),
-    "slim m --langs=de": ("st-xling slim", "--langs is called --languages now"),
-    "slim m --keep x": ("st-xling slim", "--keep is called --keep-words now"),
-    "encode m t --format bucc": ("st-xling encode", "--format is called --text-format now"),
     "mine a b --format bucc": ("st-xling mine", "argument --format: got 'bucc'; it is one of tsv, jsonl"),
-    "mine a b --plan": ("st-xling mine", "--plan is called --dry-run now"),
     "train ir --encoder separate --model tiny": (
         "st-xling train",
         "the following arguments are required: --data, --out",
     ),
-    "search q --encoder m": ("st-xling search", "--encoder is called --model now"),
     "train dpa --help": ("st-xling train", "no recipe is called 'dpa'; did you mean 'dap'?"),
     "demo --qqq": ("st-xling demo", "no flag is called '--qqq'"),
     "encode m t --out x --dtype flot16": ("st-xling encode", "argument --dtype: got 'flot16'; did you mean 'float16'?"),
@@ -49,15 +43,6 @@ def test_two_lines_say_what_is_wrong(words: str, capsys: pytest.CaptureFixture[s
     said, more = err.splitlines()
     assert out == "" and said.startswith(f"{program}: error: {message}")
     assert more == f"try: {program} --help"
-
-
-def test_options_that_were_renamed_exist() -> None:
-    """Each old name leads to an option of the command that it was of."""
-    flags = {parser.prog.partition(" ")[2]: parser._option_string_actions for parser in parsers(build_parser())}
-    for old, new in RENAMED.items():
-        command, _, flag = old.rpartition(" ")
-        taken = [known for name, known in flags.items() if new in known and (not command or name == command)]
-        assert taken and all(flag not in known or (command, flag) == ("encode", "--format") for known in taken), old
 
 
 def test_no_command_shows_the_commands(capsys: pytest.CaptureFixture[str]) -> None:

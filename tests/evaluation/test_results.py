@@ -66,7 +66,7 @@ def test_keys_of_a_later_version_stay(tmp_path: Path) -> None:
     assert [found.task for found in read_kept_figures(tmp_path)] == ["tatoeba", "xsim"]
 
 
-ENTRY = {"task": "xsim", "figures": {}, "signature": "x", "command": "c", "version": "0.1.0"}
+ENTRY = {"task": "xsim", "figures": {}, "signature": "x", "command": "c", "version": "0.1.0", "columns": [], "rows": []}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ ENTRY = {"task": "xsim", "figures": {}, "signature": "x", "command": "c", "versi
         ('{"evaluations": {}}', "'evaluations' must be a list, got dict"),
         ('{"evaluations": [3]}', "number 1: expected an object, got 3"),
         (json.dumps({"evaluations": [ENTRY, {**ENTRY, "task": "chess"}]}), "number 2: task must be one of .*'chess'"),
-        (json.dumps({"evaluations": [{**ENTRY, "signature": None}, {}]}), "number 1: .*'task' is missing"),
+        (json.dumps({"evaluations": [{**ENTRY, "rows": None}, {}]}), "number 1: .*'task' is missing"),
     ],
 )
 def test_a_broken_file_is_told_and_left(content: str, message: str, tmp_path: Path) -> None:

@@ -419,13 +419,7 @@ def test_every_table_has_its_signature_and_a_command_to_paste(evaluated):
     assert 'SentenceTransformer("me/encoder")' in text
 
 
-def test_results_of_an_earlier_version_and_of_another_form(evaluated):
-    """Rows that were not recorded are made of the figures; unknown figures stand under their own names."""
-    content, text = json.loads((evaluated / "results.json").read_text(encoding="utf-8")), card_text(evaluated)
-    for entry in content["evaluations"]:
-        del entry["columns"], entry["rows"]
-    change(evaluated / "results.json", **content)
-    assert card_text(evaluated) == text
+def test_figures_of_another_form_have_their_own_names():
     odd = KeptFigures("tatoeba", {"score": 0.5, "more": {"deep": 2}, "word": "x"}, "odd", "st-xling evaluate tatoeba m")
     assert [(row.label, row.values) for row in odd.rows or ()] == [("score", [0.5]), ("more deep", [2.0])]
 

@@ -47,9 +47,9 @@ def test_what_is_published_is_read_again(tmp_path: Path) -> None:
     assert list(found) == ["fr-en", "deu-eng", "en-de"] and found["deu-eng"].threshold == 2.0
 
 
-def test_of_an_earlier_version_the_prompt_is_an_option_and_nan_is_unknown(tmp_path: Path) -> None:
-    write(tmp_path, **{"de-en": {**VALUES, "prompt": "query: ", "precision": math.nan}})
-    assert published_thresholds(tmp_path)["de-en"] == threshold(options={"prompt": "query: "}, precision=None)
+def test_nan_is_unknown(tmp_path: Path) -> None:
+    write(tmp_path, **{"de-en": {**VALUES, "precision": math.nan}})
+    assert published_thresholds(tmp_path)["de-en"] == threshold(precision=None)
 
 
 def test_a_pair_is_two_codes(tmp_path: Path) -> None:

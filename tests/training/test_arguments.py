@@ -93,22 +93,3 @@ def test_any_argument_of_sentence_transformers_passes_through(tmp_path: Path) ->
     for key in ("output_dir", "hub_token", "save_only_model", "metric_for_best_model"):
         with pytest.raises(ValueError, match=f"has no key '{key}'"):
             read_training({key: True})
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("batch_size", "per_device_train_batch_size"),
-        ("epochs", "num_train_epochs"),
-        ("warmup", "warmup_steps"),
-        ("warmup_ratio", "warmup_steps"),
-        ("schedule", "lr_scheduler_type"),
-        ("precision", "bf16 or fp16"),
-        ("log_steps", "logging_steps"),
-        ("keep_checkpoints", "save_total_limit"),
-        ("gradient_accumulation", "gradient_accumulation_steps"),
-    ],
-)
-def test_keys_of_before_name_their_successor(old: str, new: str) -> None:
-    with pytest.raises(ValueError, match=f"training has no key '{old}': sentence-transformers calls it {new}"):
-        read_training({old: 1})

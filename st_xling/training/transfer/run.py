@@ -124,8 +124,7 @@ def transfer(
         "used": used,
         "data": data.as_dict(),
         "hold_out": None if data.hold_out is None else [data.hold_out, data.hold_out_seed],
-        # Without the warm-up where there is none: earlier versions did not write it.
-        "options": {name: value for name, value in dataclasses.asdict(options).items() if name != "warmup" or value},
+        "options": dataclasses.asdict(options),
         "version": __version__,
         "command": command,
     }

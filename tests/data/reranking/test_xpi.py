@@ -114,7 +114,6 @@ def test_positives_in_one_language_are_the_sentence_or_a_thinner_one() -> None:
         ({"zh-en": parallel("zh", "en")}, {"size": 401}, "size=401, 1 or more, rows: got 4"),
         ({"zh-en": parallel("zh", "en", 1)}, {}, "cannot draw 1 negatives"),
         ({"zh-en": parallel("zh", "en")}, {"mono_positives": "same"}, "must be one of .*: got 'same'"),
-        ({"zh-en": parallel("zh", "en")}, {"mono_positives": "thinned"}, "'thinned' is called 'word_dropout' now"),
     ],
 )
 def test_parallel_text_that_cannot_serve_is_refused(data: object, options: dict[str, object], facts: str) -> None:
