@@ -88,8 +88,7 @@ def encode(arguments: argparse.Namespace) -> None:
     --shard-rows N                      sentences of a shard (default: 16384)
     --processes N                       processes that embed, each a shard at a time (default: 1)
     --engine {local,ray}                ray: the workers of a cluster, with the same result (default: local)
-    --append                            add the text to a finished store of the same model
-    | --overwrite                       replace another store in --out, which stands until the new one is whole
+    --overwrite                         replace another store in --out, which stands until the new one is whole
 
     examples:
       st-xling encode my-encoder news.de.gz --out de.store
@@ -109,7 +108,7 @@ def encode(arguments: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         print(f"\nwhat is whole in {arguments.out} stands; the same command goes on from there.", file=sys.stderr)
         raise
-    replaced = sum(text.replaced_lines for text in store.manifest.texts)
+    replaced = store.manifest.text.replaced_lines
     for count, what in ((replaced, "with replaced bytes"), (len(store.blank_rows), "without a sentence, kept")):
         if count:
             logger.warning("%s lines %s", f"{count:,}", what)

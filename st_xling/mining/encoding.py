@@ -63,7 +63,6 @@ def encode(
     processes: int = 1,
     engine: str = "local",
     device: str | None = None,
-    append: bool = False,
     overwrite: bool = False,
     place: Callable[[int], str] | None = None,
     progress: bool = False,
@@ -94,7 +93,6 @@ def encode(
             share this process's threads.
         engine: ``"local"``, or ``"ray"`` for the workers of a ray cluster in place of processes: the same bytes.
         device: Where to embed; by default where ``model`` is, or GPUs where there are any.
-        append: Add the text to a finished store, which the same model and settings have written.
         overwrite: Replace another store.
         place: Says where a sentence comes from, by its row, in errors; by default its file and line.
         progress: Show bars on stderr.
@@ -126,7 +124,7 @@ def encode(
         encoder, settings = in_language(encoder, route), {**settings, **BY_LANGUAGE, "language": route}
     options: dict[str, Any] = {"batch_size": batch_size, "normalize_embeddings": normalise, "prompt": prompt}
     header = Header(dtype, normalise, identity, settings)
-    with StoreWriter(out, header, summary, append=append, overwrite=overwrite) as writer:
+    with StoreWriter(out, header, summary, overwrite=overwrite) as writer:
         if writer.finished is not None:
             return EmbeddingStore.open(out)
         todo = _unwritten(read_rows(text_files, format=format, errors=errors), shard_rows, summary, writer)

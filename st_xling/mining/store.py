@@ -105,13 +105,13 @@ class Manifest:
         header: What all shards share.
         dim: Width of the vectors.
         shards: In the order of their rows.
-        texts: Those whose rows were written, in order.
+        text: What the rows are of.
     """
 
     header: Header
     dim: int
     shards: tuple[Shard, ...]
-    texts: tuple[TextSummary, ...] = ()
+    text: TextSummary
 
     @property
     def rows(self) -> int:
@@ -124,7 +124,7 @@ class Manifest:
             "rows": self.rows,
             "dim": self.dim,
             **asdict(self.header),
-            "texts": [asdict(text) for text in self.texts],
+            "text": asdict(self.text),
             "shards": [asdict(shard) for shard in self.shards],
         }
 
@@ -151,12 +151,11 @@ def read_manifest(folder: Path) -> Manifest:
         )
     try:
         shards = parse(tuple[Shard, ...], content, "shards")
-        texts = parse(tuple[TextSummary, ...], content, "texts")
-        manifest = Manifest(parse(Header, content), parse(int, content, "dim"), shards, texts)
+        text = parse(TextSummary, content, "text")
+        manifest = Manifest(parse(Header, content), parse(int, content, "dim"), shards, text)
         check_dtype(manifest.header.dtype)
-        of_texts = sum(text.rows for text in texts)
-        if not 0 < manifest.rows == of_texts == content["rows"]:
-            raise ValueError(f"{content['rows']} rows, its shards have {manifest.rows} and its texts {of_texts}")
+        if not 0 < manifest.rows == text.rows == content["rows"]:
+            raise ValueError(f"{content['rows']} rows, its shards have {manifest.rows} and its text {text.rows}")
         for shard in shards:
             # A store may come from elsewhere: nothing outside its folder is opened.
             if Path(shard.file).name != shard.file or not shard.file.startswith("shard-"):
@@ -357,17 +356,13 @@ class EmbeddingStore:
     @property
     def blank_rows(self) -> np.ndarray:
         """Rows that stand for an empty sentence, int64: not to be mined. *Shape:* ``(blank rows,)``"""
-        rows, first = [], 0
-        for text in self.manifest.texts:
-            rows += [first + row for row in text.blank_rows]
-            first += text.rows
-        return np.array(rows, dtype=np.int64)
+        return np.array(self.manifest.text.blank_rows, dtype=np.int64)
 
     @property
     def signature(self) -> str:
         """One line that says what the vectors are."""
-        header, texts = self.manifest.header, self.manifest.texts
-        data = "+".join(f"{','.join(text.files) or 'unnamed'}@{text.sha256[:8] or '?'}" for text in texts)
+        header, text = self.manifest.header, self.manifest.text
+        data = f"{','.join(text.files) or 'unnamed'}@{text.sha256[:8] or '?'}"
         settings = "".join(f"{key}:{value}|" for key, value in header.settings.items() if value is not None)
         return (
             f"encode|model:{header.model}|rows:{self.rows}|dim:{self.dim}|dtype:{header.dtype}|"

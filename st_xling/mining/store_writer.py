@@ -60,7 +60,6 @@ class StoreWriter(LockedFolder):
         folder: Where the store is to be: a new or empty folder, or a store.
         header: What all shards share.
         text: What the rows are of; a resumed writer must agree on it.
-        append: Add to the rows of a finished store, whose header must be the same.
         resume: Go on with what was left half-written; ``False`` for content that cannot be told apart.
         overwrite: Replace another store, or a damaged one, which stands until the new one is whole. The same
             half-written store is resumed all the same.
@@ -75,20 +74,16 @@ class StoreWriter(LockedFolder):
         header: Header,
         text: TextSummary,
         *,
-        append: bool = False,
         resume: bool = True,
         overwrite: bool = False,
     ) -> None:
         check_dtype(header.dtype)
-        if append and overwrite:
-            raise ValueError("append adds to a store, overwrite replaces it: choose one of them.")
         super().__init__(Path(folder), what="the store", instead="choose another name")
         self.header = header
         self.text = text
-        self.append, self.resume, self.overwrite = append, resume, overwrite
+        self.resume, self.overwrite = resume, overwrite
         self.finished: Manifest | None = None
-        self._base: Manifest | None = None  # the store that is appended to
-        self._first = 0  # number of the first shard: after those of the store that is appended to or replaced
+        self._first = 0  # number of the first shard: after those of the store that is replaced
         self._shards: list[Shard] = []
         self._dim: int | None = None
 
@@ -148,8 +143,7 @@ class StoreWriter(LockedFolder):
     def finish(self) -> Manifest:
         """Write the manifest: from now on this is a store."""
         assert self._dim is not None, "a store holds at least one shard"
-        before = self._base or Manifest(self.header, self._dim, ())
-        manifest = Manifest(before.header, self._dim, (*before.shards, *self._shards), (*before.texts, self.text))
+        manifest = Manifest(self.header, self._dim, tuple(self._shards), self.text)
         # Last of all: what has no manifest is no store.
         write_json(self.path / MANIFEST, manifest.as_json(), indent=1)
         self._remove_unfinished(manifest)
@@ -183,8 +177,6 @@ class StoreWriter(LockedFolder):
                 return
             numbers = re.findall(r"\d+", " ".join(shard.file for shard in manifest.shards))
             self._first = 1 + max(map(int, numbers), default=0)
-            if not self.overwrite:
-                self._base, self._dim = manifest, manifest.dim
         if can_resume:
             self._read_journal()
         elif task is None or self.overwrite:
@@ -197,23 +189,20 @@ class StoreWriter(LockedFolder):
         """Whether a finished store is what this writer was to write, so that there is nothing to do.
 
         Raises:
-            ValueError: If it is another, unless this writer appends to it or replaces it.
+            ValueError: If it is another, unless this writer replaces it.
         """
         unlike = _differences(manifest.header, self.header)
-        of_text = _differences(manifest.texts[-1], self.text)
-        if len(manifest.texts) > 1 and not self.append:
-            of_text.append(f"it was of {len(manifest.texts)} texts")
-        if self.resume and not unlike and not of_text:
+        unlike += _differences(manifest.text, self.text)
+        if self.resume and not unlike:
             return True
-        if (unlike or not self.append) and not self.overwrite:
-            raise self._refusal("a finished store", unlike + of_text, can_append=not unlike)
+        if not self.overwrite:
+            raise self._refusal("a finished store", unlike)
         return False
 
-    def _refusal(self, what: str, unlike: list[str], can_append: bool = False) -> ValueError:
-        hint = "add to it with append (--append), " if can_append else ""
+    def _refusal(self, what: str, unlike: list[str]) -> ValueError:
         why = f" of something else ({'; '.join(unlike)})" if unlike else ""
         return ValueError(
-            f"{self.path} holds {what}{why}; {hint}replace it with overwrite (--overwrite), or choose another folder."
+            f"{self.path} holds {what}{why}; replace it with overwrite (--overwrite), or choose another folder."
         )
 
     def _read_base(self) -> Manifest | None:
@@ -286,7 +275,6 @@ def write_store(
     normalised: bool = False,
     dtype: str = "float32",
     shard_rows: int = 16384,
-    append: bool = False,
     overwrite: bool = False,
 ) -> EmbeddingStore:
     """Write vectors, from another tool or a memory map, as a store.
@@ -299,7 +287,6 @@ def write_store(
         normalised: Whether they have length 1; they are written as they are.
         dtype: ``"float32"``, ``"float16"`` or ``"int8"``.
         shard_rows: Rows of a file.
-        append: Add to a finished store of the same model and types.
         overwrite: Replace another store.
     Raises:
         ValueError: For vectors that are NaN, infinite or zero, by row; for other numbers of sentences and rows; as
@@ -316,7 +303,7 @@ def write_store(
     text = TextSummary((), "", "", rows, "" if sentences is None else hash_sentences(sentences))
     header = Header(dtype, normalised, model or ModelIdentity())
     stream = iter(sentences or ())
-    with StoreWriter(folder, header, text, append=append, overwrite=overwrite, resume=False) as writer:
+    with StoreWriter(folder, header, text, overwrite=overwrite, resume=False) as writer:
         for start in range(0, rows, shard_rows):
             writer.write(
                 embeddings[start : start + shard_rows],

@@ -73,12 +73,6 @@ JOBS: dict[str, Job] = {
         (ENCODE.replace("a.de", "a.en"),),
         whole=("st/manifest.json",),
     ),
-    "encode --append": Job(
-        f"{ENCODE} --append",
-        ("enc", *TEXT),
-        (ENCODE.replace("a.de", "a.en"),),
-        whole=("st/manifest.json", "st/shard-000000.safetensors"),
-    ),
     "mine from vectors": Job(
         f"{MINE} {VECTORS} --json f.json", (*TEXT, "de.npy", "en.npy"), again="--overwrite", whole=("o.tsv", "f.json")
     ),

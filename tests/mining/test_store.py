@@ -68,7 +68,7 @@ def test_shards_are_plain_files(store: EmbeddingStore) -> None:
     assert content["model"]["name"] == "encoder" and content["normalised"] is False
     assert list(content) == [
         *("format", "version", "rows", "dim", "dtype", "normalised", "model", "settings"),
-        *("texts", "shards"),
+        *("text", "shards"),
     ]
     assert list(content["shards"][0]) == ["file", "rows", "bytes", "sha256", "text_sha256"]
 
@@ -149,11 +149,11 @@ def put(*keys: Any, value: Any) -> Callable[[Any], Any]:
 
 #: Change of the manifest → what the error says.
 MANIFEST_FAULTS: dict[str, tuple[Any, str]] = {
-    "rows": (put("rows", value=11), "11 rows, its shards have 10 and its texts 10"),
+    "rows": (put("rows", value=11), "11 rows, its shards have 10 and its text 10"),
     "shard rows": (put("shards", 0, "rows", value=5), "its shards have 11"),
-    "text rows": (put("texts", 0, "rows", value=9), "its texts 9"),
+    "text rows": (put("text", "rows", value=9), "its text 9"),
     "hash": (put("shards", 1, "sha256", value=7), "sha256 must be of type str: got 7"),
-    "a blank row": (put("texts", 0, "blank_rows", value=["x"]), "of type int: got 'x'"),
+    "a blank row": (put("text", "blank_rows", value=["x"]), "of type int: got 'x'"),
     "settings": (put("settings", value=[]), r"settings must be of type dict: got \[\]"),
     "no dtype": (put("dtype", value="float64"), "dtype must be one of float32, .*: got 'float64'"),
     "dtype": (put("dtype", value="float16"), r"expected float16 of shape \(4, 6\), got float32"),
@@ -229,14 +229,12 @@ def write_half(folder: Path, *, finish: bool = False, **options: Any) -> dict[st
 
 
 def test_the_earlier_store_stands_until_the_new_one_is_whole(store: EmbeddingStore) -> None:
-    """The shards of the new one go on counting, and so do those that are added to it."""
+    """The shards of the new one go on counting."""
     write_half(store.path, overwrite=True)
     np.testing.assert_array_equal(EmbeddingStore.open(store.path, verify=True)[:], vectors())
     names = sorted(write_half(store.path, finish=True, overwrite=True))
     assert names == ["manifest.json", *(f"shard-{number:06d}.safetensors" for number in range(3, 8))]
     assert EmbeddingStore.open(store.path, verify=True).rows == 10
-    assert write_store(store.path, vectors(3), append=True).rows == 13
-    assert EmbeddingStore.open(store.path, verify=True).manifest.shards[-1].file == "shard-000008.safetensors"
     (store.path / "manifest.json").write_text("{}", encoding="utf-8")  # no store that could stand
     assert sorted(write_half(store.path, finish=True, overwrite=True))[1] == "shard-000000.safetensors"
 
@@ -322,9 +320,8 @@ def test_vectors_that_a_type_cannot_hold(dtype: str, value: float, name: str, tm
     assert write_store(tmp_path / "half", rows).rows == ROWS  # nothing is in the way of what was corrected
     with pytest.raises(ValueError, match="got NaN or infinite in row 3"):
         bad = np.where(np.arange(ROWS)[:, None] == 3, np.nan, rows).astype(np.float32)
-        write_store(tmp_path / "half", bad, append=True, shard_rows=2)
-    np.testing.assert_array_equal(EmbeddingStore.open(tmp_path / "half", verify=True)[:], rows)
-    assert sorted(path.name for path in (tmp_path / "half").iterdir()) == ["manifest.json", "shard-000000.safetensors"]
+        write_store(tmp_path / "bad", bad, shard_rows=2)
+    assert not (tmp_path / "bad").exists()
 
 
 @pytest.mark.parametrize(
@@ -333,7 +330,6 @@ def test_vectors_that_a_type_cannot_hold(dtype: str, value: float, name: str, tm
         (vectors(), {"dtype": "int4"}, "float32, float16, int8: got 'int4'"),
         (vectors(), {"shard_rows": 0}, "shard_rows must be at least 1: got 0"),
         (vectors(), {"sentences": ["x"]}, "got 1 sentences and 10 vectors"),
-        (vectors(), {"append": True, "overwrite": True}, "choose one of them"),
         (vectors(0), {}, "at least one vector: got none"),
         (np.ones((3, 4), dtype=np.int64), {}, "expected vectors of floating-point numbers"),
         (np.ones(3, dtype=np.float32), {}, r"expected vectors of shape .* got \(3,\)"),
@@ -344,24 +340,6 @@ def test_bad_options_and_vectors(rows: np.ndarray, options: dict[str, Any], mess
     with pytest.raises(ValueError, match=message):
         write_store(tmp_path / "s", rows, **options)
     assert not (tmp_path / "s").exists()
-
-
-def test_rows_are_appended(store: EmbeddingStore) -> None:
-    more = vectors(5, seed=1)
-    longer = write_store(store.path, more, sentences=["neu"] * 5, model=MODEL, shard_rows=4, append=True)
-    np.testing.assert_array_equal(longer[:], np.concatenate([vectors(), more]))
-    assert [shard.rows for shard in longer.manifest.shards] == [4, 4, 2, 4, 1]
-    longer.check_text([*SENTENCES, *["neu"] * 5])
-    assert store.shape == (ROWS, DIM)  # what was open stays what it was
-    np.testing.assert_array_equal(store[:], vectors())
-    for rows, options, message in (
-        (more, {"model": ModelIdentity("x", "", "b" * 64)}, "model was encoder@aaaaaaaa, is now x@bbbbbbbb"),
-        (more, {"dtype": "float16"}, "dtype was float32, is now float16"),
-        (np.ones((2, 3), dtype=np.float32), {}, "expected vectors of dim 6, got 3"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            write_store(store.path, rows, append=True, **{"model": MODEL, **options})
-    assert EmbeddingStore.open(store.path).rows == 15
 
 
 def test_what_is_there_is_not_replaced_unasked(store: EmbeddingStore, tmp_path: Path) -> None:
