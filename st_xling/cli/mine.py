@@ -88,7 +88,7 @@ def encode(arguments: argparse.Namespace) -> None:
     --shard-rows N                      sentences of a shard (default: 16384)
     --processes N                       processes that embed, each a shard at a time (default: 1)
     --engine {local,ray}                ray: the workers of a cluster, with the same result (default: local)
-    --overwrite                         replace another store in --out, which stands until the new one is whole
+    --overwrite                         replace another store in --out
 
     examples:
       st-xling encode my-encoder news.de.gz --out de.store

@@ -27,7 +27,6 @@ from st_xling.mining.text import (
     TextSummary,
     file_list,
     hash_sentence,
-    hash_sentences,
     read_rows,
     validate_text,
 )
@@ -148,7 +147,7 @@ def encode(
             for window, vectors in pairs:
                 start = sum(shard.rows for shard in writer.shards)
                 where = window.place if place is None else lambda row, start=start: place(start + row)
-                writer.write(vectors, text_sha256=window.sha256, place=where)
+                writer.write(vectors, place=where)
                 bar.update(start + len(vectors) - bar.n)
         writer.finish()
     return EmbeddingStore.open(out)
@@ -164,34 +163,28 @@ class Window:
     def sentences(self) -> list[str]:
         return [row.sentence for row in self.rows]
 
-    @cached_property
-    def sha256(self) -> str:
-        return hash_sentences(self.sentences)
-
     def place(self, row: int) -> str:
         """File and line of a row of this window."""
         return f"{self.rows[row].path}:{self.rows[row].line}"
 
 
 def _unwritten(rows: Iterator[Row], size: int, summary: TextSummary, writer: StoreWriter) -> Iterator[Window]:
-    """Windows of ``size`` rows, from the first that the store does not hold whole, from this very text.
+    """Windows of ``size`` rows, from the first that the store does not hold whole.
 
     Raises:
         ValueError: After the last one, when the text is not the one that was validated.
     """
-    digest, done = hashlib.sha256(), [shard.text_sha256 for shard in writer.shards]
+    digest, done = hashlib.sha256(), len(writer.shards)
     for number in count():
         window = Window(list(islice(rows, size)))
         if not window.rows:
             break
         for sentence in window.sentences:
             hash_sentence(digest, sentence)
-        if number < len(done) and done[number] != window.sha256:
-            del done[number:]
-            writer.truncate(number)  # the text was edited under an earlier writer, and back
-        if number >= len(done):
+        if number >= done:
             yield window
     if digest.hexdigest() != summary.sha256:
+        writer.resume = False  # some shards are of another text
         raise ValueError(
             f"{', '.join(summary.files)}: the text was edited while it was embedded; once it stands still, run the "
             "same command again."

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, is_dataclass
-from itertools import accumulate, islice
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -70,14 +70,12 @@ class Shard:
         rows: Vectors in it.
         bytes: Its size.
         sha256: Of its bytes.
-        text_sha256: Of the sentences of its rows; empty if unknown.
     """
 
     file: str
     rows: int
     bytes: int
     sha256: str
-    text_sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -375,22 +373,17 @@ class EmbeddingStore:
         Args:
             sentences: A :class:`~st_xling.mining.MiningText`, or any sentences in the order of the rows.
         Raises:
-            ValueError: If there are more or fewer sentences than rows, or others than were encoded; names the rows.
+            ValueError: If there are more or fewer sentences than rows, or others than were encoded.
         """
-        stream, count = iter(sentences), 0
-        for shard in self.manifest.shards:
-            digest, first = hashlib.sha256(), count
-            for sentence in islice(stream, shard.rows):
-                hash_sentence(digest, sentence)
-                count += 1
-            if count - first < shard.rows:
-                break
-            if shard.text_sha256 and digest.hexdigest() != shard.text_sha256:
-                raise ValueError(
-                    f"{self.path}: the text is not the one that was encoded: it differs in rows {first} to {count - 1} "
-                    f"({shard.file}); give the same text, or encode this one."
-                )
-        self.check_rows(count + sum(1 for _ in stream))
+        digest, count = hashlib.sha256(), 0
+        for sentence in sentences:
+            hash_sentence(digest, sentence)
+            count += 1
+        self.check_rows(count)
+        if self.manifest.text.sha256 not in ("", digest.hexdigest()):
+            raise ValueError(
+                f"{self.path}: the text is not the one that was encoded; give the same text, or encode this one."
+            )
 
     def check_rows(self, sentences: int) -> None:
         """Raise ``ValueError`` unless the store has a row for each of so many sentences."""

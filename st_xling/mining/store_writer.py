@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +59,7 @@ class StoreWriter(LockedFolder):
         header: What all shards share.
         text: What the rows are of; a resumed writer must agree on it.
         resume: Go on with what was left half-written; ``False`` for content that cannot be told apart.
-        overwrite: Replace another store, or a damaged one, which stands until the new one is whole. The same
-            half-written store is resumed all the same.
+        overwrite: Remove another store, or a damaged one, first. The same half-written store is resumed all the same.
     Raises:
         ValueError: On entering: the folder holds something else, or another store; says in what it differs.
         OSError: For a full disk. What was whole remains, and the same writer can go on.
@@ -83,7 +80,6 @@ class StoreWriter(LockedFolder):
         self.text = text
         self.resume, self.overwrite = resume, overwrite
         self.finished: Manifest | None = None
-        self._first = 0  # number of the first shard: after those of the store that is replaced
         self._shards: list[Shard] = []
         self._dim: int | None = None
 
@@ -92,7 +88,7 @@ class StoreWriter(LockedFolder):
         if failed and not (self._shards and self.resume):
             # Nothing stays that would be in the way of a corrected call, but what can be resumed.
             with contextlib.suppress(OSError):
-                self._remove_unfinished(self._read_base())
+                self._remove_unfinished(None)
                 self.path.rmdir()  # unless something else is in it
         super().__exit__()
 
@@ -101,18 +97,11 @@ class StoreWriter(LockedFolder):
         """Those of this text that are whole."""
         return tuple(self._shards)
 
-    def truncate(self, shards: int) -> None:
-        """Go on after the first ``shards`` of those that are whole."""
-        del self._shards[shards:]
-        lines = [json.dumps({"dim": self._dim, **asdict(shard)}) + "\n" for shard in self._shards]
-        write_atomic(self.path / JOURNAL, "".join(lines).encode("utf-8"))
-
-    def write(self, rows: Embeddings, *, text_sha256: str = "", place: Callable[[int], str] | None = None) -> Shard:
+    def write(self, rows: Embeddings, *, place: Callable[[int], str] | None = None) -> Shard:
         """Write the next shard.
 
         Args:
             rows: *Shape:* ``(rows, dim)``
-            text_sha256: Hash of their sentences.
             place: Says where row ``i`` of this block comes from, for errors.
         Raises:
             ValueError: For vectors that are NaN, infinite, zero, or of another dim.
@@ -123,16 +112,14 @@ class StoreWriter(LockedFolder):
         try:
             tensors = _rounded(rows, self.header.dtype, place or (lambda row: f"row {row} of {file}"))
         except ValueError:
-            # Nothing can become of this text; of a corrected one, those shards stay whose sentences it has as well.
-            if self._shards and self.resume:
-                self._write_task(None)
+            self.resume = False  # vectors of another text or model are needed
             raise
         tensor = tensors[TENSOR]
         dim = tensor.shape[1]
         if self._dim not in (None, dim):
             raise ValueError(f"{self.path}: expected vectors of dim {self._dim}, got {dim}; one store, one model.")
         data = save(tensors)
-        shard = Shard(file, len(tensor), len(data), hashlib.sha256(data).hexdigest(), text_sha256)
+        shard = Shard(file, len(tensor), len(data), hashlib.sha256(data).hexdigest())
         # The journal speaks of a shard only when the shard has its name.
         write_atomic(self.path / file, data)
         append_line(self.path / JOURNAL, json.dumps({"dim": dim, **asdict(shard)}))
@@ -151,53 +138,33 @@ class StoreWriter(LockedFolder):
         return manifest
 
     def _prepare(self) -> None:
-        """Resume, start anew, or raise; dying between any two steps leaves what the next writer understands."""
+        """Resume, start again, or raise; dying between any two steps leaves what the next writer understands."""
         ours = any((self.path / name).is_file() for name in (MANIFEST, WRITING))
         temporary = [path for path in self.path.iterdir() if _is_temporary(path)]
         if not ours and len(temporary) < len(list(self.path.iterdir())):
             raise ValueError(f"{self.path} holds something that is no store; choose another folder.")
         for path in temporary:
             path.unlink()
-        task = self._read_task()
-        unlike = []
-        if task is not None:
-            header, text = task
-            unlike = _differences(header, self.header) + _differences(text or self.text, self.text)
-            if text is None and self.resume and not unlike:
-                self._write_task(self.text)
-            elif text is None:
-                self._remove_unfinished(self._read_base())
-                task = None
-        can_resume = task is not None and self.resume and not unlike
-        if (manifest := self._read_base()) is not None:
-            if self._is_the_same(manifest) and (not self.overwrite or all(map(self._is_whole, manifest.shards))):
-                if can_resume:
-                    self._remove_unfinished(manifest)
+        if (manifest := self._read_manifest()) is not None:
+            unlike = _differences(manifest.header, self.header) + _differences(manifest.text, self.text)
+            if self.resume and not unlike and (not self.overwrite or all(map(self._is_whole, manifest.shards))):
+                self._remove_unfinished(manifest)
                 self.finished = manifest
                 return
-            numbers = re.findall(r"\d+", " ".join(shard.file for shard in manifest.shards))
-            self._first = 1 + max(map(int, numbers), default=0)
-        if can_resume:
-            self._read_journal()
-        elif task is None or self.overwrite:
-            self._remove_unfinished(manifest)
-            self._write_task(self.text)
-        else:
-            raise self._refusal("a half-written store", unlike)
-
-    def _is_the_same(self, manifest: Manifest) -> bool:
-        """Whether a finished store is what this writer was to write, so that there is nothing to do.
-
-        Raises:
-            ValueError: If it is another, unless this writer replaces it.
-        """
-        unlike = _differences(manifest.header, self.header)
-        unlike += _differences(manifest.text, self.text)
-        if self.resume and not unlike:
-            return True
-        if not self.overwrite:
-            raise self._refusal("a finished store", unlike)
-        return False
+            if not self.overwrite:
+                raise self._refusal("a finished store", unlike)
+        elif (task := self._read_task()) is not None:
+            unlike = _differences(task[0], self.header) + _differences(task[1], self.text)
+            if self.resume and not unlike:
+                self._read_journal()
+                return
+            if not self.overwrite:
+                raise self._refusal("a half-written store", unlike)
+        # The journal goes first, so that no shard of another task is resumed.
+        (self.path / JOURNAL).unlink(missing_ok=True)
+        write_json(self.path / WRITING, {**asdict(self.header), "text": asdict(self.text)}, indent=1)
+        for path in (self.path / MANIFEST, *self.path.glob("shard-*")):
+            path.unlink(missing_ok=True)
 
     def _refusal(self, what: str, unlike: list[str]) -> ValueError:
         why = f" of something else ({'; '.join(unlike)})" if unlike else ""
@@ -205,34 +172,29 @@ class StoreWriter(LockedFolder):
             f"{self.path} holds {what}{why}; replace it with overwrite (--overwrite), or choose another folder."
         )
 
-    def _read_base(self) -> Manifest | None:
-        if not (self.path / MANIFEST).is_file():
-            return None
+    def _read_manifest(self) -> Manifest | None:
+        """The manifest of a finished store, if there is one; a damaged one is none to a writer that overwrites."""
         try:
-            return read_manifest(self.path)
+            return read_manifest(self.path) if (self.path / MANIFEST).is_file() else None
         except ValueError:
             if not self.overwrite:
                 raise
-            (self.path / MANIFEST).unlink()  # damaged: nothing that could stand until the new store is whole
             return None
 
-    def _read_task(self) -> tuple[Header, TextSummary | None] | None:
-        """What an earlier writer was to write, if it did not finish; no text, where the vectors of its were refused."""
+    def _read_task(self) -> tuple[Header, TextSummary] | None:
+        """What an earlier writer was to write, if it did not finish."""
         path = self.path / WRITING
         if not path.is_file():
             return None
         try:
             content = read_json_object(path, remedy=_REMEDY)
-            return parse(Header, content), parse(TextSummary, content, "text") if content["text"] else None
+            return parse(Header, content), parse(TextSummary, content, "text")
         except (KeyError, TypeError, ValueError) as error:
             if self.overwrite:
                 return None
             if str(path) in str(error):
                 raise
             raise ValueError(f"{path}: expected what a writer was to write, got {error!r}; {_REMEDY}.") from error
-
-    def _write_task(self, text: TextSummary | None) -> None:
-        write_json(self.path / WRITING, {**asdict(self.header), "text": text and asdict(text)}, indent=1)
 
     def _read_journal(self) -> None:
         """Go on after the last shard that is in the journal and, as it was written, in the folder."""
@@ -247,14 +209,16 @@ class StoreWriter(LockedFolder):
                 break
             self._dim = dim
             self._shards.append(shard)
-        self.truncate(len(self._shards))  # without what was cut off
+        # Without what was cut off.
+        lines = [json.dumps({"dim": self._dim, **asdict(shard)}) + "\n" for shard in self._shards]
+        write_atomic(self.path / JOURNAL, "".join(lines).encode("utf-8"))
 
     def _is_whole(self, shard: Shard) -> bool:
         path = self.path / shard.file
         return path.is_file() and path.stat().st_size == shard.bytes and file_sha256(path) == shard.sha256
 
     def _file_name(self, number: int) -> str:
-        return f"shard-{self._first + number:06d}.safetensors"
+        return f"shard-{number:06d}.safetensors"
 
     def _remove_unfinished(self, manifest: Manifest | None) -> None:
         """Leave the store and nothing else; ``writing.json`` goes last, since it says whose the rest is."""
@@ -302,12 +266,10 @@ def write_store(
         raise ValueError(f"shard_rows must be at least 1: got {shard_rows}; leave it out for the default.")
     text = TextSummary((), "", "", rows, "" if sentences is None else hash_sentences(sentences))
     header = Header(dtype, normalised, model or ModelIdentity())
-    stream = iter(sentences or ())
     with StoreWriter(folder, header, text, overwrite=overwrite, resume=False) as writer:
         for start in range(0, rows, shard_rows):
             writer.write(
                 embeddings[start : start + shard_rows],
-                text_sha256="" if sentences is None else hash_sentences(islice(stream, shard_rows)),
                 place=lambda row, start=start: f"row {start + row}",  # type: ignore[misc]
             )
         writer.finish()

@@ -71,7 +71,6 @@ JOBS: dict[str, Job] = {
         f"{ENCODE} --overwrite",
         ("enc", *TEXT),
         (ENCODE.replace("a.de", "a.en"),),
-        whole=("st/manifest.json",),
     ),
     "mine from vectors": Job(
         f"{MINE} {VECTORS} --json f.json", (*TEXT, "de.npy", "en.npy"), again="--overwrite", whole=("o.tsv", "f.json")
