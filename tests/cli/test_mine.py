@@ -1,9 +1,8 @@
-"""``st-xling mine`` and ``score``: data and nothing else on stdout, after Ctrl-C the same command goes on."""
+"""``st-xling mine`` and ``score``: data and nothing else on stdout."""
 
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +13,8 @@ import pytest
 from st_xling.cli import main
 from st_xling.data import read_parallel
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.mining import EmbeddingStore, tsv_cells, write_store
-from tests.training.children import Death, st_xling
+from st_xling.mining import tsv_cells, write_store
+from tests.training.children import st_xling
 
 
 @pytest.fixture
@@ -73,46 +72,6 @@ def test_mined_json_lines_can_be_trained_on(saved_encoder: Path, sides: list[str
     assert read_parallel(str(tmp_path / "p.tsv"), columns=(3, 4))["target"][:] == [line[4] for line in cells]
 
 
-@pytest.mark.parametrize(
-    ("command", "renamed", "stands"),
-    [
-        ("mine {0} {1} --model {2} --out out", "pairs.tsv.tmp", "what is done stands"),
-        ("encode {2} {0} --out out --shard-rows 30", "shard-000002.safetensors.tmp", "what is whole in out stands"),
-    ],
-    ids=["mine", "encode"],
-)
-def test_ctrl_c_then_the_same_command(
-    command: str,
-    renamed: str,
-    stands: str,
-    saved_encoder: Path,
-    sides: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    words = command.format(*sides, saved_encoder).split()
-    stopped = st_xling(words, tmp_path / "first", Death(event="os.rename", path=renamed, number=signal.SIGINT))
-    assert stopped.status == 130, stopped.stderr
-    assert stopped.stdout == "" and "Traceback" not in stopped.stderr
-    assert f"{stands}; the same command goes on from there." in stopped.stderr
-    assert not Path("out").is_file() and not Path("out/manifest.json").exists()
-    finished = st_xling(words, tmp_path / "second")
-    assert finished.status == 0, finished.stderr
-    assert Path("out").is_file() or EmbeddingStore.open("out", verify=True).rows == 122
-    assert not Path("out.work").exists()
-
-
-def test_a_reader_that_has_enough(saved_encoder: Path, sides: list[str]) -> None:
-    """``| head -1``: no error, no traceback, the status of a program that SIGPIPE ended."""
-    command = [sys.executable, "-m", "st_xling.cli", "mine", *sides, "--model", str(saved_encoder), "--out", "-"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
-        assert ran.stdout is not None
-        ran.stdout.close()
-        _, err = ran.communicate(timeout=100)
-    assert ran.returncode == 141 and b"rror" not in err, err.decode()
-
-
 def test_score(saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every line has its score; with guards or a threshold, fewer lines; lines of ``mine`` can be scored again."""
     pairs, out, figures = tmp_path / "pairs.tsv", tmp_path / "scored.tsv", tmp_path / "f.json"
@@ -143,18 +102,13 @@ def test_between_ready_stores_nothing_heavy_is_imported(sides: list[str], tmp_pa
         Path(side).write_text("\n".join(text), encoding="utf-8")
         vectors = np.random.default_rng(len(name)).standard_normal((len(text), 8))
         stores += [f"--{name}-embeddings", str(write_store(tmp_path / name, vectors, sentences=text).path)]
-    pairs = tmp_path / "pairs.tsv"
-    pairs.write_text("".join(f"{one}\t{other}\n" for one, other in zip(*texts)), encoding="utf-8")
-    common = [*stores, "--source-language", "de", "--target-language", "en"]
-    common += ["--overwrite", "--out", str(tmp_path / "out.tsv")]
-    score = ["score", str(pairs), *common, "--columns", "0,1"]
-    for words in (["mine", *sides, *common], score, ["mine", *sides, *common, "--dry-run"]):
-        script = f"import sys\nfrom st_xling.cli import main\nstatus = main({words})\nprint(status, *sys.modules)"
-        ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)
-        status, *modules = ran.stdout.splitlines()[-1].split()
-        assert status == "0", ran.stderr
-        heavy = {"sentence_transformers", "transformers", "datasets", "pandas", "ray", "faiss"}
-        assert not heavy & set(modules)
+    words = ["mine", *sides, *stores, "--source-language", "de", "--target-language", "en"]
+    words += ["--out", str(tmp_path / "out.tsv")]
+    script = f"import sys\nfrom st_xling.cli import main\nstatus = main({words})\nprint(status, *sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)
+    status, *modules = ran.stdout.splitlines()[-1].split()
+    assert status == "0", ran.stderr
+    assert not {"sentence_transformers", "transformers", "datasets", "pandas", "ray", "faiss"} & set(modules)
 
 
 def test_a_corrected_command_is_not_in_its_own_way(

@@ -1,70 +1,64 @@
-"""Every command that writes, killed at its changes to the file system and run again, ends as if it never had been."""
+"""Every command that writes, killed at six points and run again, ends as if it had not been, and damages nothing."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
-from functools import partial
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.crash.jobs import JOBS, Job, contents, half_written, lay_out
-from tests.crash.points import Point, Zygote, faults, sample, unlike
+from tests.crash.jobs import JOBS, Job, contents, equal, lay_out, write_inputs
+from tests.crash.kill import run, spread
 
-EVERYDAY = [name for name, job in JOBS.items() if not job.training or name == "train dap"]
-
-
-def some(job: Job, points: list[Point]) -> Iterable[Point]:
-    """Training takes long, and what makes and removes its folders is at its ends."""
-    return sample(points, first=4, middle=0, last=2) if job.training else sample(points, first=3, middle=3, last=2)
+EVERYDAY = {"train dap", "mine from texts"}
 
 
-def most(job: Job, points: list[Point]) -> Iterable[Point]:
-    """All; of many those at the ends and a third of the others, of a training, which writes the same files at each
-    checkpoint, a sixteenth."""
-    if not job.training and len(points) <= 40:
-        return points
-    ends, part = (8, 16) if job.training else (10, 3)
-    return sample(points, first=ends, middle=max(0, len(points) - 2 * ends) // part, last=ends)
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("inputs") / "job"
+    folder.mkdir()
+    write_inputs(folder)
+    return folder
 
 
-@pytest.mark.parametrize("name", EVERYDAY)
-def test_killed_at_some_points(name: str, zygote: Zygote, inputs: Path, tmp_path: Path) -> None:
-    check(name, zygote, inputs, tmp_path, every=False)
+@pytest.mark.parametrize(
+    "name", [name if name in EVERYDAY else pytest.param(name, marks=pytest.mark.slow) for name in JOBS]
+)
+def test_killed_and_run_again(name: str, inputs: Path, tmp_path: Path) -> None:
+    job, before, folder = JOBS[name], tmp_path / "before" / "job", tmp_path / "job"
+    words = shlex.split(job.words)
+    lay_out(job, inputs, before)
+    shutil.copytree(before, folder)
+    start = contents(folder, job)
+    whole, changes = run(words, folder)
+    assert whole.status == 0, whole.stderr
+    end, faults = contents(folder, job), []
+    for point in spread(changes):
+        shutil.rmtree(folder)
+        shutil.copytree(before, folder)
+        killed, made = run(words, folder, point)
+        assert killed.status == -9 and len(made) == point, killed.stderr
+        faults += [f"{made[-1]}: {name} is damaged" for name in damaged(job, contents(folder, job), start, end)]
+        again, _ = run([*words, *shlex.split(job.again)], folder)
+        if again.status != 0:
+            faults.append(f"{made[-1]}: run again, it fails: {again.stderr.strip().splitlines()[-1:]}")
+        else:
+            faults += [f"{made[-1]}: run again, {name} differs" for name in unlike(contents(folder, job), end)]
+    assert not faults, "\n".join(faults)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", JOBS)
-def test_killed_at_most_points(name: str, zygote: Zygote, inputs: Path, tmp_path: Path) -> None:
-    check(name, zygote, inputs, tmp_path, every=True)
+def damaged(job: Job, found: dict[str, Any], start: dict[str, Any], end: dict[str, Any]) -> list[str]:
+    """The outputs that are neither as before nor as in the end; with ``--overwrite`` they may be gone."""
+    names = [name for name in job.outputs.split() if name in found or "--overwrite" not in job.words]
+    return [name for name in names if not any(equal(found.get(name), of.get(name)) for of in (start, end))]
 
 
-@pytest.mark.parametrize("name", ["train dap", "train xpr-cascade"])
-def test_a_resumed_run_has_the_same_tokenizer(name: str, zygote: Zygote, inputs: Path, tmp_path: Path) -> None:
-    """Of a run that had ended."""
-    job, folder = JOBS[name], tmp_path / "job"
-    lay_out(job, inputs, folder, zygote)
-    words, found = shlex.split(job.words), []
-    for more in ([], shlex.split(job.again)):
-        ended = zygote.run([*words, *more], folder)
-        assert ended.status == 0, ended.stderr
-        found.append(contents(folder, job, tokenizers=True))
-    assert not unlike(*found)
-
-
-def check(name: str, zygote: Zygote, inputs: Path, place: Path, *, every: bool) -> None:
-    job = JOBS[name]
-    lay_out(job, inputs, place / "before", zygote)
-    points, found = faults(
-        zygote,
-        place / "before",
-        shlex.split(job.words),
-        contents=partial(contents, job=job),
-        again=shlex.split(job.again),
-        choose=partial(most if every else some, job),
-        after_kill=lambda *of: half_written(of[0], job, *of[1:]),
-        done=job.done,
-    )
-    assert points >= 6
-    assert not found, f"{len(found)} of {points} points of st-xling {job.words}:\n" + "\n".join(found)
+def unlike(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
+    """The files that are missing, left over, or of another content."""
+    return [
+        name
+        for name in sorted(found.keys() | expected.keys())
+        if (name in found) != (name in expected) or not equal(found[name], expected[name])
+    ]

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,7 @@ from typing import Any
 import pytest
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(
-    ["st_xling.cli", "st_xling.data", "st_xling.evaluation", "st_xling.training", "datasets"]
-)
+CONTEXT.set_forkserver_preload(["tests.training.preload"])
 
 
 @dataclass(frozen=True)
@@ -25,16 +23,10 @@ class Death:
 
     Attributes:
         step: In the forward and backward pass of this step, counted from 1 since the process started.
-        event: Else at this audit event, e.g. ``"open"`` or ``"os.rename"`` …
-        path: … on a path that ends in this …
-        skip: … after having let so many of them pass.
         number: Which signal.
     """
 
-    step: int | None = None
-    event: str | None = None
-    path: str = ""
-    skip: int = 0
+    step: int
     number: int = signal.SIGKILL
 
 
@@ -61,11 +53,17 @@ def stop_at(patch: pytest.MonkeyPatch, trainer: type, step: int) -> None:
     patch.setattr(trainer, "training_step", training_step)
 
 
-def st_xling(arguments: Sequence[str], folder: Path, death: Death | None = None, timeout: float = 120) -> Outcome:
-    """Run ``st-xling`` in a fresh process, whose streams are kept in ``folder``."""
+def st_xling(
+    arguments: Sequence[str],
+    folder: Path,
+    death: Death | None = None,
+    timeout: float = 120,
+    before: Callable[[], None] | None = None,
+) -> Outcome:
+    """Run ``st-xling`` in a fresh process, whose streams are kept in ``folder``; ``before`` is called in it first."""
     folder.mkdir(parents=True, exist_ok=True)
     streams = [folder / "stdout.txt", folder / "stderr.txt"]
-    child = CONTEXT.Process(target=_run, args=(list(arguments), [str(path) for path in streams], death))
+    child = CONTEXT.Process(target=_run, args=(list(arguments), [str(path) for path in streams], death, before))
     child.start()
     child.join(timeout)
     if child.is_alive():
@@ -74,7 +72,7 @@ def st_xling(arguments: Sequence[str], folder: Path, death: Death | None = None,
     return Outcome(child.exitcode, *(path.read_text(encoding="utf-8") for path in streams))
 
 
-def _run(arguments: list[str], streams: list[str], death: Death | None) -> None:
+def _run(arguments: list[str], streams: list[str], death: Death | None, before: Callable[[], None] | None) -> None:
     for number, path in enumerate(streams, start=1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     sys.stdout, sys.stderr = (os.fdopen(number, "w", encoding="utf-8", buffering=1) for number in (1, 2))
@@ -87,6 +85,8 @@ def _run(arguments: list[str], streams: list[str], death: Death | None) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if death is not None:
         _arm(death)
+    if before is not None:
+        before()
     status = main(arguments)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -98,16 +98,6 @@ def _arm(death: Death) -> None:
 
     seen = 0
 
-    def watch(event: str, values: tuple[Any, ...]) -> None:
-        nonlocal seen
-        if event == death.event and str(values[0]).endswith(death.path):
-            seen += 1
-            if seen == death.skip + 1:
-                os.kill(os.getpid(), death.number)
-
-    if death.event is not None:
-        sys.addaudithook(watch)
-        return
     whole_step = CrossLingualTrainer.training_step
 
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:

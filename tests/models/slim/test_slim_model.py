@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from st_xling.models.slim.slim_model import SlimFolder, work_folder
+from st_xling.models.slim.slim_model import SlimFolder
 from tests.models.slim.encoders import encoder
 
 
@@ -71,50 +68,3 @@ def test_two_at_once(tmp_path: Path) -> None:
     with SlimFolder(out, "big"), pytest.raises(ValueError, match="another process is writing"), SlimFolder(out, "big"):
         pass
     assert list(tmp_path.iterdir()) == []
-
-
-def killed_at(event: int, out: Path) -> bool:
-    """Write in another process that ends without a word at the n-th change of the file system; whether it got there."""
-    child = os.fork()
-    if child == 0:
-        left = event
-
-        def count(name: str, args: Any) -> None:
-            nonlocal left
-            writes = name in ("os.rename", "os.mkdir", "os.remove", "os.rmdir") or (
-                name == "open" and isinstance(args[1], str) and args[1][:1] in "wax"
-            )
-            left -= writes
-            if writes and left == 0:
-                os._exit(9)
-
-        sys.addaudithook(count)
-        with contextlib.suppress(BaseException):
-            write(Saved("new"), out, {})
-            os._exit(0)
-        os._exit(1)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status in (0, 9)
-    return status == 9
-
-
-@pytest.mark.parametrize("earlier", [True, False], ids=["overwrite", "new"])
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a copy of this process")
-def test_killed_anywhere_it_is_done_again(earlier: bool, tmp_path: Path) -> None:
-    """The old model, the new one or none stands, never half of one; the same call ends well, and leaves nothing."""
-    event = 1
-    while True:
-        folder = tmp_path / str(event)
-        folder.mkdir()
-        out = folder / "small"
-        if earlier:
-            write(Saved("old"), out, {})
-        if not killed_at(event, out):
-            break
-        assert {path.name for path in folder.iterdir()} <= {out.name, work_folder(out).name}
-        with SlimFolder(out, "big", overwrite=True):
-            assert (words(out) in ({"old"}, {"new"})) if earlier else (not out.exists() or words(out) == {"new"})
-        write(Saved("again"), out, {})
-        assert words(out) == {"again"} and list(folder.iterdir()) == [out]
-        event += 1
-    assert event > 7 and words(out) == {"new"} and list(folder.iterdir()) == [out]
