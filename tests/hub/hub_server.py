@@ -43,7 +43,7 @@ class Fault:
         headers: Of the answer.
         after: Do what was asked before answering so.
         content: Answer with this body, instead of an error.
-        pace: ``"silent"``: never answer; ``"drip"``: a byte now and then, without end.
+        silent: Never answer.
     """
 
     route: str
@@ -53,7 +53,7 @@ class Fault:
     headers: dict[str, str] = field(default_factory=dict)
     after: bool = False
     content: bytes | None = None
-    pace: str | None = None
+    silent: bool = False
 
 
 @dataclass
@@ -227,8 +227,9 @@ class Handler(BaseHTTPRequestHandler):
         self.hub.calls.append((route, split.path))
         self.hub.tokens.append(bearer)
         fault = self.hub.fault(route)
-        if fault is not None and fault.pace is not None:
-            self._keep_waiting(fault.pace)
+        if fault is not None and fault.silent:
+            self.close_connection = True
+            select.select([self.connection], [], [], 300)  # until the client goes away
             return
         if fault is not None and fault.status is None and not fault.after:
             self._cut()
@@ -272,17 +273,6 @@ class Handler(BaseHTTPRequestHandler):
         """Read half of the body, then hang up."""
         self.rfile.read(int(self.headers.get("Content-Length") or 0) // 2)
         self._hang_up()
-
-    def _keep_waiting(self, pace: str) -> None:
-        """Until the client goes away."""
-        self.close_connection = True
-        if pace == "drip":
-            self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-        for _ in range(6000):
-            if select.select([self.connection], [], [], 0.05)[0] and not self.connection.recv(65536):
-                return
-            if pace == "drip":
-                self.wfile.write(b"a")
 
     def _hang_up(self) -> None:
         self.connection.shutdown(socket.SHUT_RDWR)

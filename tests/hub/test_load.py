@@ -146,9 +146,9 @@ def test_what_training_returns(tmp_path: Path) -> None:
 
 
 def test_what_is_not_loaded(carded: Path) -> None:
-    with pytest.raises(ValueError, match="a folder has no revisions: got revision 'main'"):
+    with pytest.raises(ValueError, match="revision 'main'"):
         load(carded, revision="main")
-    with pytest.raises(ValueError, match="'tester/nowhere' is no folder, not in the cache, and the Hub cannot be"):
+    with pytest.raises(ValueError, match="tester/nowhere"):
         load("tester/nowhere")
 
 
@@ -274,7 +274,7 @@ finally:
 
 
 def test_a_silent_hub_is_given_up_and_the_cache_serves(my_encoder: Path, hub: Hub, process: Client) -> None:
-    silent = [Fault(route, None, pace="silent") for route in ("info", "resolve")]
+    silent = [Fault(route, None, silent=True) for route in ("info", "resolve")]
     assert process.st_xling("push", my_encoder, "tester/mine", HF_TOKEN=TOKEN).status == 0
     hub.reset()
     hub.faults = silent
