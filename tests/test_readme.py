@@ -46,10 +46,6 @@ def test_links_lead_somewhere(page):
         )
 
 
-def test_the_readme_is_short():
-    assert len(README.read_text(encoding="utf-8").split()) <= 1000
-
-
 def test_commands_of_results_parse():
     """Other commands are run (``test_examples.py``); those of results take hours. What has an ellipsis is not whole."""
     import shlex
