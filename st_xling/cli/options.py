@@ -169,7 +169,7 @@ def _needed(parser: argparse.ArgumentParser) -> list[str]:
 
     def shown(action: argparse.Action) -> str:
         value = action.metavar or "{" + ",".join(action.choices or ()) + "}"
-        value = {None: value, "+": f"{value}...", "*": f"[{value}...]", "?": f"[{value}]", 0: ""}[action.nargs]
+        value = {None: value, "+": f"{value}...", "*": f"[{value}...]", 0: ""}[action.nargs]
         return f"{action.option_strings[0]} {value}".rstrip() if action.option_strings else str(value)
 
     groups = [part._group_actions for part in parser._mutually_exclusive_groups if part.required]
