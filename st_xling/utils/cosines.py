@@ -1,16 +1,13 @@
-r"""Cosines that come out the same whatever the block shape, thread count or machine.
+"""Cosines that do not depend on the order in which they are summed.
 
-A BLAS product may differ in its last bit with the shape of the block it is computed in. That is enough to let one of
-two identical sentences win over the other by chance. Here every unit vector is rounded to a grid of step
-:math:`2^{-26}`: products of two coordinates are then integers below :math:`2^{53}` in units of :math:`2^{-52}`, and so
-are their partial sums (by Cauchy-Schwarz), hence float64 adds them without any rounding, in any order. The sum is
-rounded once, to float32. The grid moves a cosine by about :math:`10^{-8}`, less than that rounding, and never by more
-than :math:`\sqrt{\mathrm{dim}}\,2^{-26}`.
+A float32 product may differ in its last bits with the shape of the block it is computed in. That is enough to let one
+of two identical sentences win over the other by chance. Cosines that decide are therefore summed in float64 and rounded
+to multiples of :math:`2^{-24}`, which float32 holds exactly: sums in another order differ by about
+:math:`10^{-16}`, so they are rounded to the same number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -33,7 +30,11 @@ class RowsOnDisk(Protocol):
 
 Embeddings: TypeAlias = "np.ndarray | torch.Tensor | RowsOnDisk"
 
-FRACTION_BITS = 26
+# Rows read at a time: at common widths they stay in a processor's second-level cache.
+_ROWS_AT_ONCE = 256
+
+#: Cosines are whole multiples of one by this.
+STEPS = 2.0**24
 
 
 def check_pair(first: Embeddings, second: Embeddings, first_name: str, second_name: str) -> None:
@@ -49,7 +50,7 @@ def check_pair(first: Embeddings, second: Embeddings, first_name: str, second_na
     """
     first, second = check_shapes(first, second, first_name, second_name)
     for embeddings, name in ((first, first_name), (second, second_name)):
-        check_rows(embeddings, name, range(embeddings.shape[0]))
+        checked_lengths(embeddings, name)
 
 
 def as_embeddings(embeddings: Any, name: str) -> Embeddings:
@@ -106,61 +107,19 @@ def check_shapes(
     return first, second
 
 
-def lengths(embeddings: Embeddings, start: int = 0, stop: int | None = None) -> np.ndarray:
-    """Euclidean lengths of rows ``start:stop``; zero, infinite or NaN where squares leave the range of float64.
-
-    Where a length lies in [1e-140, 1e140], ``rint(row / length * 2 ** 26)`` is what :func:`fixed_point` gives:
-    the power of two by which that function scales a row changes no digit.
-
-    Returns:
-        float64. *Shape:* ``(stop - start,)``
-    """
+def unit_vectors(embeddings: Embeddings, start: int = 0, stop: int | None = None) -> np.ndarray:
+    """Rows ``start:stop``, finite and not zero, by their lengths, in float64. *Shape:* ``(stop - start, dim)``"""
     rows = float64_rows(embeddings, start, stop)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.sqrt(np.add.reduce(rows * rows, axis=1))
-
-
-def fixed_point(embeddings: Embeddings, start: int = 0, stop: int | None = None) -> np.ndarray:
-    """Unit vectors of rows ``start:stop``, as whole multiples of ``2 ** -26``.
-
-    Args:
-        embeddings: Finite, non-zero rows, any float dtype, on any device. *Shape:* ``(n, dim)``
-        start: First row.
-        stop: Row after the last; all remaining rows by default.
-    Returns:
-        Integers held in float64. Equal rows, and rows that differ by a power of two, give equal results.
-        *Shape:* ``(stop - start, dim)``
-    """
-    rows = float64_rows(embeddings, start, stop)
-    # Scaling by a power of two is exact and keeps the squares of very long or very short vectors in range.
-    _, exponents = np.frexp(np.abs(rows).max(axis=1, keepdims=True))
-    rows = np.ldexp(rows, -exponents)
-    lengths = np.sqrt(np.add.reduce(rows * rows, axis=1, keepdims=True))
-    return np.rint(rows / lengths * 2.0**FRACTION_BITS)
-
-
-def exact_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """All cosines between two blocks from :func:`fixed_point`.
-
-    Args:
-        first: *Shape:* ``(n, dim)``
-        second: *Shape:* ``(m, dim)``
-    Returns:
-        float32 cosines in [-1, 1], without negative zeros. *Shape:* ``(n, m)``
-    """
-    return rounded_cosines(first @ second.T)
+    return rows / _lengths(rows)[:, None]
 
 
 def rounded_cosines(products: np.ndarray) -> np.ndarray:
-    """float32 cosines from inner products of rows from :func:`fixed_point`; these are exact, however they are summed.
+    """float32 cosines from float64 products of unit vectors; equal if these differ by no more than their last bits.
 
     Args:
-        products: Overwritten. *Shape:* any
+        products: *Shape:* any
     """
-    products *= 2.0 ** (-2 * FRACTION_BITS)
-    np.clip(products, -1.0, 1.0, out=products)
-    products += 0.0  # -0.0 becomes 0.0, so that equal numbers have equal bits
-    return products.astype(np.float32)
+    return (np.rint(products * STEPS) / STEPS).astype(np.float32)
 
 
 def float64_rows(embeddings: Embeddings, start: int, stop: int | None) -> np.ndarray:
@@ -172,25 +131,28 @@ def float64_rows(embeddings: Embeddings, start: int, stop: int | None) -> np.nda
     return np.ascontiguousarray(rows, dtype=np.float64)
 
 
-def check_rows(embeddings: Embeddings, name: str, rows: Sequence[int]) -> None:
-    """Raise unless the rows at these ascending indices are finite and not zero.
+def checked_lengths(embeddings: Embeddings, name: str) -> np.ndarray:
+    """Lengths of all rows, float64, if they are finite and not zero. *Shape:* ``(n,)``
 
     Raises:
         ValueError: Naming the side, what is wrong and the first rows concerned.
     """
-    faults: dict[str, list[int]] = {"NaN or infinity": [], "only zeros": []}
-    block = 4096 if isinstance(rows, range) else 1
-    for first in range(0, len(rows), block):
-        start = rows[first]
-        values = float64_rows(embeddings, start, start + block)
-        faults["NaN or infinity"] += (start + np.flatnonzero(~np.isfinite(values).all(axis=1))).tolist()
-        faults["only zeros"] += (start + np.flatnonzero(~values.any(axis=1))).tolist()
-    found = [f"{fault} in {_listed(bad)}" for fault, bad in faults.items() if bad]
+    lengths = np.empty(embeddings.shape[0])
+    for start in range(0, len(lengths), _ROWS_AT_ONCE):
+        lengths[start : start + _ROWS_AT_ONCE] = _lengths(float64_rows(embeddings, start, start + _ROWS_AT_ONCE))
+    faults = {"NaN or infinity": ~np.isfinite(lengths), "only zeros": lengths == 0}
+    found = [f"{fault} in {_listed(np.flatnonzero(bad).tolist())}" for fault, bad in faults.items() if bad.any()]
     if found:
         raise ValueError(
             f"{name} must hold finite vectors of non-zero length: got {' and '.join(found)}; "
             "drop these sentences or check the model and its precision."
         )
+    return lengths
+
+
+def _lengths(rows: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.sqrt(np.add.reduce(rows * rows, axis=1))
 
 
 def _listed(rows: list[int], shown: int = 5) -> str:

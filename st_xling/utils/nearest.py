@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from st_xling.utils.cosines import Embeddings, check_pair, exact_cosines, fixed_point, rounded_cosines
+from st_xling.utils.cosines import Embeddings, check_pair, rounded_cosines, unit_vectors
 
 _BLOCK = 1024
 """Rows of either matrix that are compared at a time."""
@@ -69,10 +69,10 @@ def translation_ranks(queries: Embeddings, corpus: Embeddings) -> np.ndarray:
     check_pair(queries, corpus, "queries", "corpus")
     ranks = np.zeros(queries.shape[0], dtype=np.int64)
     blocks = [
-        np.einsum("ij,ij->i", *(fixed_point(rows, start, start + _BLOCK) for rows in (queries, corpus)))
+        np.einsum("ij,ij->i", *(unit_vectors(rows, start, start + _BLOCK) for rows in (queries, corpus)))
         for start in range(0, len(ranks), _BLOCK)
     ]
-    own = rounded_cosines(np.concatenate(blocks))  # equal to those below to the last bit
+    own = rounded_cosines(np.concatenate(blocks))  # equal to those below
     for rows, start, cosines in _cosine_blocks(queries, corpus, _BLOCK):
         mine = own[rows, None]
         earlier = np.arange(start, start + cosines.shape[1]) < np.arange(rows.start, rows.stop)[:, None]
@@ -83,9 +83,9 @@ def translation_ranks(queries: Embeddings, corpus: Embeddings) -> np.ndarray:
 def _cosine_blocks(queries: Embeddings, corpus: Embeddings, block: int) -> Iterator[tuple[slice, int, np.ndarray]]:
     """All cosines, block by block: rows of the queries, the first row of the corpus, and the cosines between them."""
     for start in range(0, queries.shape[0], block):
-        query_block = fixed_point(queries, start, start + block)
+        query_block = unit_vectors(queries, start, start + block)
         for corpus_start in range(0, corpus.shape[0], block):
-            cosines = exact_cosines(query_block, fixed_point(corpus, corpus_start, corpus_start + block))
+            cosines = rounded_cosines(query_block @ unit_vectors(corpus, corpus_start, corpus_start + block).T)
             yield slice(start, start + len(query_block)), corpus_start, cosines
 
 

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from st_xling.mining.search.corpus_matrix import CorpusMatrix, pair_cosines, product_error
 from st_xling.mining.search.exact import Neighbours, check_k, exact_rows, neighbours
-from st_xling.mining.search.top_k import NO_CANDIDATE, distinct_best, indices_of, merge_pairs, pack_keys
+from st_xling.mining.search.top_k import NO_CANDIDATE, cosines_of, distinct_best, indices_of, merge_pairs, pack_keys
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
 from st_xling.utils.io import atomic_path
@@ -107,7 +107,7 @@ def approximate_neighbours(
     """As :func:`~st_xling.mining.neighbours`, but only what a FAISS index proposes is compared.
 
     Each corpus is indexed, as unit vectors by their distance, which orders as cosines do, and searched with the other.
-    Candidates have their exact cosines to the last bit, best first, the lowest index first among equals; a pair that is
+    Candidates have their exact cosines, best first, the lowest index first among equals; a pair that is
     found from either corpus counts for both. No neighbour is missing: a row with too few candidates is searched
     exactly. If there are too few rows to train the index, that is logged and all are searched exactly. One seed always
     gives the same result: with inverted files also for any number of threads, with graphs (HNSW, NSG) for one thread.
@@ -419,21 +419,16 @@ def _scored(own: CorpusMatrix, other: CorpusMatrix, start: int, found: Tensor, k
         found: Candidates, -1 for none. *Shape:* ``(rows, count)``
         k: How many are wanted.
     """
-    error, valid = product_error(own.dim), found >= 0
-    products = torch.full(found.shape, -torch.inf)
-    rows, places = valid.nonzero(as_tuple=True)
-    products[rows, places] = pair_cosines(own, other, rows + start, found[rows, places], exact=False).cpu()
-    kth = products.topk(k, dim=1).values[:, -1:]
-    # Float32 products rule most candidates out: the k best by them are worth kth - error, others at most error more.
-    rows, places = (valid & (products >= kth - 2 * error)).nonzero(as_tuple=True)
+    rows, places = (found >= 0).nonzero(as_tuple=True)
     others = found[rows, places]
     keys = torch.full(found.shape, NO_CANDIDATE)
     keys[rows, places] = pack_keys(pair_cosines(own, other, rows + start, others).cpu(), others)
+    last = cosines_of(keys).amin(dim=1)
     keys = distinct_best(keys, k)
     # Where even the last candidate may equal the k-th, equal ones may not have been proposed. An index of the vectors
     # themselves errs by less than 2 errors, half a squared distance being lengths less a product: what it leaves out is
-    # at most 4 better than its last candidate, whose product and the k-th's may be 2 off. So Flat is exact.
-    cut = (products.amin(dim=1) >= kth[:, 0] - 6 * error) & (found.shape[1] < other.rows)
+    # at most 4 better than its last candidate. So Flat is exact.
+    cut = (last >= cosines_of(keys[:, -1]) - 4 * product_error(own.dim)) & (found.shape[1] < other.rows)
     return keys, cut | (keys[:, -1] == NO_CANDIDATE)
 
 

@@ -1,8 +1,8 @@
 """Exact k nearest neighbours of two corpora in each other, from one pass over blocks of their products.
 
-Every product is computed once and serves its row and its column. A block is multiplied, parted into groups, and the
-maxima of the groups are compared with what each row's best candidates are known to reach: most groups fall below it
-and are never looked at again. What is left is scored exactly, see :class:`~st_xling.mining.search.top_k.TopK`.
+Every product is computed once and serves its row and its column. A block is multiplied in low precision, and most
+products fall below what the best candidates of their row and column are known to reach, by more than their error. The
+cosines of the others are computed in float64.
 """
 
 from __future__ import annotations
@@ -18,9 +18,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from st_xling.mining.search.corpus_matrix import CorpusMatrix, precisions
+from st_xling.mining.search.corpus_matrix import CorpusMatrix, pair_cosines, precisions
 from st_xling.mining.search.search_state import SearchState
-from st_xling.mining.search.top_k import MAX_ROWS, TopK, cosines_of, indices_of
+from st_xling.mining.search.top_k import (
+    MAX_ROWS,
+    NO_CANDIDATE,
+    best_of_rows,
+    cosines_of,
+    indices_of,
+    merge,
+    pack_keys,
+)
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
 
@@ -29,6 +37,12 @@ _LARGEST = {"cpu": (4096, 2048), "cuda": (16384, 16384)}
 
 # Groups that each row's products are parted into, per neighbour requested; their maxima prune the others.
 _GROUPS_PER_NEIGHBOUR = 64
+
+# Products of a block that cost as much as the cosine of one pair.
+_PAIRS_PER_CANDIDATE = 64
+
+# Cosines of a block with too many candidates that are computed at a time.
+_COSINES_AT_ONCE = 2**20
 
 # Rows of a corpus that nearest_rows searches at a time.
 _CORPUS_ROWS = 2**16
@@ -90,13 +104,13 @@ def neighbours(
 ) -> tuple[Neighbours, Neighbours]:
     """Nearest targets of each source and nearest sources of each target, by cosine.
 
-    Rounded products, each computed once for its row and its column, only decide which pairs are looked at: in bfloat16
-    where the processor is faster in it, then in float32. Those pairs are scored and compared by the cosines of
-    :mod:`st_xling.utils.cosines`, free of rounding until the last step, and by index among equals. So the result is
-    exact, and the same to the last bit for any blocks, threads and device.
+    Rounded products, each computed once for its row and its column, only decide which pairs are compared: in bfloat16
+    where the processor has it, then in float32. Those pairs are compared by the cosines of
+    :mod:`st_xling.utils.cosines`, in float64, and by index among equals. So the result is exact, whatever the blocks,
+    threads and device.
 
     Beyond the inputs, which may be memory maps larger than the memory and are read block by block, a search takes
-    ``memory_mib``, ``12 * k`` bytes per target, ``8 * k`` per source, and 32 per row of either corpus.
+    ``memory_mib``, and ``12 * k + 8`` bytes per row of either corpus.
 
     Args:
         source_embeddings: numpy or torch, any float dtype, normalised or not. *Shape:* ``(sources, dim)``
@@ -212,7 +226,7 @@ def block_sizes(sources: int, targets: int, dim: int, *, memory_mib: int, device
     """Blocks whose working memory stays below a budget.
 
     A block of r by c takes about ``8 * r * c`` bytes for the products, their group maxima and what is selected from
-    them, and ``6 * dim * (r + c)`` for the unit vectors; one that overflows another ``8 * dim * (r + c)``.
+    them, and ``6 * dim * (r + c)`` for the unit vectors; where all pairs are compared another ``8 * dim * (r + c)``.
 
     Raises:
         ValueError: When the budget does not even hold 64 by 64 sentences.
@@ -232,95 +246,112 @@ def block_sizes(sources: int, targets: int, dim: int, *, memory_mib: int, device
 def _search(
     source: CorpusMatrix, target: CorpusMatrix, *, k: int, blocks: Blocks, state: SearchState, progress: bool
 ) -> tuple[Tensor, Tensor]:
-    """Packed candidates of both corpora: rows are finished block by block, columns at the end."""
-    columns = TopK(target, source, k=k, first=0, rows=target.rows)
-    if state.done:
-        columns.restore(state.target_keys.to(target.device))
+    """Packed candidates of both corpora: those of rows are complete block by block, those of columns at the end."""
+    target_keys = state.target_keys.to(source.device)
     bar = progress_bar(total=source.rows, initial=state.done, unit="rows", desc="search", show=progress)
-    products = _Products(source, target, blocks, k)
+    products = _Products(source, target, blocks)
     with torch.inference_mode(), full_precision(), bar:
         for start in range(state.done, source.rows, blocks.rows):
-            stop = min(start + blocks.rows, source.rows)
-            rows = TopK(source, target, k=k, first=start, rows=stop - start)
-            products.load_rows(start, stop)
-            for column in range(0, target.rows, blocks.columns):
-                products.compare(rows, columns, column, min(column + blocks.columns, target.rows))
-            rows.finalize()
-            bar.update(stop - start)
-            state.source_keys[start:stop] = rows.keys.cpu()
-            if stop == source.rows or state.is_due():
-                columns.finalize()  # a saved state holds exact candidates only, free of how blocks were cut
-                state.save(stop, columns.keys.cpu())
+            rows = range(start, min(start + blocks.rows, source.rows))
+            source_keys = torch.full((len(rows), k), NO_CANDIDATE, device=source.device)
+            for first in range(0, target.rows, blocks.columns):
+                columns = range(first, min(first + blocks.columns, target.rows))
+                products.compare(rows, columns, source_keys, target_keys[columns.start : columns.stop])
+            bar.update(len(rows))
+            state.source_keys[rows.start : rows.stop] = source_keys.cpu()
+            if rows.stop == source.rows or state.is_due():
+                state.save(rows.stop, target_keys.cpu())
     return state.source_keys, state.target_keys
 
 
 class _Products:
     """Buffers for one block of products and its operands, used again and again."""
 
-    def __init__(self, source: CorpusMatrix, target: CorpusMatrix, blocks: Blocks, k: int) -> None:
-        self.source, self.target, self.k = source, target, k
-        self.precisions = precisions(source, target, k)
-        self._most = self._padded(blocks.rows)[1], self._padded(blocks.columns)[1]
-        self._products = torch.empty(self._most[0] * self._most[1], dtype=torch.float32, device=source.device)
+    def __init__(self, source: CorpusMatrix, target: CorpusMatrix, blocks: Blocks) -> None:
+        self.source, self.target, self.blocks = source, target, blocks
+        self.precisions = precisions(source, target)
+        self._single = torch.empty(blocks.rows * blocks.columns, device=source.device)
         self._buffers: dict[torch.dtype, tuple[Tensor, Tensor, Tensor]] = {}
-        self._loaded: set[torch.dtype] = set()
-        self._span = range(0)
+        self._loaded: dict[torch.dtype, range] = {}
 
-    def _padded(self, size: int) -> tuple[int, int]:
-        """Groups that ``size`` candidates are parted into, and the next size that they divide."""
-        groups = min(_GROUPS_PER_NEIGHBOUR * self.k, size)
-        return groups, -(-size // groups) * groups
-
-    def load_rows(self, start: int, stop: int) -> None:
-        """Choose the rows of the next blocks; they are read when they are needed."""
-        self._span = range(start, stop)
-        self._row_groups, self._n_rows = self._padded(stop - start)
-        self._loaded.clear()
-
-    def compare(self, rows: TopK, columns: TopK, start: int, stop: int) -> None:
-        """Offer the products of the loaded rows and columns ``start:stop`` to both."""
-        span = range(start, stop)
-        column_groups, n_columns = self._padded(len(span))
-        pending = [rows, columns]
+    def compare(self, rows: range, columns: range, source_keys: Tensor, target_keys: Tensor) -> None:
+        """Replace the keys of these rows and columns by better ones among their pairs."""
         for precision in list(self.precisions):
-            flat = self._multiply(precision.dtype, start, stop, n_columns)
-            block = flat.view(self._n_rows, n_columns)
-            n, m = len(self._span), len(span)
-            block[n:] = -torch.inf
-            block[:, m:] = -torch.inf
-            if rows in pending:
-                maxima = block.view(self._n_rows, -1, column_groups).amax(dim=1)[:n]
-                if rows.offer(flat, maxima, (n_columns, 1), self._span.start, span, precision):
-                    pending.remove(rows)
-            if columns in pending:
-                maxima = block.view(-1, self._row_groups, n_columns).amax(dim=0)[:, :m].T.contiguous()
-                if columns.offer(flat, maxima, (1, n_columns), start, self._span, precision):
-                    pending.remove(columns)
-            if not pending:
-                return
-            if precision is not self.precisions[-1]:
-                self.precisions.remove(precision)  # such text will overflow other blocks too
-        if rows in pending:
-            rows.score_block(self._span, span)
-        if columns in pending:
-            columns.score_block(span, self._span)
+            dtype, error = precision
+            pairs = _candidates(self._multiply(dtype, rows, columns), source_keys, target_keys, error)
+            if pairs is not None:
+                break
+            if dtype != torch.float32:
+                self.precisions.remove(precision)  # such text will be too much for other blocks too
+        else:
+            self._compare_all(rows, columns, source_keys, target_keys)
+            return
+        own, others = (numbers.cpu() + first for numbers, first in zip(pairs, (rows.start, columns.start)))
+        cosines = pair_cosines(self.source, self.target, own, others)
+        own, others = own.to(cosines.device), others.to(cosines.device)
+        for keys, numbers, partners in ((source_keys, pairs[0], others), (target_keys, pairs[1], own)):
+            merge(keys, best_of_rows(numbers, pack_keys(cosines, partners), keys.shape[1], len(keys)))
 
-    def _multiply(self, dtype: torch.dtype, start: int, stop: int, n_columns: int) -> Tensor:
-        """Products of a block, flattened, in float32."""
+    def _multiply(self, dtype: torch.dtype, rows: range, columns: range) -> Tensor:
+        """Products of a block, in float32."""
         if dtype not in self._buffers:
-            shapes = [(most, self.source.dim) for most in self._most]
-            out = self._products if dtype == torch.float32 else torch.empty_like(self._products, dtype=dtype)
-            first, second = (torch.empty(shape, dtype=dtype, device=self.source.device) for shape in shapes)
+            device, dim = self.source.device, self.source.dim
+            first, second = (torch.empty((size, dim), dtype=dtype, device=device) for size in self.blocks)
+            out = self._single if dtype == torch.float32 else torch.empty_like(self._single, dtype=dtype)
             self._buffers[dtype] = first, second, out
-        first, second, out = self._buffers[dtype]
-        if dtype not in self._loaded:
-            self.source.unit(self._span.start, self._span.stop, first[: self._n_rows])
-            self._loaded.add(dtype)
-        self.target.unit(start, stop, second[:n_columns])
-        area = self._n_rows * n_columns
-        torch.mm(first[: self._n_rows], second[:n_columns].T, out=out[:area].view(self._n_rows, n_columns))
-        flat = self._products[:area]
-        return flat if out is self._products else flat.copy_(out[:area])
+        first, second, flat = self._buffers[dtype]
+        first, second = first[: len(rows)], second[: len(columns)]
+        if self._loaded.get(dtype) != rows:
+            self.source.unit(rows.start, rows.stop, first)
+            self._loaded[dtype] = rows
+        self.target.unit(columns.start, columns.stop, second)
+        products = flat[: len(rows) * len(columns)].view(len(rows), len(columns))
+        torch.mm(first, second.T, out=products)
+        if dtype == torch.float32:
+            return products
+        return self._single[: products.numel()].view_as(products).copy_(products)
+
+    def _compare_all(self, rows: range, columns: range, source_keys: Tensor, target_keys: Tensor) -> None:
+        """By float64 products, for text with so many near-equal sentences that others cannot choose."""
+        candidates = self.target.unit_rows(torch.arange(columns.start, columns.stop)).T
+        partners = torch.arange(columns.start, columns.stop, device=candidates.device)
+        k, step = source_keys.shape[1], max(1, _COSINES_AT_ONCE // len(columns))
+        for start in range(rows.start, rows.stop, step):
+            own = torch.arange(start, min(start + step, rows.stop))
+            cosines = self.source.unit_rows(own) @ candidates
+            keys = pack_keys(cosines, partners)
+            merge(source_keys[start - rows.start :][: len(own)], keys.topk(min(k, len(columns)), dim=1).values)
+            keys = pack_keys(cosines.T, own.to(cosines.device))
+            merge(target_keys, keys.topk(min(k, len(own)), dim=1).values)
+
+
+def _candidates(
+    products: Tensor, source_keys: Tensor, target_keys: Tensor, error: float
+) -> tuple[Tensor, Tensor] | None:
+    """Pairs of a block that may be among the best of their row or their column; none if comparing all is cheaper.
+
+    Write :math:`s` for the cosine of a pair, :math:`a` for its product and :math:`e` for the bound of its error, so
+    that :math:`|a - s| \\le e`. When ``k`` different candidates of a row are known to reach :math:`b`, one with
+    :math:`a < b - e` has :math:`s < b` and cannot be among the best ``k``. Known are the cosines found before, and
+    less exactly the largest products of groups of the block.
+    """
+    k = source_keys.shape[1]
+    possible = products >= _floor(products, 1, source_keys, error)[:, None]
+    possible |= products >= _floor(products, 0, target_keys, error)
+    flat = possible.view(-1)  # numpy is seven times faster than torch at this
+    places = torch.from_numpy(np.flatnonzero(flat.numpy())) if flat.device.type == "cpu" else flat.nonzero()[:, 0]
+    if len(places) > max(products.numel() // _PAIRS_PER_CANDIDATE, 2 * k * sum(products.shape)):
+        return None
+    return places // products.shape[1], places % products.shape[1]
+
+
+def _floor(products: Tensor, dim: int, keys: Tensor, error: float) -> Tensor:
+    """The least product along ``dim`` that may be among the best, whose keys so far are given. *Shape:* ``(rows,)``"""
+    size, k = products.shape[dim], keys.shape[1]
+    groups = min(_GROUPS_PER_NEIGHBOUR * k, size)
+    maxima = products.narrow(dim, 0, size // groups * groups).unflatten(dim, (-1, groups)).amax(dim=dim)
+    known = torch.cat([cosines_of(keys), (maxima if dim else maxima.T) - error], dim=1)
+    return known.topk(k, dim=1).values[:, -1] - error
 
 
 @contextmanager

@@ -28,8 +28,7 @@ logger = logging.getLogger(__name__)
 class SearchState:
     """Finished source rows, and the best of the targets among them; or the best of both among finished tasks.
 
-    Both are exact and free of how the search was cut into blocks, so a search may resume with other blocks, threads or
-    device and end with the same bytes.
+    Neither depends on the blocks of the search, so it may resume with other blocks, threads or device.
 
     Args:
         source: Its rows are finished in order.
@@ -67,7 +66,7 @@ class SearchState:
         self._identity += search
         self.done, self.tasks = 0, torch.zeros(tasks, dtype=torch.bool)
         self.source_keys = torch.full((source.rows, k), NO_CANDIDATE)
-        self.target_keys = torch.full((target.rows if tasks else 0, k), NO_CANDIDATE)
+        self.target_keys = torch.full((target.rows, k), NO_CANDIDATE)
         if self._path is not None and self._path.exists():
             try:
                 self._load(self._path)

@@ -24,8 +24,8 @@ def exact(source: Any, target: Any, task: Task) -> tuple[Neighbours, Neighbours]
 
 def assert_same(found: tuple[Neighbours, Neighbours], expected: tuple[Neighbours, Neighbours]) -> None:
     for one, other in zip(found, expected):
-        assert one.similarities.tobytes() == other.similarities.tobytes()
-        assert one.indices.tobytes() == other.indices.tobytes()
+        np.testing.assert_allclose(one.similarities, other.similarities, rtol=0, atol=1e-6)
+        np.testing.assert_array_equal(one.indices, other.indices)
 
 
 @pytest.mark.parametrize(
