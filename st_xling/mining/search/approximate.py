@@ -7,7 +7,6 @@ exactly. So every index gives true cosines, no gaps, and equal candidates in the
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import logging
 import re
@@ -49,12 +48,6 @@ _LEAST_TRAINED = 39 * 256
 
 # Queries searched, and vectors added, at a time, at most.
 _MOST_AT_ONCE = 2**14
-
-# What parts of a factory string look like; a number stands for any.
-_PARTS = (
-    *("Flat", "SQ8", "SQ6", "SQ4", "SQfp16", "SQbf16", "PQ{}", "PQ{}x4", "PQ{}x4fs", "RaBitQ", "RaBitQfs"),
-    *("IVF{}", "IVF{}_HNSW32", "HNSW{}", "NSG{}", "OPQ{}", "PCA{}", "PCAR{}", "RR{}", "ITQ{}", "L2norm", "RFlat"),
-)
 
 logger = logging.getLogger(__name__)
 
@@ -247,10 +240,9 @@ class CandidateIndex:
             self._index = faiss.index_factory(dim or 5760, self.factory)
         except RuntimeError as error:
             if dim is not None or "could not parse" in str(error):
-                hint = f"the nearest that it takes is {nearest_factory(self.factory, dim or 384)!r}"
                 raise ValueError(
                     f"method must name an index that FAISS can make{f' for dim {dim}' if dim else ''}: got "
-                    f"{self.factory!r}, and FAISS says: {_said(error)}; {hint}."
+                    f"{self.factory!r}, and FAISS says: {_said(error)}; see its documentation of index_factory."
                 ) from None
             return
         self.set_parameters()
@@ -430,27 +422,6 @@ def _scored(own: CorpusMatrix, other: CorpusMatrix, start: int, found: Tensor, k
     # at most 4 better than its last candidate. So Flat is exact.
     cut = (last >= cosines_of(keys[:, -1]) - 4 * product_error(own.dim)) & (found.shape[1] < other.rows)
     return keys, cut | (keys[:, -1] == NO_CANDIDATE)
-
-
-def nearest_factory(factory: str, dim: int) -> str:
-    """What FAISS can make for vectors of that dim that looks most like a string that it cannot read."""
-    import faiss
-
-    parts = []
-    for part in (factory or "Flat").split(","):
-        number = int((re.findall(r"\d+", part) or ["64"])[0])
-        if re.match(r"O?PQ", part) and dim % max(1, number):  # parts of a vector must be of equal length
-            number = min((n for n in range(1, dim + 1) if dim % n == 0), key=lambda n: abs(n - number))
-            part = re.sub(r"\d+", str(number), part, count=1)
-        forms = [form.format(number) for form in _PARTS]
-        parts.append(part if part in forms else difflib.get_close_matches(part, forms, 1, 0.0)[0])
-    for nearest in (",".join(parts), f"{parts[0]},Flat", "Flat"):
-        try:
-            faiss.index_factory(dim, nearest)
-        except RuntimeError:
-            continue
-        return nearest
-    raise AssertionError("Flat is always possible")
 
 
 def _said(error: Exception) -> str:
