@@ -165,7 +165,7 @@ def mine(arguments: argparse.Namespace) -> None:
     A line of TSV: score, source ids, target ids, source, target; with --rescore the cross-encoder's score is the
     first and the margin the last. Without ids of its own, a line's id is its number; equal lines are mined once, and
     their ids joined by commas. Tabs, line ends and backslashes in a sentence are written as \\t, \\n, \\r and \\\\.
-    Killed or interrupted, the same command goes on from OUT.work, and ends with the same bytes.
+    Run the same command again to resume from OUT.work after a kill or an interrupt.
     """
     from st_xling.mining import mine_texts, plan_mining
     from st_xling.mining.published import pair_of

@@ -38,8 +38,8 @@ def rerank(arguments: argparse.Namespace) -> None:
       st-xling rerank my-reranker --queries q.tsv --passages p.tsv.gz --candidates bm25.trec --out - | head
 
     A line of queries and passages is {"id": ..., "text": ..., "language": ...} (the language may be left out), or
-    with .tsv in the name id TAB text, perhaps TAB language. Killed or interrupted, the same command goes on from
-    OUT.work, and ends with the same bytes.
+    with .tsv in the name id TAB text, perhaps TAB language. Run the same command again to resume from OUT.work
+    after a kill or an interrupt.
     """
     from st_xling.reranking import rerank_texts
 

@@ -5,7 +5,7 @@
 - ``store``: embeddings on disk that read like one array; ``store_writer`` writes them
 - ``encoding``: text files → a store of embeddings; killed, it resumes; ``vectors``: of an encoder, a store or an array
 - ``search``: nearest neighbours in both directions: exact in one pass and bounded memory; approximate, by FAISS
-- ``ray``: the tasks of a search, and embedding, by the workers of a ray cluster: the same, to the last bit
+- ``ray``: the tasks of a search, and embedding, by the workers of a ray cluster
 - ``margins``: a pair's cosine compared with the neighbourhoods of its two sentences
 - ``mine``: neighbours, margins and a retrieval rule together: the layer's main function
 - ``score_pairs``: margin scores of pairs that exist already

@@ -70,10 +70,8 @@ def encode(
 
     The text is read twice: once to find all its faults before anything is computed, once to embed it, ``shard_rows``
     sentences at a time; within these, sentences of similar length share a batch, see :mod:`st_xling.models.encode`. The
-    model computes in the type of its weights. Each shard is on the disk before the next is begun. Called again after it
-    was killed, it goes on with the first shard that is not whole, and ends with the bytes of a run that was never
-    killed, on the same kind of machine with the same number of threads: another number of threads, or a GPU in place of
-    a CPU, may change last bits.
+    model computes in the type of its weights. Each shard is on the disk before the next is begun. Repeat the
+    same call to resume a killed one at the first shard that is not complete.
 
     Args:
         model: A :class:`~sentence_transformers.SentenceTransformer`, or the Hub id or folder of one.
@@ -90,7 +88,7 @@ def encode(
         shard_rows: Sentences of a shard.
         processes: Processes that embed, each a shard at a time; on the GPUs in turn, else on the CPU, where they
             share this process's threads.
-        engine: ``"local"``, or ``"ray"`` for the workers of a ray cluster in place of processes: the same bytes.
+        engine: ``"local"``, or ``"ray"`` for the workers of a ray cluster in place of processes.
         device: Where to embed; by default where ``model`` is, or GPUs where there are any.
         overwrite: Replace another store.
         place: Says where a sentence comes from, by its row, in errors; by default its file and line.

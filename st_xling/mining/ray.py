@@ -1,4 +1,4 @@
-"""The tasks of a search, and embedding, by the workers of a ray cluster: the same results to the last bit."""
+"""The tasks of a search, and embedding, by the workers of a ray cluster."""
 
 from __future__ import annotations
 
@@ -113,9 +113,8 @@ def _run_task(source: Any, target: Any, search: Search, task: Task) -> tuple[np.
 def embed_on_ray(load: Any, windows: Iterable[Window], options: dict[str, Any]) -> Generator[tuple[Window, np.ndarray]]:
     """As :func:`~st_xling.models.encode.encode`, each window by one worker of the cluster.
 
-    A task has as many processors as this process has threads, or a GPU where the cluster has any. On the same kind of
-    processor, vectors are those of this process to the last bit. The windows of a worker or node that is killed are
-    embedded again elsewhere.
+    A task has as many processors as this process has threads, or a GPU where the cluster has any. The windows of
+    a worker or node that is killed are embedded again elsewhere.
 
     Args:
         load: A :data:`~st_xling.mining.encoding.Load`, called in each worker with its device.

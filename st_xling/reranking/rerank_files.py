@@ -52,8 +52,7 @@ def rerank_texts(
     where the file of passages names none. A query without candidates, or so long that it leaves the model no room for a
     passage, has no lines; both are counted.
 
-    What is ranked is kept in ``work`` from time to time. Called again after it was killed, the same call goes on from
-    there and ends with the same bytes, on the same machine and device.
+    What is ranked is kept in ``work`` from time to time. Repeat the same call to resume a killed one.
 
     Args:
         model: A cross-encoder of one label, or the Hub id or folder of one.

@@ -97,8 +97,8 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
     carries the ids of all. Guards look at candidates before the retrieval chooses among them, see
     :func:`~st_xling.mining.mine.best_pairs`.
 
-    What is embedded and searched is kept in ``work`` until the pairs are written. Called again after it was killed, the
-    same call resumes there and ends with the same bytes (with the reserve of :func:`~st_xling.mining.encode`).
+    What is embedded and searched is kept in ``work`` until the pairs are written. Repeat the same call to resume
+    a killed one there.
     What that work does not depend on may be changed meanwhile: margin, retrieval, threshold, guards, formats.
 
     Beyond the stores and what an encoder takes, memory grows by 16 bytes a line, and by the larger of a search (see
