@@ -15,7 +15,7 @@ import yaml
 import st_xling
 from st_xling.cli import build_parser
 from st_xling.data import phrasebook_spec, specs
-from st_xling.mining import guards
+from st_xling.mining.filters import FILTERS
 from st_xling.training.adapter import AdapterRecipe
 from st_xling.training.arguments import OURS, TrainingOptions
 from st_xling.training.recipe import OBJECTIVES, Recipe, recipe_names
@@ -154,16 +154,12 @@ def flags(text: str) -> str:
     return re.sub(r"(?<![\w`-])--\w[\w-]*", lambda found: code(found[0]), text)
 
 
-def guard_table() -> str:
-    by_reason = {
-        kind.reason: kind
-        for name in guards.__all__
-        if hasattr(kind := getattr(guards, name), "reason") and name != "Guard"
-    }
-    texts = explained(guards.GuardOptions)
-    defaults = {entry.name: default(entry) for entry in dataclasses.fields(guards.GuardOptions)}
-    rows = [[code(name), first(by_reason[name]), texts[name], defaults[name]] for name in guards.REASONS]
-    return table(["reason", "turns down", "option", "default"], rows)
+def filter_table() -> str:
+    rows = [
+        [code(name), first(each.check), "" if each.limit is None else code(f"{each.limit:g}")]
+        for name, each in FILTERS.items()
+    ]
+    return table(["reason", "what it does", "default limit"], rows)
 
 
 def tables() -> dict[str, str]:
@@ -187,5 +183,5 @@ def tables() -> dict[str, str]:
         "data_forms": prose(inspect.getdoc(specs.parse_data_spec).split("\n\n")[1]),
         "data_options": data_options(),
         "data_by_command": data_by_command(),
-        "guards": guard_table(),
+        "filters": filter_table(),
     }

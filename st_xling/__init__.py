@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from st_xling.losses import TranslationRankingLoss as TranslationRankingLoss
     from st_xling.losses import WordAlignmentLoss as WordAlignmentLoss
     from st_xling.mining import EmbeddingStore as EmbeddingStore
-    from st_xling.mining import GuardOptions as GuardOptions
+    from st_xling.mining import FilterOptions as FilterOptions
     from st_xling.mining import best_threshold as best_threshold
     from st_xling.mining import calibrate as calibrate
     from st_xling.mining import encode as encode

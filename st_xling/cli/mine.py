@@ -29,6 +29,14 @@ def _columns(word: str) -> tuple[int, ...] | tuple[str, ...]:
     return tuple(map(int, words)) if all(word.isdecimal() for word in words) else tuple(words)
 
 
+def _filter_limit(word: str) -> tuple[str, float]:
+    name, _, limit = word.partition("=")
+    try:
+        return name, float(limit)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected NAME=NUMBER, such as length_ratio=2.5, got {word!r}") from None
+
+
 # Options of both `mine` and `score`.
 MINING = Options(
     """
@@ -47,17 +55,20 @@ search:
 --engine {local,ray}                ray: the workers of a cluster, with the same result (default: local)
 --memory-mib N                      memory for one block of the search (default: 256)
 --shard-rows N                      rows of a text searched in one task (default: by size; approximate: 1,048,576)
-guards:
---source-language CODE              such as de: for its guard, a published threshold and its mean (models centred by it)
+filters:
+--source-language CODE              such as de: for a filter, a published threshold and its mean (models centred by it)
 --target-language CODE              such as en
---guard NAME=X                      set the limit of one, such as length_ratio=2.5 (repeatable)
---no-guard NAME                     switch one off: hub, copy, near_copy, length_ratio, numbers, language (repeatable)
---rejects FILE                      pairs that guards turn down, as JSON lines
+--filter-limit NAME=X               set the limit of one, such as length_ratio=2.5 (repeatable)
+--disable-filter NAME               disable one: hub, copy, near_copy, length_ratio, numbers, language, or all
+                                    (repeatable)
+--rejects FILE                      pairs that filters reject, as JSON lines
 work:
 --work DIR                          folder of what is done so far, until all is (default: OUT.work)
---keep-work                         leave that folder, to try other thresholds or guards
+--keep-work                         leave that folder, to try other thresholds or filters
 --save-seconds S                    time between two saves of the search (default: 60)
-"""
+""",
+    filter_limit={"type": _filter_limit, "dest": "limits"},
+    disable_filter={"dest": "disable"},
 )
 
 
@@ -135,7 +146,6 @@ def mine(arguments: argparse.Namespace) -> None:
     TARGET                            the same in the other language
     --out FILE                        file of the pairs, or - for stdout (required)
     --overwrite                       replace earlier files of --out and --rejects
-    --no-guards                       switch all guards off
     --keep-threshold                  with --calibrate: also put the threshold into the model's mining.json; MODEL must
                                       be a folder
     --dry-run                         only say what time, memory and disk it will take
@@ -170,11 +180,11 @@ def mine(arguments: argparse.Namespace) -> None:
     from st_xling.mining import mine_texts, plan_mining
     from st_xling.mining.published import pair_of
 
-    guards = _guards(arguments, all_off=arguments.no_guards)
+    filters = _filters(arguments)
     if arguments.dry_run:
         place = arguments.work or ("." if arguments.out == "-" else arguments.out)
         options = set_options(arguments, plan_mining) | encoding_options(arguments)
-        plan = plan_mining(**(options | {"guards": guards, "work": place}))
+        plan = plan_mining(**(options | {"filters": filters, "work": place}))
         print("\n".join(plan.lines()))
         return write_results(arguments, {"plan": plan.as_dict()})
     if arguments.keep_threshold:
@@ -182,7 +192,7 @@ def mine(arguments: argparse.Namespace) -> None:
     options = set_options(arguments, mine_texts) | encoding_options(arguments)
     options |= {
         "threshold": arguments.threshold,
-        "guards": guards,
+        "filters": filters,
         "progress": True,
     }
     with output(arguments) as out:
@@ -205,8 +215,8 @@ def score(arguments: argparse.Namespace) -> None:
                           of the Hub, packed or not, xx-yy=PATH, PATH?size=10000
     --out FILE            file of the scored pairs, or - for stdout (required)
     --overwrite           replace earlier files of --out and --rejects
-    --guards              leave out what guards turn down (so does any option of theirs)
-    --guards-first        guards look before anything is embedded, which saves the time of what they turn down
+    --filters             leave out what filters reject (so does any option of theirs)
+    --filter-first        filter before anything is embedded, which saves the time of what is rejected
     --columns I,J         columns of source and target: counted from 0, or names (default: found by name, else 0,1)
     --max-chars N         longest sentence (default: 5000)
     --threshold X         keep pairs that score at least this (default: all)
@@ -214,7 +224,7 @@ def score(arguments: argparse.Namespace) -> None:
 
     examples:
       st-xling score pairs.tsv --model my-encoder --out scored.tsv
-      st-xling score crawl.tsv.gz --model my-encoder --out clean.tsv --threshold 1.02 --guards --rejects rejects.jsonl
+      st-xling score crawl.tsv.gz --model my-encoder --out clean.tsv --threshold 1.02 --filters --rejects rejects.jsonl
       st-xling score de-en=crawl.de.gz,crawl.en.gz --model my-encoder --out clean.jsonl --format jsonl
       st-xling score pairs.tsv --source-embeddings de.npy --target-embeddings en.npy --out - | cut -f1
 
@@ -225,21 +235,20 @@ def score(arguments: argparse.Namespace) -> None:
     """
     from st_xling.mining import score_texts
 
-    guarding = ["guards", "guard", "no_guard", "source_language", "target_language", "rejects", "guards_first"]
-    guarded = any(is_set(getattr(arguments, name)) for name in guarding)
+    names = ("filters", "limits", "disable", "source_language", "target_language", "rejects", "filter_first")
+    filtered = any(is_set(getattr(arguments, name)) for name in names)
     options = set_options(arguments, score_texts) | encoding_options(arguments)
-    options |= {"guards": _guards(arguments, all_off=not guarded), "progress": True}
+    options |= {"filters": _filters(arguments) if filtered else None, "progress": True}
     with output(arguments) as out:
         report = score_texts(**(options | {"out": out}))
     print_report(arguments, "score", report, f"{report.kept:,} pairs")
 
 
-def _guards(arguments: argparse.Namespace, *, all_off: bool) -> Any:
-    """The :class:`~st_xling.mining.GuardOptions` of the command line."""
-    from st_xling.mining import GuardOptions
+def _filters(arguments: argparse.Namespace) -> Any:
+    """The :class:`~st_xling.mining.FilterOptions` of the command line."""
+    from st_xling.mining import FilterOptions
 
-    off = ["all"] if all_off else arguments.no_guard
-    return GuardOptions(**set_options(arguments, GuardOptions)).with_flags(limits=arguments.guard, off=off)
+    return FilterOptions(**(set_options(arguments, FilterOptions) | {"limits": dict(arguments.limits)}))
 
 
 def _check_keep_threshold(arguments: argparse.Namespace) -> None:

@@ -13,7 +13,8 @@
 - ``thresholds``: the score from which pairs are worth keeping, by gold
 - ``calibrate``: the same without gold, by known translations added to the text
 - ``published``: the thresholds in a model's ``mining.json``
-- ``guards``: mined pairs turned down with a reason: copies, lengths, numbers, languages, hubs
+- ``filters``: reject mined pairs with a reason code: copies, lengths, numbers, languages, hubs
+- ``numbers``: numbers written with digits, and whether those of two sentences contradict
 - ``pipeline``: text files → a file of pairs; a file of pairs → the same with scores; what that will take
 """
 
@@ -21,7 +22,14 @@ from typing import TYPE_CHECKING
 
 from st_xling.mining.calibrate import Calibration, calibrate
 from st_xling.mining.deduplication import Folding, fold_duplicates
-from st_xling.mining.guards import GuardOptions, NeighbourCounts, PairGuards, RejectsFile
+from st_xling.mining.filters import (
+    CandidateBatch,
+    FilterOptions,
+    NeighborCounts,
+    PairFilters,
+    RejectedPair,
+    RejectionLog,
+)
 from st_xling.mining.margins import MARGINS, margin_scores
 from st_xling.mining.mine import RETRIEVALS, MinedPairs, mine
 from st_xling.mining.published import PublishedThreshold, publish_thresholds, published_thresholds
@@ -46,16 +54,18 @@ __all__ = [
     "RETRIEVALS",
     "ApproximateSearch",
     "Calibration",
+    "CandidateBatch",
     "EmbeddingStore",
+    "FilterOptions",
     "Folding",
-    "GuardOptions",
     "MinedPairs",
     "MiningText",
-    "NeighbourCounts",
+    "NeighborCounts",
     "Neighbours",
-    "PairGuards",
+    "PairFilters",
     "PublishedThreshold",
-    "RejectsFile",
+    "RejectedPair",
+    "RejectionLog",
     "Threshold",
     "Xsim",
     "approximate_neighbours",

@@ -17,7 +17,7 @@ from st_xling.utils.cosines import Embeddings
 #: Names that ``retrieval`` may take.
 RETRIEVALS = ("forward", "backward", "intersect", "max")
 
-# Rows whose neighbours are looked at together: few enough for guards to remember their texts meanwhile.
+# Rows whose neighbours are looked at together: few enough for filters to remember their texts meanwhile.
 _ROWS_AT_ONCE = 2048
 
 _PAIRS_AT_ONCE = 1 << 16

@@ -163,7 +163,7 @@ def expected_labels(language: str) -> tuple[str, ...]:
     labels = _FAMILIES.get(three) or tuple(filter(None, [known.get(three) or known.get(code)]))
     labels = tuple(label for label in labels if label in _identifier().labels)
     if not labels or NO_LANGUAGE in labels:
-        raise LanguageUnknown(f"expected a language that py3langid knows, got {language!r}; leave its side unguarded.")
+        raise LanguageUnknown(f"expected a language that py3langid knows, got {language!r}; do not name it.")
     return labels
 
 

@@ -34,12 +34,12 @@ from typing import Any
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from st_xling.mining import GuardOptions, best_threshold, score_texts
+from st_xling.mining import FilterOptions, best_threshold, score_texts
 from st_xling.utils.tables import format_table
 from tests.benchmarks.measure import Ratio, Run, encoder_folder, log, main, parallel
 
 SOUND, DEFECTS = "sound", ("misaligned", "truncated", "cut", "added", "wrong language", "numbers", "near copy", "noise")
-OFF = GuardOptions().with_flags(off=["all"])
+OFF = FilterOptions(disable=["all"])
 
 
 def noisy(run: Run, size: int, seed: int) -> tuple[list[tuple[str, str]], list[str], list[tuple[str, str]]]:
@@ -99,11 +99,11 @@ def measure(
         encoder = tiny_encoder([text for pair in rest for text in pair], vocabulary=500, hidden_size=32, layers=1)
     else:
         encoder = SentenceTransformer(encoder_folder(model), device="cpu")
-    guards = GuardOptions(source_language="de", target_language="en")
+    filters = FilterOptions(source_language="de", target_language="en")
     ways: dict[str, dict[str, Any]] = {
-        "score alone": {"guards": OFF},
-        "guards, after the score": {"guards": guards},
-        "guards first": {"guards": guards, "guards_first": True},
+        "score alone": {"filters": OFF},
+        "filters, after the score": {"filters": filters},
+        "filters first": {"filters": filters, "filter_first": True},
     }
     sound, tuned = np.array([defect == SOUND for defect in defects]), np.arange(len(pairs)) % 2 == 0
     removed: dict[str, np.ndarray] = {}
@@ -121,7 +121,7 @@ def measure(
                 scores[int(row)] = float(score)
             for line in rejects.read_text(encoding="utf-8").splitlines():
                 record = json.loads(line)
-                if way == "guards, after the score":
+                if way == "filters, after the score":
                     of_reason = removed.setdefault(record["reason"], np.zeros(len(pairs), dtype=bool))
                     of_reason[int(record["source_ids"][0]) - 1] = True
             chosen = tuned & np.isfinite(scores)
@@ -131,7 +131,7 @@ def measure(
             f1 = 2 * precision * recall / max(1e-9, precision + recall)
             if way == "score alone":
                 removed[way], f1_alone = scores < threshold, f1
-            early = sum(report[0].rejected.values()) if options.get("guards_first") else 0
+            early = sum(report[0].rejected.values()) if options.get("filter_first") else 0
             note = f"P {precision:.3f}, R {recall:.3f}, F1 {f1:.3f}; {1 - early / len(pairs):.0%} embedded"
             yield Ratio(f"{way}: time", "score alone", seconds[way] / seconds["score alone"], note=note)
             if way != "score alone":

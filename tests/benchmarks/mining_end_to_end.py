@@ -24,7 +24,7 @@ from tests.benchmarks.measure import Ratio, Run, apart, data_folder, main, peak,
 
 SETS = ("de-en", "fr-en", "ru-en", "zh-en")
 K, DIM = 4, 1024
-GUARDED, UNGUARDED = "guards", "no guards"
+FILTERED, UNFILTERED = "filters", "no filters"
 
 
 def two_searches(folder: Path, name: str, dim: int, out: str) -> None:
@@ -65,21 +65,21 @@ def two_searches(folder: Path, name: str, dim: int, out: str) -> None:
                 file.write(f"{score}\t{texts[0][one]}\t{texts[1][other_one]}\n")
 
 
-def ours(folder: Path, name: str, *, guarded: bool) -> None:
+def ours(folder: Path, name: str, *, filtered: bool) -> None:
     """``st-xling mine`` without its start: the call that it makes."""
-    from st_xling.mining import GuardOptions, mine_texts
+    from st_xling.mining import FilterOptions, mine_texts
 
     languages = dict(zip(("source_language", "target_language"), name.split("-"))) if name in SETS else {}
-    guards = GuardOptions(**languages) if guarded else GuardOptions().with_flags(off=["all"])
+    filters = FilterOptions(**languages) if filtered else FilterOptions(disable=["all"])
     files = {f"{side}_embeddings": folder / f"{name}.{side}.npy" for side in ("source", "target")}
-    out = folder / f"{name}.{'guarded' if guarded else 'ours'}"
-    mine_texts(folder / f"{name}.source", folder / f"{name}.target", out, **files, k=K, guards=guards)
+    out = folder / f"{name}.{'filtered' if filtered else 'ours'}"
+    mine_texts(folder / f"{name}.source", folder / f"{name}.target", out, **files, k=K, filters=filters)
 
 
 def ways(folder: Path, name: str, dim: int) -> dict[str, Callable[[], None]]:
     return {
-        UNGUARDED: lambda: ours(folder, name, guarded=False),
-        GUARDED: lambda: ours(folder, name, guarded=True),
+        UNFILTERED: lambda: ours(folder, name, filtered=False),
+        FILTERED: lambda: ours(folder, name, filtered=True),
         "LASER": lambda: two_searches(folder, name, dim, f"{name}.laser"),
         "ST": lambda: two_searches(folder, name, dim, f"{name}.host.xz"),
     }
@@ -150,13 +150,13 @@ def measure(run: Run, *, model: str | None = None, sets: tuple[str, ...] = (*SET
         dim = prepare(run, folder, model, [name for name in sets if name != "all"] if run.quick else [*SETS])
         for name in sets:
             seconds = run.in_turn(ways(folder, name, dim))
-            mib = {way: apart(memory, place, name, dim, way) for way in (GUARDED, UNGUARDED, "LASER")}
+            mib = {way: apart(memory, place, name, dim, way) for way in (FILTERED, UNFILTERED, "LASER")}
             rows = [(folder / f"{name}.{side}").read_bytes().count(b"\n") for side in ("source", "target")]
             ours, theirs = _pairs(folder / f"{name}.ours"), _pairs(folder / f"{name}.laser")
-            for way in (UNGUARDED, GUARDED):
+            for way in (UNFILTERED, FILTERED):
                 for peer in ("LASER", "ST"):
                     note = f"{rows[0]:,} x {rows[1]:,}, {median(seconds[way]):.2f} s"
-                    if way == UNGUARDED and peer == "LASER":
+                    if way == UNFILTERED and peer == "LASER":
                         note += f"; {len(ours):,} pairs, {len(ours & theirs):,} of them also theirs"
                     faster = quotients(seconds[peer], seconds[way])
                     target = 2.0 if name == "all" else None

@@ -6,7 +6,7 @@ and peak of the memory beyond what was there before, without the mapped stores.
 Text and vectors are made up: distinct short lines and a noisy copy of each. With ``--model`` lines of real text are
 embedded instead. With ``--saved`` the search is not made: its saved state is, with the known neighbours and made-up
 cosines, and is loaded as if the search had been killed just before its end. So ten million lines a side can be run:
-``--rows 10000000 --dim 16 --dtype int8 --saved --no-guards --no-plan``.
+``--rows 10000000 --dim 16 --dtype int8 --saved --no-filters --no-plan``.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from st_xling.mining import EmbeddingStore, GuardOptions, MiningText, mine_texts, plan_mining, write_store
+from st_xling.mining import EmbeddingStore, FilterOptions, MiningText, mine_texts, plan_mining, write_store
 from st_xling.mining import deduplication as reading
-from st_xling.mining.guards import PairGuards
+from st_xling.mining.filters import PairFilters
 from st_xling.mining.pipeline import config
 from st_xling.mining.pipeline import mine_texts as pipeline
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
@@ -48,7 +48,7 @@ STAGES: dict[str, list[tuple[Any, str]]] = {
     "encode": [(config.MiningConfig, "embed")],
     "search": [(config, "find_neighbours")],
     "choose": [(pipeline, "best_pairs")],
-    "guards": [(PairGuards, "allowed")],
+    "filters": [(PairFilters, "allowed")],
     "write": [(pipeline, "_write_pairs")],
 }
 
@@ -166,7 +166,7 @@ def one_size(arguments: SimpleNamespace, rows: int) -> dict[str, Any]:
     """Mine so many lines a side."""
     with tempfile.TemporaryDirectory(dir=arguments.folder) as place:
         folder, options = Path(place), {"k": K, "method": arguments.method, "shard_rows": arguments.shard_rows}
-        options["guards"] = GuardOptions().with_flags(off=["all"] if arguments.no_guards else [])
+        options["filters"] = FilterOptions(disable=["all"] if arguments.no_filters else [])
         if arguments.model:
             for side, path in zip(SIDES, arguments.text):
                 with Path(path).open("rb") as whole:
@@ -225,13 +225,13 @@ def measure(
     text: tuple[str, ...] = (),
     folder: str | None = None,
     saved: bool = False,
-    no_guards: bool = False,
+    no_filters: bool = False,
     no_plan: bool = False,
 ) -> Iterator[Ratio]:
     """``text``: source and target, for ``model``; ``folder`` for texts and stores meanwhile."""
     arguments = SimpleNamespace(dim=dim, dtype=dtype, method=method, model=model, text=text, folder=folder)
     arguments.shard_rows, arguments.saved = shard_rows, saved
-    arguments.no_guards, arguments.no_plan = no_guards, no_plan
+    arguments.no_filters, arguments.no_plan = no_filters, no_plan
     sizes: list[tuple[int, dict[str, Any]]] = []
     for count in rows:
         sizes.append((count, apart(one_size, arguments, count)))

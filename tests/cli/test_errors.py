@@ -78,8 +78,8 @@ ERRORS = {
     "evaluate retrieval bm25 --data xx=absent --layer 1": "--layer is for encoders: got bm25",
     "evaluate retrieval bm25 --data xx=absent --centre none": "--centre is for encoders: got bm25",
     # Mining
-    "MINE --guard lenght_ratio=2": "did you mean 'length_ratio'?",
-    "MINE --no-guard all --k 0": "k must be at least 1: got k=0",
+    "MINE --filter-limit lenght_ratio=2": "did you mean 'length_ratio'?",
+    "MINE --disable-filter all --k 0": "k must be at least 1: got k=0",
     "MINE --calibrate absent.tsv": "absent.tsv",
     "MINE --source-embeddings absent.store": "there is no folder absent.store",
     "MINE --source-language de --target-language en --threshold published": "it has none; give a number, or calibrate",

@@ -33,13 +33,14 @@ def test_the_file_and_the_figures(
 ) -> None:
     out, figures, rejects = tmp_path / "pairs.tsv", tmp_path / "deep" / "figures.json", tmp_path / "rejects.jsonl"
     words = ["mine", *sides, "--model", str(saved_encoder), "--out", str(out), "--json", str(figures)]
-    more = ["--source-language", "de", "--target-language", "en", "--guard", "length_ratio=3", "--no-guard", "numbers"]
+    more = ["--source-language", "de", "--target-language", "en", "--disable-filter", "numbers"]
+    more += ["--filter-limit", "length_ratio=3"]
     assert main([*words, *more, "--rejects", str(rejects), "--k", "3", "--threshold", "0.9"]) == 0
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
     pairs = [tsv_cells(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert lines[0] == "source: 122 lines, 121 distinct sentences" and lines[-2] == f"{len(pairs)} pairs: {out}"
-    assert "|guards:hub=20,copy,near_copy=0.85,length_ratio=3,language=0.1|threshold:0.9|" in lines[-1]
+    assert "|filters:hub=20,copy,near_copy=0.85,length_ratio=3,language=0.1|threshold:0.9|" in lines[-1]
     assert "|k:3|" in lines[-1] and lines[-1].startswith("mine|model:")
     written = json.loads(figures.read_text(encoding="utf-8"))
     assert written["signature"] == lines[-1] and written["mine"]["pairs"] == len(pairs) > 20
@@ -52,7 +53,7 @@ def test_the_file_and_the_figures(
 
 
 def test_stdout_holds_the_pairs_alone(saved_encoder: Path, sides: list[str], tmp_path: Path) -> None:
-    words = ["mine", *sides, "--model", str(saved_encoder), "--no-guards"]
+    words = ["mine", *sides, "--model", str(saved_encoder), "--disable-filter", "all"]
     piped = st_xling([*words, "--out", "-"], tmp_path / "streams")
     assert piped.status == 0, piped.stderr
     assert main([*words, "--out", str(tmp_path / "pairs.tsv")]) == 0
@@ -62,7 +63,8 @@ def test_stdout_holds_the_pairs_alone(saved_encoder: Path, sides: list[str], tmp
 
 
 def test_mined_json_lines_can_be_trained_on(saved_encoder: Path, sides: list[str], tmp_path: Path) -> None:
-    words = ["mine", *sides, "--model", str(saved_encoder), "--no-guards", "--retrieval", "forward", "--out"]
+    options = ["--disable-filter", "all", "--retrieval", "forward", "--out"]
+    words = ["mine", *sides, "--model", str(saved_encoder), *options]
     assert main([*words, str(tmp_path / "p.jsonl"), "--format", "jsonl"]) == 0
     assert main([*words, str(tmp_path / "p.tsv")]) == 0
     records = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -73,9 +75,9 @@ def test_mined_json_lines_can_be_trained_on(saved_encoder: Path, sides: list[str
 
 
 def test_score(saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every line has its score; with guards or a threshold, fewer lines; lines of ``mine`` can be scored again."""
+    """Every line has its score; with filters or a threshold, fewer lines; lines of ``mine`` can be scored again."""
     pairs, out, figures = tmp_path / "pairs.tsv", tmp_path / "scored.tsv", tmp_path / "f.json"
-    assert main(["mine", *sides, "--model", str(saved_encoder), "--out", str(pairs), "--no-guards"]) == 0
+    assert main(["mine", *sides, "--model", str(saved_encoder), "--out", str(pairs), "--disable-filter", "all"]) == 0
     capsys.readouterr()
     words = ["score", str(pairs), "--columns", "3,4", "--model", str(saved_encoder), "--out"]
     assert main([*words, str(out), "--json", str(figures)]) == 0
@@ -83,15 +85,15 @@ def test_score(saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: py
     assert [line for _, line in scored] == pairs.read_text(encoding="utf-8").splitlines()
     printed = capsys.readouterr().out.splitlines()
     assert printed[-2] == f"{len(scored)} pairs: {out}" and printed[-1].startswith("score|model:")
-    assert "|guards:none|threshold:none|" in printed[-1]
+    assert "|filters:none|threshold:none|" in printed[-1]
     written = json.loads(figures.read_text(encoding="utf-8"))
     assert written["score"]["kept"] == len(scored) and written["signature"] == printed[-1]
     threshold = sorted(float(score) for score, _ in scored)[10]
-    assert main([*words, "-", "--threshold", str(threshold), "--guards"]) == 0
+    assert main([*words, "-", "--threshold", str(threshold), "--filters"]) == 0
     captured = capsys.readouterr()
     kept = [line.split("\t", 1) for line in captured.out.splitlines()]
     assert 0 < len(kept) < len(scored) and all(line in scored for line in kept)
-    assert "\nscore|model:" in captured.err and "turned down by guards: " in captured.err
+    assert "\nscore|model:" in captured.err and "rejected by filters: " in captured.err
 
 
 def test_between_ready_stores_nothing_heavy_is_imported(sides: list[str], tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ def words(encoder: Path, tmp_path: Path) -> list[str]:
     for name, lines in (("de", texts.source), ("en", texts.target)):
         (tmp_path / f"news.{name}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     sides = [str(tmp_path / "news.de"), str(tmp_path / "news.en")]
-    languages = ["--source-language", "de", "--target-language", "en", "--overwrite"]
-    return ["mine", *sides, "--model", str(encoder), *languages, "--no-guards", "--out", str(tmp_path / "pairs.tsv")]
+    languages = ["--source-language", "de", "--target-language", "en"]
+    more = [*languages, "--overwrite", "--disable-filter", "all"]
+    return ["mine", *sides, "--model", str(encoder), *more, "--out", str(tmp_path / "pairs.tsv")]
 
 
 def scores(words: list[str]) -> list[float]:

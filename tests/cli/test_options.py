@@ -95,7 +95,7 @@ def leaf(*words: str) -> argparse.ArgumentParser:
 
 
 # What commands decide by themselves, or say in their own words.
-OWN = {"progress", "show_progress_bar", "write_csv", "place", "text_files", "guards", "view", "pairs", "pools", "sets"}
+OWN = {"progress", "show_progress_bar", "write_csv", "place", "text_files", "filters", "view", "pairs", "pools", "sets"}
 OWN |= {"data_name", "command", "complete", "languages", "parity_texts", "texts", "queries", "threshold", "work"}
 OWN |= {
     "encoder",

@@ -18,7 +18,7 @@ import torch
 
 from st_xling._version import __version__
 from st_xling.mining.deduplication import DistinctText
-from st_xling.mining.guards import REASONS, GuardOptions, NeighbourCounts, PairGuards
+from st_xling.mining.filters import FILTERS, FilterOptions, NeighborCounts, PairFilters
 from st_xling.mining.mine import check_choice
 from st_xling.mining.search.approximate import FAISS, check_factory
 from st_xling.mining.search.exact import Neighbours, check_k
@@ -71,7 +71,7 @@ class MiningConfig:
         margin: ``"ratio"``, ``"distance"`` or ``"absolute"``.
         retrieval: ``"max"``, ``"intersect"``, ``"forward"`` or ``"backward"``; see :func:`~st_xling.mining.mine`.
         threshold: Keep pairs that score at least this; all by default. ``"published"``: the one that the model's
-            ``mining.json`` has for the languages that ``guards`` name, if it was found by mining in the same way (see
+            ``mining.json`` has for the languages that ``filters`` name, if it was found by mining in the same way (see
             :func:`~st_xling.mining.published.fitting_threshold`); ``"auto"``, as on the command line: the same, or
             all where there is none, or where ``calibrate_with`` is set; languages that are not named are those that
             most of a sample of sentences is in. What was chosen stays when the work is resumed.
@@ -82,8 +82,8 @@ class MiningConfig:
         rescore_threshold: Keep pairs that the cross-encoder scores at least this, after its activation; the others are
             rejects, for the reason ``rescore``.
         rescore_dtype: Type in which a cross-encoder that is loaded computes; by default that in which it was saved.
-        guards: Which guards are on; by default all for mining, none for scoring, where every line has its score.
-        rejects: File for the pairs that guards and the cross-encoder turn down, as JSON lines.
+        filters: Enabled filters; by default all for mining, none for scoring, where every line has its score.
+        rejects: File for the pairs that filters and the cross-encoder reject, as JSON lines.
         format: ``"tsv"`` or ``"jsonl"``, of the pairs.
         method: As for :func:`~st_xling.mining.search.find.find_neighbours`.
         index: Folder where the indexes of an approximate search are kept and found again; by default in the work.
@@ -114,7 +114,7 @@ class MiningConfig:
     rescore: Any = None
     rescore_threshold: float | None = None
     rescore_dtype: str | None = None
-    guards: GuardOptions | None = None
+    filters: FilterOptions | None = None
     rejects: str | Path | None = None
     format: str = "tsv"
     method: str = "exact"
@@ -129,9 +129,9 @@ class MiningConfig:
     progress: bool = False
 
     @property
-    def active_guards(self) -> GuardOptions:
-        """Those set, else all."""
-        return self.guards or GuardOptions()
+    def active_filters(self) -> FilterOptions:
+        """The filters that are set, otherwise all."""
+        return self.filters or FilterOptions()
 
     @property
     def place(self) -> str:
@@ -175,8 +175,6 @@ class MiningConfig:
                 raise ValueError(f"{name} must be at least 1: got {name}={getattr(self, name)}.")
         if self.device is not None:
             check_device(self.device)
-        nothing = np.zeros(1, dtype=np.int32)
-        self.active_guards.build(counts=NeighbourCounts(nothing, nothing, self.k))  # raises for limits out of range
 
     def _check_threshold(self) -> None:
         if isinstance(self.threshold, str) and self.threshold not in (AUTO, PUBLISHED):
@@ -216,12 +214,14 @@ class MiningConfig:
 
     def vector_makers(self, rows: dict[str, int]) -> tuple[VectorMakers, dict[str, Encoder]]:
         """What gives the vectors of texts of so many rows, see :func:`vectors_from`; of a dim that can be indexed."""
-        guards = self.active_guards
         makers, encoders = vectors_from(
             self.model,
             {"source": self.source_embeddings, "target": self.target_embeddings},
             rows,
-            languages={"source": guards.source_language, "target": guards.target_language},
+            languages={
+                "source": self.active_filters.source_language,
+                "target": self.active_filters.target_language,
+            },
             embeds=self.calibrate_with is not None,
             **{name: getattr(self, name) for name in ("batch_size", "dtype", "prompt", "engine")},
             device=self.place,
@@ -281,17 +281,17 @@ class MiningConfig:
 
     def find(
         self, embeddings: tuple[Embeddings, Embeddings], method: str, folder: WorkFolder
-    ) -> tuple[tuple[Neighbours, Neighbours], PairGuards]:
-        """Neighbours in both directions, and the guards that know them; a search that was stopped resumes."""
+    ) -> tuple[tuple[Neighbours, Neighbours], PairFilters]:
+        """Neighbors in both directions, and the filters with their counts; a search that was stopped resumes."""
         options = {**self.search, **self.search_folders(folder.path, method)}
         forward, backward = find_neighbours(*embeddings, method=method, engine=self.engine, **options)
-        return (forward, backward), PairGuards(self.active_guards, counts=NeighbourCounts.of(forward, backward))
+        return (forward, backward), PairFilters(self.active_filters, counts=NeighborCounts.of(forward, backward))
 
     def signature(
         self,
         command: str,
         makers: VectorMakers,
-        guards: PairGuards,
+        filters: PairFilters,
         *,
         method: str,
         threshold: str | None = None,
@@ -303,7 +303,7 @@ class MiningConfig:
         Args:
             command: What was done.
             makers: What gave the vectors.
-            guards: Those that could not work are left out.
+            filters: The filters that ran.
             method: By which neighbours were searched.
             threshold: What to say of it; by default the number.
             choice: Further words on how pairs were chosen.
@@ -314,7 +314,7 @@ class MiningConfig:
             *(command, f"model:{model_names(makers)}", *(f"{name}:{value}" for name, value in ways(makers).items())),
             *(f"margin:{self.margin}", f"k:{self.k}", *choice),
             f"method:{method}" + (f"|shard_rows:{self.shard_rows}" if self.shard_rows and method != "exact" else ""),
-            f"guards:{self.active_guards.signature(guards.idle)}",
+            f"filters:{filters.signature}",
             *(f"threshold:{threshold or number}", "duplicates:merged", *texts, f"st-xling:{__version__}"),
         ]
         return "|".join(words)
@@ -338,10 +338,10 @@ def check_vectors(texts: Mapping[str, tuple[Sequence[str], DistinctText]], maker
     check_k(k, sources, targets, kind="distinct ")
 
 
-def reject_lines(rejected: Mapping[str, int]) -> list[str]:
-    """How many pairs each guard turned down, for a reader; none without rejects."""
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in rejected.items() if reason in REASONS)
-    return [f"turned down by guards: {reasons}"] if reasons else []
+def rejection_lines(rejected: Mapping[str, int]) -> list[str]:
+    """Number of pairs that each filter rejected, for a reader; empty if there are none."""
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in rejected.items() if reason in FILTERS)
+    return [f"rejected by filters: {reasons}"] if reasons else []
 
 
 class Stages(dict[str, dict[str, float]]):

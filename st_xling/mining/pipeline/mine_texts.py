@@ -28,9 +28,9 @@ from typing import IO, Any
 import numpy as np
 
 from st_xling.mining.deduplication import TextSide
-from st_xling.mining.guards import Reject, RejectsFile
+from st_xling.mining.filters import RejectedPair, RejectionLog
 from st_xling.mining.mine import MinedPairs, best_pairs
-from st_xling.mining.pipeline.config import REJECTS, MiningConfig, Stages, check_vectors, reject_lines, takes_options
+from st_xling.mining.pipeline.config import REJECTS, MiningConfig, Stages, check_vectors, rejection_lines, takes_options
 from st_xling.mining.pipeline.threshold import EstimatedThreshold, TakenThreshold, estimate_threshold, take_threshold
 from st_xling.mining.text import Files, file_list, tsv_line
 from st_xling.utils.console import progress_bar
@@ -43,7 +43,7 @@ class MiningReport:
 
     Attributes:
         pairs: That were written.
-        rejected: Pairs that guards and the cross-encoder turned down, by reason code.
+        rejected: Number of rejected pairs per reason code, of filters and the cross-encoder.
         rows: Lines of each text.
         blank: Of these, without a sentence.
         distinct: Sentences that were mined.
@@ -80,7 +80,7 @@ class MiningReport:
             for name, rows in self.rows.items()
         ]
         lines += [] if self.calibration is None else [self.calibration.line()]
-        lines += reject_lines(self.rejected)
+        lines += rejection_lines(self.rejected)
         if (counts := self.rescored) is not None:
             lines.append(
                 f"re-scored: {counts['kept']:,} kept, {counts['below']:,} below the threshold, "
@@ -94,12 +94,12 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
     """Find the pairs of two texts that are likely translations, and write them, best first.
 
     Blank lines are left out; of equal sentences (in NFC, runs of white space as one space) one is mined, and its pair
-    carries the ids of all. Guards look at candidates before the retrieval chooses among them, see
+    carries the ids of all. Filters check candidates before the retrieval chooses among them, see
     :func:`~st_xling.mining.mine.best_pairs`.
 
-    What is embedded and searched is kept in ``work`` until the pairs are written. Repeat the same call to resume
-    a killed one there.
-    What that work does not depend on may be changed meanwhile: margin, retrieval, threshold, guards, formats.
+    What is embedded and searched is kept in ``work`` until the pairs are written. Repeat the same call to resume a
+    killed one there. What that work does not depend on may be changed meanwhile: margin, retrieval, threshold, filters,
+    formats.
 
     Beyond the stores and what an encoder takes, memory grows by 16 bytes a line, and by the larger of a search (see
     :func:`~st_xling.mining.neighbours`) and the choice of pairs: some ``12 * k + 48`` bytes a distinct sentence, more
@@ -158,22 +158,22 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
         elif calibration is not None:
             threshold, origin = calibration.threshold, "calibrated"
         with stages.timed("search"):
-            nearest, guards = config.find(embeddings, method, folder)
+            nearest, filters = config.find(embeddings, method, folder)
 
-        # Choose among the candidates that guards allow, score again, write.
+        # Choose among the candidates that pass the filters, score again, write.
         choice, rescored = [f"retrieval:{config.retrieval}"], None
-        with _rejects_to(None if config.rejects is None else folder.path / REJECTS, sides) as on_reject:
-            allow = partial(guards.allowed, sources=sides[0].distinct, targets=sides[1].distinct, on_reject=on_reject)
+        with _rejection_writer(None if config.rejects is None else folder.path / REJECTS, sides) as on_reject:
+            allow = partial(filters.allowed, sources=sides[0].distinct, targets=sides[1].distinct, on_reject=on_reject)
             pairs = best_pairs(
                 *nearest,
-                allow=allow if guards.guards else None,
+                allow=allow if filters.limits else None,
                 margin=config.margin,
                 retrieval=config.retrieval,
                 threshold=threshold,
             )
             del nearest  # the largest of what is in memory
-            stages |= guards.stages
-            rejected = guards.rejected
+            stages |= filters.stages
+            rejected = filters.rejected
             if rescorer is not None:
                 least, texts = config.rescore_threshold, [side.distinct for side in sides]
                 with stages.timed("rescore") as stage:
@@ -184,8 +184,8 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
                 pairs = rescored.pairs
                 choice += [f"rescore:{rescored.model}"] + ([] if least is None else [f"rescore_threshold:{least:g}"])
                 if on_reject is not None:
-                    for reject in rescored.removed:
-                        on_reject(reject)
+                    for pair in rescored.removed:
+                        on_reject(pair)
         margins = None if rescored is None else rescored.margins
         with stages.timed("writing"):
             _write_pairs(pairs, sides, config, config.written(folder), margins)
@@ -203,7 +203,7 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
             signature=config.signature(
                 "mine",
                 makers,
-                guards,
+                filters,
                 method=method,
                 threshold=None if origin is None else f"{threshold:.6g} {origin}",
                 choice=choice,
@@ -234,15 +234,16 @@ def _write_pairs(
 
 
 @contextmanager
-def _rejects_to(path: Path | None, sides: Sequence[TextSide]) -> Iterator[Callable[[Reject], object] | None]:
-    """What writes a reject with the ids of all rows that it stands for; ``None`` without a path."""
+def _rejection_writer(
+    path: Path | None, sides: Sequence[TextSide]
+) -> Iterator[Callable[[RejectedPair], object] | None]:
+    """A function that writes a rejected pair with the ids of all its rows; ``None`` without a path."""
     if path is None:
         yield None
         return
-    with RejectsFile(path) as file:
+    with RejectionLog(path) as log:
 
-        def write(reject: Reject) -> None:
-            ids = sides[0].ids(reject.source_index), sides[1].ids(reject.target_index)
-            file.write(reject, source_ids=ids[0], target_ids=ids[1])
+        def write(pair: RejectedPair) -> None:
+            log.write(pair, sides[0].ids(pair.source_index), sides[1].ids(pair.target_index))
 
         yield write

@@ -100,7 +100,7 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
 
     Lines at equal distances in each text are embedded, or their vectors read where there are embeddings, and the
     two samples are searched. Encoding grows with the lines, an exact search with their product. A small search takes
-    longer per product than a large one, so the search is estimated on the high side. Guards, calibration,
+    longer per product than a large one, so the search is estimated on the high side. Filters, calibration,
     re-scoring and approximate search are not measured.
 
     Args:

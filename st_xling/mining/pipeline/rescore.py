@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from st_xling.mining.guards import Reject, Verdict
+from st_xling.mining.filters import RejectedPair
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.vectors import model_identity
 from st_xling.utils.console import progress_bar
@@ -67,7 +67,7 @@ class Rescored:
     margins: np.ndarray
     counts: dict[str, int]
     model: str
-    removed: Iterable[Reject]
+    removed: Iterable[RejectedPair]
 
 
 def rescore(
@@ -131,8 +131,8 @@ def rescore(
     below = zip(order[~above].tolist(), scores[~above].tolist())
     too_long = np.flatnonzero(~np.isfinite(logits)).tolist()
     removed = chain(
-        (_reject(pairs, row, texts, "rescore", Verdict(score, threshold)) for row, score in below),
-        (_reject(pairs, row, texts, "too_long", Verdict(None, None)) for row in too_long),
+        (_rejected(pairs, row, texts, "rescore", score, threshold) for row, score in below),
+        (_rejected(pairs, row, texts, "too_long", None, None) for row in too_long),
     )
     return Rescored(
         MinedPairs(scores[above], pairs.source_indices[chosen], pairs.target_indices[chosen]),
@@ -143,10 +143,17 @@ def rescore(
     )
 
 
-def _reject(pairs: MinedPairs, row: int, texts: Sequence[Sequence[str]], reason: str, verdict: Verdict) -> Reject:
+def _rejected(
+    pairs: MinedPairs,
+    row: int,
+    texts: Sequence[Sequence[str]],
+    reason: str,
+    value: float | None,
+    limit: float | None,
+) -> RejectedPair:
     """A pair that is removed; its score is the margin that it was mined by."""
     one, other = int(pairs.source_indices[row]), int(pairs.target_indices[row])
-    return Reject(reason, verdict, float(pairs.scores[row]), one, other, texts[0][one], texts[1][other])
+    return RejectedPair(reason, value, limit, float(pairs.scores[row]), one, other, texts[0][one], texts[1][other])
 
 
 def _saved(path: Path, pairs: int) -> tuple[np.ndarray, int] | None:

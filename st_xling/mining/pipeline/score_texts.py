@@ -27,9 +27,9 @@ from st_xling.data.spec_options import Sample
 from st_xling.data.specs import load_data_specs, parse_data_spec
 from st_xling.data.tables import PARALLEL_NAMES, Layout, file_layout, file_rows
 from st_xling.mining.deduplication import DistinctText
-from st_xling.mining.guards import CandidateBatch, GuardOptions, PairGuards, Reject, RejectsFile, Verdict, reject_line
+from st_xling.mining.filters import CandidateBatch, FilterOptions, PairFilters, RejectedPair, RejectionLog
 from st_xling.mining.mine import MinedPairs
-from st_xling.mining.pipeline.config import REJECTS, MiningConfig, Stages, check_vectors, reject_lines, takes_options
+from st_xling.mining.pipeline.config import REJECTS, MiningConfig, Stages, check_vectors, rejection_lines, takes_options
 from st_xling.mining.score_pairs import PairScores
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.text import hash_sentence, tsv_cells, tsv_line
@@ -54,7 +54,7 @@ class ScoreReport:
         faulty: Lines that are no pair, by reason.
         kept: Pairs that were written.
         below: Pairs below the threshold, those without a score among them.
-        rejected: Pairs that guards turned down, by reason code.
+        rejected: Number of pairs that filters rejected per reason code.
         stages: What each stage took and removed, in order.
         signature: One line that says what was done with what.
     """
@@ -77,7 +77,7 @@ class ScoreReport:
         return [
             f"{self.pairs:,} pairs, {self.below:,} below the threshold",
             *([f"left out as faulty: {faulty}"] if faulty else []),
-            *reject_lines(self.rejected),
+            *rejection_lines(self.rejected),
             *self.stages.lines(),
         ]
 
@@ -94,8 +94,8 @@ def score_texts(
     *,
     columns: Sequence[int] | Sequence[str] | None = None,
     max_chars: int = 5000,
-    guards: GuardOptions | None = None,
-    guards_first: bool = False,
+    filters: FilterOptions | None = None,
+    filter_first: bool = False,
     **options: Any,
 ) -> ScoreReport:
     """Score each pair of a corpus among neighbourhoods taken from the corpus itself; the order is kept.
@@ -103,7 +103,7 @@ def score_texts(
     As :func:`~st_xling.mining.score_pairs`, except that equal sentences count as one neighbour, so that a sentence
     that occurs many times is not its own neighbourhood. A pair whose ratio has no meaning scores minus infinity.
 
-    What is no pair is left out and counted, and written to ``rejects`` before what guards turn down, with its line and
+    What is no pair is left out and counted, and written to ``rejects`` before what filters reject, with its line and
     a reason: ``invalid_utf_8``, ``wrong_column_count``, ``empty_side``, ``too_long``, ``bad_json``, ``missing_key``,
     ``non_string_value``, ``unclosed_quote``.
 
@@ -119,27 +119,27 @@ def score_texts(
         columns: Of source and target: positions counted from 0, or names. Of tab-separated lines without a header
             the first two by default, whatever follows.
         max_chars: Longest sentence that is scored.
-        guards: Which guards are on; none by default, so that every pair has its score. Languages that they lack are
-            those of the corpus, where it says. They look at pairs that reach the threshold.
-        guards_first: They look before anything is embedded: what they turn down takes no time of the model, has no
-            score, and is nobody's neighbour. The hub guard, which needs neighbours, still looks last.
+        filters: Enabled filters; none by default, so that every pair has its score. Languages that are not given are
+            those of the corpus, where they are known. Pairs that reach the threshold are checked.
+        filter_first: Filter before anything is embedded: rejected pairs take no time of the model, have no score, and
+            are no neighbors of others. The hub filter, which needs neighbors, still runs last.
         options: As for :class:`~st_xling.mining.pipeline.config.MiningConfig`; embeddings have a row a line, ids of
             rejects are line numbers, and a threshold is a number.
     Returns:
         Metrics and signature.
     Raises:
         ValueError: For a corpus without pairs, or with too few for ``k``, once the rejects are written; for faulty
-            lines, or ``guards_first``, beside embeddings, of which no row can be left out; and as ``mine_texts``.
+            lines, or ``filter_first``, with embeddings, of which no row can be left out; and as ``mine_texts``.
         OSError: For a full disk; what was done before stays.
     """
-    config = MiningConfig(guards=guards or GuardOptions().with_flags(off=["all"]), **options)
+    config = MiningConfig(filters=filters or FilterOptions(disable=["all"]), **options)
     if isinstance(config.threshold, str):
         raise ValueError(f"threshold must be a number: got {config.threshold!r}; leave it out to keep every pair.")
     if max_chars < 1:
         raise ValueError(f"max_chars must be at least 1: got {max_chars}.")
     has_embeddings = not config.source_embeddings is config.target_embeddings is None
-    if guards_first and has_embeddings:
-        raise ValueError("guards_first (--guards-first) saves embedding: leave it out where embeddings are ready.")
+    if filter_first and has_embeddings:
+        raise ValueError("filter_first (--filter-first) saves embedding: leave it out where embeddings are ready.")
     config.check()
     config.check_files(out, [pairs])
     with ExitStack() as stack:
@@ -151,11 +151,12 @@ def score_texts(
                 f"embeddings have a row a line, so that none can be left out: {corpus.first_faults()}\nMend these "
                 "lines, or embed with the model."
             )
-        sha256 = corpus.sha256  # of all pairs, guarded or not
-        config, stages = replace(config, guards=corpus.with_languages(config.active_guards)), Stages()
+        sha256 = corpus.sha256  # of all pairs, rejected or not
+        config, stages = replace(config, filters=corpus.with_languages(config.active_filters)), Stages()
         first: dict[str, int] = {}
-        if guards_first:
-            early = PairGuards(replace(config.active_guards, hub=None))
+        if filter_first:
+            active = config.active_filters
+            early = PairFilters(replace(active, disable=[*active.disable, "hub"]))
             corpus.leave_out(early)
             stages |= early.stages
             first = early.rejected
@@ -173,28 +174,28 @@ def score_texts(
         with stages.timed("embedding"):
             embeddings, method = config.embed(distinct, makers, folder)
         with stages.timed("search"):
-            nearest, pair_guards = config.find(embeddings, method, folder)
-        if guards_first:  # all others have looked
-            pair_guards.guards = [guard for guard in pair_guards.guards if guard.reason == "hub"]
+            nearest, pair_filters = config.find(embeddings, method, folder)
+        if filter_first:  # all others have run
+            pair_filters.limits = {reason: limit for reason, limit in pair_filters.limits.items() if reason == "hub"}
         places = tuple(text.place_of for text in distinct.values())
         scores = PairScores(*embeddings, nearest[0].means, nearest[1].means, margin=config.margin)
-        with atomic_writer(config.written(folder)) as stream, RejectsFile(folder.path / REJECTS) as rejects:
-            corpus.copy_faults(rejects)
+        with atomic_writer(config.written(folder)) as stream, RejectionLog(folder.path / REJECTS) as log:
+            corpus.copy_faults(log)
             with stages.timed("scoring and writing"):
-                kept = _write_scored(corpus, scores, places, pair_guards, config, stream, rejects)
-        stages |= {guard.reason: pair_guards.stages[guard.reason] for guard in pair_guards.guards}
-        rejected = first | pair_guards.rejected
+                kept = _write_scored(corpus, scores, places, pair_filters, config, stream, log)
+        stages |= {reason: pair_filters.stages[reason] for reason in pair_filters.limits}
+        rejected = first | pair_filters.rejected
         return ScoreReport(
             pairs=len(corpus) + sum(first.values()),
             faulty=dict(corpus.faulty),
             kept=kept,
-            below=len(corpus) - kept - sum(pair_guards.rejected.values()),
+            below=len(corpus) - kept - sum(pair_filters.rejected.values()),
             rejected=rejected,
             stages=stages,
             signature=config.signature(
-                *("score", makers, pair_guards),
+                *("score", makers, pair_filters),
                 method=method,
-                choice=[f"max_chars:{max_chars}", *(["guards_first"] if guards_first else [])],
+                choice=[f"max_chars:{max_chars}", *(["filter_first"] if filter_first else [])],
                 texts=[f"pairs:{corpus.name}@{sha256[:8]}"],
             ),
         )
@@ -204,10 +205,10 @@ def _write_scored(
     corpus: _Corpus,
     scores: PairScores,
     places: tuple[np.ndarray, ...],
-    guards: PairGuards,
+    filters: PairFilters,
     config: MiningConfig,
     stream: IO[bytes],
-    rejects: RejectsFile,
+    log: RejectionLog,
 ) -> int:
     """Score some pairs at a time, and write those that stay; how many those are."""
     written = 0
@@ -220,13 +221,13 @@ def _write_scored(
             rows = [column[start : start + len(block)] for column in places]
             found = MinedPairs(scores(*rows), *rows)
             stays = found.scores >= least
-            # A pair without a score is none that a guard could look at.
+            # A pair without a score is none that a filter could check.
             candidates = np.flatnonzero(stays & np.isfinite(found.scores))
-            if guards.guards and len(candidates):
-                allowed, rejected = guards.check(CandidateBatch(found, sources, targets).select(candidates))
+            if filters.limits and len(candidates):
+                allowed, rejected = filters.check(CandidateBatch(found, sources, targets).select(candidates))
                 stays[candidates[~allowed]] = False
-                for row, reject in zip(candidates[~allowed].tolist(), rejected, strict=True):
-                    rejects.write(reject, source_ids=[str(numbers[row])], target_ids=[str(numbers[row])])
+                for row, pair in zip(candidates[~allowed].tolist(), rejected, strict=True):
+                    log.write(pair, [str(numbers[row])], [str(numbers[row])])
             for row in np.flatnonzero(stays).tolist():
                 score = float(found.scores[row])
                 if config.format == "tsv":
@@ -308,29 +309,29 @@ class _Corpus(ExitStack):
         self.faulty[reason] += 1
         if len(self._first_faults) < _SHOWN:
             self._first_faults.append(fault)
-        verdict = Verdict(fault.detail or None, self._max_chars if reason == "too_long" else None)
+        limit = self._max_chars if reason == "too_long" else None
         ids = [str(fault.line)]
-        reject = Reject(reason, verdict, math.nan, -1, -1, None, None)
-        self._rejects.write(reject_line(reject, ids, ids))
+        line = RejectedPair(reason, fault.detail or None, limit, math.nan, -1, -1, None, None)
+        self._rejects.write(line.as_json(ids, ids))
 
-    def leave_out(self, guards: PairGuards) -> None:
-        """Leave out what guards turn down: it joins the faulty lines among the rejects."""
+    def leave_out(self, filters: PairFilters) -> None:
+        """Leave out the pairs that filters reject: they join the faulty lines among the rejects."""
         text = self.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         digest, row, lines = hashlib.sha256(), 0, self.lines()
         while block := list(islice(lines, _LINES_AT_ONCE)):
             sources, targets = map(list, zip(*(self.cells(line) for _, line in block)))
             rows = np.arange(row, row + len(block))
             pairs = MinedPairs(np.full(len(rows), np.nan), rows, rows)
-            allowed, rejects = guards.check(CandidateBatch(pairs, sources, targets))
-            for reject in rejects:
-                ids = [str(block[reject.source_index - row][0])]
-                self._rejects.write(reject_line(reject, ids, ids))
+            allowed, rejected = filters.check(CandidateBatch(pairs, sources, targets))
+            for pair in rejected:
+                ids = [str(block[pair.source_index - row][0])]
+                self._rejects.write(pair.as_json(ids, ids))
             for place in np.flatnonzero(allowed).tolist():
                 number, line = block[place]
                 text.write(f"{number}\t{line}\n".encode())
                 hash_sentence(digest, sources[place])
                 hash_sentence(digest, targets[place])
-            self._pairs -= len(rejects)
+            self._pairs -= len(rejected)
             row += len(block)
         text.flush()
         self._text, self.sha256 = text, digest.hexdigest()
@@ -339,8 +340,8 @@ class _Corpus(ExitStack):
         """The error that there is nothing to score; what was left out is written first, for it may be why."""
         where = ""
         if rejects is not None:
-            with RejectsFile(rejects) as file:
-                self.copy_faults(file)
+            with RejectionLog(rejects) as log:
+                self.copy_faults(log)
             where = f"\nWhat was left out is in {rejects}."
         return ParallelTextError(f"{fault}{self.first_faults()}{where}")
 
@@ -350,17 +351,17 @@ class _Corpus(ExitStack):
         lines = [str(fault) for fault in self._first_faults] + ([f"... and {more:,} more"] if more else [])
         return "".join(f"\n  {line}" for line in lines)
 
-    def copy_faults(self, rejects: RejectsFile) -> None:
-        """Write what is faulty to the file of rejects."""
+    def copy_faults(self, log: RejectionLog) -> None:
+        """Write the faulty lines to the log."""
         self._rejects.seek(0)
-        shutil.copyfileobj(self._rejects, rejects.stream)
+        shutil.copyfileobj(self._rejects, log.stream)
 
-    def with_languages(self, guards: GuardOptions) -> GuardOptions:
-        """Guards with the languages that all pairs have, where they have none of their own."""
-        if len(self._languages) != 1 or guards.source_language or guards.target_language:
-            return guards
+    def with_languages(self, filters: FilterOptions) -> FilterOptions:
+        """Set the languages that all pairs have, where no language is set."""
+        if len(self._languages) != 1 or filters.source_language or filters.target_language:
+            return filters
         source, target = (None if code == UNKNOWN else code for code in next(iter(self._languages)))
-        return replace(guards, source_language=source, target_language=target)
+        return replace(filters, source_language=source, target_language=target)
 
     def __len__(self) -> int:
         return self._pairs

@@ -67,11 +67,11 @@ def take_threshold(
     Raises:
         ValueError: If the model's file is broken, or there is none that holds where one was insisted on.
     """
-    model, guards = name_of(config.model), config.active_guards
+    model, filters = name_of(config.model), config.active_filters
 
     if model is None:
         return None  # one that was made here has no thresholds with it
-    source, target, named = guards.source_language, guards.target_language, ""
+    source, target, named = filters.source_language, filters.target_language, ""
     if source is None or target is None:
         if config.threshold != PUBLISHED and not published_thresholds(config.model):
             return None
@@ -150,7 +150,7 @@ class EstimatedThreshold:
             f"{share:.3f} [{low:.3f}, {high:.3f}]" for share, low, high in (self.precision, self.recall)
         )
         return (
-            f"threshold {self.threshold:.4f} from {self.known_pairs:,} seeded known pairs; before guards, precision "
+            f"threshold {self.threshold:.4f} from {self.known_pairs:,} seeded known pairs; before filters, precision "
             f"about {precision}, recall about {recall}"
         )
 

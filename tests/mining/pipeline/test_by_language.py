@@ -17,7 +17,7 @@ from st_xling.cli import main
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.evaluation import BuccEvaluator
 from st_xling.evaluation.bucc import publishable_thresholds
-from st_xling.mining import EmbeddingStore, GuardOptions, encode, mine_texts, plan_mining, score_texts
+from st_xling.mining import EmbeddingStore, FilterOptions, encode, mine_texts, plan_mining, score_texts
 from st_xling.mining.published import publish_thresholds
 from st_xling.models import load_encoder
 from st_xling.models.centring import Centring, centred_model
@@ -26,8 +26,8 @@ from st_xling.reranking import search_texts
 
 TEXTS = mining_phrases("de", "en", split="test", size=60, gold=20)
 LANGUAGES = {"source_language": "deu", "target_language": "en"}
-OFF = GuardOptions().with_flags(off=["all"])
-NAMED = GuardOptions(**LANGUAGES).with_flags(off=["all"])
+OFF = FilterOptions(disable=["all"])
+NAMED = FilterOptions(**LANGUAGES, disable=["all"])
 
 
 @pytest.fixture(scope="module")
@@ -99,12 +99,12 @@ def test_each_side_takes_the_mean_of_its_language(
     model: str, texts: dict[str, Path], stores: dict[str, Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     """From the model as from stores; without names as ever by the joint mean, which a warning says."""
-    by_language, report = mined(texts, model=model, guards=NAMED)
-    assert by_language == mined(texts, **given(stores), guards=NAMED)[0]
-    assert by_language == mined(texts, **given(stores), guards=OFF)[0]
+    by_language, report = mined(texts, model=model, filters=NAMED)
+    assert by_language == mined(texts, **given(stores), filters=NAMED)[0]
+    assert by_language == mined(texts, **given(stores), filters=OFF)[0]
     assert "|centre:language|" in report.signature and not caplog.records
-    joint, report = mined(texts, model=model, guards=OFF)
-    assert joint == mined(texts, **given(stores, "-joint"), guards=NAMED)[0] != by_language
+    joint, report = mined(texts, model=model, filters=OFF)
+    assert joint == mined(texts, **given(stores, "-joint"), filters=NAMED)[0] != by_language
     assert "|centre:" not in report.signature
     assert "means of de, en: text of no named language is centred by their joint mean" in caplog.text
 
@@ -114,7 +114,7 @@ def test_pairs_are_scored_so_by_the_languages_of_their_file(model: str, tmp_path
     scored = {}
     for name, pairs, options in (
         ("file", f"de-en={tmp_path / 'pairs.tsv'}", {}),
-        ("options", str(tmp_path / "pairs.tsv"), {"guards": NAMED}),
+        ("options", str(tmp_path / "pairs.tsv"), {"filters": NAMED}),
         ("joint", str(tmp_path / "pairs.tsv"), {}),
     ):
         out = io.BytesIO()
@@ -131,18 +131,18 @@ def test_thresholds_hold_for_the_way_to_centre(
     known = tmp_path / "known.tsv"
     more = mining_phrases("de", "en", split="train", size=60, gold=20)
     known.write_text("".join(f"{text}\t{text}\n" for text in more.target))
-    _, report = mined(texts, model=model, guards=NAMED, calibrate_with=known)
+    _, report = mined(texts, model=model, filters=NAMED, calibrate_with=known)
     assert report.calibration.options == {"centre": "language"}
-    again = mined(texts, **given(stores), model=model, guards=NAMED, calibrate_with=known)[1]
+    again = mined(texts, **given(stores), model=model, filters=NAMED, calibrate_with=known)[1]
     assert again.calibration == report.calibration
     folder = shutil.copytree(model, tmp_path / "model")
     evaluator = BuccEvaluator({"de-en": (TEXTS.source, TEXTS.target, TEXTS.gold)}, threshold=1.01)
     thresholds, _ = publishable_thresholds(evaluator, evaluator(load_encoder(str(folder), device="cpu")))
     publish_thresholds(folder, thresholds)
-    _, report = mined(texts, model=str(folder), guards=NAMED, threshold="published")
+    _, report = mined(texts, model=str(folder), filters=NAMED, threshold="published")
     assert report.threshold == 1.01
     with pytest.raises(ValueError, match="that of de-en is for centre language, not none"):
-        mined(texts, **given(stores, "-joint"), model=str(folder), guards=NAMED, threshold="published")
+        mined(texts, **given(stores, "-joint"), model=str(folder), filters=NAMED, threshold="published")
 
 
 def test_commands(
@@ -152,10 +152,10 @@ def test_commands(
     main(["encode", model, str(texts["source"]), "--out", str(tmp_path / "s"), "--language", "de"])
     np.testing.assert_array_equal(EmbeddingStore.open(tmp_path / "s")[:], EmbeddingStore.open(stores["source"])[:])
     files = [str(path) for path in texts.values()]
-    main(["mine", *files, "--model", model, *named, "--no-guards", "--out", str(tmp_path / "pairs.tsv")])
-    assert (tmp_path / "pairs.tsv").read_bytes() == mined(texts, **given(stores), guards=OFF)[0]
+    main(["mine", *files, "--model", model, *named, "--disable-filter", "all", "--out", str(tmp_path / "pairs.tsv")])
+    assert (tmp_path / "pairs.tsv").read_bytes() == mined(texts, **given(stores), filters=OFF)[0]
     assert "text is centred by the mean of its language: source de, target en" in capsys.readouterr().err
-    assert plan_mining(**texts, model=model, guards=NAMED).dim == 16
+    assert plan_mining(**texts, model=model, filters=NAMED).dim == 16
 
 
 def test_what_does_not_go_together(
@@ -167,22 +167,22 @@ def test_what_does_not_go_together(
         encode(make_model(), texts["source"], tmp_path / "s", language="de")
     joint = {"source_embeddings": stores["source-joint"]}
     with pytest.raises(ValueError, match="centre 'none' and 'language' for .*source-joint and the model"):
-        mined(texts, model=model, guards=NAMED, **joint)
+        mined(texts, model=model, filters=NAMED, **joint)
     with pytest.raises(ValueError, match="centre 'none' and 'language' for .*source-joint and .*target"):
         mined(texts, target_embeddings=stores["target"], **joint)
     with pytest.raises(ValueError, match="mean of its language, fr: got .*source, centred by that of de"):
-        mined(texts, **given(stores), guards=GuardOptions(source_language="fr"))
+        mined(texts, **given(stores), filters=FilterOptions(source_language="fr"))
 
 
 def test_own_and_joint_means_are_not_mixed(texts: dict[str, Path], model: str, stores: dict[str, Path]) -> None:
     """With one language named, both sides take the joint mean, as with none."""
-    one = mined(texts, model=model, guards=GuardOptions(source_language="de").with_flags(off=["all"]))
-    none = mined(texts, model=model, guards=OFF)
+    one = mined(texts, model=model, filters=FilterOptions(source_language="de", disable=["all"]))
+    none = mined(texts, model=model, filters=OFF)
     assert one[0] == none[0] and "centre:language" not in one[1].signature
     with pytest.raises(ValueError, match=r"'language' and 'none'.*--source-language, --target-language"):
-        mined(texts, model=model, source_embeddings=stores["source"], guards=OFF)
-    beside = mined(texts, model=model, source_embeddings=stores["source"], guards=NAMED)
-    assert beside[0] == mined(texts, model=model, guards=NAMED)[0]
+        mined(texts, model=model, source_embeddings=stores["source"], filters=OFF)
+    beside = mined(texts, model=model, source_embeddings=stores["source"], filters=NAMED)
+    assert beside[0] == mined(texts, model=model, filters=NAMED)[0]
 
 
 def test_search_refuses_passages_centred_by_their_language(stores: dict[str, Path], model: str, tmp_path: Path) -> None:

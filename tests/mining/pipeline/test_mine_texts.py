@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.mining import (
     EmbeddingStore,
-    GuardOptions,
+    FilterOptions,
     encode,
     encoding,
     mine,
@@ -32,7 +32,7 @@ from st_xling.mining.pipeline.config import MiningConfig
 from st_xling.models.encode import encode as embed
 from tests.mining.full_disk import largest_file
 
-OFF = GuardOptions().with_flags(off=["all"])
+OFF = FilterOptions(disable=["all"])
 TEXTS = mining_phrases("de", "en", split="test", size=600, gold=200)
 
 
@@ -82,10 +82,10 @@ def test_options_are_those_of_the_configuration(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("retrieval", ["max", "backward"])
-def test_without_guards_it_is_mine(retrieval: str, model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
+def test_without_filters_it_is_mine(retrieval: str, model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
     """Nothing is folded here: places are rows, and ids lines."""
     options = {"k": 3, "margin": "distance", "retrieval": retrieval, "threshold": 0.0}
-    report = mine_texts(*texts, tmp_path / "deep" / "pairs.tsv", model=model, guards=OFF, **options)
+    report = mine_texts(*texts, tmp_path / "deep" / "pairs.tsv", model=model, filters=OFF, **options)
     vectors = [EmbeddingStore.open(encode(model, path, tmp_path / f"{path.name}.store").path)[:] for path in texts]
     expected = mine(*vectors, **options)
     assert 20 < len(expected) == report.pairs < 600
@@ -94,7 +94,7 @@ def test_without_guards_it_is_mine(retrieval: str, model: Any, texts: tuple[Path
         (score, [str(one + 1)], [str(other + 1)], TEXTS.source[one], TEXTS.target[other]) for score, one, other in rows
     ]
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["pairs.tsv"]
-    start = f"|margin:distance|k:3|retrieval:{retrieval}|method:exact|guards:none|threshold:0|duplicates:merged|"
+    start = f"|margin:distance|k:3|retrieval:{retrieval}|method:exact|filters:none|threshold:0|duplicates:merged|"
     assert report.signature.startswith("mine|model:") and start in report.signature
     assert "|source:news.de@" in report.signature and "|target:news.en@" in report.signature
 
@@ -160,7 +160,7 @@ def test_any_sentence_comes_back(tmp_path: Path) -> None:
     options = {"source_embeddings": tmp_path / "s.store", "target_embeddings": tmp_path / "t.store"}
     for form in ("tsv", "jsonl"):
         out = tmp_path / f"o.{form}"
-        mine_texts(*sides, out, text_format="jsonl", format=form, guards=OFF, **options)
+        mine_texts(*sides, out, text_format="jsonl", format=form, filters=OFF, **options)
         if form == "tsv":
             found = [(ones[0], others[0], one, other) for _, ones, others, one, other in read(out)]
         else:
@@ -171,7 +171,7 @@ def test_any_sentence_comes_back(tmp_path: Path) -> None:
     write(sides[0], [json.dumps({"id": f"x,{row}", "text": f"s{text}"}) for row, text in enumerate(NASTY)])
     with pytest.raises(ValueError, match=r"s:1: expected ids without commas, .* got 'x,0'; write JSON lines"):
         mine_texts(*sides, tmp_path / "o", text_format="jsonl", **options)
-    mine_texts(*sides, tmp_path / "o", text_format="jsonl", format="jsonl", guards=OFF, **options)
+    mine_texts(*sides, tmp_path / "o", text_format="jsonl", format="jsonl", filters=OFF, **options)
 
 
 @pytest.mark.parametrize("retrieval", ["max", "forward"])
@@ -184,7 +184,7 @@ def test_a_copy_that_is_turned_down_leaves_its_partner_to_the_translation(retrie
     )
     out, rejects = tmp_path / "out.tsv", tmp_path / "deep" / "rejects.jsonl"
     options |= {"k": 2, "retrieval": retrieval}
-    mine_texts(**options, out=out, guards=OFF)
+    mine_texts(**options, out=out, filters=OFF)
     assert ("Guten Morgen, Welt!", "Guten Morgen, Welt!") in [pair[3:] for pair in read(out)]
     report = mine_texts(**options, out=out, rejects=rejects)
     assert ("Guten Morgen, Welt!", "Good morning, world!") in [pair[3:] for pair in read(out)]
@@ -192,7 +192,7 @@ def test_a_copy_that_is_turned_down_leaves_its_partner_to_the_translation(retrie
     (reject,) = map(json.loads, rejects.read_text(encoding="utf-8").splitlines())
     assert (reject["reason"], reject["source_ids"], reject["target_ids"]) == ("copy", ["1"], ["1"])
     assert reject["source"] == reject["target"] == "Guten Morgen, Welt!"
-    assert "turned down by guards: 1 copy" in report.lines()
+    assert "rejected by filters: 1 copy" in report.lines()
 
 
 def test_a_full_disk(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_another_task_is_refused_and_another_choice_goes_on(
         with pytest.raises(ValueError, match=rf"o\.tsv\.work holds the work of another command: {message}"):
             mine_texts(**{**options, **change})
     assert sorted((tmp_path / "o.tsv.work").rglob("*")) == before
-    choice: dict[str, Any] = {"margin": "absolute", "threshold": 0.5, "guards": OFF, "format": "jsonl"}
+    choice: dict[str, Any] = {"margin": "absolute", "threshold": 0.5, "filters": OFF, "format": "jsonl"}
     mine_texts(**{**options, **choice, "out": tmp_path / "fresh"})
     monkeypatch.setattr(type(model), "encode", None)  # nothing is embedded again
     mine_texts(**{**options, **choice}, keep_work=True)
@@ -278,7 +278,9 @@ def test_a_threshold_from_known_translations(
     found = {}
     for precision in (None, 0.97):
         out = tmp_path / f"{precision}.tsv"
-        report = mine_texts(*sides, out, model=model, guards=OFF, calibrate_with=known, target_precision=precision, k=2)
+        report = mine_texts(
+            *sides, out, model=model, filters=OFF, calibrate_with=known, target_precision=precision, k=2
+        )
         calibration = report.calibration
         assert calibration is not None and calibration.threshold == report.threshold
         assert calibration.known_pairs == 90  # those of the text itself are left out
@@ -289,7 +291,7 @@ def test_a_threshold_from_known_translations(
         assert any("from 90 seeded known pairs" in line for line in report.lines())
     assert found[0.97] >= 0.9
     near = mine_texts(
-        *sides, tmp_path / "o", model=model, guards=OFF, calibrate_with=known, target_precision=0.97, k=2, **NEAR
+        *sides, tmp_path / "o", model=model, filters=OFF, calibrate_with=known, target_precision=0.97, k=2, **NEAR
     )
     # One search for the threshold, one for the pairs; so few sentences are all looked at.
     assert logged().count("approximate: recall of exact neighbours") == 2
@@ -304,7 +306,7 @@ def test_a_threshold_from_known_translations(
 def test_an_index_by_name_is_kept_and_signed(model: Any, texts: tuple[Path, Path], tmp_path: Path, index: str) -> None:
     pytest.importorskip("faiss")
     near, exact = tmp_path / "near", tmp_path / "exact"
-    options: dict[str, Any] = {"model": model, "guards": OFF, "work": tmp_path / "work", "keep_work": True}
+    options: dict[str, Any] = {"model": model, "filters": OFF, "work": tmp_path / "work", "keep_work": True}
     folder = tmp_path / index if index else tmp_path / "work" / "indexes"
     report = mine_texts(*texts, near, method="faiss:Flat?candidates=9", index=index and folder, **options)
     assert sorted(path.name[:6] for path in folder.glob("*.faiss")) == ["source", "target"]
@@ -335,7 +337,6 @@ def test_what_cannot_be(model: Any, texts: tuple[Path, Path], tmp_path: Path) ->
         ({"method": "fast"}, "method must be one of exact, approximate, auto"),
         ({"method": "faiss:IVF9,Flt"}, "got 'IVF9,Flt', and FAISS says: "),
         ({"engine": "cloud"}, "engine must be one of local, ray: got 'cloud'"),
-        ({"guards": GuardOptions(hub=0.5)}, "hub must be at least 1"),
         ({"out": texts[0]}, r"out must be a file of its own: .*news\.de would replace the input"),
         ({"rejects": tmp_path / "o"}, "rejects must be a file of its own: .* is out already"),
         ({"out": tmp_path}, "out must be a file: .* is a folder"),
@@ -458,6 +459,6 @@ def test_text_stays_in_its_files(tmp_path: Path, peak_growth: Callable[[Callable
             tmp_path / name, vectors + noise * np.roll(vectors, 1, axis=0), sentences=lines if not noise else None
         )
         options[f"{name}_embeddings"] = tmp_path / name
-    growth = peak_growth(lambda: mine_texts(*sides, tmp_path / "o", guards=OFF, memory_mib=4, **options))
+    growth = peak_growth(lambda: mine_texts(*sides, tmp_path / "o", filters=OFF, memory_mib=4, **options))
     assert len(read(tmp_path / "o")) > 1500
     assert growth < 4 * 2**20

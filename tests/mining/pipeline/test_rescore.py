@@ -37,8 +37,8 @@ def cells(path: Path) -> list[list[str]]:
 
 
 def test_pairs_stand_in_the_order_of_the_cross_encoder(model, reranker, files, tmp_path):
-    plain = mine_texts(*files, tmp_path / "plain", model=model, guards=OFF)
-    report = mine_texts(*files, tmp_path / "again", model=model, guards=OFF, rescore=reranker)
+    plain = mine_texts(*files, tmp_path / "plain", model=model, filters=OFF)
+    report = mine_texts(*files, tmp_path / "again", model=model, filters=OFF, rescore=reranker)
     mined = {tuple(row[3:5]): row[0] for row in cells(tmp_path / "plain")}
     rows = cells(tmp_path / "again")
     expected = reranker.predict([tuple(row[3:5]) for row in rows])
@@ -52,12 +52,12 @@ def test_pairs_stand_in_the_order_of_the_cross_encoder(model, reranker, files, t
 
 
 def test_threshold_and_json_lines(model, reranker, files, tmp_path):
-    mine_texts(*files, tmp_path / "all", model=model, guards=OFF, rescore=reranker, format="jsonl")
+    mine_texts(*files, tmp_path / "all", model=model, filters=OFF, rescore=reranker, format="jsonl")
     everything = [json.loads(line) for line in (tmp_path / "all").read_text(encoding="utf-8").splitlines()]
     threshold = everything[9]["score"]
     options = {"rescore": reranker, "rescore_threshold": threshold, "format": "jsonl"}
     rejects = tmp_path / "rejects"
-    report = mine_texts(*files, tmp_path / "some", model=model, guards=OFF, rejects=rejects, **options)
+    report = mine_texts(*files, tmp_path / "some", model=model, filters=OFF, rejects=rejects, **options)
     best = [json.loads(line) for line in (tmp_path / "some").read_text(encoding="utf-8").splitlines()]
     assert best == [row for row in everything if row["score"] >= threshold]
     assert list(best[0]) == ["score", "source_ids", "target_ids", "source", "target", "margin"]
@@ -76,7 +76,7 @@ def test_threshold_and_json_lines(model, reranker, files, tmp_path):
 
 def test_resumes_after_an_interruption(model, reranker, files, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_PAIRS", 16)
-    mine_texts(*files, tmp_path / "whole", model=model, guards=OFF, rescore=reranker)
+    mine_texts(*files, tmp_path / "whole", model=model, filters=OFF, rescore=reranker)
     score, calls = PairScorer.score, []
 
     def counted(self: PairScorer, pairs: Any, **options: Any) -> np.ndarray:
@@ -87,9 +87,9 @@ def test_resumes_after_an_interruption(model, reranker, files, tmp_path, monkeyp
 
     monkeypatch.setattr(PairScorer, "score", counted)
     with pytest.raises(KeyboardInterrupt):
-        mine_texts(*files, tmp_path / "pairs", model=model, guards=OFF, rescore=reranker)
+        mine_texts(*files, tmp_path / "pairs", model=model, filters=OFF, rescore=reranker)
     assert not (tmp_path / "pairs").exists()
-    mine_texts(*files, tmp_path / "pairs", model=model, guards=OFF, rescore=reranker)
+    mine_texts(*files, tmp_path / "pairs", model=model, filters=OFF, rescore=reranker)
     whole, found = ({tuple(row[1:5]): float(row[0]) for row in cells(tmp_path / name)} for name in ("whole", "pairs"))
     assert found == pytest.approx(whole, abs=1e-6)
     assert sum(calls) == len(whole) + 16  # the chunk that was interrupted, twice; those before it, once
@@ -97,7 +97,7 @@ def test_resumes_after_an_interruption(model, reranker, files, tmp_path, monkeyp
 
 def test_in_another_type_of_numbers(model, reranker, files, tmp_path):
     reranker.save_pretrained(str(tmp_path / "reranker"))
-    options = {"guards": OFF, "rescore": str(tmp_path / "reranker"), "keep_work": True}
+    options = {"filters": OFF, "rescore": str(tmp_path / "reranker"), "keep_work": True}
     scores = []
     for dtype in (None, "bfloat16"):  # the second resumes the work of the first, but for its scores
         mine_texts(*files, tmp_path / "pairs", model=model, rescore_dtype=dtype, **options)
@@ -110,7 +110,7 @@ def test_a_source_that_fills_the_model_is_left_out_and_counted(model, reranker, 
     lines = files[0].read_text(encoding="utf-8").splitlines()
     long = " ".join(lines[:30])
     files[0].write_text("".join(f"{line}\n" for line in [*lines, long]), encoding="utf-8")
-    options = {"guards": OFF, "retrieval": "forward", "rescore": reranker}  # every source has a pair
+    options = {"filters": OFF, "retrieval": "forward", "rescore": reranker}  # every source has a pair
     report = mine_texts(*files, tmp_path / "pairs", model=model, **options)
     assert report.rescored["too_long"] == 1
     assert report.rejected == {"too_long": 1}

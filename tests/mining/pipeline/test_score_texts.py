@@ -15,7 +15,7 @@ import pytest
 
 from st_xling.data.pairs import pair_dataset
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.mining import GuardOptions, score_pairs, score_texts, tsv_cells, write_store
+from st_xling.mining import FilterOptions, score_pairs, score_texts, tsv_cells, write_store
 from st_xling.models.encode import encode
 from tests.mining.pipeline.test_mine_texts import write
 
@@ -130,17 +130,17 @@ FAULTS: list[tuple[bytes, str, str | None]] = [
 
 
 def test_faulty_lines_go_to_the_rejects(model: Any, tmp_path: Path) -> None:
-    """With line and reason, before what guards turn down; the others score as if these had never been there."""
-    guarded = [("Gleicher Satz hier.", "Gleicher Satz hier."), ("Es sind 5.", "There are 7.")]
-    sound = ["\t".join(pair).encode() for pair in [*PAIRS[:50], *guarded, *PAIRS[50:]]]
+    """With line and reason, before what filters reject; the others score as if these had never been there."""
+    filtered = [("Gleicher Satz hier.", "Gleicher Satz hier."), ("Es sind 5.", "There are 7.")]
+    sound = ["\t".join(pair).encode() for pair in [*PAIRS[:50], *filtered, *PAIRS[50:]]]
     lines = list(sound)
     for place, (line, _, _) in enumerate(FAULTS):
         lines.insert(20 * place, line)
     noisy, clean = tmp_path / "noisy.tsv", tmp_path / "clean.tsv"
     noisy.write_bytes(b"\n".join(lines))
     clean.write_bytes(b"\n".join(sound))
-    guards = GuardOptions(hub=None, near_copy=None, length_ratio=None)
-    options: dict[str, Any] = {"model": model, "guards": guards, "max_chars": 200}
+    filters = FilterOptions(disable=["hub", "near_copy", "length_ratio"])
+    options: dict[str, Any] = {"model": model, "filters": filters, "max_chars": 200}
     report = score_texts(noisy, tmp_path / "o", rejects=tmp_path / "deep" / "rejects.jsonl", **options)
     other = score_texts(clean, tmp_path / "c", rejects=tmp_path / "c.jsonl", **options)
     assert (tmp_path / "o").read_bytes() == (tmp_path / "c").read_bytes()
@@ -154,7 +154,7 @@ def test_faulty_lines_go_to_the_rejects(model: Any, tmp_path: Path) -> None:
         assert record["score"] is record["source"] is record["target"] is None
         assert record["limit"] == (200 if reason == "too_long" else None)
     rest = found[len(FAULTS) :]
-    numbers = [lines.index(b"\t".join(text.encode() for text in pair)) + 1 for pair in guarded]
+    numbers = [lines.index(b"\t".join(text.encode() for text in pair)) + 1 for pair in filtered]
     assert [(line["reason"], line["source_ids"]) for line in rest] == [
         ("copy", [str(numbers[0])]),
         ("numbers", [str(numbers[1])]),
@@ -185,15 +185,15 @@ def test_faults_of_other_kinds_of_files(model: Any, tmp_path: Path) -> None:
         score_texts(f"{tmp_path / 'm'}", tmp_path / "o", model=model)
 
 
-def test_the_languages_of_the_corpus_are_those_of_the_guard(model: Any, tmp_path: Path) -> None:
+def test_the_languages_of_the_corpus_are_those_of_the_filter(model: Any, tmp_path: Path) -> None:
     french = "Les enfants mangent des pommes rouges dans le jardin.\tThey eat the red apples of the garden."
     path = write(tmp_path / "pairs.tsv", [*("\t".join(pair) for pair in PAIRS[:40]), french])
     for spec, more, rejected in (
-        (f"de-en={path}", GuardOptions(hub=None), 1),
-        (str(path), GuardOptions(hub=None), 0),
-        (f"de-en={path}", GuardOptions(hub=None, target_language="en"), 0),
+        (f"de-en={path}", FilterOptions(disable=["hub"]), 1),
+        (str(path), FilterOptions(disable=["hub"]), 0),
+        (f"de-en={path}", FilterOptions(disable=["hub"], target_language="en"), 0),
     ):
-        assert score_texts(spec, tmp_path / "o", model=model, guards=more).rejected.get("language", 0) == rejected
+        assert score_texts(spec, tmp_path / "o", model=model, filters=more).rejected.get("language", 0) == rejected
 
 
 def test_stores_with_a_row_a_line(tmp_path: Path) -> None:
@@ -246,27 +246,27 @@ def test_text_stays_on_the_disk(tmp_path: Path, peak_growth: Callable[[Callable[
     assert growth < 30 * 2**20
 
 
-def test_guards_first_spare_the_model_what_they_turn_down(model: Any, tmp_path: Path) -> None:
-    """The result is that of the sound pairs alone; the rejects are those of guards that look last, without a score."""
+def test_rejected_pairs_are_not_embedded_with_filter_first(model: Any, tmp_path: Path) -> None:
+    """The result is that of the sound pairs alone; the rejects are those of filters that run last, without a score."""
     bad = [("Guten Tag!", "guten tag"), ("Wir sahen 3 Vögel.", "We saw 4 birds.")]
     everything = [*PAIRS[:50], bad[0], *PAIRS[50:], bad[1]]
     path = write(tmp_path / "all.tsv", ["\t".join(pair) for pair in everything])
     sound = write(tmp_path / "sound.tsv", ["\t".join(pair) for pair in PAIRS])
-    guards, rejects = GuardOptions(), tmp_path / "rejects"
+    filters, rejects = FilterOptions(), tmp_path / "rejects"
     score_texts(sound, tmp_path / "alone", model=model)
-    first = score_texts(path, tmp_path / "o", model=model, guards=guards, guards_first=True, rejects=rejects)
+    first = score_texts(path, tmp_path / "o", model=model, filters=filters, filter_first=True, rejects=rejects)
     assert (tmp_path / "o").read_bytes() == (tmp_path / "alone").read_bytes()
     early = records(rejects)
-    last = score_texts(path, tmp_path / "p", model=model, guards=guards, rejects=rejects)
+    last = score_texts(path, tmp_path / "p", model=model, filters=filters, rejects=rejects)
     assert [{**one, "score": None} for one in records(rejects)] == early and records(rejects)[0]["score"] is not None
     assert (first.pairs, first.kept, first.rejected) == (last.pairs, last.kept, last.rejected)
     assert first.stages["copy"]["pairs"] == 152 and first.stages["hub"]["pairs"] == 150
     assert list(first.stages)[:2] == ["copy", "near_copy"] and next(iter(last.stages)) == "embedding"
-    assert "|max_chars:5000|guards_first|" in first.signature
+    assert "|max_chars:5000|filter_first|" in first.signature
     assert first.signature.split("|")[-2] == last.signature.split("|")[-2]  # the same corpus
     store = write_store(tmp_path / "store", vectors(model, 0, everything))
     with pytest.raises(ValueError, match="leave it out where embeddings are ready"):
-        score_texts(path, tmp_path / "q", source_embeddings=store.path, model=model, guards=guards, guards_first=True)
+        score_texts(path, tmp_path / "q", source_embeddings=store.path, model=model, filters=filters, filter_first=True)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_guards_first_spare_the_model_what_they_turn_down(model: Any, tmp_path: 
     [
         (["Ja.\tYes.", "Nein.", "Gut.\tGood."], "got k=4 for 2 distinct source", {}),
         (["Ja."], "expected at least one pair, got none", {}),
-        (["Ja.\tja", "\tNo."], "expected at least one pair, got none", {"guards_first": True}),
+        (["Ja.\tja", "\tNo."], "expected at least one pair, got none", {"filter_first": True}),
     ],
 )
 def test_rejects_are_written_where_too_little_is_left(
@@ -282,7 +282,7 @@ def test_rejects_are_written_where_too_little_is_left(
 ) -> None:
     path, rejects = write(tmp_path / "pairs.tsv", lines), tmp_path / "rejects"
     with pytest.raises(ValueError, match=message) as error:
-        score_texts(path, tmp_path / "o", model=model, guards=GuardOptions(), rejects=rejects, **options)
+        score_texts(path, tmp_path / "o", model=model, filters=FilterOptions(), rejects=rejects, **options)
     assert str(rejects) in str(error.value)
     reasons = [record["reason"] for record in records(rejects)]
     assert reasons == (["empty_side", "copy"] if options else ["wrong_column_count"])

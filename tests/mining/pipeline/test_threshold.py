@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.mining import GuardOptions, PublishedThreshold, encode, mine_texts, publish_thresholds
+from st_xling.mining import FilterOptions, PublishedThreshold, encode, mine_texts, publish_thresholds
 from tests.mining.pipeline.test_mine_texts import read, stop_before_the_pairs, write
 
 TEXTS = mining_phrases("de", "en", split="test", size=150, gold=60)
-GERMAN = GuardOptions(source_language="de", target_language="en").with_flags(off=["all"])
+GERMAN = FilterOptions(source_language="de", target_language="en", disable=["all"])
 
 
 def published(threshold: float, **changes: Any) -> PublishedThreshold:
@@ -31,7 +31,7 @@ def asked(make_model: Callable[..., Any], tmp_path: Path) -> dict[str, Any]:
     make_model().save_pretrained(str(tmp_path / "my-encoder"))
     sides = write(tmp_path / "news.de", TEXTS.source), write(tmp_path / "news.en", TEXTS.target)
     model = str(tmp_path / "my-encoder")
-    return {"source": sides[0], "target": sides[1], "out": tmp_path / "o.tsv", "model": model, "guards": GERMAN}
+    return {"source": sides[0], "target": sides[1], "out": tmp_path / "o.tsv", "model": model, "filters": GERMAN}
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_it_is_taken_told_and_signed(asked: dict[str, Any], middle: float, logge
 
 def test_the_other_way_round(asked: dict[str, Any], middle: float, caplog: pytest.LogCaptureFixture) -> None:
     asked |= {"source": asked["target"], "target": asked["source"], "threshold": "auto"}
-    asked["guards"] = replace(GERMAN, source_language="en", target_language="de")
+    asked["filters"] = replace(GERMAN, source_language="en", target_language="de")
     publish_thresholds(asked["model"], {"de-en": published(middle, retrieval="forward")})
     assert mine_texts(**asked, retrieval="forward").threshold is None
     assert "that of de-en is for retrieval forward, not backward; all pairs are kept" in caplog.text
@@ -99,7 +99,7 @@ def test_where_there_is_none(asked: dict[str, Any], logged: Any) -> None:
     publish_thresholds(asked["model"], {"fr-en": published(99.0)})
     assert mine_texts(**auto).threshold is None
     assert "it has one for fr-en, none for de-en; all pairs are kept" in logged()
-    assert mine_texts(**{**auto, "guards": None}).threshold is None
+    assert mine_texts(**{**auto, "filters": None}).threshold is None
     assert "it has one for fr-en, none for de-en (languages by the text" in logged()
 
 
@@ -161,7 +161,7 @@ def test_the_work_goes_on_as_it_was_begun(
     [
         ({"threshold": "best"}, "threshold must be a number, 'auto', 'published' or None: got 'best'"),
         ({"threshold": ""}, "threshold must be a number, 'auto', 'published' or None: got ''"),
-        ({"threshold": "published", "guards": None}, "it has none"),
+        ({"threshold": "published", "filters": None}, "it has none"),
         ({"threshold": "published", "model": None}, r"the folder or the Hub id of a model \(--model\): got none"),
         ({"threshold": "published", "model": object()}, "got a loaded object"),
         ({"threshold": "published", "calibrate_with": "known.tsv"}, "both set the threshold"),

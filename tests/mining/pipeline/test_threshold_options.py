@@ -10,7 +10,7 @@ import pytest
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.evaluation import BuccEvaluator
 from st_xling.evaluation.bucc import publishable_thresholds
-from st_xling.mining import GuardOptions, encode, mine_texts
+from st_xling.mining import FilterOptions, encode, mine_texts
 from st_xling.mining.published import publish_thresholds
 from st_xling.models import load_encoder
 
@@ -35,8 +35,8 @@ def folder(make_model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def mined(folder: Path, out: Path, **options: Any) -> Any:
-    guards = GuardOptions(source_language="de", target_language="en")
-    return mine_texts(folder / "de", folder / "en", out, threshold="published", guards=guards, **options)
+    filters = FilterOptions(source_language="de", target_language="en")
+    return mine_texts(folder / "de", folder / "en", out, threshold="published", filters=filters, **options)
 
 
 def test_it_holds_for_the_same_use(folder: Path, tmp_path: Path) -> None:

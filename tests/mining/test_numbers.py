@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from st_xling.mining.guards import NumbersGuard, Quantity, agree, quantities
-from st_xling.mining.guards.numbers import leftovers
-from tests.mining.guards.batches import verdicts
+from st_xling.mining.numbers import Quantity, agree, contradiction, leftovers, quantities
 
 
 def values(text):
@@ -104,12 +102,10 @@ CONTRADICTING = [
 
 def test_agreement_and_contradiction():
     for way in (1, -1):
-        agreeing = verdicts(NumbersGuard(), *[pair[::way] for pair in AGREEING])
-        assert [pair for pair, verdict in zip(AGREEING, agreeing) if verdict is not None] == []
-        contradicting = verdicts(NumbersGuard(), *[pair[::way] for pair in CONTRADICTING])
-        assert [pair for pair, verdict in zip(CONTRADICTING, contradicting) if verdict is None] == []
-    (verdict,) = verdicts(NumbersGuard(), ("10 oder 20 im Jahr 1990", "10 or 2.5 in 1990"))
-    assert verdict.value == {"source": ["20"], "target": ["25e-1"]}
+        assert [pair for pair in AGREEING if contradiction(*pair[::way]) is not None] == []
+        assert [pair for pair in CONTRADICTING if contradiction(*pair[::way]) is None] == []
+    found = contradiction("10 oder 20 im Jahr 1990", "10 or 2.5 in 1990")
+    assert found == {"source": ["20"], "target": ["25e-1"]}
 
 
 NUMBERS = st.lists(st.builds(Quantity, st.integers(1, 9), st.integers(0, 1)), max_size=6)

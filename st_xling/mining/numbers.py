@@ -1,15 +1,15 @@
-"""Guard ``numbers``: the two sentences name different numbers, whatever digits and separators they are written with."""
+"""Numbers written with digits, whatever digits and separators, and whether those of two sentences contradict."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
-from st_xling.mining.guards.predicates import REMEMBERED, CandidateBatch, Verdict
+#: Sentences that are remembered: a sentence is in several candidates, most of them near.
+REMEMBERED = 1 << 14
 
 # Digits joined by separators; a space joins only groups of exactly three digits after one to three. Then a scale. Not
 # the number of an HTML character reference: &#8212; is a dash.
@@ -142,9 +142,8 @@ def _quantity(digits: str, power: int) -> Quantity:
     return Quantity(int(significant[:300]), power + len(digits) - len(digits.rstrip("0")))
 
 
-@dataclass(frozen=True)
-class NumbersGuard:
-    """Turns down a pair in which numbers written with digits contradict each other.
+def contradiction(source: str, target: str) -> dict[str, list[str]] | None:
+    """Return the numbers that contradict each other in a pair of sentences, by side; ``None`` if none do.
 
     Numbers of one side are matched with equal ones of the other, each once (:func:`agree`). A
     24-hour clock matches a 12-hour one (20 and 8), and a year its last two digits (1998 and 98). What is then left over
@@ -153,30 +152,21 @@ class NumbersGuard:
     - on both sides: a contradiction ("3 books", "4 Bücher");
     - on one side only: nothing, since the other may have spelled it out ("12", "twelve"), named a month or left out a
       repetition, unless a number of four digits or more is missing, zeros at its end not counted: 1987 is hardly ever
-      spelled out. That turns down three in a thousand true pairs, most of them for an error in the data, and twice as
+      spelled out. That rejects three in a thousand true pairs, most of them for an error in the data, and twice as
       many wrong pairs as not to mind.
 
     A fraction that could be a time of day or a day and month (16.30) is read as such where that resolves a
     contradiction. Conversions (10 km, 6 miles) count as contradictions.
     """
-
-    reason: ClassVar[str] = "numbers"
-
-    def check(self, batch: CandidateBatch) -> list[Verdict | None]:
-        numbers = zip(map(known_quantities, batch.sources), map(known_quantities, batch.targets))
-        return [self.verdict(source, target) if source or target else None for source, target in numbers]
-
-    def verdict(self, source: list[Quantity], target: list[Quantity]) -> Verdict | None:
-        """On the numbers of a pair, as :func:`quantities` reads them."""
-        of_source, of_target = leftovers(source, target)
-        if of_source and of_target and any(number.power in (-1, -2) for number in (*of_source, *of_target)):
-            split = leftovers(_split(of_source), _split(of_target))
-            if not all(split):
-                of_source, of_target = split
-        missing = any(number.digits >= _NOT_SPELLED_OUT for number in of_source or of_target)
-        if (of_source and of_target) or missing:
-            return Verdict({"source": [*map(_plain, of_source)], "target": [*map(_plain, of_target)]}, None)
-        return None
+    of_source, of_target = leftovers(known_quantities(source), known_quantities(target))
+    if of_source and of_target and any(number.power in (-1, -2) for number in (*of_source, *of_target)):
+        split = leftovers(_split(of_source), _split(of_target))
+        if not all(split):
+            of_source, of_target = split
+    missing = any(number.digits >= _NOT_SPELLED_OUT for number in of_source or of_target)
+    if (of_source and of_target) or missing:
+        return {"source": [*map(_plain, of_source)], "target": [*map(_plain, of_target)]}
+    return None
 
 
 # A list that is shared, not to be changed.

@@ -1,0 +1,352 @@
+"""Filters: what each rejects and accepts, in many scripts; their order, limits and batches; the rejection log."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import os
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from st_xling.mining import MinedPairs, neighbours
+from st_xling.mining.filters import (
+    FILTERS,
+    HAN,
+    HANGUL,
+    KANA,
+    CandidateBatch,
+    FilterOptions,
+    NeighborCounts,
+    PairFilters,
+    RejectedPair,
+    RejectionLog,
+    Verdict,
+    letter_key,
+    weighted_length,
+)
+from st_xling.utils.identify import LanguageUnknown, _identifier, expected_labels, expected_odds
+
+Pair = tuple[str, str]
+
+LONG = "All human beings are born free and equal in dignity and rights."
+FRENCH = "Les enfants mangent des pommes rouges dans le jardin."
+ENGLISH = "The children are eating red apples in the garden."
+
+#: By filter, with default limits and German and English expected: pairs that it rejects, and pairs that it accepts.
+EXAMPLES: dict[str, tuple[list[Pair], list[Pair]]] = {
+    "hub": ([("a hub", "any")], [("no hub", "any")]),
+    "copy": (
+        [
+            ("Hello, world!", "hello world"),
+            ("Der Fluß.", "DER FLUSS"),
+            ("cafe\u0301 🙂", "CAFÉ"),
+            ("ＩＢＭ　３６０", "IBM 360"),
+            ("محمـــد رسول", "محمد، رسول"),
+            ("แมวดำ", "แมว ดำ"),
+            ("१२ मार्च", "१२ — मार्च"),
+            ("12.03.2004", "12/03/2004"),
+            ("https://example.org/a", "https://example.org/a"),
+            ("🙂🙂", "!!!"),
+            ("สวัสดี\u200bครับ", "สวัสดีครับ"),
+        ],
+        [
+            ("Der Hund schläft.", "The dog is sleeping."),
+            ("कि", "की"),  # vowel signs are marks: without them both would be "क"
+            ("กา", "กี"),
+            ("二零一九", "2019"),
+            ("1984", "1985"),
+            ("année", "annee"),
+        ],
+    ),
+    "near_copy": (
+        [
+            ("Serug, Nahor, Tarah und Lot,", "Serug, Nahor, Terah und Lot,"),
+            ("https://example.org/page?id=1041", "https://example.org/page?id=1042"),
+            ("Автор: Иван Петрович Сидоров, Москва", "Автор: Иван Петрович Сидоров, г. Москва"),
+            ("北京市海淀区中关村大街27号院", "北京市海淀区中关村大街29号院"),
+        ],
+        [("Der Hund schläft.", "The dog is sleeping.")],
+    ),
+    "length_ratio": (
+        [
+            ("Ja. " * 20, "Yes, of course, we all agree with that. " * 12),
+            ("да" * 30, "yes, of course I do. " * 20),
+            ("人人生而自由，在尊严和权利上一律平等。", "All human"),
+        ],
+        [("Да.", "Yes, of course I do."), ("", ""), ("人人生而自由，在尊严和权利上一律平等。", LONG)],
+    ),
+    "numbers": ([("Ich habe 3 Bücher.", "I have 4 books.")], [("Ich habe 3 Bücher.", "I have three books.")]),
+    "language": ([(FRENCH, ENGLISH), ("Der Hund schläft unter dem Tisch.", FRENCH)], [("Taxi!", "Taxi!"), ("", "🙂")]),
+}
+GOOD = [("Der Hund schläft unter dem Tisch.", "The dog is sleeping under the table."), ("Ja, gern.", "Yes, please.")]
+BAD = {reason: rejected[0] for reason, (rejected, _) in EXAMPLES.items() if reason != "hub"}
+OPTIONS = FilterOptions(source_language="de", target_language="en", disable=["hub"])
+
+
+def candidates(*pairs: Pair) -> CandidateBatch:
+    """Row ``i`` of one side with row ``i`` of the other; the score decreases from 2."""
+    rows = np.arange(len(pairs))
+    return CandidateBatch(MinedPairs(2 - rows / 100, rows, rows), *([pair[side] for pair in pairs] for side in (0, 1)))
+
+
+def rejections(pairs: list[Pair], reason: str, limit: float | None = None, **more: Any) -> list[Any]:
+    """For each pair the value and limit by which one filter alone rejects it; ``None`` for a pair that passes."""
+    limits = {} if limit is None else {reason: limit}
+    counts = more.pop("counts", None)
+    options = FilterOptions(disable=[name for name in FILTERS if name != reason], limits=limits, **more)
+    rejected = {row.source_index: row for row in PairFilters(options, counts=counts).check(candidates(*pairs))[1]}
+    return [(rejected[row].value, rejected[row].limit) if row in rejected else None for row in range(len(pairs))]
+
+
+@pytest.mark.parametrize("reason", FILTERS)
+def test_examples_of_each_filter(reason: str, pairs: list[Pair]) -> None:
+    """The first half of the rows is a hub. Most filters are symmetric; all of them accept the phrasebook."""
+    rejected, accepted = EXAMPLES[reason]
+    occurrences = np.repeat([500, 0], [len(rejected), len(accepted)])
+    more = {"counts": NeighborCounts(occurrences, occurrences, 4)} if reason == "hub" else {}
+    if reason == "language":
+        more |= {"source_language": "de", "target_language": "en"}
+    for way in (1, -1) if reason not in ("hub", "language") else (1,):
+        found = rejections([pair[::way] for pair in [*rejected, *accepted]], reason, **more)
+        assert [one is not None for one in found] == [True] * len(rejected) + [False] * len(accepted)
+    if reason not in ("hub", "language"):
+        assert not any(rejections(pairs, reason))
+
+
+def test_each_bad_pair_gets_its_reason_whatever_the_batches_and_order() -> None:
+    filters, pairs = PairFilters(OPTIONS), [*GOOD, *BAD.values()]
+    allowed, rejected = filters.check(candidates(*pairs))
+    assert allowed.tolist() == [True] * 2 + [False] * len(BAD)
+    assert [(pair.reason, pair.source, pair.target) for pair in rejected] == [(k, *v) for k, v in BAD.items()]
+    assert [(pair.source_index, pair.score) for pair in rejected][:2] == [(2, 1.98), (3, 1.97)]
+    assert (filters.rejected, filters.idle) == (dict.fromkeys(BAD, 1), {})
+    sources, targets = zip(*pairs[::-1])
+    mined, singly = MinedPairs(np.ones(7), np.arange(7), np.arange(7)), list[RejectedPair]()
+    one_by_one = [filters.allowed(mined.select([row]), sources, targets, singly.append)[0] for row in range(7)]
+    assert one_by_one == allowed.tolist()[::-1]
+    assert [one[:3] for one in singly[::-1]] == [one[:3] for one in rejected]
+
+
+@pytest.mark.parametrize("off", BAD)
+def test_each_filter_can_be_disabled(off: str) -> None:
+    options = FilterOptions(source_language="de", target_language="en", disable=["hub", off])
+    reasons = [pair.reason for pair in PairFilters(options).check(candidates(*BAD.values()))[1]]
+    # The next filter rejects a copy as well.
+    assert off not in reasons and len(reasons) == len(BAD) - (off != "copy")
+
+
+def test_options_and_signature(caplog: pytest.LogCaptureFixture) -> None:
+    assert tuple(FILTERS) == tuple(FilterOptions().enabled) == tuple(EXAMPLES)
+    assert FilterOptions(disable=["all"]).enabled == {} and PairFilters(FilterOptions(disable=["all"])).idle == {}
+    options = FilterOptions(limits={"length_ratio": 3, "near_copy": 0.9, "hub": 5}, disable=["hub", "copy", "language"])
+    assert PairFilters(options).signature == "near_copy=0.9,length_ratio=3,numbers"
+    assert PairFilters(FilterOptions(disable=["all"])).signature == "none" and not caplog.text
+    # Filters that cannot run, or not on both sides, are logged; the signature has those that run.
+    filters = PairFilters(FilterOptions(source_language="de", target_language="tlh", disable=["copy"]))
+    assert filters.signature == "near_copy=0.85,length_ratio=2.5,numbers,language=0.1"
+    assert filters.idle == {"hub": "neighbors were not counted", "language": "py3langid does not know 'tlh'"}
+    assert "hub: neighbors were not counted; language: py3langid does not know 'tlh'" in caplog.text
+    assert filters.check(candidates(("Wo ist hier die Bücherei dieser Stadt?", "nuqDaq 'oH")))[0].all()
+    assert PairFilters(FilterOptions(source_language="tlh", disable=["hub"])).idle["language"] == (
+        "py3langid does not know 'tlh'; the language of the target side is not given"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "facts"),
+    [
+        ({"limits": {"lenght_ratio": 2}}, ["'lenght_ratio'", "did you mean 'length_ratio'?", "near_copy"]),
+        ({"disable": ["copies"]}, ["'copies'", "did you mean 'copy'?"]),
+        ({"limits": {"numbers": 3, "hub": 0.5}}, ["numbers has no limit: got 3", "hub must be at least 1: got 0.5"]),
+        ({"limits": {"all": 3}}, ["got 'all'"]),
+        *(({"limits": {"near_copy": limit}}, [f"near_copy must be in (0, 1]: got {limit}"]) for limit in (0, np.nan)),
+        ({"limits": {"length_ratio": 1}}, ["length_ratio must be above 1: got 1; 2.5 is the usual choice"]),
+        *(({"limits": {"language": limit}}, [f"language must be in (0, 1): got {limit}"]) for limit in (0, 1, -0.5)),
+    ],
+)
+def test_faults_of_options(options: dict[str, Any], facts: list[str]) -> None:
+    with pytest.raises(ValueError) as error:
+        FilterOptions(**options)
+    assert all(fact in str(error.value) for fact in facts)
+
+
+@given(st.text(max_size=40))
+def test_letter_key_is_stable_and_does_not_depend_on_the_unicode_form(text: str) -> None:
+    key = letter_key(text)
+    assert letter_key(key) == key == letter_key(unicodedata.normalize("NFD", text))
+    assert all(unicodedata.category(character)[0] in "LMN" for character in key)
+
+
+def test_similarity_is_twice_the_common_subsequence() -> None:
+    """ "kitten" and "sitting" share i, t, t, n: 2 * 4 / 13."""
+    pair = [("kitten", "sitting")]
+    assert rejections(pair, "near_copy", 8 / 13 - 1e-6) != [None] == rejections(pair, "near_copy", 8 / 13 + 1e-6)
+    assert rejections(pair, "near_copy", 0.5) == [(0.6154, 0.5)]
+    found = rejections([("Ja!", "ja"), ("", "ja"), ("…", "!")], "near_copy", 1.0)
+    assert found == [(1.0, 1.0), None, (1.0, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("", 0),
+        ("Yes.", 4),
+        ("cafe\u0301", 4),
+        ("书。", HAN + 1),
+        ("カタカナ", 4 * KANA),
+        ("한국", 2 * HANGUL),
+        (unicodedata.normalize("NFD", "한국"), 2 * HANGUL),
+        ("我用Python写", 3 * HAN + 6),
+        ("𠮷", HAN),
+        ("แมวดำ", 5),
+        ("🙂", 1),
+        ("Привет", 6),
+    ],
+)
+def test_weighted_length(text: str, length: float) -> None:
+    assert weighted_length(text) == pytest.approx(length)
+
+
+def test_length_ratio_by_hand() -> None:
+    """(85 + 15) / (10 + 15); a ratio of the limit passes."""
+    pairs = [("a" * 85, "b" * 10), ("b" * 10, "a" * 85)]
+    assert rejections(pairs, "length_ratio", 3.9) == [(4.0, 3.9)] * 2
+    assert rejections(pairs, "length_ratio", 4.0) == [None] * 2
+
+
+def test_hub_of_real_neighbors() -> None:
+    """Target 0 is the mean of all sources, so it is in the list of each; nothing else is."""
+    random = np.random.default_rng(0)
+    sources = random.normal(size=(200, 64)) + 1.0
+    targets = np.concatenate([np.ones((1, 64)), random.normal(size=(199, 64))])
+    forward, backward = neighbours(sources, targets, k=2)
+    counts = NeighborCounts.of(forward, backward)
+    for found, lists in ((counts.target, forward), (counts.source, backward)):
+        assert found.tolist() == [sum(row == near for near in lists.indices.ravel()) for row in range(200)]
+    first, second = rejections([("a", "b"), ("c", "d")], "hub", counts=counts)
+    assert first == ({"side": "target", "neighbour_of": 200}, 40.0)
+    assert (second is None) == (counts.target[1] <= 40 and counts.source[1] <= 40)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        (8000, 80, None),
+        (8001, 81, ({"side": "source", "neighbour_of": 8001}, 8000.0)),
+        (8000, 81, ({"side": "target", "neighbour_of": 81}, 80.0)),
+    ],
+)
+def test_bound_of_hubs(source: int, target: int, expected: Verdict | None) -> None:
+    """k 4, 10 sources, 1000 targets: a source may occur 20 * 4 * 100 times, a target 20 * 4."""
+    counts = NeighborCounts(np.full(10, source, np.int32), np.full(1000, target, np.int32), 4)
+    assert rejections([("a", "b")], "hub", counts=counts) == [expected]
+
+
+RIGHT = [
+    ("de", "Der Hund schläft unter dem Tisch."),
+    ("ar", "لا أعرف أين المفتاح."),
+    ("th", "แมวดำตัวหนึ่งนั่งอยู่บนหลังคา"),
+    ("zh", "我买了三本旧书。"),
+    ("vi", "Tôi đã gặp cô ấy hôm qua."),
+    ("es", "Mañana iré al mercado 🙂"),
+    ("de", "Taxi!"),
+    ("fr", "Barack Obama"),
+    ("ru", "12345 + 7"),
+    ("de", ""),
+    ("de", "🙂"),
+]
+
+
+@pytest.mark.parametrize(("expected", "text"), RIGHT)
+def test_right_language(expected: str, text: str) -> None:
+    assert rejections([(text, "whatever")], "language", source_language=expected) == [None]
+
+
+def test_wrong_language_on_either_side() -> None:
+    pairs = [(FRENCH, ENGLISH), (ENGLISH, ENGLISH), (FRENCH, FRENCH)]
+    right, source, target = rejections(pairs, "language", source_language="fr", target_language="en")
+    assert right is None and source[0].pop("odds") < source[1] == 0.1
+    assert source[0] == {"side": "source", "expected": "fr", "found": "en"}
+    assert target[0].items() >= {"side": "target", "expected": "en", "found": "fr"}.items()
+    assert rejections(pairs, "language", target_language="en")[:2] == [None, None]
+
+
+def test_language_codes() -> None:
+    labels = {
+        **{"de": "de", "deu": "de", "de-AT": "de", "EN": "en", "eng": "en", "zh": "zh", "cmn": "zh", "zho": "zh"},
+        **{"zh_Hant": "zh", "swh": "sw", "fa": "fa", "pes": "fa", "nb": "no", "ind": "id", "nep": "ne", "yue": "yue"},
+    }
+    assert {code: expected_labels(code)[0] for code in labels} == labels
+    for code in ("xx", "zxx", "", "tlh"):
+        with pytest.raises(LanguageUnknown, match="expected a language that py3langid knows"):
+            expected_labels(code)
+
+
+def test_many_texts_are_identified_as_py3langid_identifies_each(pairs: list[Pair]) -> None:
+    """The likeliest label, and the shares of every label: of texts of all lengths, in capitals, without any letter."""
+    texts = [text for pair in [*RIGHT, *pairs] for text in pair]
+    texts += ["ALL CAPITALS HERE", "e\u0301t\u00e9", "\ud800", "б" * 99]
+    for code in ("de", "zh", "sr", "ms"):
+        for text, (best, odds) in zip(texts, expected_odds(texts, [code] * len(texts)), strict=True):
+            ranking = _identifier().rank(text[:100])
+            shares, highest = dict(ranking), ranking[0][1]
+            expected = sum(shares[label] for label in expected_labels(code)) / highest
+            assert odds == pytest.approx(min(1.0, expected), rel=1e-3, abs=1e-6), text
+            assert shares[best] == pytest.approx(highest, rel=1e-4)
+
+
+@pytest.mark.parametrize("code", ["de", "zh"])
+def test_true_pairs_of_real_data_are_kept(real_data: Path, code: str) -> None:
+    with gzip.open(real_data / "parallel" / f"{code}-en.dev.tsv.gz", "rt", encoding="utf-8") as lines:
+        batch = candidates(*[tuple(line.rstrip("\n").split("\t")) for line in lines][:300])
+    filters = PairFilters(FilterOptions(source_language=code, target_language="en", disable=["hub"]))
+    assert filters.check(batch)[0].mean() >= 0.98
+    swapped = FilterOptions(source_language="en", target_language=code, disable=["hub", "numbers"])
+    assert PairFilters(swapped).check(batch)[0].mean() <= 0.05
+
+
+def test_rejection_log(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "rejects.jsonl"
+    with RejectionLog(path) as log:
+        for pair in PairFilters(OPTIONS).check(candidates(*GOOD, *BAD.values()))[1]:
+            log.write(pair)
+        assert not path.exists()
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [record["reason"] for record in records] == list(BAD)
+    assert list(records[0]) == ["reason", "value", "limit", "score", "source_ids", "target_ids", "source", "target"]
+    assert records[3]["value"] == {"source": ["3"], "target": ["4"]}
+    assert (records[2]["source_ids"], records[2]["limit"]) == ([4], 2.5)
+    assert [entry.name for entry in path.parent.iterdir()] == ["rejects.jsonl"]
+
+
+@pytest.mark.parametrize("text", ['"quoted" \\ tab\t', "a\u2028b\u2029c\x85d\x7f", "line\nend\r", "ไทย 🙂 e\u0301"])
+def test_a_rejected_pair_is_one_line_and_round_trips(text: str) -> None:
+    pair = RejectedPair("numbers", 1.0, None, float("-inf"), 3, 4, text, "b")
+    (line,) = pair.as_json(["de-1", "de-9"]).decode().splitlines()
+    record = json.loads(line)
+    assert (record["source"], record["score"]) == (text, None)
+    assert (record["source_ids"], record["target_ids"]) == (["de-1", "de-9"], [4])
+    assert "ไทย" not in text or "ไทย" in line
+
+
+def test_a_log_goes_into_a_pipe_and_an_error_leaves_the_earlier_file(tmp_path: Path) -> None:
+    pipe, path = tmp_path / "pipe", tmp_path / "rejects.jsonl"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with RejectionLog(pipe):
+            pass
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    path.write_text("old\n")
+    with pytest.raises(OSError, match=r"No space left on device: .*rejects\.jsonl"), RejectionLog(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert path.read_text() == "old\n" and sorted(tmp_path.iterdir()) == [pipe, path]
