@@ -83,7 +83,7 @@ def test_languages_that_are_not_named_are_those_of_the_text(
     words: list[str], encoder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The first line says which threshold, whose and for what, and so does the last before pairs and signature."""
-    bare = [*words[:5], *words[-4:]]
+    bare = [*words[:5], *words[-5:]]
     assert main(bare) == 0
     middle = (everything := scores(words))[len(everything) // 2]
     publish(encoder, middle)
@@ -101,7 +101,7 @@ def test_languages_that_are_not_named_are_those_of_the_text(
 
 
 def test_languages_are_needed(words: list[str], encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bare = [*words[:5], *words[-4:]]
+    bare = [*words[:5], *words[-5:]]
     assert main([*bare, "--keep-threshold", "--calibrate", "c.tsv"]) == 2
     assert "give --source-language, --target-language as well" in capsys.readouterr().err
     publish(encoder, 1.0)
