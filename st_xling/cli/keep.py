@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from st_xling.mining.published import PublishedThreshold
+    from st_xling.mining.thresholds import PublishedThreshold
 
 
 logger = logging.getLogger(__name__)
@@ -28,13 +28,13 @@ def check_keep(arguments: argparse.Namespace, *, publishes: bool = False) -> Non
     """
     if arguments.keep:
         from st_xling.evaluation.results import read_kept_figures
-        from st_xling.mining.published import published_thresholds
+        from st_xling.mining.thresholds import load_published_thresholds
 
         folder = Path(arguments.model)
         check_folder(folder, "--keep")
         read_kept_figures(folder)
         if publishes:
-            published_thresholds(folder)
+            load_published_thresholds(folder)
 
 
 def keep(arguments: argparse.Namespace, task: str, metrics: dict[str, Any], signature: str) -> None:
@@ -80,7 +80,7 @@ def check_folder(folder: Path, option: str) -> None:
 def publish(folder: Path, thresholds: Mapping[str, PublishedThreshold]) -> None:
     """Put thresholds into the model's ``mining.json``, and say so; nothing if there are none."""
     if thresholds:
-        from st_xling.mining.published import publish_thresholds
+        from st_xling.mining.thresholds import publish_thresholds
 
         print(f"thresholds for {', '.join(thresholds)}: {publish_thresholds(folder, thresholds)}", file=sys.stderr)
 

@@ -178,7 +178,7 @@ def mine(arguments: argparse.Namespace) -> None:
     Run the same command again to resume from OUT.work after a kill or an interrupt.
     """
     from st_xling.mining import mine_texts, plan_mining
-    from st_xling.mining.published import pair_of
+    from st_xling.mining.thresholds import language_pair
 
     filters = _filters(arguments)
     if arguments.dry_run:
@@ -200,7 +200,7 @@ def mine(arguments: argparse.Namespace) -> None:
     print_report(arguments, "mine", report, f"{report.pairs:,} pairs")
     if arguments.keep_threshold:
         assert report.calibration is not None
-        pair = pair_of(arguments.source_language, arguments.target_language)
+        pair = language_pair(arguments.source_language, arguments.target_language)
         publish(Path(arguments.model), {pair: report.calibration.as_published(report.signature)})
         renew_card(Path(arguments.model))
 
@@ -253,12 +253,12 @@ def _filters(arguments: argparse.Namespace) -> Any:
 
 def _check_keep_threshold(arguments: argparse.Namespace) -> None:
     """Raise where the threshold could not be published, before anything is mined."""
-    from st_xling.mining.published import languages_of, pair_of, published_thresholds
+    from st_xling.mining.thresholds import canonical_pair, language_pair, load_published_thresholds
 
     needed = ("calibrate_with", "model", "source_language", "target_language")
     if missing := [name for name in needed if getattr(arguments, name) is None]:
         flags = ", ".join(f"--{name.removesuffix('_with').replace('_', '-')}" for name in missing)
         raise ValueError(f"--keep-threshold publishes the model's threshold for two languages: give {flags} as well.")
-    languages_of(pair_of(arguments.source_language, arguments.target_language))
+    canonical_pair(language_pair(arguments.source_language, arguments.target_language))
     check_folder(Path(arguments.model), "--keep-threshold")
-    published_thresholds(arguments.model)
+    load_published_thresholds(arguments.model)

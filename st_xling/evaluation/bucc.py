@@ -14,8 +14,7 @@ from st_xling.evaluation.mining_scores import EvaluatedPairs, MiningScores, row_
 from st_xling.evaluation.pictures import ScoreHistogram
 from st_xling.evaluation.results import BUCC_METRICS
 from st_xling.mining.mine import mine
-from st_xling.mining.published import PublishedThreshold, languages_of
-from st_xling.mining.thresholds import correct_pairs
+from st_xling.mining.thresholds import PublishedThreshold, canonical_pair, correct_pairs
 from st_xling.utils.languages import pair_languages
 from st_xling.utils.signature import sha8
 
@@ -358,7 +357,7 @@ def _why_not(evaluator: BuccEvaluator, pair: str, threshold: float) -> str | Non
     if not math.isfinite(threshold):
         return f"it is {threshold}"
     try:
-        languages_of(pair)
+        canonical_pair(pair)
     except ValueError as error:
         return str(error).rstrip(".")
     return None

@@ -19,7 +19,7 @@ from st_xling.data.phrasebook_spec import is_phrasebook, parse_phrasebook
 from st_xling.evaluation.results import RESULTS_FILE, KeptFigures, read_kept_figures
 from st_xling.hub.markdown import one_line
 from st_xling.hub.model_kind import ModelKind, model_kind
-from st_xling.mining.published import PublishedThreshold, published_thresholds
+from st_xling.mining.thresholds import PublishedThreshold, load_published_thresholds
 from st_xling.models.sidecar import card_metadata, card_terms
 from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import UNKNOWN as UNKNOWN_LANGUAGE
@@ -320,7 +320,7 @@ def read_facts(folder: str | Path, *, options: CardOptions | None = None) -> Car
         without_places(run),
         without_places(results),
         read_kept_figures(folder),
-        published_thresholds(folder),
+        load_published_thresholds(folder),
     )
 
 

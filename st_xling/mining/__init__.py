@@ -10,9 +10,8 @@
 - ``mine``: neighbours, margins and a retrieval rule together: the layer's main function
 - ``score_pairs``: margin scores of pairs that exist already
 - ``xsim``: how often the margin-based nearest target is not the translation
-- ``thresholds``: the score from which pairs are worth keeping, by gold
-- ``calibrate``: the same without gold, by known translations added to the text
-- ``published``: the thresholds in a model's ``mining.json``
+- ``thresholds``: tune the threshold on gold pairs, or use the one in a model's ``mining.json``
+- ``calibrate``: estimate the threshold from known translations added to the text
 - ``filters``: reject mined pairs with a reason code: copies, lengths, numbers, languages, hubs
 - ``numbers``: numbers written with digits, and whether those of two sentences contradict
 - ``pipeline``: text files → a file of pairs; a file of pairs → the same with scores; what that will take
@@ -32,14 +31,22 @@ from st_xling.mining.filters import (
 )
 from st_xling.mining.margins import MARGINS, margin_scores
 from st_xling.mining.mine import RETRIEVALS, MinedPairs, mine
-from st_xling.mining.published import PublishedThreshold, publish_thresholds, published_thresholds
 from st_xling.mining.score_pairs import score_pairs
 from st_xling.mining.search.approximate import ApproximateSearch, approximate_neighbours
 from st_xling.mining.search.exact import Neighbours, neighbours
 from st_xling.mining.store import EmbeddingStore
 from st_xling.mining.store_writer import write_store
 from st_xling.mining.text import MiningText, escape, tsv_cells, tsv_line, unescape
-from st_xling.mining.thresholds import Threshold, best_threshold, correct_pairs, evaluate_pairs, precision_recall_f1
+from st_xling.mining.thresholds import (
+    PublishedThreshold,
+    Threshold,
+    best_threshold,
+    correct_pairs,
+    evaluate_pairs,
+    load_published_thresholds,
+    precision_recall_f1,
+    publish_thresholds,
+)
 from st_xling.mining.xsim import Xsim, xsim
 from st_xling.utils.lazy import lazy_names
 
@@ -76,6 +83,7 @@ __all__ = [
     "escape",
     "evaluate_pairs",
     "fold_duplicates",
+    "load_published_thresholds",
     "margin_scores",
     "mine",
     "mine_texts",
@@ -83,7 +91,6 @@ __all__ = [
     "plan_mining",
     "precision_recall_f1",
     "publish_thresholds",
-    "published_thresholds",
     "score_pairs",
     "score_texts",
     "tsv_cells",

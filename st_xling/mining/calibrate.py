@@ -1,19 +1,29 @@
-"""A threshold for text without gold: known translations added to it show what each threshold keeps."""
+"""Calibrate thresholds without gold pairs: add known translations to the text, and see what each threshold keeps.
+
+:func:`calibrate` works on embeddings; :func:`calibrate_threshold` reads known translations from a file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from st_xling.data.parallel import read_parallel
+from st_xling.mining.deduplication import folding_key, write_sentences
 from st_xling.mining.mine import MinedPairs, mine
 from st_xling.mining.score_pairs import check_aligned
+from st_xling.mining.thresholds import PublishedThreshold
 from st_xling.utils.cosines import Embeddings, check_shapes, float64_rows
 
-# Whether each retrieval decides about the sources (0), the targets (1) or both.
+if TYPE_CHECKING:
+    from st_xling.mining.vectors import Encoder
+
+# The languages whose sentences each retrieval assigns to pairs: sources (0), targets (1) or both.
 _DECIDES = {"forward": (0,), "backward": (1,), "intersect": (0, 1), "max": (0, 1)}
 
 
@@ -22,15 +32,15 @@ class Calibration:
     """Estimates at each threshold, ascending; every array has *shape* ``(thresholds,)``.
 
     Attributes:
-        thresholds: A pair is kept when its score is at least this.
-        recall: Estimated share of the text's translations that are kept.
+        thresholds: Minimum scores of the kept pairs.
+        recall: Estimated fraction of the text's translations that are kept.
         recall_low: Lower end of its interval.
-        recall_high: Upper end.
-        precision: Estimated share of translations among the kept pairs; NaN where the text has none.
+        recall_high: Upper end of its interval.
+        precision: Estimated fraction of translations among the kept pairs; NaN if none of the text is kept.
         precision_low: Lower end of its interval.
-        precision_high: Upper end.
-        kept: Sentences of the text in kept pairs, averaged over the languages that the retrieval decides about.
-        confidence: Of the intervals.
+        precision_high: Upper end of its interval.
+        kept: Number of the text's sentences in kept pairs, averaged over the languages that the retrieval assigns.
+        confidence: Confidence level of the intervals.
     """
 
     thresholds: np.ndarray
@@ -45,18 +55,18 @@ class Calibration:
 
     @property
     def f1(self) -> np.ndarray:
-        """Harmonic mean of both estimates; 0 where there is no precision."""
+        """Harmonic mean of both estimates; 0 without an estimate of precision."""
         precision = np.nan_to_num(self.precision)
         total = precision + self.recall
         return np.divide(2 * precision * self.recall, total, out=np.zeros_like(total), where=total > 0)
 
     def best(self) -> float:
-        """The threshold of the highest estimated F1; the higher one among equals."""
+        """Return the threshold with the highest estimated F1; the highest of several."""
         f1 = self.f1
         return float(self.thresholds[len(f1) - 1 - int(f1[::-1].argmax())])
 
     def with_precision(self, precision: float) -> float:
-        """The lowest threshold from which on the estimated precision is at least this; infinity if there is none."""
+        """Return the lowest threshold from which on the estimated precision is at least this, or infinity."""
         below = np.flatnonzero(~(self.precision >= precision) & (self.kept > 0))
         first = 0 if len(below) == 0 else int(below[-1]) + 1
         reached = first < len(self.thresholds) and self.kept[first] > 0
@@ -80,51 +90,53 @@ def calibrate(
     method: str = "exact",
     **search_options: Any,
 ) -> Calibration:
-    r"""Seed a text with known translations, mine it, and estimate precision and recall at each threshold.
+    r"""Add known translations to a text, mine it, and estimate precision and recall at each threshold.
 
-    The known translations are parted by chance: pairs, of which both sentences are added to the text, and distractors,
-    of which one is. At a threshold, let :math:`R` be the
-    share of pairs found, :math:`W` that of pairs' sentences kept in another pair, :math:`F` that of distractors kept in
-    any pair, and :math:`M` that of the text's sentences kept. Of the text a share :math:`\pi` has a translation there,
-    so :math:`M = \pi (R + W) + (1 - \pi) F`. This is solved for :math:`\pi` at the threshold where pairs and
-    distractors differ most, the largest :math:`R + W - F`. Then, at every threshold,
+    The known translations are split at random into pairs, of which both sentences are added to the text, and
+    distractors, of which one sentence is added. At a threshold, let :math:`R` be the fraction of pairs that are found,
+    :math:`W` that of pairs' sentences kept in another pair, :math:`F` that of distractors kept in any pair, and
+    :math:`M` that of the text's sentences kept. A fraction :math:`\pi` of the text has a translation in it, so
+    :math:`M = \pi (R + W) + (1 - \pi) F`. This is solved for :math:`\pi` at the threshold where pairs and distractors
+    differ most, the largest :math:`R + W - F`. Then, at every threshold,
 
     .. math:: \mathrm{precision} = \frac{\pi R}{\pi (R + W) + (1 - \pi) F}, \qquad \mathrm{recall} = R
 
-    Where a retrieval decides about both languages, precision is the mean of both. :math:`R` has Wilson's interval.
-    The interval of precision comes from draws of :math:`(R, W)` and :math:`F` from their Jeffreys posteriors, so that
-    no error among few distractors is not taken for no error at all.
+    If a retrieval assigns sentences of both languages, precision is the mean of both. The interval of :math:`R` is
+    Wilson's. The interval of precision comes from draws of :math:`(R, W)` and :math:`F` from their Jeffreys posteriors,
+    so that zero errors among few distractors do not count as an error rate of zero.
 
-    What this assumes: known pairs are as hard to find as the text's translations (same domain, same noise);
-    distractors are as easy to mistake as the text's sentences without a translation; neither known sentences nor
-    translations of them are in the text already, or else a right pair is counted as wrong; known sentences are
-    distinct, independent of each other, and few against the text, so that they do not change its neighbourhoods.
-    Intervals cover the sampling of known sentences, not a breach of these.
+    Assumptions: known pairs are as hard to find as the text's translations (same domain, same noise); distractors are
+    as easy to mistake as the text's sentences without a translation; neither the known sentences nor their translations
+    are in the text already, or else a correct pair counts as wrong; known sentences are distinct, independent of each
+    other, and few compared with the text, so that they do not change its neighborhoods. The intervals cover the
+    sampling of the known sentences, not violations of these assumptions.
 
     Args:
-        source_embeddings: The text to mine. *Shape:* ``(sources, dim)``
-        target_embeddings: *Shape:* ``(targets, dim)``
+        source_embeddings: Source sentences to mine. *Shape:* ``(sources, dim)``
+        target_embeddings: Target sentences to mine. *Shape:* ``(targets, dim)``
         known_source: Sentences with a known translation, numpy or torch. *Shape:* ``(known, dim)``
         known_target: Their translations, row-aligned. *Shape:* ``(known, dim)``
         k: As for :func:`~st_xling.mining.mine`.
         margin: As for :func:`~st_xling.mining.mine`.
         retrieval: As for :func:`~st_xling.mining.mine`.
-        thresholds: Where to estimate; by default at up to 100 scores at which known pairs are found.
-        distractors: Share of the known pairs that become distractors, in (0, 1).
-        confidence: Of the intervals, in (0, 1).
-        draws: Draws for the intervals of precision.
-        seed: For parting and drawing.
-        method: As for :func:`~st_xling.mining.mine`. The text should be
-            mined by the same: what a search misses lowers the estimated recall too.
+        thresholds: Thresholds to estimate; by default up to 100 scores at which known pairs are found.
+        distractors: Fraction of the known pairs that become distractors, in (0, 1).
+        confidence: Confidence level of the intervals, in (0, 1).
+        draws: Number of draws for the intervals of precision.
+        seed: Seed of the split and the draws.
+        method: As for :func:`~st_xling.mining.mine`. Use the method that will mine the text: pairs that a search misses
+            lower the estimated recall, too.
         search_options: As for :func:`~st_xling.mining.neighbours`.
     Returns:
         Estimates with intervals.
     Raises:
-        ValueError: With fewer than 4 known pairs, unequal rows or dims, options out of range, or when no known pair
-            is found and no thresholds are given; and as :func:`~st_xling.mining.mine`.
+        ValueError: For fewer than 4 known pairs, unequal rows or dims, options out of range, or if no known pair is
+            found and no thresholds are given; and as :func:`~st_xling.mining.mine`.
     Source:
         Rogan and Gladen 1978, "Estimating prevalence from the results of a screening test", for :math:`\pi`.
     """
+    from scipy.stats import binomtest  # slow to import
+
     check_shapes(source_embeddings, target_embeddings, "source_embeddings", "target_embeddings")
     check_shapes(source_embeddings, known_source, "source_embeddings", "known_source")
     check_shapes(known_source, known_target, "known_source", "known_target")
@@ -134,15 +146,15 @@ def calibrate(
         raise ValueError(f"known pairs must be at least 4, better hundreds: got {known}; give more.")
     for name, value in (("distractors", distractors), ("confidence", confidence)):
         if not 0 < value < 1:
-            raise ValueError(f"{name} must lie between 0 and 1: got {value}; leave it out for the default.")
+            raise ValueError(f"{name} must lie between 0 and 1: got {value}; omit it for the default.")
     alone = max(1, round(known * distractors / 2))
     if known - 2 * alone < 1:
         raise ValueError(f"distractors must leave a pair to be found: got {distractors} of {known} pairs; lower it.")
-    # Both texts to mine: the text itself, the pairs, distractors that only this language has.
+    # Each side to mine: the text itself, the pairs, and distractors that only this language has.
     order = np.random.default_rng(seed).permutation(known)
     pairs = order[2 * alone :]
-    source = Stacked([source_embeddings, known_source[pairs], known_source[order[:alone]]])
-    target = Stacked([target_embeddings, known_target[pairs], known_target[order[alone : 2 * alone]]])
+    source = StackedRows([source_embeddings, known_source[pairs], known_source[order[:alone]]])
+    target = StackedRows([target_embeddings, known_target[pairs], known_target[order[alone : 2 * alone]]])
     mined = mine(source, target, k=k, margin=margin, retrieval=retrieval, method=method, **search_options)
     scores = [_scores(mined, language, rows, len(pairs), alone) for language in _DECIDES[retrieval]]
     right = scores[0]["right"]
@@ -153,13 +165,14 @@ def calibrate(
     point = np.mean([estimate[0] for estimate in estimates], axis=0)
     spread = np.mean([estimate[1] for estimate in estimates], axis=0)
     low, high = np.quantile(spread, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    recall_low, recall_high = wilson(n_right, len(right), confidence)
+    tests = [binomtest(hits, len(right)) for hits in n_right.tolist()]
+    recall_low, recall_high = np.array([test.proportion_ci(confidence, "wilson") for test in tests]).T
     kept = np.mean([_reaching(one["text"], cuts) for one in scores], axis=0)
     return Calibration(cuts, n_right / len(right), recall_low, recall_high, point, low, high, kept, confidence)
 
 
-class Stacked:
-    """Rows of several matrices of one dim, one below another, read as float64 when they are needed."""
+class StackedRows:
+    """Concatenated rows of several matrices of one dim, read as float64 on access."""
 
     ndim = 2
 
@@ -184,17 +197,17 @@ class Stacked:
 def _scores(
     mined: MinedPairs, language: int, rows: tuple[int, int], pairs: int, distractors: int
 ) -> dict[str, np.ndarray]:
-    """Best score of each sentence of one language in a mined pair, minus infinity without one.
+    """Compute the best score of each sentence of one language in a mined pair, minus infinity without one.
 
     Args:
-        mined: Pairs of both texts, in which the known pairs follow the ``rows`` of the text itself.
+        mined: Pairs of both sides, in which the known pairs follow the ``rows`` of the text itself.
         language: 0 for sources, 1 for targets.
-        rows: Of the text itself, sources and targets.
-        pairs: Known pairs.
-        distractors: Of this language.
+        rows: Number of rows of the text itself, sources and targets.
+        pairs: Number of known pairs.
+        distractors: Number of distractors of this language.
     Returns:
-        ``text``: of the text's sentences; ``right``: of known pairs' sentences with their partner; ``wrong``: with
-        anything else; ``alone``: of distractors.
+        Scores of ``text``: the text's sentences; ``right``: known pairs' sentences with their partner; ``wrong``: the
+        same with anything else; ``alone``: distractors.
     """
     own, other = (mined.source_indices, mined.target_indices)[:: 1 if language == 0 else -1]
     n = rows[language]
@@ -212,7 +225,7 @@ def _scores(
 def _precision(
     scores: dict[str, np.ndarray], cuts: np.ndarray, random: np.random.Generator, draws: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The estimate at each threshold, *shape* ``(thresholds,)``, and draws of it, *shape* ``(draws, thresholds)``."""
+    """Estimate precision at each threshold, *shape* ``(thresholds,)``, with draws, *shape* ``(draws, thresholds)``."""
     known = np.unique(np.concatenate([scores["right"], scores["alone"]]))
     right, wrong, mistaken = _shares(scores, known)
     clearest = known[[int((right + wrong - mistaken).argmax())]]
@@ -229,7 +242,7 @@ def _precision(
 def _shares(
     scores: dict[str, np.ndarray], cuts: np.ndarray, random: np.random.Generator | None = None, draws: int = 1
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """R, W and F of :func:`calibrate` at each threshold; or draws of them from their posteriors, by row."""
+    """Compute R, W and F of :func:`calibrate` at each threshold, or draw them from their posteriors, by row."""
     right, wrong, mistaken = (_reaching(scores[name], cuts) for name in ("right", "wrong", "alone"))
     pairs, distractors = len(scores["right"]), len(scores["alone"])
     # With "max" and "intersect" a sentence is in one pair; a backward search may hold a source several times.
@@ -244,7 +257,7 @@ def _shares(
 
 
 def _translated(right: np.ndarray, wrong: np.ndarray, mistaken: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Share of the text with a translation; 0 where distractors are kept as often as pairs: scores tell nothing."""
+    """Estimate the fraction of the text with a translation; 0 if distractors are kept as often as pairs."""
     apart = right + wrong - mistaken
     return np.divide(kept - mistaken, apart, out=np.zeros_like(apart), where=apart > 0).clip(0.0, 1.0)
 
@@ -255,7 +268,7 @@ def _right_among_kept(right: np.ndarray, wrong: np.ndarray, mistaken: np.ndarray
 
 
 def _reaching(scores: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """How many scores are at least each threshold."""
+    """Count the scores that are at least each threshold."""
     return len(scores) - np.searchsorted(np.sort(scores), cuts, side="left")
 
 
@@ -269,24 +282,163 @@ def _default_cuts(scores: np.ndarray) -> np.ndarray:
     return np.unique(np.quantile(finite, np.linspace(0, 1, min(100, len(finite))), method="nearest"))
 
 
-def wilson(hits: np.ndarray, trials: int, confidence: float) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson's score interval of a binomial share.
+@dataclass(frozen=True, kw_only=True)
+class CalibratedThreshold:
+    """A threshold estimated from known translations.
+
+    Attributes:
+        threshold: Minimum score of the kept pairs.
+        precision: Estimated fraction of translations among them, with the ends of its interval.
+        recall: Estimated fraction of the text's translations among them, with the ends of its interval.
+        known_pairs: Number of known pairs that were used.
+        margin: Margin of the scores.
+        k: Neighborhood size.
+        retrieval: Retrieval that chose the pairs.
+        options: Settings of the encoder, as in :class:`~st_xling.mining.PublishedThreshold`.
+    """
+
+    threshold: float
+    precision: tuple[float, float, float]
+    recall: tuple[float, float, float]
+    known_pairs: int
+    margin: str
+    k: int
+    retrieval: str
+    options: Mapping[str, str]
+
+    def line(self) -> str:
+        """Describe it in one line."""
+        precision, recall = (
+            f"{value:.3f} [{low:.3f}, {high:.3f}]" for value, low, high in (self.precision, self.recall)
+        )
+        return (
+            f"threshold {self.threshold:.4f} from {self.known_pairs:,} added known pairs; before filters, precision "
+            f"about {precision}, recall about {recall}"
+        )
+
+    def as_published(self, signature: str) -> PublishedThreshold:
+        """Return the entry for the model's ``mining.json``, with the signature of the run that estimated it."""
+        precision, recall = self.precision[0], self.recall[0]
+        known = np.isfinite(precision)  # without kept pairs of the text there is no precision
+        total = precision + recall
+        return PublishedThreshold(
+            threshold=self.threshold,
+            precision=precision if known else None,
+            recall=recall,
+            f1=(2 * precision * recall / total if total else 0.0) if known else None,
+            margin=self.margin,
+            k=self.k,
+            retrieval=self.retrieval,
+            signature=signature,
+            options=self.options,
+        )
+
+
+def select_known_pairs(path: str | Path, texts: Sequence[Sequence[str]], *, seed: int = 0) -> list[tuple[str, str]]:
+    """Select distinct pairs of a parallel file whose sentences do not occur in the text.
+
+    At most 10,000 pairs, and at most a tenth of the smaller side (but up to 100), are drawn, so that they do not change
+    the neighborhoods of the text.
 
     Args:
-        hits: Successes. Any shape
-        trials: Trials, at least 1, taken as independent.
-        confidence: In (0, 1).
-    Returns:
-        Lower and upper ends, in [0, 1]. *Shapes:* that of ``hits``
-    Source:
-        Wilson 1927; Brown, Cai and DasGupta 2001, "Interval Estimation for a Binomial Proportion".
-    Example:
-        >>> [end.round(3).item() for end in wilson(np.array(9), 10, 0.95)]
-        [0.596, 0.982]
+        path: Any file of :func:`~st_xling.data.read_parallel`.
+        texts: Distinct source and target sentences.
+        seed: Seed of the draw.
+    Raises:
+        ValueError: If fewer than 4 pairs are left.
     """
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    share = hits / trials
-    middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
-    half = z / (1 + z**2 / trials) * np.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
-    # At the ends of the scale one side is 0 or 1 in exact arithmetic; rounding should not leave a crumb.
-    return np.where(hits == 0, 0.0, middle - half), np.where(hits == trials, 1.0, middle + half)
+    rows = read_parallel(str(path))
+    pairs = list(dict.fromkeys(zip(rows["source"], rows["target"])))
+    for language, text in enumerate(texts):
+        keys = {folding_key(pair[language]) for pair in pairs}
+        used = {key for sentence in text if (key := folding_key(sentence)) in keys}
+        pairs = [pair for pair in pairs if folding_key(pair[language]) not in used]
+    most = min(10_000, max(100, min(map(len, texts)) // 10))
+    if len(pairs) > most:
+        drawn = np.random.default_rng(seed).choice(len(pairs), most, replace=False)
+        pairs = [pairs[row] for row in np.sort(drawn).tolist()]
+    if len(pairs) < 4:
+        raise ValueError(
+            f"{path}: expected at least 4 pairs whose sentences do not occur in the text to mine, got {len(pairs)} of "
+            f"{len(rows)}; calibrate with translations from elsewhere, of the same kind of text."
+        )
+    return pairs
+
+
+def calibrate_threshold(
+    path: str | Path,
+    texts: Sequence[Sequence[str]],
+    embeddings: tuple[Embeddings, Embeddings],
+    encoders: Mapping[str, Encoder],
+    *,
+    folder: Path,
+    options: Mapping[str, str],
+    target_precision: float | None = None,
+    k: int = 4,
+    margin: str = "ratio",
+    retrieval: str = "max",
+    method: str = "exact",
+    shard_rows: int | None = None,
+    index_folder: str | Path | None = None,
+    progress: bool = False,
+    **search_options: Any,
+) -> CalibratedThreshold:
+    """Estimate the threshold of a text from a file of known translations.
+
+    Args:
+        path: File of known translations, see :func:`select_known_pairs`.
+        texts: Distinct source and target sentences.
+        embeddings: Their embeddings.
+        encoders: Encoders of the known sentences: ``source`` and ``target``.
+        folder: Folder for the embeddings of the known sentences and the state of the search, so that a run can resume.
+        options: Settings of the encoders, noted in the result.
+        target_precision: Choose the lowest threshold with this estimated precision; by default that of the best F1.
+        k: As for :func:`~st_xling.mining.mine`.
+        margin: As for :func:`~st_xling.mining.mine`.
+        retrieval: As for :func:`~st_xling.mining.mine`.
+        method: As for :func:`calibrate`.
+        shard_rows: As for :func:`~st_xling.mining.search.find.find_neighbours`.
+        index_folder: Folder of the indexes of an approximate search; by default in ``folder``.
+        progress: Show progress bars on stderr.
+        search_options: As for :func:`calibrate`.
+    Raises:
+        ValueError: If fewer than 4 pairs are left, or no threshold reaches the precision.
+    """
+    pairs = select_known_pairs(path, texts)
+    content = "\n".join([f"{method} {shard_rows}", *map("\t".join, pairs)])
+    folder = folder / hashlib.sha256(content.encode()).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    known = []
+    for name, sentences in zip(("source", "target"), zip(*pairs)):
+        written, places = folder / f"{name}.jsonl", [f"{path} ({sentence!r})" for sentence in sentences]
+        write_sentences(sentences, written)
+        known.append(encoders[name].encode(written, folder / name, place=places.__getitem__, progress=progress))
+    search_options |= {"shard_rows": shard_rows, "state_folder": folder / "search", "progress": progress}
+    search_options |= {"index_folder": index_folder or folder / "indexes", "method": method}
+    source, target = known
+    estimates = calibrate(*embeddings, source, target, margin=margin, k=k, retrieval=retrieval, **search_options)
+    threshold = estimates.best() if target_precision is None else estimates.with_precision(target_precision)
+    if not np.isfinite(threshold):
+        best = np.nanmax(np.append(estimates.precision, 0.0))
+        raise ValueError(
+            f"target_precision must be reached by some threshold: got {target_precision}, and the highest estimate is "
+            f"{best:.3f}; lower it, or calibrate with more than {len(pairs)} pairs."
+        )
+    at = int(np.flatnonzero(estimates.thresholds == threshold)[0])
+    precision, recall = (
+        (float(value[at]), float(low[at]), float(high[at]))
+        for value, low, high in (
+            (estimates.precision, estimates.precision_low, estimates.precision_high),
+            (estimates.recall, estimates.recall_low, estimates.recall_high),
+        )
+    )
+    return CalibratedThreshold(
+        threshold=threshold,
+        precision=precision,
+        recall=recall,
+        known_pairs=len(pairs),
+        margin=margin,
+        k=k,
+        retrieval=retrieval,
+        options=options,
+    )

@@ -1,25 +1,67 @@
-"""From which score on pairs are worth keeping, and how good the kept ones are."""
+"""Thresholds of mining: the lowest score at which a pair is worth keeping.
+
+Either a number of the user's choice, or
+
+- tuned on gold pairs (:func:`best_threshold`)
+- published with a model, in ``mining.json`` (:func:`publish_thresholds`, :func:`load_published_thresholds`), and used
+  for a run that mines in the same way (:func:`resolve_threshold`)
+- estimated from known translations: see :mod:`st_xling.mining.calibrate`
+
+.. code-block:: json
+
+    {"version": 1, "pairs": {"de-en": {"threshold": 1.06, "precision": 0.97, "recall": 0.92, "f1": 0.94,
+                                       "margin": "ratio", "k": 4, "retrieval": "max", "signature": "bucc|…"}}}
+
+An entry also has ``options`` if the sentences were not embedded with the model's defaults: parts of a signature, such
+as ``{"prompt": "query: ", "layer": "7"}``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import logging
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from st_xling.mining.mine import MinedPairs
+from st_xling.mining.margins import MARGINS
+from st_xling.mining.mine import RETRIEVALS, MinedPairs
+from st_xling.utils.identify import main_language
+from st_xling.utils.io import read_json_object, update_json_object, write_json
+from st_xling.utils.languages import canonical_language
+from st_xling.utils.loaded import loaded, name_of
+
+logger = logging.getLogger(__name__)
+
+#: File of published thresholds in a model's folder or repository, and its version.
+MINING_FILE, VERSION = "mining.json", 1
+
+#: Values of a threshold that look for a published one: if there is a match, or else raise an error.
+AUTO, PUBLISHED = "auto", "published"
+
+#: File in the work folder with the published threshold that a run began with.
+NOTE = "published.json"
+
+_NONE = "it has none"
+
+# Swapping the languages keeps the margin of a pair, but not the side from which a retrieval starts.
+_MIRRORED = {"forward": "backward", "backward": "forward"}
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """A threshold and what it yields; a pair is kept when its score is at least ``threshold``.
+    """A threshold with its metrics; pairs are kept if their score is at least ``threshold``.
 
     Attributes:
-        threshold: In the scores' unit; infinity keeps nothing.
-        precision: Correct share of the kept pairs, in [0, 1].
-        recall: Found share of the gold pairs, in [0, 1].
-        f1: Their harmonic mean, in [0, 1].
+        threshold: In the unit of the scores; infinity keeps nothing.
+        precision: Fraction of the kept pairs that are correct, in [0, 1].
+        recall: Fraction of the gold pairs that are kept, in [0, 1].
+        f1: Harmonic mean of precision and recall, in [0, 1].
     """
 
     threshold: float
@@ -29,16 +71,16 @@ class Threshold:
 
 
 def precision_recall_f1(n_correct: int, n_predicted: int, n_gold: int) -> tuple[float, float, float]:
-    """Precision, recall and F1 from counts.
+    """Compute precision, recall and F1 from counts.
 
     Args:
-        n_correct: Predicted pairs that are gold.
-        n_predicted: Predicted pairs.
-        n_gold: Gold pairs, found or not.
+        n_correct: Number of predicted pairs that are gold.
+        n_predicted: Number of predicted pairs.
+        n_gold: Number of gold pairs, predicted or not.
     Returns:
-        Fractions in [0, 1]. Nothing predicted has precision 0; nothing correct has F1 0.
+        Fractions in [0, 1]. Precision is 0 if nothing is predicted, F1 is 0 if nothing is correct.
     Raises:
-        ValueError: Without gold pairs, or when more pairs are correct than predicted or gold.
+        ValueError: If there are no gold pairs, or more correct pairs than predicted or gold ones.
     Example:
         >>> precision_recall_f1(1, 2, 4)
         (0.5, 0.25, 0.3333333333333333)
@@ -47,24 +89,25 @@ def precision_recall_f1(n_correct: int, n_predicted: int, n_gold: int) -> tuple[
         raise ValueError(f"n_gold must be at least 1: got {n_gold}; recall needs gold pairs.")
     if not 0 <= n_correct <= min(n_predicted, n_gold):
         raise ValueError(
-            f"n_correct must lie between 0 and both n_predicted and n_gold: got {n_correct} correct of {n_predicted} "
-            f"predicted and {n_gold} gold; count each pair once."
+            f"n_correct must be at least 0 and at most n_predicted and n_gold: got {n_correct} correct of "
+            f"{n_predicted} predicted and {n_gold} gold; count each pair once."
         )
     precision = n_correct / n_predicted if n_predicted else 0.0
     return precision, n_correct / n_gold, 2 * n_correct / (n_predicted + n_gold)
 
 
 def best_threshold(scores: ArrayLike, is_correct: ArrayLike, n_gold: int) -> Threshold:
-    """The threshold of highest F1.
+    """Find the threshold with the highest F1.
 
-    Only distinct scores are considered, since pairs of one score stay or go together. The threshold lies midway between
-    the lowest kept score and the next lower one. Where it keeps all pairs, it is the lowest score itself; where no pair
-    is correct, infinity. Of equal F1 the highest threshold wins: the fewest pairs, the highest precision.
+    Only distinct scores are considered, since pairs with equal scores are kept or dropped together. The threshold is
+    midway between the lowest kept score and the next lower one. It is the lowest score itself if all pairs are kept,
+    and infinity if no pair is correct. Ties are resolved in favor of the highest threshold: the fewest pairs and the
+    highest precision.
 
     Args:
         scores: Finite scores, in any order. *Shape:* ``(pairs,)``
-        is_correct: Whether each pair is gold. *Shape:* ``(pairs,)``
-        n_gold: Gold pairs in all, also those that are not among the candidates.
+        is_correct: Flags of the gold pairs. *Shape:* ``(pairs,)``
+        n_gold: Number of gold pairs, including those that are not among the candidates.
     Returns:
         The threshold with precision, recall and F1 of the pairs that score at least as much.
     Raises:
@@ -95,42 +138,42 @@ def best_threshold(scores: ArrayLike, is_correct: ArrayLike, n_gold: int) -> Thr
         return Threshold(float("inf"), 0.0, 0.0, 0.0)
     order = np.argsort(-values, kind="stable")
     values, hits = values[order], np.cumsum(correct[order])
-    # The last pair of each run of equal scores, the end of the list included: the only places to cut.
+    # The last pair of each run of equal scores, including the end of the list: the only places to cut.
     last = np.flatnonzero(np.append(values[1:] != values[:-1], True))
     f1 = 2 * hits[last] / (last + 1 + n_gold)
-    cut = last[int(f1.argmax())]  # numpy's argmax is the first, hence the highest threshold
+    cut = last[int(f1.argmax())]  # argmax returns the first maximum, hence the highest threshold
     threshold = values[cut]
     if cut + 1 < len(values):
         dropped = values[cut + 1]
-        # In the scores' own dtype: numpy compares float32 scores with a threshold rounded to float32.
+        # In the dtype of the scores: numpy compares float32 scores with a threshold rounded to float32.
         middle = (dropped / 2 + threshold / 2).astype(values.dtype)
         threshold = middle if middle > dropped else threshold
     return Threshold(float(threshold), *precision_recall_f1(int(hits[cut]), int(cut) + 1, n_gold))
 
 
 def correct_pairs(pairs: MinedPairs, gold: Iterable[tuple[int, int]]) -> np.ndarray:
-    """Which mined pairs are gold.
+    """Compute which mined pairs are gold.
 
     Args:
         pairs: Mined pairs, each once.
         gold: (source index, target index), each once.
     Returns:
-        Booleans, for :func:`best_threshold`. *Shape:* ``(pairs,)``
+        Boolean flags for :func:`best_threshold`. *Shape:* ``(pairs,)``
     Raises:
-        ValueError: When a pair is repeated on either side: counting it twice would falsify recall.
+        ValueError: If a pair occurs twice on either side: counting it twice would distort recall.
     """
-    wanted = _distinct(gold, "gold")
-    mined = _distinct(zip(pairs.source_indices.tolist(), pairs.target_indices.tolist()), "pairs")
+    wanted = _unique(gold, "gold")
+    mined = _unique(zip(pairs.source_indices.tolist(), pairs.target_indices.tolist()), "pairs")
     return np.fromiter((pair in wanted for pair in mined), dtype=bool, count=len(mined))
 
 
 def evaluate_pairs(pairs: MinedPairs, gold: Iterable[tuple[int, int]], threshold: float) -> Threshold:
-    """Precision, recall and F1 of the pairs that score at least a threshold chosen elsewhere, such as on training data.
+    """Compute precision, recall and F1 at a threshold chosen elsewhere, such as on training data.
 
     Args:
         pairs: Mined pairs.
         gold: All gold pairs as (source index, target index), each once.
-        threshold: Keep pairs whose score is at least this.
+        threshold: Minimum score of the kept pairs.
     Returns:
         The same threshold with its metrics on these pairs.
     Raises:
@@ -142,11 +185,318 @@ def evaluate_pairs(pairs: MinedPairs, gold: Iterable[tuple[int, int]], threshold
     return Threshold(threshold, *precision_recall_f1(int((correct & selected).sum()), int(selected.sum()), len(wanted)))
 
 
-def _distinct(pairs: Iterable[tuple[int, int]], name: str) -> dict[tuple[int, int], None]:
-    """The pairs in order, without values: a set that remembers it."""
+def _unique(pairs: Iterable[tuple[int, int]], name: str) -> dict[tuple[int, int], None]:
+    """Return the pairs as the keys of a dict, which keeps their order."""
     seen: dict[tuple[int, int], None] = {}
     for source, target in pairs:
         if (source, target) in seen:
-            raise ValueError(f"{name} must hold each pair once: got ({source}, {target}) twice; remove the repeats.")
+            raise ValueError(f"{name} must contain each pair once: got ({source}, {target}) twice; remove the repeats.")
         seen[source, target] = None
     return seen
+
+
+def language_pair(source_language: str, target_language: str) -> str:
+    """Return the name of a pair of languages, without region or script: a pair has a single threshold.
+
+    Example:
+        >>> language_pair("de_AT", "en-GB")
+        'de-en'
+    """
+    return "-".join(re.split("[-_]", code.strip().lower())[0] for code in (source_language, target_language))
+
+
+def canonical_pair(pair: str) -> tuple[str, str]:
+    """Parse a pair such as ``de-en`` into canonical codes, so that ``deu-eng`` gives the same.
+
+    Raises:
+        ValueError: If it is not two language codes.
+    Example:
+        >>> canonical_pair("de-en"), canonical_pair("deu-eng")
+        (('deu', 'eng'), ('deu', 'eng'))
+    """
+    if re.fullmatch("[a-z]{2,3}-[a-z]{2,3}", pair) is None:
+        raise ValueError(f"a pair must be two language codes joined by a hyphen, such as de-en: got {pair!r}.")
+    source, target = map(canonical_language, pair.split("-"))
+    return source, target
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedThreshold:
+    """A threshold with its metrics and the way of mining for which it is valid.
+
+    Attributes:
+        threshold: Minimum score of the kept pairs; finite.
+        precision: Fraction of these pairs that are correct, in [0, 1]; ``None`` if unknown.
+        recall: Fraction of the translations that are found, in [0, 1]; ``None`` if unknown.
+        f1: Harmonic mean of precision and recall; ``None`` if unknown.
+        margin: As for :func:`~st_xling.mining.mine`.
+        k: As for :func:`~st_xling.mining.mine`.
+        retrieval: As for :func:`~st_xling.mining.mine`.
+        signature: Signature of the metrics.
+        options: Settings of the encoder that are not the model's defaults: parts of a signature by name, such as
+            ``prompt`` and ``layer``.
+    Raises:
+        ValueError: If values are out of range.
+    """
+
+    threshold: float
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    margin: str
+    k: int
+    retrieval: str
+    signature: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        metrics = [value for value in (self.precision, self.recall, self.f1) if value is not None]
+        texts = [self.signature, *(self.options.values() if isinstance(self.options, dict) else [None])]
+        rules = {
+            "threshold must be a finite number": _is_number(self.threshold),
+            "precision, recall and f1 must be in [0, 1]": all(_is_number(one) and 0 <= one <= 1 for one in metrics),
+            f"margin must be one of {', '.join(MARGINS)}": self.margin in MARGINS,
+            "k must be a whole number of at least 1": type(self.k) is int and self.k >= 1,
+            f"retrieval must be one of {', '.join(RETRIEVALS)}": self.retrieval in RETRIEVALS,
+            "signature and options must be text": all(isinstance(text, str) for text in texts),
+        }
+        if broken := [rule for rule, holds in rules.items() if not holds]:
+            raise ValueError(f"{'; '.join(broken)}: got {vars(self)}.")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the entry of the file."""
+        return {name: value for name, value in asdict(self).items() if name != "options" or value}
+
+
+def publish_thresholds(folder: str | Path, thresholds: Mapping[str, PublishedThreshold]) -> Path:
+    """Write thresholds to ``mining.json`` in a model's folder, replacing those of the same languages.
+
+    Args:
+        folder: Folder of the model.
+        thresholds: Thresholds by pair of language codes, source language first, such as ``de-en``.
+    Returns:
+        The path of the file.
+    Raises:
+        ValueError: If the folder does not exist, a pair is not two codes, or the existing file is invalid.
+        OSError: If the file cannot be written; the existing file is kept.
+    """
+    path = Path(folder) / MINING_FILE
+    if not path.parent.is_dir():
+        raise ValueError(f"thresholds are published in a model's folder: there is no folder {folder}.")
+    new = {canonical_pair(pair): (pair, threshold.as_dict()) for pair, threshold in thresholds.items()}
+
+    def merge(content: dict[str, Any]) -> dict[str, Any]:
+        _parse(content, path)
+        kept = {pair: entry for pair, entry in content.get("pairs", {}).items() if canonical_pair(pair) not in new}
+        return {"version": VERSION, "pairs": {**kept, **dict(new.values())}}
+
+    update_json_object(path, merge)
+    return path
+
+
+def load_published_thresholds(model: Any) -> dict[str, PublishedThreshold]:
+    """Load the thresholds of a model by pair of languages; empty without a ``mining.json``.
+
+    Args:
+        model: Folder or Hub id of a model, or a model that was loaded from either. From the Hub one file is
+            downloaded, of the model's revision; offline the cached one is used, if any.
+    Raises:
+        ValueError: If the file is invalid, or there is no such folder or model on the Hub.
+    """
+    name = str(model) if isinstance(model, Path) else name_of(model)
+    if name is None:
+        return {}
+    path = Path(name) / MINING_FILE if Path(name).is_dir() else _download(name, loaded(model).options.get("revision"))
+    return {} if path is None else _parse(read_json_object(path), path)
+
+
+def _is_number(value: Any) -> bool:
+    # JSON integers can have any number of digits: math.isfinite would overflow when it converts them to float.
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def _parse(content: dict[str, Any], path: Path) -> dict[str, PublishedThreshold]:
+    """Validate the content of the file; all faults are reported in one error."""
+    pairs = content.get("pairs", {})
+    if content and (content.get("version") != VERSION or not isinstance(pairs, dict)):
+        version = f"version {content.get('version')!r} and pairs {type(pairs).__name__}"
+        raise ValueError(f"{path}: expected version {VERSION} and an object 'pairs', got {version}. Fix or remove it.")
+    thresholds, faults = {}, []
+    for pair, entry in pairs.items():
+        try:
+            canonical_pair(pair)
+            thresholds[pair] = PublishedThreshold(**entry)
+        except (ValueError, TypeError) as error:  # a TypeError names missing and unknown keys
+            faults.append(f"{pair}: {str(error).rstrip('.')}")
+    if faults:
+        raise ValueError(f"{path}: expected thresholds by pair of languages: {'; '.join(faults)}. Fix or remove it.")
+    return thresholds
+
+
+def _download(model: str, revision: str | None) -> Path | None:
+    """Download the file of a model on the Hub; ``None`` if the model has none."""
+    from huggingface_hub import errors, hf_hub_download
+
+    from st_xling.utils.hub_requests import limited_requests
+
+    # As in sentence-transformers, a name without an owner may be one of its own models.
+    names, exists, fault = [model, *([] if "/" in model else [f"sentence-transformers/{model}"])], False, None
+    for name in names:
+        try:
+            with limited_requests():
+                return Path(hf_hub_download(name, MINING_FILE, revision=revision))
+        except errors.EntryNotFoundError as error:
+            exists = True
+            if isinstance(error, errors.LocalEntryNotFoundError):
+                logger.warning("cannot look up thresholds of %s: offline, and %s is not cached.", name, MINING_FILE)
+        except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
+            fault = error
+    if not exists:
+        raise ValueError(f"expected a folder or the Hub id of a model, got {model!r}; check the spelling.") from fault
+    return None
+
+
+def match_published_threshold(
+    published: Mapping[str, PublishedThreshold],
+    source_language: str,
+    target_language: str,
+    *,
+    margin: str,
+    k: int,
+    retrieval: str,
+    options: Mapping[str, str],
+) -> tuple[str, PublishedThreshold]:
+    """Find the threshold of two languages that was measured by mining in the same way.
+
+    A threshold of the swapped languages is valid, too, since a pair's margin has no direction: as it is for the
+    retrievals ``max`` and ``intersect``, that of ``forward`` for ``backward`` and vice versa. If anything else differs,
+    so do the scores.
+
+    Args:
+        published: Thresholds by pair, from :func:`load_published_thresholds`.
+        source_language: Such as ``"de"``, ``"deu"`` or ``"de-AT"``.
+        target_language: Such as ``"en"``.
+        margin: Margin of the run.
+        k: Neighborhood size of the run.
+        retrieval: Retrieval of the run.
+        options: Settings of the encoder, as in :class:`PublishedThreshold`.
+    Returns:
+        The pair as published, possibly swapped, and its threshold.
+    Raises:
+        ValueError: If there is none; names what differs.
+    """
+    if not published:
+        raise ValueError(_NONE)
+    source, target = map(canonical_language, language_pair(source_language, target_language).split("-"))
+    run = {"margin": margin, "k": k, "retrieval": retrieval, **options}
+    swapped = {**run, "retrieval": _MIRRORED.get(retrieval, retrieval)}
+    mismatches = []
+    for languages, wanted in (((source, target), run), ((target, source), swapped)):
+        for pair, threshold in published.items():
+            if canonical_pair(pair) != languages:
+                continue
+            found = {name: getattr(threshold, name) for name in ("margin", "k", "retrieval")} | {**threshold.options}
+            differences = [
+                f"{name} {found.get(name, 'default')}, not {wanted.get(name, 'default')}"
+                for name in dict.fromkeys([*wanted, *found])
+                if found.get(name) != wanted.get(name)
+            ]
+            if not differences:
+                return pair, threshold
+            mismatches.append(f"that of {pair} is for {', '.join(differences)}")
+    others = f"it has one for {', '.join(published)}, none for {source_language}-{target_language}"
+    raise ValueError("; ".join(mismatches) or others)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelThreshold:
+    """A published threshold that a run uses.
+
+    Attributes:
+        model: Name of the model.
+        pair: Pair of languages under which it is published, possibly swapped.
+        published: The threshold with its metrics.
+    """
+
+    model: str
+    pair: str
+    published: PublishedThreshold
+
+    def line(self) -> str:
+        """Describe it in one line."""
+        metrics = [(name, getattr(self.published, name)) for name in ("precision", "recall")]
+        known = "".join(f", {name} {value:.3f}" for name, value in metrics if value is not None)
+        return (
+            f"threshold {self.published.threshold:.4f} of {self.model} for {self.pair}{known}; published with "
+            f"{self.published.signature}"
+        )
+
+
+def resolve_threshold(
+    model: Any,
+    *,
+    required: bool,
+    work: Path,
+    texts: Sequence[Sequence[str]],
+    source_language: str | None,
+    target_language: str | None,
+    margin: str,
+    k: int,
+    retrieval: str,
+    options: Mapping[str, str],
+) -> ModelThreshold | None:
+    """Return the published threshold stored in the work folder, otherwise the one that matches the run, if any.
+
+    The result is stored in ``work``: a resumed run keeps its threshold even if the model's file changes.
+
+    Args:
+        model: The model that mines: a folder, a Hub id, or loaded.
+        required: Raise an error if no threshold matches, instead of logging why.
+        work: Work folder of the run.
+        texts: Source and target sentences, whose languages are identified if they are not named.
+        source_language: Language of the source, or ``None``.
+        target_language: Language of the target, or ``None``.
+        margin: Margin of the run.
+        k: Neighborhood size of the run.
+        retrieval: Retrieval of the run.
+        options: Settings of the encoder, as in :class:`PublishedThreshold`.
+    Raises:
+        ValueError: If the model's file is invalid, or ``required`` and no threshold matches.
+    """
+    name, identified = name_of(model), ""
+    if name is None:
+        return None  # a model that was built in this process has no file
+    if source_language is None or target_language is None:
+        if not required and not load_published_thresholds(model):
+            return None
+        source_language = source_language or main_language(texts[0])
+        target_language = target_language or main_language(texts[1])
+        identified = " (identified languages: set --source-language and --target-language to change them)"
+    run: dict[str, Any] = {"source_language": source_language, "target_language": target_language}
+    run |= {"margin": margin, "k": k, "retrieval": retrieval, "options": dict(options)}
+    request, note = {"model": name, **run}, read_json_object(work / NOTE, remedy="delete it to look it up again")
+    since = " (as when this run began)"
+    if note.get("request") != request or (required and note["found"] is None):
+        since, note = "", {"request": request, "found": None, "mismatch": ""}
+        published = load_published_thresholds(model)
+        try:
+            pair, threshold = match_published_threshold(published, **run)
+            note["found"] = {"pair": pair, "published": threshold.as_dict()}
+        except ValueError as error:
+            if required:
+                raise ValueError(
+                    f"threshold 'published' needs a threshold of {name} that is valid for this run: {error}; give a "
+                    "number, or calibrate with known translations."
+                ) from None
+            note["mismatch"] = str(error)
+        write_json(work / NOTE, note, indent=1)
+    if note["found"] is None:
+        level = logging.INFO if note["mismatch"] == _NONE else logging.WARNING
+        message = f"no threshold of {name} is used: {note['mismatch']}{since}{identified}; all pairs are kept"
+        logger.log(level, "%s", message)
+        return None
+    found = ModelThreshold(
+        model=name, pair=note["found"]["pair"], published=PublishedThreshold(**note["found"]["published"])
+    )
+    logger.info("%s%s%s", found.line(), since, identified)
+    return found

@@ -12,7 +12,7 @@ import pytest
 from st_xling.cli import build_parser, main
 from st_xling.evaluation import read_kept_figures
 from st_xling.hub.card import shown_command
-from st_xling.mining import published_thresholds
+from st_xling.mining import load_published_thresholds
 from tests.conftest import PAIRS
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 from tests.retrieval_files import translated
@@ -93,7 +93,7 @@ def test_mining_publishes_its_threshold(encoder: Path, tmp_path: Path, capsys: p
     found = judged(words, encoder, tmp_path / "f.json", capsys)
     figures = found["written"]["bucc"]
     assert found["kept"].task == "bucc" and figures.items() <= found["kept"].figures.items()
-    threshold = published_thresholds(encoder)["de-en"].as_dict()
+    threshold = load_published_thresholds(encoder)["de-en"].as_dict()
     assert threshold == {
         **{name: figures[f"bucc_de-en_{name}"] for name in ("threshold", "precision", "recall", "f1")},
         **{"margin": "ratio", "k": 3, "retrieval": "max", "signature": found["kept"].signature},
@@ -101,7 +101,7 @@ def test_mining_publishes_its_threshold(encoder: Path, tmp_path: Path, capsys: p
     for given, why in (("tune", "it was tuned on the gold that it was evaluated by"), ("inf", "it is inf")):
         assert main([*words, "--threshold", given, "--keep"]) == 0
         assert f"the threshold of de-en is not published: {why}" in capsys.readouterr().err
-        assert published_thresholds(encoder)["de-en"].as_dict() == threshold
+        assert load_published_thresholds(encoder)["de-en"].as_dict() == threshold
     assert [kept.figures["bucc_de-en_threshold"] for kept in read_kept_figures(encoder)][2] is None
 
 

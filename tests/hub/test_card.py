@@ -19,7 +19,7 @@ from st_xling.hub import CardOptions, card_text, write_card
 from st_xling.hub.card import card_metadata, eval_results, shown_command
 from st_xling.hub.card_facts import read_facts
 from st_xling.hub.markdown import fenced, one_line, paragraphs, plain, span
-from st_xling.mining.published import PublishedThreshold, publish_thresholds
+from st_xling.mining.thresholds import PublishedThreshold, publish_thresholds
 from tests.hub.clients import change
 from tests.hub.hub_server import Hub
 from tests.hub_cards.golden import recorded

@@ -1,28 +1,54 @@
-"""Thresholds: best over distinct scores, applied with >=, right at both ends of the list."""
+"""Thresholds: tuned on gold pairs, published in ``mining.json``, and used by ``mine_texts`` and ``st-xling mine``."""
 
+from __future__ import annotations
+
+import json
+import logging
 import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from st_xling.cli import main
+from st_xling.data.phrasebook import mining_phrases
+from st_xling.evaluation import BuccEvaluator
+from st_xling.evaluation.bucc import publishable_thresholds
 from st_xling.mining import (
+    FilterOptions,
     MinedPairs,
+    PublishedThreshold,
     Threshold,
     best_threshold,
     correct_pairs,
+    encode,
     evaluate_pairs,
+    load_published_thresholds,
+    mine,
+    mine_texts,
     precision_recall_f1,
+    publish_thresholds,
 )
+from st_xling.mining.thresholds import canonical_pair, language_pair, match_published_threshold
+from st_xling.models import load_encoder
 from tests import reference_mining as reference
+from tests.hub.hub_server import Repo, serve
+from tests.mining.pipeline.test_mine_texts import read, stop_before_the_pairs, write
+from tests.processes import run_together
+
+# Tuned on gold pairs
 
 candidates = st.lists(st.tuples(st.sampled_from([0.5, 0.9, 1.0, 1.0 + 2**-52, 1.1, -3.0]), st.booleans()), max_size=12)
 
 
 @settings(max_examples=200, deadline=None)
 @given(candidates, st.integers(0, 3))
-def test_equals_loops(pairs, missed):
+def test_best_threshold_equals_loops(pairs: list[tuple[float, bool]], missed: int) -> None:
     scores, correct = [score for score, _ in pairs], [hit for _, hit in pairs]
     n_gold = max(1, sum(correct) + missed)
     best = best_threshold(np.array(scores, dtype=np.float64), np.array(correct, dtype=bool), n_gold)
@@ -32,80 +58,432 @@ def test_equals_loops(pairs, missed):
         assert best_threshold(scores[::-1], correct[::-1], n_gold) == best
 
 
-def test_threshold_lies_midway_or_is_the_lowest_score():
-    """LASER looks at the score after the last one; here all pairs are kept and the lowest score is the threshold."""
-    assert best_threshold([1.5, 1.25, 1.0], [True, True, False], 2) == Threshold(1.125, 1.0, 1.0, 1.0)
-    assert best_threshold([1.5, 1.25, 1.0], [True, True, True], 3) == Threshold(1.0, 1.0, 1.0, 1.0)
-    assert best_threshold([1.0], [True], 1) == Threshold(1.0, 1.0, 1.0, 1.0)
-
-
-def test_pairs_of_one_score_go_together():
-    """Cutting inside the tie would give F1 1; no threshold can, whatever the order of the list."""
-    for correct in ([True, False], [False, True]):
-        best = best_threshold([1.0, 1.0], correct, 1)
-        assert (best.threshold, best.precision, best.recall) == (1.0, 0.5, 1.0)
-
-
-def test_equal_f1_takes_the_higher_threshold():
-    """One of one (P 1, R 1/2) and two of four (P 1/2, R 1)... both have F1 2/3: fewer pairs win."""
-    best = best_threshold([4.0, 3.0, 2.0, 1.0], [True, False, False, True], 2)
-    assert (best.threshold, best.precision) == (3.5, 1.0)
+@pytest.mark.parametrize(
+    ("scores", "correct", "n_gold", "expected"),
+    [
+        ([1.5, 1.25, 1.0], [True, True, False], 2, (1.125, 1.0, 1.0)),  # midway
+        ([1.5, 1.25, 1.0], [True, True, True], 3, (1.0, 1.0, 1.0)),  # the lowest score; LASER reads past the list
+        ([1.0, 1.0], [True, False], 1, (1.0, 0.5, 1.0)),  # equal scores are kept together
+        ([1.0, 1.0], [False, True], 1, (1.0, 0.5, 1.0)),
+        ([4.0, 3.0, 2.0, 1.0], [True, False, False, True], 2, (3.5, 1.0, 0.5)),  # F1 2/3 twice: fewer pairs
+        ([1.0, 0.5], [False, False], 3, (math.inf, 0.0, 0.0)),
+        ([], [], 3, (math.inf, 0.0, 0.0)),
+    ],
+)
+def test_best_threshold_by_hand(
+    scores: list[float], correct: list[bool], n_gold: int, expected: tuple[float, float, float]
+) -> None:
+    best = best_threshold(scores, correct, n_gold)
+    assert (best.threshold, best.precision, best.recall) == expected
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
-def test_neighbouring_floats_are_told_apart(dtype):
+def test_adjacent_floats_are_separated(dtype: Any) -> None:
     low = dtype(1.0)
     scores = np.array([np.nextafter(low, dtype(2)), low], dtype=dtype)
-    best = best_threshold(scores, [True, False], 1)
-    assert best.f1 == 1.0
-    assert (scores >= best.threshold).tolist() == [True, False]
+    assert (scores >= best_threshold(scores, [True, False], 1).threshold).tolist() == [True, False]
 
 
-def test_no_correct_pair_keeps_nothing():
-    assert best_threshold([1.0, 0.5], [False, False], 3) == Threshold(math.inf, 0.0, 0.0, 0.0)
-    assert best_threshold([], [], 3) == Threshold(math.inf, 0.0, 0.0, 0.0)
+def test_metrics_count_gold_that_was_not_mined() -> None:
+    assert precision_recall_f1(3, 4, 6) == pytest.approx((3 / 4, 1 / 2, 3 / 5), rel=1e-9)
+    assert precision_recall_f1(0, 0, 2) == (0.0, 0.0, 0.0)
+    mined = MinedPairs(np.array([1.3, 1.2, 1.1]), np.array([0, 1, 2]), np.array([0, 4, 2]))
+    gold = [(0, 0), (2, 2), (7, 7), (2, 8)]  # two gold pairs may share a sentence
+    assert correct_pairs(mined, iter(gold)).tolist() == [True, False, True]
+    assert evaluate_pairs(mined, iter(gold), 1.1) == Threshold(1.1, 2 / 3, 1 / 2, pytest.approx(4 / 7))
+    assert evaluate_pairs(mined, gold, 9.0) == Threshold(9.0, 0.0, 0.0, 0.0)
+
+
+TWICE = MinedPairs(np.array([1.0, 0.9]), np.array([0, 0]), np.array([0, 0]))
 
 
 @pytest.mark.parametrize(
-    "scores, correct, n_gold, message",
+    ("call", "message"),
     [
-        ([1.0, 0.5], [True, True], 1, "got 2 correct of 2 predicted and 1 gold"),
-        ([1.0], [True, False], 2, r"one length: got shapes \(1,\) and \(2,\)"),
-        ([1.0, np.nan], [True, False], 2, r"finite: got NaN or infinity at \[1\]"),
-        ([1.0, -np.inf], [True, False], 2, r"finite: got NaN or infinity at \[1\]"),
-        ([1.0], [False], 0, "n_gold must be at least 1: got 0"),
+        (lambda: best_threshold([1.0, 0.5], [True, True], 1), "got 2 correct of 2 predicted and 1 gold"),
+        (lambda: best_threshold([1.0], [True, False], 2), r"one length: got shapes \(1,\) and \(2,\)"),
+        (lambda: best_threshold([1.0, np.nan], [True, False], 2), r"finite: got NaN or infinity at \[1\]"),
+        (lambda: best_threshold([1.0], [False], 0), "n_gold must be at least 1: got 0"),
+        (lambda: precision_recall_f1(3, 2, 5), "got 3 correct of 2 predicted and 5 gold"),
+        (lambda: correct_pairs(TWICE, [(0, 0)]), r"pairs must contain each pair once: got \(0, 0\) twice"),
+        (lambda: evaluate_pairs(TWICE, [(0, 1), (0, 1)], 0.5), r"gold must .* got \(0, 1\) twice"),
+        (lambda: canonical_pair("de_AT-en"), "two language codes .* such as de-en: got 'de_AT-en'"),
+        (lambda: canonical_pair("de"), "two language codes .* got 'de'"),
     ],
 )
-def test_errors(scores, correct, n_gold, message):
+def test_errors(call: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        best_threshold(scores, correct, n_gold)
+        call()
 
 
-def test_precision_recall_f1():
-    assert precision_recall_f1(3, 4, 6) == pytest.approx((3 / 4, 1 / 2, 3 / 5), rel=1e-9)
-    assert precision_recall_f1(0, 0, 2) == (0.0, 0.0, 0.0)
-    with pytest.raises(ValueError, match="got 3 correct of 2 predicted and 5 gold"):
-        precision_recall_f1(3, 2, 5)
-    with pytest.raises(ValueError, match="n_gold must be at least 1"):
-        precision_recall_f1(0, 2, 0)
+# Published in mining.json
+
+VALUES: dict[str, Any] = {
+    **{"threshold": 1.06, "precision": 0.75, "recall": 0.5, "f1": 0.6, "margin": "ratio", "k": 4},
+    **{"retrieval": "max", "signature": "bucc|x"},
+}
+QUERY = {"prompt": "query: ", "layer": "7"}
 
 
-def pairs(*rows):
-    scores, sources, targets = zip(*rows)
-    return MinedPairs(np.array(scores), np.array(sources), np.array(targets))
+def published(threshold: float = 1.06, **changes: Any) -> PublishedThreshold:
+    return PublishedThreshold(**{**VALUES, "threshold": threshold, **changes})
 
 
-def test_evaluate_pairs_counts_gold_that_was_never_mined():
-    mined = pairs((1.3, 0, 0), (1.2, 1, 4), (1.1, 2, 2))
-    gold = [(0, 0), (2, 2), (7, 7), (8, 8)]
-    assert correct_pairs(mined, iter(gold)).tolist() == [True, False, True]
-    result = evaluate_pairs(mined, iter(gold), 1.1)
-    assert result == Threshold(1.1, 2 / 3, 1 / 2, pytest.approx(4 / 7))
-    assert evaluate_pairs(mined, gold, 1.15).precision == 0.5
-    assert evaluate_pairs(mined, gold, 9.0) == Threshold(9.0, 0.0, 0.0, 0.0)
-    # Two gold pairs may share a sentence: both count.
-    assert evaluate_pairs(pairs((1.0, 0, 0)), [(0, 0), (0, 5)], 0.5).recall == 0.5
-    with pytest.raises(ValueError, match=r"gold must hold each pair once: got \(0, 0\) twice"):
-        evaluate_pairs(pairs((1.0, 0, 0)), [(0, 0), (0, 0)], 0.5)
-    with pytest.raises(ValueError, match=r"pairs must hold each pair once: got \(0, 0\) twice"):
-        correct_pairs(pairs((1.0, 0, 0), (0.9, 0, 0)), [(0, 0)])
+def test_published_thresholds_are_loaded(tmp_path: Path) -> None:
+    """Other spellings of the same languages replace a pair; the swapped languages are another pair."""
+    assert load_published_thresholds(tmp_path) == {}
+    first = {"de-en": published(), "fr-en": published(1, precision=None, options=QUERY)}
+    path = publish_thresholds(tmp_path, first)
+    assert path == tmp_path / "mining.json" and load_published_thresholds(str(tmp_path)) == first
+    assert json.loads(path.read_text(encoding="utf-8")) == {
+        "version": 1,
+        "pairs": {"de-en": VALUES, "fr-en": {**VALUES, "threshold": 1, "precision": None, "options": QUERY}},
+    }
+    publish_thresholds(tmp_path, {"deu-eng": published(2.0), "en-de": published(k=3)})
+    found = load_published_thresholds(tmp_path)
+    assert list(found) == ["fr-en", "deu-eng", "en-de"] and found["deu-eng"].threshold == 2.0
+    path.write_text(json.dumps({"version": 1, "pairs": {"de-en": {**VALUES, "precision": math.nan}}}))
+    assert load_published_thresholds(tmp_path)["de-en"].precision is None
+    assert language_pair(" zh_Hant", "EN-gb") == "zh-en"
+
+
+def entry(**changes: Any) -> str:
+    return json.dumps({"version": 1, "pairs": {"de-en": {**VALUES, **changes}, "fr-en": VALUES}})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (entry(threshold="1.06"), "de-en: threshold must be a finite number: got .*'1.06'"),
+        (entry(threshold=10**400), "threshold must be a finite number"),
+        (entry(precision=97.0), r"precision, recall and f1 must be in \[0, 1\]: got .*97"),
+        (entry(margin="log"), "margin must be one of .*: got .*'log'"),
+        (entry(retrieval=["max"]), "retrieval must be one of .*: got "),
+        (entry(k=4.0, f1=-1), "f1 must be in .*; k must be a whole number of at least 1: got .*4.0"),
+        (entry(k=True), "k must be a whole number"),
+        (entry(signature=None), "signature and options must be text"),
+        (entry(options={"layer": 7}), "signature and options must be text"),
+        ("{", "expected JSON"),
+        ("[]", "expected a JSON object, got list"),
+        ('{"version": 2, "pairs": {}}', "expected version 1 .* got version 2"),
+        ('{"version": 1, "pairs": []}', "an object 'pairs', got .* pairs list"),
+        ('{"version": 1, "pairs": {"de-en": {"threshold": 1}}}', "de-en: .*'precision'.*'signature'"),
+        (json.dumps({"version": 1, "pairs": {"deen": VALUES, "fr-en": 3}}), "deen: a pair must .*; fr-en: "),
+    ],
+)
+def test_an_invalid_file_is_an_error_and_is_kept(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "mining.json"
+    path.write_text(content, encoding="utf-8")
+    for call in (load_published_thresholds, lambda folder: publish_thresholds(folder, {"de-en": published()})):
+        with pytest.raises(ValueError, match=rf"mining\.json: .*{message}"):
+            call(tmp_path)
+    assert path.read_text(encoding="utf-8") == content
+
+
+LOADS = """
+import json, os, sys
+os.environ["HF_HUB_OFFLINE"] = sys.argv.pop(1)
+from st_xling.mining import load_published_thresholds
+for model in sys.argv[1:]:
+    try:
+        print(json.dumps({pair: found.threshold for pair, found in load_published_thresholds(model).items()}))
+    except ValueError as error:
+        print(str(error))
+"""
+
+
+def test_a_model_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file is downloaded and cached; offline the cached one is used; a bare name may be ST's own model."""
+    with pytest.raises(ValueError, match="there is no folder .*absent"):
+        publish_thresholds(tmp_path / "absent", {"de-en": published()})
+    with pytest.raises(ValueError, match="expected a folder or the Hub id of a model, got '.*absent'"):
+        load_published_thresholds(tmp_path / "absent")
+    names = ["somebody/mining", "somebody/bare", "old", "nobody/nothing"]
+    content = publish_thresholds(tmp_path, {"de-en": published()}).read_bytes()
+    with serve(tmp_path / "blobs") as hub:
+        for name in ("somebody/mining", "somebody/bare", "sentence-transformers/old"):
+            hub.repos["model", name] = Repo("model", name, private=False)
+            files = {"config.json": b"{}"} if name.endswith("bare") else {"mining.json": content}
+            hub.repos["model", name].add("main", "first", files, None)
+        for name, value in {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "NO_PROXY": "*"}.items():
+            monkeypatch.setenv(name, value)
+        for offline in ("0", "1"):
+            (tmp_path / offline).mkdir()
+            (ended,) = run_together([["-c", LOADS, offline, *names]], tmp_path / offline, seconds=100)
+            assert ended.status == 0, ended.stderr
+            *found, unknown = ended.stdout.splitlines()
+            assert found == ['{"de-en": 1.06}', "{}", '{"de-en": 1.06}'], ended
+            expected = "expected a folder or the Hub id of a model, got 'nobody/nothing'; check the spelling."
+            assert unknown == ("{}" if offline == "1" else expected)
+
+
+def match(thresholds: dict[str, PublishedThreshold], source: str = "de", target: str = "en", **changes: Any) -> str:
+    run: dict[str, Any] = {"margin": "ratio", "k": 4, "retrieval": "max", "options": {}, **changes}
+    pair, threshold = match_published_threshold(thresholds, source, target, **run)
+    assert threshold is thresholds[pair]
+    return pair
+
+
+def test_matching_languages() -> None:
+    """In any spelling, and in both directions, that of the run first."""
+    for codes in (("de", "en"), ("deu", "eng"), ("de-AT", "en_GB"), (" DE ", "eng")):
+        assert match({"fr-en": published(), "deu-en": published()}, *codes) == "deu-en"
+    assert match({"en-de": published(), "de-en": published()}) == "de-en"
+    assert match({"en-de": published(), "de-en": published(k=5)}) == "en-de"
+
+
+@pytest.mark.parametrize(
+    ("there", "here"), [("max", "max"), ("intersect", "intersect"), ("forward", "backward"), ("backward", "forward")]
+)
+def test_swapped_languages_give_the_same_pairs(there: str, here: str) -> None:
+    assert match({"en-de": published(retrieval=there)}, retrieval=here) == "en-de"
+    source, target = np.random.default_rng(5).normal(size=(2, 40, 6)) + 0.3
+    for margin in ("ratio", "distance", "absolute"):
+        one, other = (
+            mine(source, target, margin=margin, retrieval=here),
+            mine(target, source, margin=margin, retrieval=there),
+        )
+        found = set(zip(one.scores.tolist(), one.source_indices.tolist(), one.target_indices.tolist()))
+        assert found == set(zip(other.scores.tolist(), other.target_indices.tolist(), other.source_indices.tolist()))
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "message"),
+    [
+        ({}, "it has none"),
+        ({"fr-en": published(), "zh-en": published()}, "it has one for fr-en, zh-en, none for de-en"),
+        ({"de-en": published(k=8, margin="absolute")}, "that of de-en is for margin absolute, not ratio, k 8, not 4"),
+        ({"en-de": published(retrieval="forward")}, "that of en-de is for retrieval forward, not max"),
+        ({"de-en": published(options=QUERY)}, "prompt query: , not default, layer 7, not default"),
+    ],
+)
+def test_a_mismatch_names_what_differs(thresholds: dict[str, PublishedThreshold], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        match(thresholds)
+
+
+# Used by a run
+
+TEXTS = mining_phrases("de", "en", split="test", size=150, gold=60)
+GERMAN = FilterOptions(source_language="de", target_language="en", disable=["all"])
+
+
+@pytest.fixture
+def run(saved_encoder: Path, tmp_path: Path) -> dict[str, Any]:
+    """Options of ``mine_texts`` with a copy of the model, in which to publish."""
+    model = str(shutil.copytree(saved_encoder, tmp_path / "my-encoder"))
+    sides = write(tmp_path / "news.de", TEXTS.source), write(tmp_path / "news.en", TEXTS.target)
+    return {"source": sides[0], "target": sides[1], "out": tmp_path / "o.tsv", "model": model, "filters": GERMAN}
+
+
+@pytest.fixture
+def middle(run: dict[str, Any]) -> float:
+    """A score that about half of the pairs reach."""
+    scores = sorted(row[0] for row in (mine_texts(**run), read(run["out"]))[1])
+    return scores[len(scores) // 2]
+
+
+def test_a_run_uses_the_published_threshold(
+    run: dict[str, Any], middle: float, logged: Callable[[], str], tmp_path: Path
+) -> None:
+    """Like the same number; without being asked for it, or with a calibration, it is not used."""
+    publish_thresholds(run["model"], {"de-en": published(middle), "fr-en": published(9.0)})
+    everything = mine_texts(**run)
+    assert everything.threshold is everything.published is None and "|threshold:none|" in everything.signature
+    assert mine_texts(**{**run, "out": tmp_path / "number.tsv"}, threshold=middle).published is None
+    for how in ("auto", "published"):
+        report = mine_texts(**run, threshold=how, progress=True)
+        assert run["out"].read_bytes() == (tmp_path / "number.tsv").read_bytes()
+        assert 0 < report.pairs < 120 and report.threshold == middle
+        assert f"|threshold:{middle:.6g} published|" in report.signature
+        line = f"threshold {middle:.4f} of {run['model']} for de-en, precision 0.750, recall 0.500"
+        assert line in logged() and any(one.startswith(line) for one in report.lines())
+        assert json.loads(json.dumps(report.as_dict()))["published"]["published"]["signature"] == "bucc|x"
+    known = write(tmp_path / "known.tsv", [f"{text}!\t{text}!" for text in TEXTS.source[:40]])
+    assert mine_texts(**run, threshold="auto", calibrate_with=known).published is None
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "options", "message", "level"),
+    [
+        ({}, {}, "it has none", logging.INFO),
+        ({"fr-en": published(99.0)}, {}, "it has one for fr-en, none for de-en", logging.WARNING),
+        ({"de-en": published(99.0)}, {"k": 3}, "that of de-en is for k 4, not 3", logging.WARNING),
+        ({"en-de": published(99.0, retrieval="forward")}, {"retrieval": "forward"}, "not backward", logging.WARNING),
+        ({"de-en": published(99.0)}, {"prompt": "query: "}, "prompt default, not query: ", logging.WARNING),
+    ],
+)
+def test_a_mismatch_is_logged_or_an_error(
+    thresholds: Any, options: Any, message: str, level: int, run: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    publish_thresholds(run["model"], thresholds)
+    with caplog.at_level(logging.INFO, logger="st_xling"):
+        assert mine_texts(**run, **options, threshold="auto").threshold is None
+    (record,) = [record for record in caplog.records if "threshold" in record.getMessage()]
+    assert record.levelno == level and f"{message}; all pairs are kept" in record.getMessage()
+    with pytest.raises(ValueError, match=rf"threshold 'published' .*{message}; give a number, or calibrate"):
+        mine_texts(**run, **options, threshold="published")
+
+
+def test_a_resumed_run_keeps_its_threshold(
+    run: dict[str, Any], middle: float, monkeypatch: pytest.MonkeyPatch, logged: Callable[[], str], tmp_path: Path
+) -> None:
+    """Even if the model's file changes; other options, or ``"published"`` without a match before, look it up again."""
+    run |= {"threshold": "auto", "progress": True}
+    stop_before_the_pairs(monkeypatch, **run)
+    publish_thresholds(run["model"], {"de-en": published(middle)})
+    assert mine_texts(**run).threshold is None
+    assert "it has none (as when this run began); all pairs are kept" in logged()
+    assert mine_texts(**{**run, "out": tmp_path / "whole.tsv"}).threshold == middle
+    stop_before_the_pairs(monkeypatch, **run)
+    (Path(run["model"]) / "mining.json").write_text("broken", encoding="utf-8")
+    assert mine_texts(**run, keep_work=True).threshold == middle
+    assert run["out"].read_bytes() == (tmp_path / "whole.tsv").read_bytes()
+    assert "published with bucc|x (as when this run began)" in logged()
+    assert mine_texts(**{**run, "threshold": None}, keep_work=True).threshold is None
+    with pytest.raises(ValueError, match=r"mining\.json: expected JSON"):
+        mine_texts(**run, retrieval="intersect")
+    (tmp_path / "o.tsv.work" / "published.json").write_text("{")
+    with pytest.raises(ValueError, match=r"o\.tsv\.work/published\.json: expected"):
+        mine_texts(**run)
+    (Path(run["model"]) / "mining.json").unlink()
+    run["out"] = tmp_path / "p.tsv"
+    stop_before_the_pairs(monkeypatch, **run)
+    publish_thresholds(run["model"], {"de-en": published(99.0)})
+    assert mine_texts(**{**run, "threshold": "published"}).threshold == 99.0
+
+
+def test_settings_of_stores_count(run: dict[str, Any], middle: float, tmp_path: Path) -> None:
+    publish_thresholds(run["model"], {"de-en": published(middle)})
+
+    def stores(prompt: str | None) -> dict[str, Any]:
+        sides = ("source", "target")
+        return {
+            f"{side}_embeddings": encode(run["model"], run[side], tmp_path / f"{side}{prompt}", prompt=prompt).path
+            for side in sides
+        }
+
+    plain = stores(None)
+    assert mine_texts(**run, **plain, threshold="auto").threshold == middle
+    assert mine_texts(**run, **stores("query: "), threshold="auto").threshold is None
+    assert mine_texts(**{**run, "model": None}, **plain, threshold="auto").threshold is None
+
+
+USED: dict[str, Any] = {"prompt": "query: ", "layer": 1, "truncate_dim": 8, "dtype": "bfloat16"}
+
+
+def test_settings_of_the_model_count(run: dict[str, Any], tmp_path: Path) -> None:
+    """Prompt, layer, dimensions and type of weights, of a loaded model and of stores that one wrote."""
+    dev, test = (mining_phrases("de", "en", split=split, size=30, gold=20) for split in ("dev", "test"))
+    corpora = [(part.source, part.target, part.gold) for part in (dev, test)]
+    evaluator = BuccEvaluator({"de-en": corpora[1]}, train={"de-en": corpora[0]})
+    model = load_encoder(run["model"], device="cpu", **USED)
+    thresholds, _ = publishable_thresholds(evaluator, evaluator(model))
+    assert thresholds["de-en"].options == {"dim": "8", "layer": "1", "prompt": "query: ", "dtype": "bfloat16"}
+    publish_thresholds(run["model"], thresholds)
+    run["threshold"] = "published"
+    report = mine_texts(**{**run, "model": model})
+    assert report.published is not None
+    assert "|dim:8|layer:1|prompt:query: |dtype:bfloat16|margin:" in report.signature
+    stores = {f"{side}_embeddings": encode(model, run[side], tmp_path / side).path for side in ("source", "target")}
+    assert mine_texts(**{**run, "model": model, **stores}).published is not None
+    for name, message in {
+        "prompt": "prompt query: , not default",
+        "layer": "layer 1, not default",
+        "truncate_dim": "dim 8, not default",
+        "dtype": "dtype bfloat16, not default",
+    }.items():
+        other = load_encoder(run["model"], device="cpu", **{key: USED[key] for key in USED if key != name})
+        with pytest.raises(ValueError, match=message):
+            mine_texts(**{**run, "model": other})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"threshold": "best"}, "threshold must be a number, 'auto', 'published' or None: got 'best'"),
+        ({"threshold": "published", "filters": None}, "it has none"),
+        ({"threshold": "published", "model": None}, r"the folder or the Hub id of a model \(--model\): got none"),
+        ({"threshold": "published", "model": object()}, "got a loaded object"),
+        ({"threshold": "published", "calibrate_with": "known.tsv"}, "both set the threshold"),
+    ],
+)
+def test_options_are_validated(change: dict[str, Any], message: str, run: dict[str, Any], tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(ValueError, match=message):
+        mine_texts(**{**run, **change})
+    assert sorted(tmp_path.iterdir()) == before
+
+
+# On the command line
+
+
+@pytest.fixture
+def words(run: dict[str, Any]) -> list[str]:
+    """A command without languages; the output comes last."""
+    files = [str(run[name]) for name in ("source", "target")]
+    return ["mine", *files, "--model", run["model"], "--overwrite", "--disable-filter", "all", "--out", str(run["out"])]
+
+
+NAMED = ["--source-language", "de", "--target-language", "en"]
+
+
+def test_the_command_uses_it_by_default(
+    words: list[str],
+    run: dict[str, Any],
+    middle: float,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its first lines name the threshold, and so does the line before the number of pairs."""
+    publish_thresholds(run["model"], {"de-en": published(middle, precision=None, recall=None)})
+    line = f"threshold {middle:.4f} of {run['model']} for de-en; published with bucc|x"
+    for more in (NAMED, [*NAMED, "--threshold", "published"], []):
+        capsys.readouterr()
+        assert main([*words, *more]) == 0
+        captured = capsys.readouterr()
+        assert min(row[0] for row in read(run["out"])) == middle
+        assert ("(identified languages: set --source-language" in captured.err) == (not more)
+        assert line in captured.err and captured.out.splitlines()[-3] == line
+        assert f"|threshold:{middle:.6g} published|" in captured.out.splitlines()[-1]
+    assert main([*words, "--threshold", "none"]) == 0
+    captured = capsys.readouterr()
+    assert min(row[0] for row in read(run["out"])) < middle and "|threshold:none|" in captured.out
+    assert run["model"] not in captured.err
+    assert not [one for one in caplog.records if one.levelname == "WARNING"]
+    for more, message in (
+        (["--margin", "distance"], "margin ratio, not distance"),
+        (["--target-language", "fr"], "it has one for de-en, none for de-fr (identified languages: set"),
+    ):
+        assert main([*words, *more]) == 0
+        captured = capsys.readouterr()
+        assert message in captured.err and "|threshold:none|" in captured.out
+    (Path(run["model"]) / "mining.json").write_text("{", encoding="utf-8")
+    assert main(words) == 2
+    assert "mining.json: expected JSON" in capsys.readouterr().err
+
+
+def test_the_command_publishes_a_calibrated_threshold(
+    words: list[str], run: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The next run uses it and mines the same pairs."""
+    (Path(run["model"]) / "README.md").unlink()
+    # "Translations" that an untrained encoder finds: the same words with another mark at the end.
+    write(run["target"], [f"{text} !" for text in [*TEXTS.source[:80], "x", "y"]])
+    known = mining_phrases("de", "en", split="dev", size=60, gold=0).source
+    write(tmp_path / "known.tsv", [f"{text}\t{text} !" for text in known])
+    options = ["--k", "3", "--prompt", "query: "]
+    calibrate = ["--calibrate", str(tmp_path / "known.tsv"), "--keep-threshold"]
+    assert main([*words, *options, *calibrate]) == 2
+    assert "give --source-language, --target-language as well" in capsys.readouterr().err
+    assert main([*words, *options, *NAMED, *calibrate]) == 0
+    captured, path = capsys.readouterr(), Path(run["model"]) / "mining.json"
+    assert f"thresholds for de-en: {path}" in captured.err and f"card: {run['model']}" in captured.err
+    found = load_published_thresholds(run["model"])["de-en"]
+    assert (found.margin, found.k, found.retrieval, found.options) == ("ratio", 3, "max", {"prompt": "query: "})
+    assert found.signature == captured.out.splitlines()[-1] and " calibrated|" in found.signature
+    assert found.precision and found.recall and found.f1
+    assert found.f1 == pytest.approx(2 * found.precision * found.recall / (found.precision + found.recall))
+    pairs = run["out"].read_bytes()
+    assert main([*words, *options, *NAMED]) == 0
+    assert run["out"].read_bytes() == pairs != b""

@@ -25,6 +25,7 @@ from st_xling.mining.search.exact import Neighbours, check_k
 from st_xling.mining.search.find import check_search, choose_method, find_neighbours
 from st_xling.mining.search.shards import tasks_of
 from st_xling.mining.store import check_dtype
+from st_xling.mining.thresholds import AUTO, PUBLISHED
 from st_xling.mining.vectors import (
     Encoder,
     GivenEmbeddings,
@@ -44,9 +45,6 @@ logger = logging.getLogger(__name__)
 
 #: Names that ``format`` may take.
 PAIR_FORMATS = ("tsv", "jsonl")
-
-#: Words that ``threshold`` may be: use a published one that fits if there is one, or insist on it.
-AUTO, PUBLISHED = "auto", "published"
 
 #: Name of the rejects in a work folder.
 REJECTS = "rejects.jsonl"
@@ -70,13 +68,13 @@ class MiningConfig:
         k: Neighbours that make up a sentence's neighbourhood.
         margin: ``"ratio"``, ``"distance"`` or ``"absolute"``.
         retrieval: ``"max"``, ``"intersect"``, ``"forward"`` or ``"backward"``; see :func:`~st_xling.mining.mine`.
-        threshold: Keep pairs that score at least this; all by default. ``"published"``: the one that the model's
-            ``mining.json`` has for the languages that ``filters`` name, if it was found by mining in the same way (see
-            :func:`~st_xling.mining.published.fitting_threshold`); ``"auto"``, as on the command line: the same, or
-            all where there is none, or where ``calibrate_with`` is set; languages that are not named are those that
-            most of a sample of sentences is in. What was chosen stays when the work is resumed.
-        calibrate_with: File of known translations from elsewhere, from which the threshold is estimated instead.
-        target_precision: Estimated precision that the threshold shall reach; else that of the best estimated F1.
+        threshold: Minimum score of the kept pairs; all are kept by default. ``"published"``: that of the model's
+            ``mining.json`` for the languages that ``filters`` name, or an error that names what differs (see
+            :func:`~st_xling.mining.thresholds.match_published_threshold`). ``"auto"``, the default of the command
+            line: the same, but all pairs are kept if none matches; ignored with ``calibrate_with``. Languages that are
+            not named are identified from a sample of sentences. A resumed run keeps its threshold.
+        calibrate_with: File of known translations from elsewhere, from which the threshold is estimated.
+        target_precision: Estimated precision that the threshold must reach; by default that of the best estimated F1.
         rescore: A cross-encoder of one label, or the Hub id or folder of one: scores the pairs that were mined, source
             before target, and puts them in that order; a pair's margin score stays beside.
         rescore_threshold: Keep pairs that the cross-encoder scores at least this, after its activation; the others are

@@ -27,12 +27,14 @@ from typing import IO, Any
 
 import numpy as np
 
+from st_xling.mining.calibrate import CalibratedThreshold, calibrate_threshold
 from st_xling.mining.deduplication import TextSide
 from st_xling.mining.filters import RejectedPair, RejectionLog
 from st_xling.mining.mine import MinedPairs, best_pairs
 from st_xling.mining.pipeline.config import REJECTS, MiningConfig, Stages, check_vectors, rejection_lines, takes_options
-from st_xling.mining.pipeline.threshold import EstimatedThreshold, TakenThreshold, estimate_threshold, take_threshold
 from st_xling.mining.text import Files, file_list, tsv_line
+from st_xling.mining.thresholds import PUBLISHED, ModelThreshold, resolve_threshold
+from st_xling.mining.vectors import ways
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 
@@ -47,9 +49,9 @@ class MiningReport:
         rows: Lines of each text.
         blank: Of these, without a sentence.
         distinct: Sentences that were mined.
-        threshold: That pairs were kept from; ``None`` for all.
-        published: Where the threshold comes from, if it is the model's own.
-        calibration: Where the threshold comes from, if it was estimated.
+        threshold: Minimum score of the kept pairs; ``None`` if all were kept.
+        published: The published threshold, if it was used.
+        calibration: The estimated threshold, if it was calibrated.
         rescored: What a cross-encoder made of the pairs: ``kept``, ``below`` its threshold, ``cut`` to its length, and
             ``too_long`` for it; ``None`` without one.
         stages: What each stage took and removed, in order.
@@ -62,8 +64,8 @@ class MiningReport:
     blank: Mapping[str, int]
     distinct: Mapping[str, int]
     threshold: float | None
-    published: TakenThreshold | None
-    calibration: EstimatedThreshold | None
+    published: ModelThreshold | None
+    calibration: CalibratedThreshold | None
     rescored: Mapping[str, int] | None
     stages: Stages = field(compare=False)
     signature: str
@@ -144,14 +146,34 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
 
         # Embed, choose the threshold, search.
         stages = Stages()
-        published = take_threshold(config, makers, folder.path, [*distinct.values()]) if config.looks_up else None
+        published, calibration = None, None
+        way: dict[str, Any] = {"margin": config.margin, "k": config.k, "retrieval": config.retrieval}
+        way["options"] = ways(makers)
+        if config.looks_up:
+            published = resolve_threshold(
+                config.model,
+                required=config.threshold == PUBLISHED,
+                work=folder.path,
+                texts=[*distinct.values()],
+                source_language=config.active_filters.source_language,
+                target_language=config.active_filters.target_language,
+                **way,
+            )
         with stages.timed("embedding"):
             embeddings, method = config.embed(distinct, makers, folder)
-        calibration = None
         if config.calibrate_with is not None:
-            place = folder.path / "calibration"
             with stages.timed("calibration"):
-                calibration = estimate_threshold(config, tuple(distinct.values()), embeddings, encoders, place, method)
+                calibration = calibrate_threshold(
+                    config.calibrate_with,
+                    [*distinct.values()],
+                    embeddings,
+                    encoders,
+                    folder=folder.path / "calibration",
+                    target_precision=config.target_precision,
+                    method=method,
+                    index_folder=config.index,
+                    **(config.search | way),
+                )
         threshold, origin = config.number, None
         if published is not None:
             threshold, origin = published.published.threshold, "published"

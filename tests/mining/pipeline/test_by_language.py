@@ -18,7 +18,7 @@ from st_xling.data.phrasebook import mining_phrases
 from st_xling.evaluation import BuccEvaluator
 from st_xling.evaluation.bucc import publishable_thresholds
 from st_xling.mining import EmbeddingStore, FilterOptions, encode, mine_texts, plan_mining, score_texts
-from st_xling.mining.published import publish_thresholds
+from st_xling.mining.thresholds import publish_thresholds
 from st_xling.models import load_encoder
 from st_xling.models.centring import Centring, centred_model
 from st_xling.models.encode import encode as embed
@@ -141,7 +141,7 @@ def test_thresholds_hold_for_the_way_to_centre(
     publish_thresholds(folder, thresholds)
     _, report = mined(texts, model=str(folder), filters=NAMED, threshold="published")
     assert report.threshold == 1.01
-    with pytest.raises(ValueError, match="that of de-en is for centre language, not none"):
+    with pytest.raises(ValueError, match="that of de-en is for centre language, not default"):
         mined(texts, **given(stores, "-joint"), model=str(folder), filters=NAMED, threshold="published")
 
 

@@ -288,7 +288,7 @@ def test_a_threshold_from_known_translations(
         assert min(row[0] for row in rows) >= report.threshold
         found[precision] = np.mean([f"{row[3]} !" == row[4] for row in rows])
         assert f"threshold:{report.threshold:.6g} calibrated|" in report.signature
-        assert any("from 90 seeded known pairs" in line for line in report.lines())
+        assert any("from 90 added known pairs" in line for line in report.lines())
     assert found[0.97] >= 0.9
     near = mine_texts(
         *sides, tmp_path / "o", model=model, filters=OFF, calibrate_with=known, target_precision=0.97, k=2, **NEAR
