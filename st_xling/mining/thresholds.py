@@ -250,15 +250,16 @@ class PublishedThreshold:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        metrics = [value for value in (self.precision, self.recall, self.f1) if value is not None]
-        texts = [self.signature, *(self.options.values() if isinstance(self.options, dict) else [None])]
+        shares = [value for value in (self.precision, self.recall, self.f1) if value is not None]
         rules = {
             "threshold must be a finite number": _is_number(self.threshold),
-            "precision, recall and f1 must be in [0, 1]": all(_is_number(one) and 0 <= one <= 1 for one in metrics),
+            "precision, recall and f1 must be in [0, 1]": all(_is_number(one) and 0 <= one <= 1 for one in shares),
             f"margin must be one of {', '.join(MARGINS)}": self.margin in MARGINS,
             "k must be a whole number of at least 1": type(self.k) is int and self.k >= 1,
             f"retrieval must be one of {', '.join(RETRIEVALS)}": self.retrieval in RETRIEVALS,
-            "signature and options must be text": all(isinstance(text, str) for text in texts),
+            "signature must be text": isinstance(self.signature, str),
+            "options must be an object of text": isinstance(self.options, dict)
+            and all(isinstance(value, str) for value in self.options.values()),
         }
         if broken := [rule for rule, holds in rules.items() if not holds]:
             raise ValueError(f"{'; '.join(broken)}: got {vars(self)}.")
@@ -339,20 +340,18 @@ def _download(model: str, revision: str | None) -> Path | None:
 
     from st_xling.utils.hub_requests import limited_requests
 
-    # As in sentence-transformers, a name without an owner may be one of its own models.
-    names, exists, fault = [model, *([] if "/" in model else [f"sentence-transformers/{model}"])], False, None
-    for name in names:
-        try:
-            with limited_requests():
-                return Path(hf_hub_download(name, MINING_FILE, revision=revision))
-        except errors.EntryNotFoundError as error:
-            exists = True
-            if isinstance(error, errors.LocalEntryNotFoundError):
-                logger.warning("cannot look up thresholds of %s: offline, and %s is not cached.", name, MINING_FILE)
-        except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
-            fault = error
-    if not exists:
-        raise ValueError(f"expected a folder or the Hub id of a model, got {model!r}; check the spelling.") from fault
+    # As sentence-transformers does, look for names without an owner among its own models.
+    name = model if "/" in model else f"sentence-transformers/{model}"
+    try:
+        with limited_requests():
+            return Path(hf_hub_download(name, MINING_FILE, revision=revision))
+    except errors.LocalEntryNotFoundError:
+        logger.warning("cannot look up thresholds of %s: offline, and %s is not cached.", name, MINING_FILE)
+    except errors.EntryNotFoundError:
+        pass
+    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
+        if "/" in model:  # else it may be one of the Hub's first models, such as bert-base-cased
+            raise ValueError(f"expected a folder or the Hub id of a model, got {model!r}; check the name.") from error
     return None
 
 

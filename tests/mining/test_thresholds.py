@@ -7,6 +7,7 @@ import logging
 import math
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +108,10 @@ TWICE = MinedPairs(np.array([1.0, 0.9]), np.array([0, 0]), np.array([0, 0]))
         (lambda: precision_recall_f1(3, 2, 5), "got 3 correct of 2 predicted and 5 gold"),
         (lambda: correct_pairs(TWICE, [(0, 0)]), r"pairs must contain each pair once: got \(0, 0\) twice"),
         (lambda: evaluate_pairs(TWICE, [(0, 1), (0, 1)], 0.5), r"gold must .* got \(0, 1\) twice"),
-        (lambda: canonical_pair("de_AT-en"), "two language codes .* such as de-en: got 'de_AT-en'"),
-        (lambda: canonical_pair("de"), "two language codes .* got 'de'"),
+        *(
+            (partial(canonical_pair, pair), f"two language codes .* got '{pair}'")
+            for pair in ("de", "de_AT-en", "a-b-c")
+        ),
     ],
 )
 def test_errors(call: Callable[[], object], message: str) -> None:
@@ -161,8 +164,8 @@ def entry(**changes: Any) -> str:
         (entry(retrieval=["max"]), "retrieval must be one of .*: got "),
         (entry(k=4.0, f1=-1), "f1 must be in .*; k must be a whole number of at least 1: got .*4.0"),
         (entry(k=True), "k must be a whole number"),
-        (entry(signature=None), "signature and options must be text"),
-        (entry(options={"layer": 7}), "signature and options must be text"),
+        (entry(signature=None), "signature must be text"),
+        (entry(options={"layer": 7}), "options must be an object of text"),
         ("{", "expected JSON"),
         ("[]", "expected a JSON object, got list"),
         ('{"version": 2, "pairs": {}}', "expected version 1 .* got version 2"),
@@ -213,7 +216,7 @@ def test_a_model_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             assert ended.status == 0, ended.stderr
             *found, unknown = ended.stdout.splitlines()
             assert found == ['{"de-en": 1.06}', "{}", '{"de-en": 1.06}'], ended
-            expected = "expected a folder or the Hub id of a model, got 'nobody/nothing'; check the spelling."
+            expected = "expected a folder or the Hub id of a model, got 'nobody/nothing'; check the name."
             assert unknown == ("{}" if offline == "1" else expected)
 
 
