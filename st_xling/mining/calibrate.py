@@ -23,13 +23,16 @@ from st_xling.utils.cosines import Embeddings, check_shapes, float64_rows
 if TYPE_CHECKING:
     from st_xling.mining.vectors import Encoder
 
+# Level of the intervals, and number of draws for those of precision.
+_CONFIDENCE, _DRAWS = 0.95, 4000
+
 # The languages whose sentences each retrieval assigns to pairs: sources (0), targets (1) or both.
 _DECIDES = {"forward": (0,), "backward": (1,), "intersect": (0, 1), "max": (0, 1)}
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Estimates at each threshold, ascending; every array has *shape* ``(thresholds,)``.
+    """Estimates at each threshold, ascending, with 95 % intervals; every array has *shape* ``(thresholds,)``.
 
     Attributes:
         thresholds: Minimum scores of the kept pairs.
@@ -40,7 +43,6 @@ class Calibration:
         precision_low: Lower end of its interval.
         precision_high: Upper end of its interval.
         kept: Number of the text's sentences in kept pairs, averaged over the languages that the retrieval assigns.
-        confidence: Confidence level of the intervals.
     """
 
     thresholds: np.ndarray
@@ -51,7 +53,6 @@ class Calibration:
     precision_low: np.ndarray
     precision_high: np.ndarray
     kept: np.ndarray
-    confidence: float
 
     @property
     def f1(self) -> np.ndarray:
@@ -83,16 +84,13 @@ def calibrate(
     margin: str = "ratio",
     retrieval: str = "max",
     thresholds: Sequence[float] | None = None,
-    distractors: float = 0.5,
-    confidence: float = 0.95,
-    draws: int = 4000,
     seed: int = 0,
     method: str = "exact",
     **search_options: Any,
 ) -> Calibration:
     r"""Add known translations to a text, mine it, and estimate precision and recall at each threshold.
 
-    The known translations are split at random into pairs, of which both sentences are added to the text, and
+    The known translations are split at random into pairs, of which both sentences are added to the text, and as many
     distractors, of which one sentence is added. At a threshold, let :math:`R` be the fraction of pairs that are found,
     :math:`W` that of pairs' sentences kept in another pair, :math:`F` that of distractors kept in any pair, and
     :math:`M` that of the text's sentences kept. A fraction :math:`\pi` of the text has a translation in it, so
@@ -120,9 +118,6 @@ def calibrate(
         margin: As for :func:`~st_xling.mining.mine`.
         retrieval: As for :func:`~st_xling.mining.mine`.
         thresholds: Thresholds to estimate; by default up to 100 scores at which known pairs are found.
-        distractors: Fraction of the known pairs that become distractors, in (0, 1).
-        confidence: Confidence level of the intervals, in (0, 1).
-        draws: Number of draws for the intervals of precision.
         seed: Seed of the split and the draws.
         method: As for :func:`~st_xling.mining.mine`. Use the method that will mine the text: pairs that a search misses
             lower the estimated recall, too.
@@ -144,12 +139,7 @@ def calibrate(
     known, rows = known_source.shape[0], (source_embeddings.shape[0], target_embeddings.shape[0])
     if known < 4:
         raise ValueError(f"known pairs must be at least 4, better hundreds: got {known}; give more.")
-    for name, value in (("distractors", distractors), ("confidence", confidence)):
-        if not 0 < value < 1:
-            raise ValueError(f"{name} must lie between 0 and 1: got {value}; omit it for the default.")
-    alone = max(1, round(known * distractors / 2))
-    if known - 2 * alone < 1:
-        raise ValueError(f"distractors must leave a pair to be found: got {distractors} of {known} pairs; lower it.")
+    alone = round(known / 4)  # distractors of each language
     # Each side to mine: the text itself, the pairs, and distractors that only this language has.
     order = np.random.default_rng(seed).permutation(known)
     pairs = order[2 * alone :]
@@ -161,14 +151,14 @@ def calibrate(
     cuts = _default_cuts(right) if thresholds is None else np.unique(np.asarray(thresholds, dtype=np.float64))
     n_right = _reaching(right, cuts)
     random = np.random.default_rng(seed)
-    estimates = [_precision(one, cuts, random, draws) for one in scores]
+    estimates = [_precision(one, cuts, random) for one in scores]
     point = np.mean([estimate[0] for estimate in estimates], axis=0)
     spread = np.mean([estimate[1] for estimate in estimates], axis=0)
-    low, high = np.quantile(spread, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    low, high = np.quantile(spread, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2], axis=0)
     tests = [binomtest(hits, len(right)) for hits in n_right.tolist()]
-    recall_low, recall_high = np.array([test.proportion_ci(confidence, "wilson") for test in tests]).T
+    recall_low, recall_high = np.array([test.proportion_ci(_CONFIDENCE, "wilson") for test in tests]).T
     kept = np.mean([_reaching(one["text"], cuts) for one in scores], axis=0)
-    return Calibration(cuts, n_right / len(right), recall_low, recall_high, point, low, high, kept, confidence)
+    return Calibration(cuts, n_right / len(right), recall_low, recall_high, point, low, high, kept)
 
 
 class StackedRows:
@@ -223,7 +213,7 @@ def _scores(
 
 
 def _precision(
-    scores: dict[str, np.ndarray], cuts: np.ndarray, random: np.random.Generator, draws: int
+    scores: dict[str, np.ndarray], cuts: np.ndarray, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Estimate precision at each threshold, *shape* ``(thresholds,)``, with draws, *shape* ``(draws, thresholds)``."""
     known = np.unique(np.concatenate([scores["right"], scores["alone"]]))
@@ -231,16 +221,16 @@ def _precision(
     clearest = known[[int((right + wrong - mistaken).argmax())]]
     kept = _reaching(scores["text"], clearest) / len(scores["text"])
     share = _translated(*_shares(scores, clearest), kept)
-    shares = _translated(*_shares(scores, clearest, random, draws), kept)
+    shares = _translated(*_shares(scores, clearest, random), kept)
     point = _right_among_kept(*_shares(scores, cuts), share)
-    spread = _right_among_kept(*_shares(scores, cuts, random, draws), shares)
+    spread = _right_among_kept(*_shares(scores, cuts, random), shares)
     empty = _reaching(scores["text"], cuts) == 0
     point[empty], spread[:, empty] = np.nan, np.nan
     return point, spread
 
 
 def _shares(
-    scores: dict[str, np.ndarray], cuts: np.ndarray, random: np.random.Generator | None = None, draws: int = 1
+    scores: dict[str, np.ndarray], cuts: np.ndarray, random: np.random.Generator | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Compute R, W and F of :func:`calibrate` at each threshold, or draw them from their posteriors, by row."""
     right, wrong, mistaken = (_reaching(scores[name], cuts) for name in ("right", "wrong", "alone"))
@@ -250,7 +240,7 @@ def _shares(
     if random is None:
         return right / pairs, wrong / pairs, mistaken / distractors
     # A Dirichlet draw is gamma draws over their sum; the prior's half a count for each outcome is Jeffreys'.
-    shape = (draws, len(cuts))
+    shape = (_DRAWS, len(cuts))
     parts = [random.standard_gamma(count + 0.5, shape) for count in (right, wrong, pairs - right - wrong)]
     total = parts[0] + parts[1] + parts[2]
     return parts[0] / total, parts[1] / total, random.beta(mistaken + 0.5, distractors - mistaken + 0.5, shape)
@@ -318,14 +308,15 @@ class CalibratedThreshold:
 
     def as_published(self, signature: str) -> PublishedThreshold:
         """Return the entry for the model's ``mining.json``, with the signature of the run that estimated it."""
-        precision, recall = self.precision[0], self.recall[0]
-        known = np.isfinite(precision)  # without kept pairs of the text there is no precision
-        total = precision + recall
+        recall = self.recall[0]
+        # Without kept pairs of the text there is no estimate of precision.
+        precision = self.precision[0] if np.isfinite(self.precision[0]) else None
+        f1 = None if precision is None else 2 * precision * recall / ((precision + recall) or 1.0)
         return PublishedThreshold(
             threshold=self.threshold,
-            precision=precision if known else None,
+            precision=precision,
             recall=recall,
-            f1=(2 * precision * recall / total if total else 0.0) if known else None,
+            f1=f1,
             margin=self.margin,
             k=self.k,
             retrieval=self.retrieval,

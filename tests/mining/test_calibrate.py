@@ -94,7 +94,7 @@ def test_choosing():
     def estimate(precision, recall):
         rows, recall = np.arange(len(precision)) + 1.0, np.array(recall)
         kept = np.where(np.isnan(precision), 0, 5)
-        return Calibration(rows, recall, recall, recall, np.array(precision), recall, recall, kept, 0.95)
+        return Calibration(rows, recall, recall, recall, np.array(precision), recall, recall, kept)
 
     falling = estimate([0.5, 0.95, 0.9, 0.96, np.nan], [0.9, 0.8, 0.7, 0.6, 0.1])
     assert falling.with_precision(0.95) == 4.0  # not 2.0: behind it the estimate drops again
@@ -149,9 +149,6 @@ def test_known_pairs_do_not_occur_in_the_text(tmp_path):
         ({"known_source": np.eye(3)}, "row-aligned: got 3 and 8 rows"),
         ({"known_source": np.eye(8, 4) + 1}, "same dim: got 3 and 4"),
         ({"known_source": np.ones((3, 3)), "known_target": np.ones((3, 3))}, "at least 4, better hundreds: got 3"),
-        ({"distractors": 1.0}, "distractors must lie between 0 and 1: got 1.0"),
-        ({"distractors": 0.99}, "must leave a pair to be found: got 0.99 of 8"),
-        ({"confidence": 0.0}, "confidence must lie between 0 and 1"),
         ({"margin": "cosine"}, "absolute, distance, ratio"),
         ({"retrieval": "both"}, "forward, backward, intersect, max"),
         ({"known_target": -np.eye(8, 3) - 1, "target_embeddings": -np.eye(9, 3) - 1}, "none of them was mined"),
