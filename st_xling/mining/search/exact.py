@@ -33,7 +33,7 @@ from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
 
 # Beyond these, larger blocks gain nothing: a processor's cache is full, a GPU is busy.
-_LARGEST = {"cpu": (4096, 2048), "cuda": (16384, 16384)}
+_LARGEST = {"cpu": (4096, 4096), "cuda": (16384, 16384)}
 
 # Groups that each row's products are parted into, per neighbour requested; their maxima prune the others.
 _GROUPS_PER_NEIGHBOUR = 64
@@ -278,19 +278,21 @@ class _Products:
         """Replace the keys of these rows and columns by better ones among their pairs."""
         for precision in list(self.precisions):
             dtype, error = precision
-            pairs = _candidates(self._multiply(dtype, rows, columns), source_keys, target_keys, error)
-            if pairs is not None:
+            products = self._multiply(dtype, rows, columns)
+            found = [_candidates(products, dim, keys, error) for dim, keys in ((1, source_keys), (0, target_keys))]
+            if None not in found:
                 break
             if dtype != torch.float32:
                 self.precisions.remove(precision)  # such text will be too much for other blocks too
         else:
             self._compare_all(rows, columns, source_keys, target_keys)
             return
-        own, others = (numbers.cpu() + first for numbers, first in zip(pairs, (rows.start, columns.start)))
-        cosines = pair_cosines(self.source, self.target, own, others)
-        own, others = own.to(cosines.device), others.to(cosines.device)
-        for keys, numbers, partners in ((source_keys, pairs[0], others), (target_keys, pairs[1], own)):
-            merge(keys, best_of_rows(numbers, pack_keys(cosines, partners), keys.shape[1], len(keys)))
+        sides = (self.source, rows, source_keys), (self.target, columns, target_keys)
+        for pairs, (own, span, keys), (other, others, _) in zip(found, sides, sides[::-1]):
+            assert pairs is not None
+            partners = pairs[1] + others.start
+            cosines = pair_cosines(own, other, (pairs[0] + span.start).cpu(), partners.cpu())
+            merge(keys, best_of_rows(pairs[0], pack_keys(cosines, partners), keys.shape[1], len(keys)))
 
     def _multiply(self, dtype: torch.dtype, rows: range, columns: range) -> Tensor:
         """Products of a block, in float32."""
@@ -325,33 +327,39 @@ class _Products:
             merge(target_keys, keys.topk(min(k, len(own)), dim=1).values)
 
 
-def _candidates(
-    products: Tensor, source_keys: Tensor, target_keys: Tensor, error: float
-) -> tuple[Tensor, Tensor] | None:
-    """Pairs of a block that may be among the best of their row or their column; none if comparing all is cheaper.
+def _candidates(products: Tensor, dim: int, keys: Tensor, error: float) -> tuple[Tensor, Tensor] | None:
+    """Pairs of a block whose product along ``dim`` may be among the best; none if comparing all is cheaper.
 
     Write :math:`s` for the cosine of a pair, :math:`a` for its product and :math:`e` for the bound of its error, so
     that :math:`|a - s| \\le e`. When ``k`` different candidates of a row are known to reach :math:`b`, one with
     :math:`a < b - e` has :math:`s < b` and cannot be among the best ``k``. Known are the cosines found before, and
-    less exactly the largest products of groups of the block.
+    less exactly the largest products of groups of the block. Most groups have none above ``b - e`` and are skipped.
+
+    Args:
+        products: *Shape:* ``(sources, targets)``
+        dim: 1 for the targets of each source, 0 for the sources of each target.
+        keys: The best so far. *Shape:* ``(rows, k)``
+        error: Bound on the error of a product.
+    Returns:
+        Row and candidate of each pair, in the order of rows.
     """
-    k = source_keys.shape[1]
-    possible = products >= _floor(products, 1, source_keys, error)[:, None]
-    possible |= products >= _floor(products, 0, target_keys, error)
-    flat = possible.view(-1)  # numpy is seven times faster than torch at this
-    places = torch.from_numpy(np.flatnonzero(flat.numpy())) if flat.device.type == "cpu" else flat.nonzero()[:, 0]
-    if len(places) > max(products.numel() // _PAIRS_PER_CANDIDATE, 2 * k * sum(products.shape)):
-        return None
-    return places // products.shape[1], places % products.shape[1]
-
-
-def _floor(products: Tensor, dim: int, keys: Tensor, error: float) -> Tensor:
-    """The least product along ``dim`` that may be among the best, whose keys so far are given. *Shape:* ``(rows,)``"""
-    size, k = products.shape[dim], keys.shape[1]
+    k, size = keys.shape[1], products.shape[dim]
     groups = min(_GROUPS_PER_NEIGHBOUR * k, size)
-    maxima = products.narrow(dim, 0, size // groups * groups).unflatten(dim, (-1, groups)).amax(dim=dim)
-    known = torch.cat([cosines_of(keys), (maxima if dim else maxima.T) - error], dim=1)
-    return known.topk(k, dim=1).values[:, -1] - error
+    whole = size // groups * groups
+    maxima = products.narrow(dim, 0, whole).unflatten(dim, (-1, groups)).amax(dim=dim)
+    products, maxima = (products, maxima) if dim else (products.T, maxima.T.contiguous())
+    known = torch.cat([cosines_of(keys), maxima - error], dim=1)
+    floor = known.topk(k, dim=1).values[:, -1:] - error
+    most = max(products.numel() // _PAIRS_PER_CANDIDATE, 2 * k * sum(products.shape))
+    row, group = (maxima >= floor).nonzero(as_tuple=True)
+    if len(row) * (whole // groups) > max(products.numel() // 4, most):
+        return None
+    members = products[:, :whole].unflatten(1, (-1, groups))[row, :, group]
+    place, member = (members >= floor[row]).nonzero(as_tuple=True)
+    rest_row, rest = (products[:, whole:] >= floor).nonzero(as_tuple=True)
+    if len(place) + len(rest) > most:
+        return None
+    return torch.cat([row[place], rest_row]), torch.cat([member * groups + group[place], rest + whole])
 
 
 @contextmanager
