@@ -162,6 +162,6 @@ def precisions(source: CorpusMatrix, target: CorpusMatrix) -> list[tuple[torch.d
 
 
 def has_bfloat16() -> bool:
-    """Whether this processor multiplies in bfloat16; not known to torch before 2.11."""
+    """Return whether this processor multiplies in bfloat16; ``False`` where the version of torch cannot say."""
     capabilities: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     return any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
