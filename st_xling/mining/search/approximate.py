@@ -273,11 +273,6 @@ class CandidateIndex:
         used += [f"candidates={self.candidates}"] if self.candidates else []
         self.text = f"{self.factory}?{','.join(used)}" if used else self.factory
 
-    @property
-    def bytes_per_vector(self) -> int:
-        """What the index holds of a vector; one without cells, such as a graph, at least the vector."""
-        return int(self._index.sa_code_size()) if self.cells else 4 * int(self._index.d)
-
     def prepare(
         self, matrix: CorpusMatrix, folder: Path | None, name: str, *, seed: int, memory_mib: int, progress: bool
     ) -> None:
