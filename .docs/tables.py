@@ -14,7 +14,7 @@ import yaml
 
 import st_xling
 from st_xling.cli import build_parser
-from st_xling.data import phrasebook_spec, specs
+from st_xling.data import spec
 from st_xling.mining.filters import FILTERS
 from st_xling.training.adapter import AdapterRecipe
 from st_xling.training.arguments import OURS, TrainingOptions
@@ -97,8 +97,8 @@ def objectives() -> str:
 
 
 def data_options() -> str:
-    rows = [["files and data sets", *option] for option in specs._OPTIONS.items()]
-    rows += [["phrasebook", *option] for option in phrasebook_spec._OPTIONS.items()]
+    rows = [["files and data sets", *option] for option in spec.OPTIONS.items()]
+    rows += [["phrasebook", *option] for option in spec.PHRASEBOOK_OPTIONS.items()]
     return table(["of", "option", "takes"], [[of, code(name), option.example] for of, name, option in rows])
 
 
@@ -180,7 +180,7 @@ def tables() -> dict[str, str]:
         "training_of_ours": training([name for name in names if name in OURS]),
         "objectives": objectives(),
         "recipe_files": "\n\n".join(f"### {name}\n\n```yaml\n{text}```" for name, text in recipe_files().items()),
-        "data_forms": prose(inspect.getdoc(specs.parse_data_spec).split("\n\n")[1]),
+        "data_forms": "\n\n".join(map(prose, str(inspect.getdoc(spec)).split("\n\n"))),
         "data_options": data_options(),
         "data_by_command": data_by_command(),
         "filters": filter_table(),

@@ -32,6 +32,9 @@ the same, step by step; news.* (a sentence a line), q.jsonl and p.jsonl are your
   st-xling card my-encoder --license apache-2.0
   st-xling push my-encoder user/my-encoder --dry-run
 
+Every command names text by [NAME=]LOCATION[?OPTION=VALUE&...], NAME one language or two: de-en=pairs.tsv,
+zh_Hant-en=SOURCE,TARGET, pt_BR=texts.txt?size=8000&seed=0 (a sample), phrasebook:de,fr?size=500. Quote what has ? or &.
+
 Each command has examples of its own, with files and with models of the Hub: st-xling COMMAND --help
 """
 

@@ -150,7 +150,7 @@ def bucc(arguments: argparse.Namespace) -> None:
     The phrasebook needs no files: phrasebook:de,fr?size=600&gold=100&seed=0 hides 100 translations among 600
     sentences a side, for each language with English or for --pairs; the development split gives the threshold.
     """
-    from st_xling.data.phrasebook_spec import is_phrasebook
+    from st_xling.data.spec import is_phrasebook
     from st_xling.evaluation import BuccEvaluator, bucc_table
     from st_xling.evaluation.base import SignedEvaluator
     from st_xling.evaluation.bucc import publishable_thresholds

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from st_xling.cli.options import Options, set_options
-from st_xling.utils.languages import UNKNOWN, canonical_language
+from st_xling.utils.languages import UNKNOWN, match_language
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
@@ -145,7 +145,7 @@ def centred(
             where = "evaluated text"
         result = centred_by_text(model, texts, means, CENTRES[how], batch_size=batch_size, show_progress_bar=True)
     # A language without a mean of its own would silently be centred by the joint one.
-    lacking = {canonical_language(code) for code in codes} - language_routes(result).keys()
+    lacking = {code for code in codes if match_language(code, language_routes(result)) is None}
     if lacking and how == "language":
         raise ValueError(
             f"--centre language needs a mean for each language: {where} has none for {', '.join(sorted(lacking))}."

@@ -134,6 +134,8 @@ def train(arguments: argparse.Namespace) -> None:
           --data de-en=pairs.tsv --out my-encoder
       st-xling train my-recipe.yaml --model xlm-roberta-base --data de-en=pairs.tsv --out my-encoder
 
+    SPEC is [NAME=]LOCATION[?OPTION=VALUE&...], as in every command: zh_Hant-en=pairs.tsv, pt_BR=texts.txt?size=8000.
+    NAME is one language or two; after a hyphen a region is in capitals.
     phrasebook:de,fr?size=8000&split=train&seed=0 pairs each language with English. Of --dev its development split is
     read, of --check-leak its test split, unless ?split= says otherwise. Quote what holds ? or &.
     """
@@ -403,7 +405,7 @@ def _sources(arguments: argparse.Namespace, names: Mapping[str, Iterable[str]]) 
     for option, given in names.items():
         specs, left = [spec for spec in getattr(arguments, option) or () if spec != "none"], list(given)
         # A phrasebook gives a set for each of its languages, other specs of several are not told apart.
-        counts = [len(parse_data_spec(spec).languages) if spec.startswith("phrasebook") else 1 for spec in specs]
+        counts = [len(parse_data_spec(spec).listed) if spec.startswith("phrasebook") else 1 for spec in specs]
         if len(specs) == 1 or counts.count(0) == 1:
             counts = [count if count and len(specs) > 1 else len(left) - sum(counts) + count for count in counts]
         known = sum(counts) == len(left)

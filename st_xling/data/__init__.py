@@ -10,8 +10,9 @@ brings hard negatives, also ``negative_1``, ``negative_2``, …
 - ``test_sets``: Tatoeba and BUCC, for similarity search and bitext mining, in their published layouts
 - ``classified_pairs``: XNLI and PAWS-X, sentence pairs with a class, for transfer
 - ``tagged_words``: words of treebanks with their tags (CoNLL-U), and with entities (PAN-X)
-- ``specs``: ``DATA`` of the command line: ``de-en=corpus.tsv``, ``phrasebook:de,fr?size=8000``
-- ``spec_options``: what follows ``?`` in a spec, such as ``?size=N&seed=S``: a seeded sample of its rows
+- ``spec``: the grammar of data specs: ``de-en=corpus.tsv?size=8000``, ``zh_Hant=texts.txt``, ``phrasebook:de,fr``
+- ``specs``: the parallel text that specs name
+- ``sample``: seeded samples of rows
 - ``orient``: the pivot language last, whatever the order of a corpus
 - ``evaluation_texts``: the texts of evaluation sets, in whatever layout, for checks that only read them
 - ``leak``: do the training data hold the text that a model is evaluated by?
@@ -46,8 +47,9 @@ from st_xling.data.parallel import (
     stream_parallel,
 )
 from st_xling.data.perturbations import PERTURBATIONS, perturb
-from st_xling.data.spec_options import sample_rows
-from st_xling.data.specs import DataSpec, load_data_specs, parse_data_spec
+from st_xling.data.sample import sample_rows
+from st_xling.data.spec import DataSpec
+from st_xling.data.specs import load_data_specs, parse_data_spec
 from st_xling.data.test_sets import BuccCorpus, read_bucc, read_tatoeba
 
 __all__ = [

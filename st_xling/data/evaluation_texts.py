@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.data.language_texts import read_texts
-from st_xling.data.phrasebook_spec import is_phrasebook
-from st_xling.data.retrieval.retrieval_set import load_retrieval_specs, parse_retrieval_spec
-from st_xling.data.spec_options import free_name
+from st_xling.data.retrieval.retrieval_set import load_retrieval_specs
+from st_xling.data.spec import split_spec, unique_name
 from st_xling.data.specs import load_data_specs
 from st_xling.data.test_sets import read_bucc, read_tatoeba
 from st_xling.utils.text import file_ending, plain_or_packed, unpacked_name
@@ -55,7 +54,7 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
         else:
             found = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
         for name, texts in found.items():
-            loaded[free_name(name, loaded)] = texts
+            loaded[unique_name(name, loaded)] = texts
     return loaded
 
 
@@ -81,10 +80,5 @@ def _bucc(gold: Path) -> dict[str, Texts]:
 
 
 def _is_retrieval_set(spec: str) -> bool:
-    language, _, place = spec.partition("=")
-    if is_phrasebook(place):
-        return "-" not in language  # of two languages it is parallel text
-    try:
-        return Path(str(parse_retrieval_spec(spec)[1])).is_dir()
-    except ValueError:
-        return False
+    parts = split_spec(spec)
+    return len(parts.languages) == 1 and (parts.is_phrasebook or Path(parts.location).is_dir())

@@ -12,7 +12,6 @@ Each takes ``?size=2000&seed=0``, a seeded sample of its rows, in their order; a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +19,8 @@ from typing import Any
 
 from st_xling.data.faults import FaultLog, numbered_lines
 from st_xling.data.pairs import SURROGATE, stream_rows
-from st_xling.data.phrasebook_spec import is_phrasebook, parse_phrasebook
-from st_xling.data.spec_options import Sample
+from st_xling.data.phrasebook_spec import read_phrase_sentences
+from st_xling.data.spec import parse_spec, split_spec
 from st_xling.data.specs import load_data_specs
 from st_xling.data.tables import json_objects, titled_text
 from st_xling.utils.languages import UNKNOWN
@@ -29,8 +28,6 @@ from st_xling.utils.text import describe_missing, estimate_lines, file_ending, u
 
 Row = tuple[tuple[str, str], ...]
 """Language and text, once or, in parallel text, twice."""
-
-_ONE_LANGUAGE = re.compile(r"([a-z]{2,3})=(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -65,37 +62,37 @@ class LanguageTexts:
 
 
 def language_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) -> list[LanguageTexts]:
-    """The sources that specs name, nothing of them read yet but what says their languages and size.
+    """Return the sources that specs name; only what tells their languages and size is read.
 
     Args:
         specs: See the top of this file.
-        skip_bad_lines: Leave faulty lines out, with a warning, instead of raising.
+        skip_bad_lines: Skip faulty lines, with a warning, instead of raising.
 
     Raises:
-        ValueError: A spec of another form, languages that are not known.
-        FileNotFoundError: A file that is not there.
+        ValueError: If a spec is malformed, or its languages are not known.
+        FileNotFoundError: If there is no such file.
     """
     found = []
     for spec in specs:
-        if match := _ONE_LANGUAGE.fullmatch(spec):
-            found.append(one_language(*match.groups(), skip_bad_lines=skip_bad_lines, no_tables=True))
+        if len(split_spec(spec).languages) == 1:
+            found.append(one_language(spec, skip_bad_lines=skip_bad_lines, no_tables=True))
         else:
             found += _parallel(spec, skip_bad_lines)
     return found
 
 
-def one_language(
-    language: str, location: str, *, skip_bad_lines: bool = False, no_tables: bool = False
-) -> LanguageTexts:
-    """The texts of ``LANGUAGE=LOCATION``: a file as :func:`read_texts` has it, or the phrasebook, whose seed is 1 where
-    it names none: other meanings than parallel text. Nothing is read but to count the rows of a sample; with
-    ``no_tables`` a file of columns is refused."""
-    spec = f"{language}={location}"
-    if is_phrasebook(location):
-        book = parse_phrasebook(location, spec=spec, several=False).sentences(language, split="train", seed=1)
+def one_language(spec: str, *, skip_bad_lines: bool = False, no_tables: bool = False) -> LanguageTexts:
+    """Return the texts of ``LANGUAGE=LOCATION``: a file that :func:`read_texts` reads, or the phrasebook.
+
+    The phrasebook's seed is 1 unless the spec names one: other meanings than parallel text. Nothing is read but to
+    count the rows of a sample. With ``no_tables`` a file of columns is an error.
+    """
+    parsed = parse_spec(spec, {}, languages=1, forms="xx=PATH, xx the language of the text")
+    (language,) = parsed.languages
+    if parsed.is_phrasebook:
+        book = read_phrase_sentences(parsed, language, split="train", seed=1)
         return LanguageTexts(language, (language,), len(book), book)
-    place, sample = Sample.split(location, spec)
-    path = Path(place).expanduser()
+    path = Path(parsed.location).expanduser()
     if not path.is_file():
         raise FileNotFoundError(describe_missing(path))
     if no_tables and file_ending(unpacked_name(path)) in (".tsv", ".csv", ".parquet"):
@@ -103,9 +100,9 @@ def one_language(
             f"expected a text a line after {language}=, got {path}: it has columns; for parallel text name both "
             f"languages, as in {language}-en={path}"
         )
-    if sample.size is None:
+    if parsed.sample.size is None:
         return LanguageTexts(language, (language,), estimate_lines(path), path, skip_bad_lines)
-    places = frozenset(sample.places(sum(1 for _ in read_texts(path, skip_bad_lines)), spec))
+    places = frozenset(parsed.sample.places(sum(1 for _ in read_texts(path, skip_bad_lines)), spec))
     return LanguageTexts(language, (language,), len(places), path, skip_bad_lines, places)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
@@ -11,7 +10,7 @@ from pathlib import Path
 from st_xling.data.faults import FaultLog, ParallelTextError, iter_lines
 from st_xling.data.pairs import PairRow
 from st_xling.data.tables import Languages
-from st_xling.utils.languages import UNKNOWN, canonical_language, is_code, pair_in_name
+from st_xling.utils.languages import UNKNOWN, canonical_language, is_code, match_language, pair_in_name
 from st_xling.utils.text import unpacked_name
 
 NOT_LANGUAGES = {"tsv", "csv", "txt", "log", "zip", "tar", "bz", "xz", "md", "py", "sh", "xml", "ids"}
@@ -106,22 +105,18 @@ def _choose(
             f"{prefix}: expected two files, or source_language and target_language to choose two; got "
             f"{source_language}-{target_language} for the endings {', '.join(found)}"
         )
-    first, second = sorted(found, key=lambda code: (code in ("en", "eng"), code))
+    first, second = sorted(found, key=lambda code: (canonical_language(code) == "eng", code))
     if source_language == second or target_language == first:
         first, second = second, first
     return found[first], found[second]
 
 
 def _spelled(language: str | None, endings: Iterable[str]) -> str | None:
-    """The one ending that is of this language, such as ``zh_CN`` for ``zh``; else the language as it is."""
-    if language is None or language in endings:
-        return language
-    one = canonical_language(re.split("[-_]", language)[0])
-    alike = [code for code in endings if canonical_language(re.split("[-_]", code)[0]) == one]
-    return alike[0] if len(alike) == 1 else language
+    """Return the ending of this language, such as ``zh_CN`` for ``zh``; the language itself if there is none."""
+    return (language and match_language(language, endings)) or language
 
 
 def language_ending(path: str | Path) -> str | None:
-    """``de`` for ``corpus.de`` and ``corpus.de.gz``; ``None`` where the ending is no language code."""
+    """Return ``de`` for ``corpus.de`` and ``corpus.de.gz``; ``None`` if the ending is no language code."""
     ending = Path(unpacked_name(path)).suffix.removeprefix(".")
     return ending if is_code(ending) and ending not in NOT_LANGUAGES else None

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from st_xling.data.pairs import COLUMNS, head
-from st_xling.data.spec_options import free_name
+from st_xling.data.spec import unique_name
 from st_xling.data.tables import negative_columns
-from st_xling.utils.languages import UNKNOWN, canonical_language
+from st_xling.utils.languages import UNKNOWN, canonical_code, canonical_language
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> OrientedData
             turn = partial(_turn_rows, name=name, pivot=pivot)
             dataset = dataset.map(turn, batched=True, features=dataset.features)
         new = _new_name(name, *next(iter(swap))) if len(swap) == len(pairs) == 1 else name
-        new = free_name(new, oriented)
+        new = unique_name(new, oriented)
         oriented[new] = dataset
         if swap:
             turned[new] = sum(pairs[pair] for pair in swap)
@@ -111,7 +111,7 @@ def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> OrientedData
 def check_languages(pairs: Iterable[tuple[str, str]], name: str) -> None:
     """Raise ``ValueError`` if a pair of languages is one known language twice; ``name`` is what has them."""
     for source, target in pairs:
-        if source != UNKNOWN and canonical_language(source) == canonical_language(target):
+        if source != UNKNOWN and canonical_code(source) == canonical_code(target):
             raise ValueError(
                 f"{name}: expected two languages, got {source}-{target}; name them right, as in de-en=PATH, or leave "
                 "such rows out"

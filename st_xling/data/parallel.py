@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from st_xling.data.faults import FaultLog
 from st_xling.data.moses import find_moses, language_ending, moses_rows, zipped_moses
 from st_xling.data.pairs import PairRow, pair_columns, read_pairs, streamed_rows, text_features
-from st_xling.data.spec_options import Sample, no_length
+from st_xling.data.sample import Sample, no_length
 from st_xling.data.squad_form import paragraph_rows
 from st_xling.data.tables import (
     PARALLEL_NAMES,

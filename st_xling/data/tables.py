@@ -21,7 +21,8 @@ from st_xling.utils.languages import (
     LANGUAGE_NAMES,
     UNKNOWN,
     canonical_language,
-    is_two_letter_code,
+    is_evident_code,
+    match_language,
     pair_in_name,
     resolve_pair,
 )
@@ -141,8 +142,7 @@ def choose_columns(
             found = (*found, *negative_columns(names))
     if found is None:
         return None
-    # Three letters prove nothing: "src" and "ref" have them too.
-    if nested or all(is_two_letter_code(str(name)) for name in found[:2]):
+    if nested or all(is_evident_code(str(name)) for name in found[:2]):
         stated = (str(found[0]), str(found[1]))
     # A column chosen by name states its language better than the name of the file.
     order = (requested, named, stated) if columns is None else (requested, stated, named)
@@ -166,24 +166,25 @@ def _english_pair(spelled: Mapping[str, str], named: Languages) -> tuple[tuple[s
 
 
 def _language_pair(names: Sequence[str], languages: Languages, nested: bool = False) -> tuple[str, str] | None:
-    by_code = {_canonical(name): name for name in reversed(names)}
-    source, target = (code and _canonical(code) for code in languages)
-    if source in by_code and target in by_code and source != target:
-        return by_code[source], by_code[target]
+    by_code = {_code(name): name for name in reversed(names)}
+    source, target = (by_code.get((code and match_language(code, by_code)) or "") for code in languages)
+    if source and target and source != target:
+        return source, target
     # Only where there are no other columns: "id" may be a row number, "is" a flag.
-    if len(names) != 2 or not (nested or all(is_two_letter_code(str(name)) for name in names)):
+    if len(names) != 2 or not (nested or all(is_evident_code(str(name)) for name in names)):
         return None
     one, other = names
-    if source == _canonical(other) or target == _canonical(one):
+    if source == other or target == one:
         one, other = other, one
-    fits = source in (None, _canonical(one)) and target in (None, _canonical(other))
-    return (one, other) if fits else None
+    # A language that is asked for and is neither column's leaves no choice.
+    fits = [code is None or found == name for code, found, name in zip(languages, (source, target), (one, other))]
+    return (one, other) if all(fits) else None
 
 
-def _canonical(name: str) -> str:
-    """One spelling for ``de``, ``deu`` and ``German``."""
-    text = str(name).strip().lower()
-    return _CODE_OF_NAME.get(text) or canonical_language(text)
+def _code(name: str) -> str:
+    """Return the language code of a column: itself, or of a name such as ``German``."""
+    text = str(name).strip()
+    return _CODE_OF_NAME.get(text.lower()) or text
 
 
 def check_columns(columns: Columns | None, where: str, *, by_name: bool = False) -> None:
@@ -257,7 +258,7 @@ def _delimited_layout(path: str, kind: str, columns: Columns | None, options: di
     by_name = columns is not None and isinstance(columns[0], str)
     first = next(delimited_rows(path, kind, FaultLog(skip_bad_lines=True)), (0, []))[1]
     layout = choose_columns(first, path, columns=columns if by_name else None, **options) if len(first) > 1 else None
-    if layout and not by_name and not any(options["named"]) and is_two_letter_code(str(layout.keys[0])):
+    if layout and not by_name and not any(options["named"]) and all(len(str(key)) == 2 for key in layout.keys[:2]):
         layout = None  # two bare codes are no header unless asked for: "no,si" may well be a pair
     if layout is None and by_name:
         raise ValueError(f"{path}: expected the columns {columns!r} in the header, got {first}; pass names it has")

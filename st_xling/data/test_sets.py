@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from st_xling.data.faults import FaultLog
 from st_xling.data.moses import moses_rows
 from st_xling.data.pairs import pair_dataset, require_rows
-from st_xling.data.spec_options import Sample
+from st_xling.data.sample import Sample
+from st_xling.data.spec import parse_spec
 from st_xling.data.tables import fixed_columns
+from st_xling.utils.languages import pair_languages
 from st_xling.utils.text import describe_missing, plain_or_packed, unpacked_name
 
 if TYPE_CHECKING:
@@ -115,8 +117,8 @@ def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "t
         folder = folder.parent
     elif (folder / pair).is_dir():
         folder = folder / pair
-    source_language, _, target_language = pair.partition("-")
-    if not source_language or not target_language or not split:
+    source_language, target_language = pair_languages(pair)
+    if source_language is None or target_language is None or not split:
         raise ValueError(
             f"expected a folder with a pair like 'de-en' and a split, or a beginning of file names like "
             f"'de-en.training', got {folder_or_prefix} with pair {pair!r} and split {split!r}"
@@ -138,10 +140,10 @@ def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "t
 
 
 def read_bucc_spec(spec: str, pair: str, split: str) -> BuccCorpus:
-    """:func:`read_bucc` of a folder, behind which ``?size=5000&seed=0`` may stand: see :func:`sample_bucc`."""
-    folder, sample = Sample.split(spec)
-    corpus = read_bucc(folder, pair, split)
-    return corpus if sample.size is None else sample_bucc(corpus, sample.size, seed=sample.seed)
+    """Read a folder as :func:`read_bucc`, or with ``?size=5000&seed=0`` a sample of it, see :func:`sample_bucc`."""
+    parsed = parse_spec(spec, {}, languages=0, forms="FOLDER or FOLDER?size=5000&seed=0")
+    corpus = read_bucc(parsed.location, pair, split)
+    return corpus if parsed.sample.size is None else sample_bucc(corpus, parsed.sample.size, seed=parsed.sample.seed)
 
 
 def sample_bucc(corpus: BuccCorpus, size: int, *, seed: int = 0) -> BuccCorpus:

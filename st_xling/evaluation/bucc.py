@@ -162,15 +162,15 @@ class BuccEvaluator(SignedEvaluator):
         Raises:
             ValueError: No pairs, or both of both kinds; unknown languages, splits and options; equal splits.
         """
-        from st_xling.data.phrasebook import LANGUAGES, mining_phrases
-        from st_xling.data.phrasebook_spec import parse_phrasebook
+        from st_xling.data.phrasebook import mining_phrases
+        from st_xling.data.phrasebook_spec import paired_languages
+        from st_xling.data.spec import parse_spec
 
-        book = parse_phrasebook(spec, options=tuple(PHRASEBOOK))
+        book = parse_spec(spec, {}, phrasebook=PHRASEBOOK, languages=0)
         parts = [split] if options.get("threshold") is not None else [split, train_split]
-        if book.languages and pairs is not None:
+        if book.listed and pairs is not None:
             raise ValueError(f"expected language pairs once: got {', '.join(pairs)} and {spec}; leave one out.")
-        languages = book.languages or tuple(code for code in LANGUAGES if code != "en")
-        wanted = [f"{code}-en" for code in languages] if pairs is None else list(dict.fromkeys(pairs))
+        wanted = [f"{code}-en" for code in paired_languages(book)] if pairs is None else list(dict.fromkeys(pairs))
         sizes = {**PHRASEBOOK, **book.options}
 
         def corpora(part: str) -> Corpora:
@@ -300,8 +300,8 @@ def _indexed(corpus: BuccCorpus | tuple[Sequence[str], Sequence[str], Sequence[t
 
 
 def _codes(pair: str) -> tuple[str, str]:
-    source, hyphen, target = pair.partition("-")
-    if not (source and hyphen and target):
+    source, target = pair_languages(pair)
+    if source is None or target is None:
         raise ValueError(f"expected language pairs such as de-en: got {pair!r}.")
     return source, target
 

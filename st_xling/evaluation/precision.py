@@ -9,7 +9,7 @@ import numpy as np
 
 from st_xling.evaluation.base import Metrics, SignedEvaluator
 from st_xling.evaluation.tatoeba_data import Pairs, aligned_pairs
-from st_xling.utils.languages import canonical_language, pair_languages
+from st_xling.utils.languages import distinct_codes, pair_languages
 from st_xling.utils.nearest import precision_at
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import format_table
@@ -52,7 +52,7 @@ class PrecisionEvaluator(SignedEvaluator):
         super().__init__(self.primary_measure, **options)
         self.pairs = aligned_pairs(pairs)
         #: Languages of both sides of each of ``pairs``; ``None``: not known, or several.
-        self.languages = {canonical_language(name): _languages(name, sides) for name, sides in pairs.items()}
+        self.languages = {name: _languages(code, pairs[code]) for code, name in distinct_codes(pairs).items()}
 
     @property
     def signature(self) -> str:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from st_xling.data.phrasebook_spec import phrasebook_name
-from st_xling.data.spec_options import Sample, sample_rows, split_options
-from st_xling.utils.languages import ALIASES, UNKNOWN, canonical_language
+from st_xling.data.sample import sample_rows
+from st_xling.data.spec import parse_spec, split_spec
+from st_xling.utils.languages import ALIASES, UNKNOWN, canonical_code, canonical_language, distinct_codes
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -67,7 +68,7 @@ def resolve_languages(names_or_group: str | Iterable[str]) -> tuple[str, ...]:
     codes: dict[str, None] = {}
     faults = []
     for name in names:
-        members = TATOEBA_GROUPS.get(name.lower(), (canonical_language(name.lower()),))
+        members = TATOEBA_GROUPS.get(name.lower(), (canonical_language(name),))
         if set(members) <= set(TATOEBA_GROUPS["laser112"]):
             codes.update(dict.fromkeys(members))
         else:
@@ -88,8 +89,9 @@ def aligned_pairs(pairs: Pairs) -> dict[str, tuple[list[str], list[str]]]:
     """Canonical code to two lists of equal length, in alphabetical order; all faults in one error."""
     aligned: dict[str, tuple[list[str], list[str]]] = {}
     faults = []
+    languages = distinct_codes(pairs)
     for code, sides in pairs.items():
-        language = canonical_language(code)
+        language = languages[code]
         if language in aligned:
             faults.append(f"{code} and another code both mean {language}; keep one.")
         columns = getattr(sides, "column_names", None)
@@ -165,7 +167,7 @@ class EnglishPairs(NamedTuple):
 def load_english_pairs(
     specs: Iterable[str | Path], languages: str | Iterable[str] | None = None, *, skip_bad_lines: bool = False
 ) -> EnglishPairs:
-    """Reads test text.
+    """Read test text.
 
     Args:
         specs: Each a folder of ``tatoeba.xxx-eng.xxx`` files (``?size=500&seed=0`` behind it: a seeded sample of each
@@ -192,33 +194,38 @@ def load_english_pairs(
         else:
             read = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
             more = dict(_with_english(name, rows) for name, rows in read.items())
-        if twice := [code for code in more if code in pairs]:
+        known = set(map(canonical_code, pairs))
+        if twice := [code for code in map(canonical_code, more) if code in known]:
             raise ValueError(f"expected one test set a language: got another for {', '.join(twice)} in {spec!r}.")
         pairs |= more
-    if absent := [code for code in wanted or () if code not in pairs]:
-        raise ValueError(f"expected languages out of {', '.join(pairs)}: got {', '.join(absent)}; leave these out.")
+    pairs = {name: pairs[code] for code, name in distinct_codes(pairs).items()}
+    if wanted is not None:
+        if absent := [code for code in wanted if code not in map(canonical_language, pairs)]:
+            raise ValueError(f"expected languages out of {', '.join(pairs)}: got {', '.join(absent)}; leave these out.")
+        pairs = {code: pairs[code] for one in wanted for code in pairs if canonical_language(code) == one}
     if all(map(_is_tatoeba, given)):
         name = "tatoeba"
     else:
-        files = [Path((spec.partition("=")[2] or spec).partition("?")[0]).name for spec in given]
+        files = [Path(split_spec(spec).location).name for spec in given]
         name = phrasebook_name(given, split="test") or "+".join(files)
-    return EnglishPairs({code: pairs[code] for code in wanted or pairs}, name)
+    return EnglishPairs(pairs, name)
 
 
 def _is_tatoeba(spec: str) -> bool:
-    path = Path(split_options(spec)[0]).expanduser()
-    return path.is_dir() and any(path.glob("tatoeba.*-eng.*"))
+    parts = split_spec(spec)
+    path = Path(parts.location).expanduser()
+    return not parts.languages and path.is_dir() and any(path.glob("tatoeba.*-eng.*"))
 
 
 def _read_tatoeba(spec: str, languages: Sequence[str] | None) -> dict[str, tuple[list[str], list[str]]]:
     """A folder's test sets; ``?size=500&seed=0`` behind it: a seeded sample of each language's pairs."""
     from st_xling.data import read_tatoeba
 
-    folder, sample = Sample.split(spec)
-    read = read_tatoeba(Path(folder).expanduser(), languages)
+    parsed = parse_spec(spec, {}, languages=0, forms="FOLDER or FOLDER?size=500&seed=0")
+    size, seed = parsed.sample
     return {
-        code: _texts(sample_rows(rows, sample.size, seed=sample.seed, where=f"{folder} ({code})"))
-        for code, rows in read.items()
+        code: _texts(sample_rows(rows, size, seed=seed, where=f"{parsed.location} ({code})"))
+        for code, rows in read_tatoeba(parsed.path, languages).items()
     }
 
 
@@ -230,11 +237,12 @@ def _with_english(name: str, rows: Dataset) -> tuple[str, tuple[list[str], list[
     """The other language's code, its texts and the English ones."""
     sides = [rows.unique(f"{side}_language") for side in ("source", "target")]
     shown = "-".join("/".join(codes) for codes in sides)
-    codes = [canonical_language(codes[0]) for codes in sides if len(codes) == 1]
-    if len(codes) != 2 or UNKNOWN in codes or sum(code in ENGLISH for code in codes) != 1:
+    codes = [codes[0] for codes in sides if len(codes) == 1]
+    english = [canonical_language(code) == "eng" for code in codes]
+    if len(codes) != 2 or UNKNOWN in codes or sum(english) != 1:
         raise ValueError(
             f"expected one language with English, named as in de-en=PATH: {name} is {shown}; other pairs are for "
             "st-xling evaluate precision."
         )
     first, second = _texts(rows)
-    return (codes[1], (second, first)) if codes[0] in ENGLISH else (codes[0], (first, second))
+    return (codes[1], (second, first)) if english[0] else (codes[0], (first, second))

@@ -15,7 +15,8 @@ from typing import Any, cast
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 
-from st_xling.data.phrasebook_spec import is_phrasebook, parse_phrasebook
+from st_xling.data.phrasebook_spec import paired_languages
+from st_xling.data.spec import parse_spec, split_spec
 from st_xling.evaluation.results import RESULTS_FILE, KeptFigures, read_kept_figures
 from st_xling.hub.markdown import one_line
 from st_xling.hub.model_kind import ModelKind, model_kind
@@ -23,7 +24,7 @@ from st_xling.mining.thresholds import PublishedThreshold, load_published_thresh
 from st_xling.models.sidecar import card_metadata, card_terms
 from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import UNKNOWN as UNKNOWN_LANGUAGE
-from st_xling.utils.languages import hub_language, is_code
+from st_xling.utils.languages import hub_language, is_code, is_strict_code, split_pair
 from st_xling.utils.paths import without_places
 
 CARD, CARD_FILE, RUN_FILE = "README.md", "card.json", "training/run.json"
@@ -32,8 +33,6 @@ PHRASEBOOK_LICENCE = "apache-2.0"
 CARD_FILE_VERSION = 1  # of card.json
 _LICENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
 _HUB_LICENCES = Path(__file__).with_name("licences.txt").read_text(encoding="utf-8").splitlines()[1:]
-_LABEL = re.compile(r"([A-Za-z][\w-]*)=(?=[^=])")
-_LANGUAGES = re.compile(r"(?:\w+:)?([a-z]{2,3})-([a-z]{2,3})(?:-\d+)?|(?:queries|others):([a-z]{2,3})(?:[-:].*)?")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 _FILE = re.compile(r".*\.(?:tsv|csv|txt|jsonl?|parquet|arrow)(?:\.\w+)?")
@@ -254,7 +253,7 @@ class CardFacts:
         for name, facts in data.items():
             specs = _specs_of(name, self.run)
             known = {
-                PHRASEBOOK_LICENCE if is_phrasebook(_location(spec)) else hub.get(spec, {}).get("license", "unknown")
+                PHRASEBOOK_LICENCE if split_spec(spec).is_phrasebook else hub.get(spec, {}).get("license", "unknown")
                 for spec in specs
             }
             licence = licences.get(name) or (known.pop() if len(known) == 1 else "unknown")
@@ -266,7 +265,7 @@ class CardFacts:
     def only_phrasebook(self) -> bool:
         """Whether all training text is the phrasebook's."""
         specs = [spec for source in self.sources for spec in source.specs]
-        return bool(specs) and all(is_phrasebook(_location(spec)) for spec in specs)
+        return bool(specs) and all(split_spec(spec).is_phrasebook for spec in specs)
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
@@ -275,14 +274,12 @@ class CardFacts:
             return self.options.languages
         if self.slim:
             return tuple(self.slim["langs"])
-        names = [source.name for source in self.sources]
-        matches = [match for name in names if (match := _LANGUAGES.fullmatch(name))]
-        codes = [code for match in matches for code in match.groups() if code]
+        codes = [code for source in self.sources for code in _named_languages(source.name)]
         for _, spec, _ in _training_sources(self.run):
-            label = _LABEL.match(spec)
-            if label is None and is_phrasebook(spec):
-                codes += [*parse_phrasebook(spec).paired_languages, "en"]
-            codes += [code for code in (label[1].split("-") if label else ()) if re.fullmatch(r"[a-z]{2,3}", code)]
+            parts = split_spec(spec)
+            if parts.is_phrasebook and not parts.languages:
+                codes += [*paired_languages(parse_spec(spec, {})), "en"]
+            codes += parts.languages
         codes = [code for code in dict.fromkeys(codes) if code != UNKNOWN_LANGUAGE]
         return tuple(sorted(codes, key=lambda code: (code == "en", codes.index(code))))
 
@@ -361,9 +358,13 @@ def _specs_of(name: str, run: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(specs)
 
 
-def _location(spec: str) -> str:
-    """What a spec reads, without the label before ``=``."""
-    return _LABEL.sub("", spec, count=1) if _LABEL.match(spec) else spec
+def _named_languages(name: str) -> tuple[str, ...]:
+    """Return the languages in the name of a data set: ``de-en-2``, ``parallel:de-en``, ``others:de:texts``."""
+    role, *parts = name.split(":") if ":" in name else ("", name)
+    part = re.sub(r"-\d{1,2}$", "", parts[0])
+    if pair := split_pair(part):
+        return pair
+    return (part,) if role in ("queries", "others") and is_strict_code(part) else ()
 
 
 def _look_up(folder: Path, run: Mapping[str, Any]) -> dict[str, Any]:
@@ -376,7 +377,7 @@ def _look_up(folder: Path, run: Mapping[str, Any]) -> dict[str, Any]:
     start = run.get("model")
     data = {}
     for _, spec, _ in _training_sources(run):
-        location = _location(spec).partition("?")[0]
+        location = split_spec(spec).location
         path = Path(location).expanduser()
         files = path.exists() or _FILE.fullmatch(location) or any(path.parent.glob(f"{path.name}.*"))
         if _HUB_ID.fullmatch(location) and not files:

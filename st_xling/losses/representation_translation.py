@@ -13,7 +13,7 @@ from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, cls_mask, flush_right, special_token_id
 from st_xling.models.heads import HeadStart, RepresentationTranslationHead
 from st_xling.models.length_groups import row_groups
-from st_xling.utils.languages import canonical_language
+from st_xling.utils.languages import canonical_code
 
 Direction = Literal["target", "source", "both"]
 T = TypeVar("T")
@@ -91,12 +91,10 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             resolved["target_vocabulary"] = sorted(_rebuilt(direction, token_ids))
         if isinstance(requested, list):
             resolved["languages"] = requested or None
-        elif languages and (
-            requested == "auto" or len(set(map(canonical_language, _rebuilt(direction, languages)))) > 1
-        ):
+        elif languages and (requested == "auto" or len(set(map(canonical_code, _rebuilt(direction, languages)))) > 1):
             # Every language of the data has an id, also those that are never rebuilt: both columns name theirs.
             # Spellings of one language (en, eng) share it.
-            names = {canonical_language(name): name for name in sorted(_rebuilt("both", languages), reverse=True)}
+            names = {canonical_code(name): name for name in sorted(_rebuilt("both", languages), reverse=True)}
             resolved["languages"] = sorted(names.values())
         else:
             resolved["languages"] = None

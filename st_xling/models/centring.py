@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from st_xling.models.encode import Role, encode
 from st_xling.models.view import rebuilt
-from st_xling.utils.languages import UNKNOWN, canonical_language
+from st_xling.utils.languages import UNKNOWN, match_language
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +46,8 @@ class Centring:
 
     def __call__(self, vectors: Tensor, language: str | None = None) -> Tensor:
         """Centre by the language's mean, or by ``joint`` where it has none. *Shape:* ``(texts, dim)`` → the same"""
-        own = {canonical_language(name): mean for name, mean in self.languages.items()}
-        mean = own.get(canonical_language(language or ""), self.joint).to(vectors)
+        name = match_language(language or "", self.languages)
+        mean = (self.joint if name is None else self.languages[name]).to(vectors)
         return F.normalize(F.normalize(vectors, dim=-1) - mean, dim=-1)
 
     def modules(self) -> list[Any]:
@@ -125,11 +125,11 @@ def centred_model(model: SentenceTransformer, centring: Centring | None) -> Sent
     return rebuilt(model, [*before, *([] if centring is None else centring.modules())])
 
 
-def language_routes(model: Any) -> dict[str, str]:
-    """Languages (as ``canonical_language`` has them) → the task of ``encode``, of a model centred by language."""
+def language_routes(model: Any) -> list[str]:
+    """Return the languages that a model centred by language has means of: tasks of ``encode``."""
     modules: list[Any] = list(model)[1:] if isinstance(model, nn.Sequential) else []
     names = {name for module in modules if isinstance(module, Router) for name in module.sub_modules} - {JOINT}
-    return {canonical_language(name): name for name in sorted(names)}
+    return sorted(names)
 
 
 def language_route(model: Any, language: str) -> str:
@@ -139,10 +139,10 @@ def language_route(model: Any, language: str) -> str:
         ValueError: A language without a mean of its own, or a model without such means.
     """
     routes = language_routes(model)
-    if (route := routes.get(canonical_language(language))) is None:
+    if (route := match_language(language, routes)) is None:
         raise ValueError(
             f"language must be one that the model has a mean of: got {language!r}, and it has "
-            f"{', '.join(routes.values()) or 'none, being not centred by language'}; leave it out."
+            f"{', '.join(routes) or 'none, being not centred by language'}; leave it out."
         )
     return route
 
@@ -210,14 +210,14 @@ def language_tasks(model: Any, languages: Sequence[str | None]) -> tuple[list[st
         language lacks a mean of its own in a model that has some; a warning names those.
     """
     routes = language_routes(model)
-    tasks = [routes.get(canonical_language(code or "")) for code in languages]
+    tasks = [match_language(code or "", routes) for code in languages]
     joint = bool(routes) and None in tasks
     if joint:
         lacking = sorted({code or "no named language" for code, task in zip(languages, tasks) if task is None})
         logger.warning(
             "the model has means of %s: text of %s is centred by their joint mean; languages are named "
             "by the data, or by --source-language, --target-language and --language",
-            ", ".join(routes.values()),
+            ", ".join(routes),
             ", ".join(lacking),
         )
     return tasks, joint

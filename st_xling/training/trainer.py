@@ -48,7 +48,7 @@ from st_xling.training.checkpoint import (
     save_loss_state,
     seconds_at,
 )
-from st_xling.utils.languages import canonical_language
+from st_xling.utils.languages import match_language
 
 TOTAL = "the loss"
 LANGUAGE_SUFFIX = "_language"
@@ -315,23 +315,22 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
         dropped = {name + LANGUAGE_SUFFIX for name in columns}
         batch = super().__call__([{k: v for k, v in row.items() if k not in dropped} for row in features])
         if self.languages is not None:
-            ids: dict[str, int] = {}
-            for name, number in self.languages.items():
-                ids.setdefault(canonical_language(name), number)
             for name in columns:
                 # The trainer cuts a batch into columns by prefix: source_language arrives as source's "language".
                 codes = [row[name + LANGUAGE_SUFFIX] for row in features]
-                batch[name + LANGUAGE_SUFFIX] = torch.tensor([self._id(code, ids) for code in codes])
+                ids = {code: self._id(code) for code in set(codes)}
+                batch[name + LANGUAGE_SUFFIX] = torch.tensor([ids[code] for code in codes])
         return batch
 
-    def _id(self, language: Any, ids: Mapping[str, int]) -> int:
-        number = ids.get(canonical_language(language)) if isinstance(language, str) else None
-        if number is None:
+    def _id(self, language: Any) -> int:
+        known = self.languages or {}
+        name = match_language(language, known) if isinstance(language, str) else None
+        if name is None:
             raise ValueError(
                 f"the loss knows the languages {', '.join(self.languages or ())}: a row is in {language!r}; "
                 "add it to the loss's languages=, or drop the rows."
             )
-        return number
+        return known[name]
 
 
 class WholeRounds(BatchSampler):

@@ -1,17 +1,35 @@
-"""Languages: their codes, as file names and columns spell them, and their names."""
+"""Languages: their codes, as specs, file names and columns spell them, and their names.
+
+A code is a language of two or three letters, perhaps with a script and a region: ``de``, ``deu``, ``zh_Hant``,
+``deu_Latn``, ``en-GB``, ``pt_BR``, ``zh-Hans-CN``. Data sets keep codes as they were given. Codes are compared by
+language, in whatever spelling: ``deu_Latn``, ``de-AT`` and ``de`` are all German. Script and region count only where
+they tell two codes of one language apart, see :func:`match_language` and :func:`distinct_codes`.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 UNKNOWN = "und"
 """ISO 639-2 for "undetermined": the language of a side that neither caller nor file names."""
 
-# Two letters only: three would take "dev-de.tsv" for a pair. A hyphen before it would take "built-in-to.tsv" for one.
-_PAIR_IN_NAME = re.compile(r"(?:^|[._])([a-z]{2})-([a-z]{2})(?=[._]|$)")
+# Of ISO 15924, those in which text is published. Any four letters would take "de-en_test.tsv" for English in a script.
+_SCRIPTS = (
+    "Adlm Arab Armn Beng Bugi Cans Cher Cyrl Deva Ethi Geor Grek Gujr Guru Hang Hani Hans Hant Hebr Hira Jpan Java "
+    "Kana Khmr Knda Kore Laoo Latn Mlym Mong Mtei Mymr Nkoo Olck Orya Sinh Sund Syrc Taml Telu Tfng Thaa Thai Tibt Yiii"
+)
+_SCRIPT = f"[-_](?i:{_SCRIPTS.replace(' ', '|')})"
+# A hyphen also joins the languages of a pair, so that only capitals mark a region after it: "pt-BR-en", "de-en-GB".
+_REGION = "(?:-[A-Z]{2}|_[A-Za-z]{2}|[-_][0-9]{3})"
+_STRICT = re.compile(f"([a-z]{{2,3}})({_SCRIPT})?({_REGION})?")
 _CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,4})?")
-_TWO_LETTER_CODE = re.compile(r"[a-z]{2}(?:[-_][A-Za-z]{2,4})?")
+# In file names a region is in capitals after an underscore too ("de-en_us.tsv"), and three letters need a script, or
+# "dev-de.tsv" would be a pair. A hyphen before it would take "built-in-to.tsv" for one.
+_IN_NAME = f"(?:[a-z]{{2}}(?:{_SCRIPT})?|[a-z]{{3}}{_SCRIPT})(?:[-_](?:[A-Z]{{2}}|[0-9]{{3}}))?"
+_PAIR_IN_NAME = re.compile(f"(?:^|[._])({_IN_NAME})-({_IN_NAME})(?=[._]|$)")
 
 # LASER's three-letter code, the codes of two letters, the English name.
 _LANGUAGES = """
@@ -52,8 +70,65 @@ LANGUAGE_NAMES = {code: name for code, _, name in _ENTRIES}
 
 
 def canonical_language(code: str) -> str:
-    """LASER's code for a language: ``"de"`` and ``"deu"`` give ``"deu"``; an unknown code comes back as it is."""
-    return ALIASES.get(code.strip().lower(), code.strip())
+    """Return LASER's code for a language, without script and region; an unknown code is returned as it is.
+
+    Example:
+        >>> [canonical_language(code) for code in ("de", "deu_Latn", "zh-Hant-TW", "pt_BR", "zh-vi")]
+        ['deu', 'deu', 'cmn', 'por', 'zh-vi']
+    """
+    match = _STRICT.fullmatch(code.strip())
+    language = match[1] if match else code.strip()
+    lower = language.lower()
+    return ALIASES.get(lower, lower if lower in LANGUAGE_NAMES else language)
+
+
+def canonical_code(code: str) -> str:
+    """Return one spelling of a whole code: LASER's for the language, then script and region.
+
+    Example:
+        >>> canonical_code("zh-hant_tw"), canonical_code("deu")
+        ('cmn_Hant_TW', 'deu')
+    """
+    match = _STRICT.fullmatch(code.strip())
+    _, script, region = match.groups() if match else ("", None, None)
+    tags = [(script or "")[1:].capitalize(), (region or "")[1:].upper()]
+    return "_".join([canonical_language(code), *filter(None, tags)])
+
+
+def distinct_codes(codes: Iterable[str]) -> dict[str, str]:
+    """Map each code to its language, and to the whole code where several codes are of one language.
+
+    Example:
+        >>> distinct_codes(["deu_Latn", "zho_Hans", "zho_Hant"])
+        {'deu_Latn': 'deu', 'zho_Hans': 'cmn_Hans', 'zho_Hant': 'cmn_Hant'}
+    """
+    whole = {code: canonical_code(code) for code in codes}
+    counts = Counter(map(canonical_language, dict.fromkeys(whole.values())))
+    languages = {code: canonical_language(name) for code, name in whole.items()}
+    return {code: whole[code] if counts[language] > 1 else language for code, language in languages.items()}
+
+
+def match_language(code: str, known: Iterable[str]) -> str | None:
+    """Return the known code that means the same: the same whole code, else the only one of the same language.
+
+    Example:
+        >>> match_language("zh", ["en", "zh_Hant"]), match_language("zh_Hant", ["zh_Hans", "zho_Hant"])
+        ('zh_Hant', 'zho_Hant')
+        >>> match_language("zh", ["zh_Hans", "zh_Hant"]) is None
+        True
+    """
+    known = list(known)
+    if same := [each for each in known if each == code] or [
+        each for each in known if canonical_code(each) == canonical_code(code)
+    ]:
+        return same[0]
+    alike = [each for each in known if is_code(each) and _language_of(each) == _language_of(code)]
+    return alike[0] if len(set(map(canonical_code, alike))) == 1 else None
+
+
+def _language_of(code: str) -> str:
+    """The language of what is known to be a code, also of ``pt-br``."""
+    return canonical_language(re.split("[-_]", code.strip())[0])
 
 
 def language_name(code: str) -> str:
@@ -78,40 +153,70 @@ def hub_language(code: str) -> str:
 
 
 def pair_in_name(path: str | Path) -> tuple[str | None, str | None]:
-    """The two languages of a file name such as ``de-en.dev.tsv.gz``; ``(None, None)`` if it names none."""
+    """Return the two languages in a file name; ``(None, None)`` if it has none.
+
+    Example:
+        >>> pair_in_name("de-en.dev.tsv.gz"), pair_in_name("news_zh_CN-en.tsv"), pair_in_name("deu_Latn-eng_Latn.tsv")
+        (('de', 'en'), ('zh_CN', 'en'), ('deu_Latn', 'eng_Latn'))
+    """
     match = _PAIR_IN_NAME.search(Path(path).name)
     return (match[1], match[2]) if match else (None, None)
 
 
+def split_pair(pair: str) -> tuple[str, str] | None:
+    """Split two language codes joined by a hyphen; ``None`` for anything else.
+
+    After a hyphen a region is in capitals: there is one reading at most.
+
+    Example:
+        >>> split_pair("zh-Hans-CN-en"), split_pair("de-en-GB"), split_pair("pt-br-en")
+        (('zh-Hans-CN', 'en'), ('de', 'en-GB'), None)
+    """
+    places = [place for place, letter in enumerate(pair) if letter == "-"]
+    halves = [(pair[:place], pair[place + 1 :]) for place in places]
+    return next((half for half in halves if all(map(is_strict_code, half))), None)
+
+
 def pair_languages(pair: str) -> tuple[str | None, str | None]:
-    """The two languages of a name such as ``"zh-vi"``; ``(None, None)`` where it is no such name."""
+    """Return the two languages of a name such as ``"zh-vi"``; ``(None, None)`` if it is no such name."""
     source, _, target = pair.partition("-")
-    return (source, target) if source and target and "-" not in target else (None, None)
+    return split_pair(pair) or ((source, target) if source and target and "-" not in target else (None, None))
+
+
+def is_strict_code(text: str) -> bool:
+    """Return whether ``text`` is a language code whose region, after a hyphen, is in capitals: not ``pt-br``."""
+    return _STRICT.fullmatch(text) is not None
 
 
 def is_code(text: str) -> bool:
-    """Whether ``text`` is spelled like a language code: ``de``, ``deu``, ``zh-CN``, ``sr_Latn``."""
-    return _CODE.fullmatch(text) is not None
+    """Return whether ``text`` is spelled like a language code: ``de``, ``deu``, ``zh-cn``, ``zh-Hans-CN``."""
+    return is_strict_code(text) or _CODE.fullmatch(text) is not None
 
 
-def is_two_letter_code(text: str) -> bool:
-    """Whether ``text`` is spelled like a language code of two letters: ``de``, ``zh-CN``."""
-    return _TWO_LETTER_CODE.fullmatch(text) is not None
+def is_evident_code(text: str) -> bool:
+    """Return whether ``text`` can hardly be another word: a code of two letters, or one with a script.
+
+    Three letters alone prove nothing: ``src`` and ``ref`` have them too.
+    """
+    match = _STRICT.fullmatch(text)
+    return (is_code(text) and not text[2:3].isalpha()) or bool(match and match[2])
 
 
 def resolve_pair(
     path: str | Path, source_language: str | None, target_language: str | None, *, swapped_on_purpose: bool = False
 ) -> tuple[str | None, str | None]:
-    """The languages asked for, else those of the file name, side by side.
+    """Return the source and target language: those asked for, else those of the file name.
 
     Raises:
-        ValueError: If the file name has the asked languages the other way round, unless ``swapped_on_purpose``: the
-            labels would be wrong on every row.
+        ValueError: If the file name has the two languages in reverse order, unless ``swapped_on_purpose``: the labels
+            would be wrong on every row.
     """
     named = pair_in_name(path)
     source, target = source_language or named[0], target_language or named[1]
     asked_for = source_language is not None or target_language is not None
-    reversed_name = named[0] is not None and named[0] != named[1] and (source == named[1] or target == named[0])
+    known = list(filter(None, named))
+    found = [code and match_language(code, known) for code in (source, target)]
+    reversed_name = len(set(known)) == 2 and (found[0] == known[1] or found[1] == known[0])
     if asked_for and reversed_name and not swapped_on_purpose:
         raise ValueError(
             f"expected {named[0]}-{named[1]}, as the name of {path} says, got {source}-{target}; "

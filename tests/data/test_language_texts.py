@@ -13,7 +13,8 @@ from st_xling.data.language_texts import language_texts
 def test_files_of_one_language(tmp_path: Path) -> None:
     (tmp_path / "de.txt.gz").write_bytes(gzip.compress("Der Hund schläft.\n\n  \r\nMöwen fliegen 🙂\n".encode()))
     (tmp_path / "zh.jsonl").write_text('{"text": "我买了三本旧书。"}\n{"text": "好", "id": 7}\n', encoding="utf-8")
-    german, chinese = language_texts([f"de={tmp_path / 'de.txt.gz'}", f"zh={tmp_path / 'zh.jsonl'}"])
+    german, chinese = language_texts([f"de={tmp_path / 'de.txt.gz'}", f"zh_Hans={tmp_path / 'zh.jsonl'}"])
+    assert chinese.languages == ("zh_Hans",)
     assert german.languages == ("de",) and german.rows == 4
     assert list(german) == list(german) == [(("de", "Der Hund schläft."),), (("de", "Möwen fliegen 🙂"),)]
     assert [text for ((_, text),) in chinese] == ["我买了三本旧书。", "好"]

@@ -203,3 +203,53 @@ class TestSides:
                 name: data.rename_columns({"source": "target", "target": "source"}) for name, data in loaded.items()
             }
             assert "swapped" in check_sides(swapped)[0]
+
+
+CHINESE = [("狗", "dog"), ("猫", "cat")]
+
+
+@pytest.mark.parametrize(
+    ("names", "spec", "languages"),
+    [
+        (["zh_CN-en.tsv"], "zh_CN-en.tsv", ("zh_CN", "en")),
+        (["zho_Hans-eng_Latn.tsv"], "zho_Hans-eng_Latn.tsv", ("zho_Hans", "eng_Latn")),
+        (["pairs.tsv"], "zh_Hant-en=pairs.tsv", ("zh_Hant", "en")),
+        (["pairs.tsv"], "zh-Hans-CN-en-GB=pairs.tsv", ("zh-Hans-CN", "en-GB")),
+        (["corpus.zh_CN", "corpus.en_US"], "corpus", ("zh_CN", "en_US")),
+        (["corpus.zho_Hans", "corpus.eng_Latn"], "zho_Hans-eng_Latn=corpus", ("zho_Hans", "eng_Latn")),
+        (["corpus.zh-Hans-CN", "corpus.en"], "zh-en=corpus", ("zh", "en")),
+        (["c.zh_TW", "c.zh_CN", "c.en"], "zh_CN-en=c", ("zh_CN", "en")),
+        (["c.zh_CN", "c.en"], "c.zh_CN,c.en", ("zh_CN", "en")),
+    ],
+)
+def test_codes_as_people_write_them(names, spec, languages, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in names:
+        rows = CHINESE if len(names) == 1 else [[pair[name.endswith(("en", "en_US", "eng_Latn"))]] for pair in CHINESE]
+        Path(name).write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    for stream in (False, True):
+        ((name, loaded),) = load_data_specs([spec], stream=stream).items()
+        assert name == "-".join(languages)
+        assert cells(loaded) == CHINESE and codes(loaded) == languages
+
+
+@pytest.mark.parametrize(
+    ("header", "label", "languages", "texts"),
+    [
+        (["deu_Latn", "eng_Latn"], "", ("deu_Latn", "eng_Latn"), (0, 1)),
+        (["eng_Latn", "deu_Latn"], "de-en=", ("de", "en"), (1, 0)),
+        (["eng_Latn", "srp_Cyrl", "srp_Latn"], "sr_Latn-en=", ("sr_Latn", "en"), (2, 0)),
+    ],
+)
+def test_columns_called_by_codes_with_scripts(header, label, languages, texts, tmp_path: Path) -> None:
+    path = table(tmp_path, "tsv", header, [tuple(f"text {place}" for place in range(len(header)))])
+    (loaded,) = load_data_specs([f"{label}{path}"]).values()
+    assert cells(loaded) == [tuple(f"text {place}" for place in texts)] and codes(loaded) == languages
+
+
+def test_two_scripts_of_a_language_are_two_languages(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("狗\t狗\n", encoding="utf-8")
+    assert list(load_data_specs([f"zh_Hans-zh_Hant={path}"])) == ["zh_Hans-zh_Hant"]
+    with pytest.raises(ValueError, match="expected two languages, got zh_Hant-zho_Hant"):
+        load_data_specs([f"zh_Hant-zho_Hant={path}"])

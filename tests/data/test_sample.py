@@ -9,7 +9,7 @@ import pytest
 from datasets import Dataset
 
 from st_xling.data import load_data_specs, sample_rows
-from st_xling.data.spec_options import Sample
+from st_xling.data.sample import Sample
 from st_xling.data.test_sets import BuccCorpus, read_bucc_spec, sample_bucc
 from st_xling.evaluation.tatoeba_data import load_english_pairs
 from tests.data.test_parallel import cells as pairs
@@ -65,7 +65,7 @@ def test_more_than_there_is(corpus: dict[str, str], caplog: pytest.LogCaptureFix
 
 
 def test_refusals(corpus: dict[str, str], tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="expected size=N beside seed=4"):
+    with pytest.raises(ValueError, match="expected size=N with seed=4"):
         load_data_specs([f"{corpus['tsv']}?seed=4"])
     data = Dataset.from_dict({"source": ["a", "b"], "target": ["c", "d"]})
     assert sample_rows(data, None) is data

@@ -6,38 +6,89 @@ import pytest
 
 from st_xling.data import COLUMNS, DataSpec, ParallelTextError, load_data_specs, load_evaluation_specs, parse_data_spec
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.data.phrasebook_spec import is_phrasebook, parse_phrasebook, phrasebook_name
+from st_xling.data.phrasebook_spec import phrasebook_name
+from st_xling.data.spec import is_phrasebook, parse_spec, split_spec
 
 PLACES, NO_SIZES = ("x.tsv", "phrasebook"), ("0", "-4", "1.5", "1_000", "٣")
 
 
 @pytest.mark.parametrize(
-    ("text", "location", "pair", "options"),
+    ("text", "paths", "languages", "options"),
     [
-        ("corpus.tsv", "corpus.tsv", (None, None), {}),
-        ("de-en=data/corpus.tsv.gz", "data/corpus.tsv.gz", ("de", "en"), {}),
-        ("a.de,a.en", ("a.de", "a.en"), (None, None), {}),
+        ("corpus.tsv", ("corpus.tsv",), (), {}),
+        ("de-en=data/corpus.tsv.gz", ("data/corpus.tsv.gz",), ("de", "en"), {}),
+        ("a.de,a.en", ("a.de", "a.en"), (), {}),
         ("de-en=a.x,a.y", ("a.x", "a.y"), ("de", "en"), {}),
-        ("user/set", "user/set", (None, None), {}),
-        ("fr-en=user/set?name=en-fr&split=test", "user/set", ("fr", "en"), {"name": "en-fr", "split": "test"}),
-        ("x.tsv?columns=2,0", "x.tsv", (None, None), {"columns": (2, 0)}),
-        ("x.csv?columns=de,en", "x.csv", (None, None), {"columns": ("de", "en")}),
-        ("odd=name.tsv", "odd=name.tsv", (None, None), {}),
-        ("what?.tsv", "what?.tsv", (None, None), {}),
-        ("phrasebook", "phrasebook", (None, None), {}),
-        ("fr-de=phrasebook", "phrasebook", ("fr", "de"), {}),
-        ("phrasebook?size=10", "phrasebook", (None, None), {"size": 10}),
+        ("user/set", ("user/set",), (), {}),
+        ("fr-en=user/set?name=en-fr&split=test", ("user/set",), ("fr", "en"), {"name": "en-fr", "split": "test"}),
+        ("x.tsv?columns=2,0", ("x.tsv",), (), {"columns": (2, 0)}),
+        ("x.csv?columns=de,en", ("x.csv",), (), {"columns": ("de", "en")}),
+        ("odd=name.tsv", ("odd=name.tsv",), (), {}),
+        ("day=01/x.tsv?size=5", ("day=01/x.tsv",), (), {"size": 5}),
+        ("./de-en=x.tsv", ("./de-en=x.tsv",), (), {}),
+        ("my_file=x.tsv", ("my_file=x.tsv",), (), {}),
+        ("what?.tsv", ("what?.tsv",), (), {}),
+        ("phrasebook", ("phrasebook",), (), {}),
+        ("fr-de=phrasebook", ("phrasebook",), ("fr", "de"), {}),
+        ("phrasebook?size=10", ("phrasebook",), (), {"size": 10}),
     ],
 )
-def test_forms(text, location, pair, options):
-    assert parse_data_spec(text) == DataSpec(text, location, *pair, options=options)
+def test_forms(text, paths, languages, options):
+    spec = parse_data_spec(text)
+    assert spec == DataSpec(text, ",".join(paths), languages, options=options)
+    assert spec.paths == paths and spec.is_phrasebook == (paths == ("phrasebook",))
+
+
+@pytest.mark.parametrize(
+    ("name", "languages"),
+    [
+        ("de", ("de",)),
+        ("deu_Latn", ("deu_Latn",)),
+        ("en-GB", ("en-GB",)),
+        ("pt_BR", ("pt_BR",)),
+        ("zh_cn", ("zh_cn",)),
+        ("zh-Hans-CN", ("zh-Hans-CN",)),
+        ("es-419", ("es-419",)),
+        ("queries", ("en",)),
+        ("de-en", ("de", "en")),
+        ("zh_Hant-en", ("zh_Hant", "en")),
+        ("deu_Latn-eng_Latn", ("deu_Latn", "eng_Latn")),
+        ("pt_BR-en", ("pt_BR", "en")),
+        ("pt-BR-en", ("pt-BR", "en")),
+        ("en-GB-de", ("en-GB", "de")),
+        ("de-en-GB", ("de", "en-GB")),
+        ("en-GB-pt-BR", ("en-GB", "pt-BR")),
+        ("zh-hans-en", ("zh-hans", "en")),
+        ("zh-Hans-CN-zh-Hant-TW", ("zh-Hans-CN", "zh-Hant-TW")),
+        ("sr_Cyrl-sr_Latn", ("sr_Cyrl", "sr_Latn")),
+    ],
+)
+def test_languages_before_the_location(name: str, languages: tuple[str, ...]) -> None:
+    for place in ("x.tsv", "a=b.tsv", "phrasebook"):
+        assert split_spec(f"{name}={place}?size=5") == (languages, place, "size=5")
+
+
+@pytest.mark.parametrize("name", ["pt-br-en", "de-en-fr", "zh-cn-en", "EN-DE", "EN", "de-EN-fr-it"])
+def test_names_that_cannot_be_read(name: str) -> None:
+    with pytest.raises(ValueError, match=f"got '{name}' in .* regions after a hyphen in capitals, or ./{name}=x"):
+        split_spec(f"{name}=x.tsv")
+    assert split_spec(f"./{name}=x.tsv") == ((), f"./{name}=x.tsv", "")
+
+
+def test_parallel_text_has_two_languages(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.tsv").write_text("Hund\tdog\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="expected the two languages .* got de in 'de=x.tsv'; name both, as in de-en="):
+        load_data_specs(["de=x.tsv"])
+    (tmp_path / "de=x.tsv").write_text("Hund\tdog\n", encoding="utf-8")
+    assert len(load_data_specs(["de=x.tsv"])["de=x"]) == 1
 
 
 def test_phrasebook_form() -> None:
     spec = parse_data_spec("phrasebook:de,fr?size=8000&split=dev&seed=3")
-    assert spec.languages == ("de", "fr") and spec.options == {"size": 8000, "split": "dev", "seed": 3}
-    found = parse_phrasebook("phrasebook?gold=2&queries=en,vi", options=("gold", "queries"))
-    assert found.languages == () and found.options == {"gold": 2, "queries": ["en", "vi"]}
+    assert spec.listed == ("de", "fr") and spec.options == {"size": 8000, "split": "dev", "seed": 3}
+    found = parse_spec("phrasebook?gold=2&queries=en,vi", {}, phrasebook=("gold", "queries"))
+    assert found.listed == () and found.options == {"gold": 2, "queries": ["en", "vi"]}
 
 
 @pytest.mark.parametrize(
@@ -67,9 +118,6 @@ def test_phrasebook_form() -> None:
 def test_malformed(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         parse_data_spec(text)
-    if text.startswith("phrasebook"):
-        with pytest.raises(ValueError, match=reason):
-            parse_phrasebook(text)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation import TATOEBA_GROUPS, resolve_languages
-from st_xling.evaluation.tatoeba_data import load_english_pairs
+from st_xling.evaluation.tatoeba_data import aligned_pairs, load_english_pairs
 
 XTREME = "af ar bg bn de el es et eu fa fi fr he hi hu id it ja jv ka kk ko ml mr nl pt ru sw ta te th tl tr ur vi zh"
 
@@ -108,3 +108,16 @@ def test_text_without_english(folder: Path, label: str) -> None:
 def test_a_language_twice(folder: Path) -> None:
     with pytest.raises(ValueError, match="expected one test set a language: got another for deu in 'phrasebook:de'"):
         load_english_pairs([folder, "phrasebook:de"])
+
+
+def test_codes_with_script_or_region(folder: Path) -> None:
+    (folder / "pt.tsv").write_text("Olá!\tHello!\n", encoding="utf-8")
+    chinese = [f"zho_{script}-eng_Latn={folder}/test.tsv" for script in ("Hans", "Hant")]
+    found = load_english_pairs([f"en-GB-pt_BR={folder}/pt.tsv?columns=1,0", *chinese])
+    greeting = (["你好！"], ["Hello!"])
+    assert found.pairs == {"por": (["Olá!"], ["Hello!"]), "cmn_Hans": greeting, "cmn_Hant": greeting}
+    assert list(load_english_pairs([*chinese, folder], "zh").pairs) == ["cmn_Hans", "cmn_Hant"]
+    assert list(load_english_pairs(chinese[:1], "zh").pairs) == ["cmn"]
+    assert aligned_pairs(found.pairs) == found.pairs
+    with pytest.raises(ValueError, match="got another for cmn_Hans"):
+        load_english_pairs([chinese[0], f"en-zh_Hans={folder}/test.tsv?columns=1,0"])

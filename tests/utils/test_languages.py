@@ -5,7 +5,20 @@ import re
 import pytest
 
 from st_xling.evaluation.tatoeba_data import TATOEBA_GROUPS
-from st_xling.utils.languages import ALIASES, LANGUAGE_NAMES, canonical_language, language_name
+from st_xling.utils.languages import (
+    ALIASES,
+    LANGUAGE_NAMES,
+    canonical_code,
+    canonical_language,
+    distinct_codes,
+    is_code,
+    is_evident_code,
+    language_name,
+    match_language,
+    pair_in_name,
+    pair_languages,
+    resolve_pair,
+)
 
 
 def test_the_table_is_whole() -> None:
@@ -28,6 +41,14 @@ def test_the_table_is_whole() -> None:
         ("gu", "guj", "Gujarati"),
         ("ht", "hat", "Haitian Creole"),
         ("quz", "quz", "quz"),
+        ("DEU", "deu", "German"),
+        ("deu_Latn", "deu", "German"),
+        ("zh-Hant-TW", "cmn", "Chinese"),
+        ("zh_cn", "cmn", "Chinese"),
+        ("pt_BR", "por", "Portuguese"),
+        ("es-419", "spa", "Spanish"),
+        ("zh-vi", "zh-vi", "zh-vi"),
+        ("de_test", "de_test", "de_test"),
     ],
 )
 def test_codes_and_names(code: str, expected: str, name: str) -> None:
@@ -40,3 +61,72 @@ def test_codes_of_the_language_identifier() -> None:
 
     known = {canonical_language(label) for label in _identifier().labels if len(label) == 2}
     assert known <= LANGUAGE_NAMES.keys()
+
+
+def test_whole_codes() -> None:
+    for spellings in (("de", "deu", " DE "), ("zh_Hant", "zho-Hant", "zh_hant"), ("pt-BR", "pt_br", "por_BR")):
+        assert len(set(map(canonical_code, spellings))) == 1
+    assert len(set(map(canonical_code, ["zh", "zh_Hans", "zh_Hant", "zh-Hant-TW", "zh-TW"]))) == 5
+    assert distinct_codes(["de_AT", "fr"]) == {"de_AT": "deu", "fr": "fra"}
+    assert distinct_codes(["pt_BR", "pt-PT", "de"]) == {"pt_BR": "por_BR", "pt-PT": "por_PT", "de": "deu"}
+    assert distinct_codes(["de", "deu"]) == {"de": "deu", "deu": "deu"}  # one language twice: for the caller to refuse
+
+
+@pytest.mark.parametrize(
+    ("code", "known", "match"),
+    [
+        ("de", ["fr", "deu_Latn"], "deu_Latn"),
+        ("zh-CN", ["zh"], "zh"),
+        ("zh", ["zh_Hans", "zh_Hant"], None),
+        ("zho_Hant", ["zh_Hans", "zh_Hant"], "zh_Hant"),
+        ("zh_TW", ["zh_Hans", "zh_Hant"], None),
+        ("en", ["eng", "en"], "en"),
+        ("en-us", ["de", "en"], "en"),
+        ("is", ["is_correct", "label"], None),
+        ("und", ["de"], None),
+    ],
+)
+def test_the_known_code_of_a_language(code: str, known: list[str], match: str | None) -> None:
+    assert match_language(code, known) == match
+
+
+@pytest.mark.parametrize(
+    ("name", "pair"),
+    [
+        ("de-en.dev.tsv.gz", ("de", "en")),
+        ("corpus_de-en.tsv", ("de", "en")),
+        ("zh_CN-en.tsv", ("zh_CN", "en")),
+        ("news.en-pt_BR.tsv", ("en", "pt_BR")),
+        ("my_zh_CN-en.tsv", ("zh_CN", "en")),
+        ("pt-BR-en.tsv", ("pt-BR", "en")),
+        ("de-en-GB.tsv", ("de", "en-GB")),
+        ("deu_Latn-eng_Latn.tsv", ("deu_Latn", "eng_Latn")),
+        ("zh-Hans-CN-zh-Hant-TW", ("zh-Hans-CN", "zh-Hant-TW")),
+        ("de-en_test.tsv", ("de", "en")),
+        ("de-en_Test.tsv", ("de", "en")),
+        ("de-en_us.tsv", ("de", "en")),
+        ("dev-de.tsv", (None, None)),
+        ("deu-eng.tsv", (None, None)),
+        ("built-in-to.tsv", (None, None)),
+        ("pt-br-en.tsv", (None, None)),
+        ("de-en-v2.tsv", (None, None)),
+    ],
+)
+def test_pairs_in_file_names(name: str, pair: tuple[str | None, str | None]) -> None:
+    assert pair_in_name(f"some-dir/it-fr.d/{name}") == pair
+
+
+def test_languages_of_a_name_and_those_asked_for() -> None:
+    assert resolve_pair("zh_CN-en.tsv", None, None) == ("zh_CN", "en")
+    assert resolve_pair("zh_CN-en.tsv", "zh", None) == ("zh", "en")
+    for asked in (("en", "zh"), ("eng_Latn", None), (None, "zh_CN")):
+        with pytest.raises(ValueError, match="expected zh_CN-en, as the name"):
+            resolve_pair("zh_CN-en.tsv", *asked)
+    assert pair_languages("pt-BR-en") == ("pt-BR", "en") and pair_languages("pt-br-en") == (None, None)
+
+
+def test_spelling() -> None:
+    assert all(map(is_code, ["de", "deu", "zh-cn", "sr_Latn", "zh-Hans-CN", "pt_BR", "es-419"]))
+    assert not any(map(is_code, ["", "d", "text", "de-", "de-en-fr", "German", "de.en"]))
+    assert all(map(is_evident_code, ["de", "zh-CN", "deu_Latn"]))
+    assert not any(map(is_evident_code, ["src", "ref", "deu", "src_text"]))

@@ -12,7 +12,7 @@ import numpy as np
 
 from st_xling.data.reranking.pairs import AlignedPairs, known_languages, listed_rows, same_text_classes
 from st_xling.data.retrieval import read_retrieval_set, sample_queries
-from st_xling.data.spec_options import Sample
+from st_xling.data.sample import Sample
 
 logger = logging.getLogger(__name__)
 

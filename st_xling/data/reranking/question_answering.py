@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.data.phrasebook_spec import PASSAGES, parse_phrasebook
+from st_xling.data.phrasebook_spec import PASSAGES, phrase_sample, read_phrase_passages
 from st_xling.data.reranking.negatives import draw_apart
 from st_xling.data.reranking.pairs import AlignedPairs, pick, same_text_classes
 from st_xling.data.reranking.pools import CandidatePools, candidate_pools
+from st_xling.data.spec import DataSpec
 from st_xling.data.squad_form import SquadFile, read_squad
 from st_xling.data.text_columns import text_hashes
 
@@ -320,21 +321,21 @@ def deal(total: int, shares: Mapping[str, float], seed: int) -> dict[str, np.nda
     return {name: parts[name] for name in shares}
 
 
-def phrase_questions(books: Mapping[str, str], *, split: str) -> QuestionAnswering:
-    """The same questions and passages in every language, each question about one passage.
+def phrase_questions(books: Mapping[str, DataSpec], *, split: str) -> QuestionAnswering:
+    """Read the same questions and passages in every language, each question about one passage.
 
     Args:
-        books: Language → ``phrasebook``, perhaps with ``?size=600&split=test&seed=0``, the same for each language.
-        split: Where they name none.
+        books: Language → spec of the phrasebook, with the same sample in each language.
+        split: Split of specs that name none.
     Raises:
-        ValueError: Languages that do not ask for the same; unknown languages, splits and options.
+        ValueError: If the samples differ, or a language or split is unknown.
     """
-    first, *others = (parse_phrasebook(book, spec=f"{code}={book}", several=False) for code, book in books.items())
-    sample = first.sample(split=split, **PASSAGES)
-    if any(other.sample(split=split, **PASSAGES) != sample for other in others):
-        got = ", ".join(f"{language}={book}" for language, book in books.items())
+    first, *others = books.values()
+    sample = phrase_sample(first, split=split, **PASSAGES)
+    if any(phrase_sample(other, split=split, **PASSAGES) != sample for other in others):
+        got = ", ".join(book.text for book in books.values())
         raise ValueError(f"the same questions in every language take the same ?size, split and seed: got {got}.")
-    generated = first.passages(books, split=split)
+    generated = read_phrase_passages(first, books, split=split)
     rows = range(len(generated.ids))
     articles = [row // _PHRASES_PER_ARTICLE for row in rows]
     return QuestionAnswering(

@@ -8,11 +8,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -20,8 +19,7 @@ from st_xling.data.evaluation_texts import load_evaluation_specs
 from st_xling.data.faults import FaultLog
 from st_xling.data.holdout import hold_out
 from st_xling.data.pairs import is_pair
-from st_xling.data.phrasebook_spec import is_phrasebook
-from st_xling.data.reranking.insurance_qa import PARTS, PooledQuestions, is_insurance_qa, read_insurance_qa
+from st_xling.data.reranking.insurance_qa import PooledQuestions, is_insurance_qa, read_insurance_qa
 from st_xling.data.reranking.negatives import with_negatives
 from st_xling.data.reranking.pairs import AlignedPairs, listed_rows, same_text_classes
 from st_xling.data.reranking.pools import CandidatePools, WithoutRelevant, pool_texts, pools_of_pairs, read_retrieval
@@ -32,15 +30,7 @@ from st_xling.data.reranking.question_answering import (
     read_question_answering,
 )
 from st_xling.data.reranking.xpi import MonoPositives, parallel_pools, xpi_pairs, xpi_pairs_from_parallel
-from st_xling.data.spec_options import (
-    SAMPLE_OPTIONS,
-    Sample,
-    SpecOption,
-    one_of,
-    read_options,
-    split_options,
-    whole_above,
-)
+from st_xling.data.spec import OPTIONS, PHRASEBOOK_OPTIONS, DataSpec, parse_spec, split_spec
 from st_xling.data.specs import load_data_specs
 from st_xling.data.tables import named_cells
 from st_xling.utils.text import describe_missing, file_ending, unpacked_name
@@ -64,21 +54,12 @@ Split = Literal["train", "dev", "test"]
 _TABLES = (".jsonl", ".tsv")
 _COLUMNS = ("query", "passage", "label")
 _LABELS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "False": 0, "True": 1}
-
-
-_OPTIONS = {
-    **SAMPLE_OPTIONS,
-    "split": one_of(*PARTS),
-    "pool": SpecOption(whole_above(0), "500, a number above 0"),
-}
-
-# "de-en=" names a pair of languages; a region is in capitals, a script begins with one.
-_SPEC = re.compile(r"([a-z]{2,3}(?:[-_](?:[A-Z]{2}|[A-Z][a-z]{3}))?)=(.+)", re.DOTALL)
+_OPTIONS = {"split": PHRASEBOOK_OPTIONS["split"], "pool": OPTIONS["pool"]}
 
 
 def is_pair_spec(spec: str) -> bool:
-    """Whether ``spec`` names one language, as ``en=xquad.en.json`` does, and ``de-en=pairs.tsv`` does not."""
-    return _SPEC.fullmatch(spec) is not None
+    """Return whether ``spec`` names one language, as ``en=xquad.en.json`` does, and ``de-en=pairs.tsv`` does not."""
+    return len(split_spec(spec).languages) == 1
 
 
 @dataclass(frozen=True)
@@ -181,8 +162,7 @@ def load_pool_specs(
         FileNotFoundError, ValueError: As :func:`load_pair_specs`.
     """
     specs = list(specs)
-    places = parse_pair_specs(specs)
-    paths = places.paths
+    parsed = parse_pair_specs(specs)
     of_pools: dict[str, Any] = {
         "query_languages": query_languages,
         "max_candidates": max_candidates,
@@ -190,17 +170,19 @@ def load_pool_specs(
         "seed": seed,
     }
     # One folder that is not InsuranceQA holds a retrieval set.
-    if len(paths) == 1 and (folder := next(iter(paths.values()))).is_dir() and not places.has_splits:
-        options = dict(places.options)
-        sample = Sample.pop(options, specs[0])
-        if options.keys() - {"split"}:
-            raise ValueError(f"{specs[0]}: {', '.join(options)} is for folders of InsuranceQA; leave it out.")
+    if len(parsed) == 1 and not _has_splits(parsed) and (one := next(iter(parsed.values()))).path.is_dir():
+        if one.reader_options.keys() - {"split"}:
+            raise ValueError(
+                f"{one.text}: {', '.join(one.reader_options)} is for folders of InsuranceQA; leave it out."
+            )
         if split or passage_languages:
-            raise ValueError(f"{folder} is a test set as it stands: it takes no split and no passage languages.")
-        return read_retrieval(folder, language=next(iter(paths)), sample=sample, **of_pools, **options)
+            raise ValueError(f"{one.path} is a test set as it stands: it takes no split and no passage languages.")
+        return read_retrieval(
+            one.path, language=next(iter(parsed)), sample=one.sample, **of_pools, **one.reader_options
+        )
     data = read_pair_specs(specs, split=split or phrasebook_split)
     # What comes without splits of its own is cut as in training, so that the part is the one that was left out there.
-    if split is not None and not places.has_splits:
+    if split is not None and not _has_splits(parsed):
         parts = cut_pairs(data, dev_share, test_share, seed)
         if split not in parts:
             raise ValueError(f"expected a split out of {', '.join(parts)}: got {split!r}; give it a share above 0.")
@@ -244,8 +226,8 @@ def load_xpi_specs(
             f"got {', '.join([*specs, *dev])}."
         )
     if of_pairs == {True}:  # labelled paraphrases
-        paths = [(spec, path) for spec in (*specs, *dev) for path in parse_pair_specs([spec]).paths.values()]
-        other = [spec for spec, path in paths if _kind(path) not in _TABLES]
+        parsed = [one for spec in (*specs, *dev) for one in parse_pair_specs([spec]).values()]
+        other = [spec.text for spec in parsed if _kind(spec.path) not in _TABLES]
         if other or size is not None:
             raise ValueError(
                 f"paraphrases come as {', '.join(_TABLES)}, and whole: got {', '.join(other) or f'size={size}'}; "
@@ -274,15 +256,15 @@ def _parallel_phrases(specs: Iterable[str]) -> list[str]:
     specs = list(specs)
     if len(specs) < 2 or not all(map(is_pair_spec, specs)):
         return specs
-    places = parse_pair_specs(specs)
-    if not places.generated:
+    parsed = parse_pair_specs(specs)
+    if not _all_phrasebook(parsed):
         return specs
-    if len(set(places.paths.values())) > 1:
+    first, *others = parsed
+    if any(parsed[other].options != parsed[first].options for other in others):
         raise ValueError(
             f"phrases are the same in every language, so size, split and seed must be, too: got {', '.join(specs)}."
         )
-    (first, _), *others = places.paths.items()
-    return [f"{language}-{first}={book}" for language, book in others]
+    return [f"{other}-{first}={parsed[other].text.partition('=')[2]}" for other in others]
 
 
 def load_judging_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) -> dict[str, Texts]:
@@ -304,79 +286,65 @@ def load_judging_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) ->
         if not is_pair_spec(spec):
             others.append(spec)
             continue
-        [(language, path)] = parse_pair_specs([spec]).paths.items()
+        [(language, parsed)] = parse_pair_specs([spec]).items()
         # One candidate at the most: what is relevant stays, and of the rest nothing is looked for.
         pools = load_pool_specs([spec], max_candidates=1, without_relevant="keep")
-        texts |= {f"{language}={Path(path).name} {kind}": column for kind, column in pool_texts(pools).items()}
+        texts |= {f"{language}={parsed.path.name} {kind}": column for kind, column in pool_texts(pools).items()}
     return {**(load_evaluation_specs(others, skip_bad_lines=skip_bad_lines) if others else {}), **texts}
 
 
-class PairPlaces(NamedTuple):
-    """Where aligned pairs lie.
-
-    Attributes:
-        paths: Language → file or folder; of the phrasebook with what follows ``?``, which it reads itself.
-        options: What follows ``?`` of files and folders, the same for every language.
-    """
-
-    paths: dict[str, Path]
-    options: dict[str, Any]
-
-    @property
-    def generated(self) -> bool:
-        """Whether it is the phrasebook in every language; a ``ValueError`` if only in some."""
-        codes = [language for language, place in self.paths.items() if is_phrasebook(str(place))]
-        if codes and len(codes) < len(self.paths):
-            raise ValueError(
-                f"expected the phrasebook in every language or in none: got it in {', '.join(codes)} out of "
-                f"{', '.join(self.paths)}; its questions are in no file."
-            )
-        return bool(codes)
-
-    @property
-    def has_splits(self) -> bool:
-        """Whether what is there comes in splits of its own: the phrasebook, InsuranceQA."""
-        return self.generated or any(map(is_insurance_qa, self.paths.values()))
-
-
-def parse_pair_specs(specs: Iterable[str]) -> PairPlaces:
-    """Languages, places and options.
+def parse_pair_specs(specs: Iterable[str]) -> dict[str, DataSpec]:
+    """Return the parsed specs by language.
 
     Raises:
-        ValueError: A spec of another form, a language named twice, options that are not known or differ between
-            languages, whose rows would then not be aligned; no spec at all.
+        ValueError: If a spec is malformed, a language named twice, options are unknown or differ between languages,
+            whose rows would then not be aligned, or there is no spec.
     """
-    paths: dict[str, Path] = {}
-    options: dict[str, dict[str, Any]] = {}
+    parsed: dict[str, DataSpec] = {}
     for spec in specs:
-        match = _SPEC.fullmatch(spec)
-        if not match or match[1] in paths:
-            fault = "the language a second time in" if match else "none of these in"
-            raise ValueError(f"expected {FORMS}: got {fault} {spec!r}.")
-        place, query = (match[2], "") if is_phrasebook(match[2]) else split_options(match[2])
-        paths[match[1]] = Path(place).expanduser()
-        options[spec] = read_options(query, _OPTIONS, spec=spec)
-    if not paths:
+        one = parse_spec(spec, _OPTIONS, languages=1, forms=FORMS)
+        if one.languages[0] in parsed:
+            raise ValueError(f"expected {FORMS}: got the language a second time in {spec!r}.")
+        parsed[one.languages[0]] = one
+    if not parsed:
         raise ValueError(f"expected at least one data spec, got none; pass {FORMS}.")
-    shared = next(iter(options.values()))
-    if any(other != shared for other in options.values()):
-        raise ValueError(f"the same pairs in every language take the same ?size, seed, …: got {', '.join(options)}.")
-    return PairPlaces(paths, shared)
+    files = [one for one in parsed.values() if not one.is_phrasebook]
+    if any(one.options != files[0].options for one in files):
+        got = ", ".join(one.text for one in files)
+        raise ValueError(f"the same pairs in every language take the same ?size, seed, …: got {got}.")
+    return parsed
+
+
+def _all_phrasebook(parsed: Mapping[str, DataSpec]) -> bool:
+    """Return whether all specs name the phrasebook; a ``ValueError`` if only some do."""
+    codes = [language for language, one in parsed.items() if one.is_phrasebook]
+    if codes and len(codes) < len(parsed):
+        raise ValueError(
+            f"expected the phrasebook in every language or in none: got it in {', '.join(codes)} out of "
+            f"{', '.join(parsed)}; its questions are in no file."
+        )
+    return bool(codes)
+
+
+def _has_splits(parsed: Mapping[str, DataSpec]) -> bool:
+    """Return whether the data has splits of its own: the phrasebook, InsuranceQA."""
+    return _all_phrasebook(parsed) or any(is_insurance_qa(one.path) for one in parsed.values())
 
 
 def read_pair_specs(specs: Iterable[str], *, split: str = "train") -> Pairs:
-    """What the specs name, in every language; errors as the readers of each form.
+    """Read what the specs name, in every language; errors as the readers of each form.
 
     Args:
         specs: As :func:`parse_pair_specs`; ``?size=N&seed=S`` draws so many questions, each with all its rows.
         split: Of the phrasebook and InsuranceQA, where the specs name none; files have none.
     """
     specs = list(specs)
-    places = parse_pair_specs(specs)
-    paths, options, where = places.paths, dict(places.options), ", ".join(specs)
-    if places.generated:
-        return phrase_questions({language: str(path) for language, path in paths.items()}, split=split)
-    sample = Sample.pop(options, where)
+    parsed, where = parse_pair_specs(specs), ", ".join(specs)
+    if _all_phrasebook(parsed):
+        return phrase_questions(parsed, split=split)
+    paths = {language: one.path for language, one in parsed.items()}
+    first = next(iter(parsed.values()))
+    sample, options = first.sample, first.reader_options
     if all(map(is_insurance_qa, paths.values())):
         pooled = read_insurance_qa(paths, **{"split": split, **options})
         return pooled.select(sample.places(len(pooled), where))

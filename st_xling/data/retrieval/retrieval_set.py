@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from st_xling.data.faults import FaultLog
-from st_xling.data.phrasebook_spec import PhrasebookSpec, is_phrasebook, parse_phrasebook
+from st_xling.data.phrasebook_spec import read_phrase_passages
 from st_xling.data.retrieval.files import (
     Passages,
     Qrels,
@@ -19,7 +18,8 @@ from st_xling.data.retrieval.files import (
     read_queries,
     read_queries_with_passages,
 )
-from st_xling.data.spec_options import SAMPLE_OPTIONS, Sample, SpecOption, read_options
+from st_xling.data.sample import Sample
+from st_xling.data.spec import OPTIONS, DataSpec, parse_spec
 from st_xling.data.squad_form import read_squad
 from st_xling.utils.text import file_ending, unpacked_name
 
@@ -28,11 +28,8 @@ FORM = (
     "xx=FILE.json of XQuAD-R, or xx=phrasebook?split=test&size=300&queries=en,de"
 )
 
-_SPEC = re.compile(r"([a-z]{2,3}(?:[-_][A-Za-z]{2,4})?)=([^?]+)(?:\?(.*))?", re.DOTALL)
-_LISTS = ("queries", "columns")
-_OF_PHRASEBOOK = ("size", "split", "seed", "queries")
 OF_SETS = ("split", "corpus", "queries")
-"""What may follow ``?`` of a folder, beside ``size`` and ``seed``."""
+"""Options of a folder, besides ``size`` and ``seed``."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +212,7 @@ def read_xquad_r(
 
 
 def phrase_set(
-    book: PhrasebookSpec, language: str, *, split: str, query_languages: Iterable[str] | None = None
+    book: DataSpec, language: str, *, split: str, query_languages: Iterable[str] | None = None
 ) -> RetrievalSet:
     """Passages in one language, with the same questions in one or several; see
     :func:`~st_xling.data.phrasebook.phrase_passages`.
@@ -232,7 +229,7 @@ def phrase_set(
         ValueError: An unknown language or split.
     """
     codes = list(dict.fromkeys(book.options.get("queries") or query_languages or [language]))
-    generated = book.passages([language, *codes], split=split)
+    generated = read_phrase_passages(book, [language, *codes], split=split)
     return RetrievalSet(
         language=language,
         passages=Passages.in_memory(zip(generated.ids, generated.passages[language])),
@@ -249,7 +246,7 @@ def load_retrieval_specs(
     query_languages: Iterable[str] | None = None,
     skip_bad_lines: bool = False,
 ) -> list[RetrievalSet]:
-    """The sets that specs name; all are parsed before the first is read.
+    """Load the sets that specs name; all are parsed before the first is read.
 
     Args:
         specs: ``xx=FOLDER``, with ``?split=``, ``corpus=`` and ``queries=`` behind it where a set needs its own, and
@@ -262,65 +259,57 @@ def load_retrieval_specs(
         skip_bad_lines: As :func:`read_retrieval_set`.
     Raises:
         ValueError: A spec of another form; and as :func:`read_retrieval_set`.
-    Example:
-        >>> parse_retrieval_spec("fi=miracl?split=dev")
-        ('fi', 'miracl', {'split': 'dev'})
     """
     codes = None if query_languages is None else list(query_languages)
     common: dict[str, Any] = {"split": split, "query_languages": codes}
-    specs = list(specs)
     parsed = [parse_retrieval_spec(spec) for spec in specs]
     # Files of XQuAD-R are read together, since each holds the questions of one language alone.
-    paths: dict[str, str] = {}
-    shared: dict[str, Any] | None = None
-    for spec, (code, place, options) in zip(specs, parsed):
-        if isinstance(place, str) and file_ending(unpacked_name(place)) == ".json":
-            shared = options if shared is None else shared
-            if code in paths or options.keys() - SAMPLE_OPTIONS or options != shared:
+    files: dict[str, DataSpec] = {}
+    for spec in parsed:
+        if file_ending(unpacked_name(spec.location)) == ".json":
+            (code,) = spec.languages
+            first = next(iter(files.values()), spec)
+            if code in files or spec.reader_options or spec.options != first.options:
                 raise ValueError(
                     "files of XQuAD-R come once a language, all with the same ?size and seed, and take no other "
-                    f"options: got {spec!r}."
+                    f"options: got {spec.text!r}."
                 )
-            paths[code] = place
+            files[code] = spec
+    paths = {code: spec.location for code, spec in files.items()}
     sentences = {each.language: each for each in read_xquad_r(paths, query_languages=codes)} if paths else {}
     sets = []
-    for spec, (code, place, options) in zip(specs, parsed):
-        if isinstance(place, PhrasebookSpec):
-            sets.append(phrase_set(place, code, **common))
+    for spec in parsed:
+        (code,) = spec.languages
+        if spec.is_phrasebook:
+            sets.append(phrase_set(spec, code, **common))
             continue
-        own = dict(options)
-        sample = Sample.pop(own, spec)
-        if place == paths.get(code):
+        if spec is files.get(code):
             data = sentences[code]
         else:
-            data = read_retrieval_set(place, language=code, **{**common, "skip_bad_lines": skip_bad_lines, **own})
-        sets.append(sample_queries(data, sample, spec))
+            options = {**common, "skip_bad_lines": skip_bad_lines, **folder_options(spec)}
+            data = read_retrieval_set(spec.location, language=code, **options)
+        sets.append(sample_queries(data, spec.sample, spec.text))
     return sets
 
 
-def parse_retrieval_spec(
-    spec: str, *, options: Iterable[str] = OF_SETS, form: str = FORM
-) -> tuple[str, str | PhrasebookSpec, dict[str, Any]]:
-    """Language, folder (or what the spec says of the phrasebook) and options of one spec; looks at no file.
+def parse_retrieval_spec(spec: str, *, options: Iterable[str] = OF_SETS, forms: str = FORM) -> DataSpec:
+    """Parse a spec of one language, that of the passages.
 
     Args:
         spec: As :func:`load_retrieval_specs` takes it.
-        options: What may follow ``?`` beside ``size`` and ``seed``; ``queries``, which becomes ``query_languages``, and
-            ``columns`` are lists.
-        form: What is expected, for messages.
+        options: Names of the options taken, besides ``size`` and ``seed``.
+        forms: What the reader takes, for messages.
+    Example:
+        >>> parse_retrieval_spec("fi=miracl?split=dev").options
+        {'split': 'dev'}
     """
-    match = _SPEC.fullmatch(spec)
-    if match is None:
-        raise ValueError(f"expected {form}; got {spec!r}.")
-    language, folder, query = match.groups()
-    if is_phrasebook(folder):
-        place = spec.partition("=")[2]
-        return language, parse_phrasebook(place, options=_OF_PHRASEBOOK, spec=spec, several=False), {}
-    known = {name: SpecOption((lambda text: text.split(",")) if name in _LISTS else str, "") for name in options}
+    known = {name: OPTIONS[name] for name in options}
     try:
-        own = read_options(query or "", known | SAMPLE_OPTIONS, spec=spec)
+        return parse_spec(spec, known, phrasebook=("size", "split", "seed", "queries"), languages=1, forms=forms)
     except ValueError as error:
-        raise ValueError(f"{error}; the forms are {form}.") from error
-    if "queries" in own:
-        own["query_languages"] = own.pop("queries")
-    return language, folder, own
+        raise ValueError(str(error) if forms in str(error) else f"{error}; the forms are {forms}.") from error
+
+
+def folder_options(spec: DataSpec) -> dict[str, Any]:
+    """Return the options of a spec as :func:`read_retrieval_set` takes them."""
+    return {"query_languages" if name == "queries" else name: value for name, value in spec.reader_options.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,16 +10,17 @@ from st_xling.data.faults import FaultLog
 from st_xling.data.language_texts import one_language
 from st_xling.data.pairs import is_pair, pair_dataset, read_pairs, require_rows
 from st_xling.data.parallel import HUB_ID, TABLES, find_source
-from st_xling.data.phrasebook_spec import PhrasebookSpec
 from st_xling.data.retrieval.files import read_queries_with_passages
 from st_xling.data.retrieval.retrieval_set import (
     OF_SETS,
     RetrievalSet,
+    folder_options,
     parse_retrieval_spec,
     phrase_set,
     read_retrieval_set,
 )
-from st_xling.data.spec_options import Sample, free_name, sample_rows
+from st_xling.data.sample import sample_rows
+from st_xling.data.spec import DataSpec, split_spec, unique_name
 from st_xling.data.squad_form import NO_ANSWER, read_squad
 from st_xling.data.tables import QUERY_NAMES
 from st_xling.utils.text import file_ending, plain_or_packed, unpacked_name
@@ -55,34 +55,31 @@ def load_query_passage_specs(
     """
     pairs: dict[str, Dataset] = {}
     for spec in specs:
-        plain = re.sub(r"^queries=", "en=", spec)
-        if "=" not in plain.split("?")[0]:
-            raise ValueError(f"expected {FORM}; got {spec!r}.")
-        language, place, options = parse_retrieval_spec(plain, options=(*_OF_FOLDERS, *_OF_TABLES), form=FORM)
-        name = free_name(language, pairs)
-        sample = Sample.pop(options, spec)
-        if isinstance(place, PhrasebookSpec):
-            pairs[name] = query_passages(phrase_set(place, language, split=split))
+        parsed = parse_retrieval_spec(spec, options=(*_OF_FOLDERS, *_OF_TABLES), forms=FORM)
+        (language,), place = parsed.languages, parsed.location
+        name = unique_name(language, pairs)
+        if parsed.is_phrasebook:
+            pairs[name] = query_passages(phrase_set(parsed, language, split=split))
         elif Path(place).is_dir():
-            _refuse(place, options, _OF_FOLDERS)
-            options = {"split": split, **options}
+            _check_options(parsed, _OF_FOLDERS)
+            options = {"split": split, **folder_options(parsed)}
             pairs[name] = _of_folder(place, language, skip_bad_lines=skip_bad_lines, **options)
         else:
-            _refuse(place, options, _OF_TABLES)
-            pairs[name] = read_question_table(place, language, skip_bad_lines=skip_bad_lines, **options)
+            _check_options(parsed, _OF_TABLES)
+            pairs[name] = read_question_table(place, language, skip_bad_lines=skip_bad_lines, **parsed.reader_options)
         if not len(pairs[name]):
             raise ValueError(f"expected query-passage pairs in {place}: got none.")
-        pairs[name] = sample_rows(pairs[name], sample.size, seed=sample.seed, where=spec)
+        if not parsed.is_phrasebook:
+            pairs[name] = sample_rows(pairs[name], parsed.sample.size, seed=parsed.sample.seed, where=spec)
     if not pairs:
         raise ValueError(f"expected at least one set of queries, got none; pass {FORM}.")
     return pairs
 
 
-def _refuse(place: str, options: Iterable[str], known: Iterable[str]) -> None:
+def _check_options(spec: DataSpec, known: Iterable[str]) -> None:
     known = list(known)
-    other = [name for name in options if name.replace("query_languages", "queries") not in known]
-    if other:
-        raise ValueError(f"{place} is read with {', '.join(known)}: got {', '.join(other)}; leave it out.")
+    if other := [name for name in spec.reader_options if name not in known]:
+        raise ValueError(f"{spec.location} is read with {', '.join(known)}: got {', '.join(other)}; leave it out.")
 
 
 def query_passages(data: RetrievalSet) -> Dataset:
@@ -98,14 +95,11 @@ def query_passages(data: RetrievalSet) -> Dataset:
 
 
 def _of_folder(
-    folder: str, language: str, *, split: str, skip_bad_lines: bool, negatives: str = "0", **options: Any
+    folder: str, language: str, *, split: str, skip_bad_lines: bool, negatives: int = 0, **options: Any
 ) -> Dataset:
-    if not negatives.isdecimal():
-        raise ValueError(f"negatives= takes how many of a query's negative passages to read: got {negatives!r}.")
-    count = int(negatives)
     file = plain_or_packed(Path(folder) / f"{split}.jsonl")
     if not file.is_file() or options.get("corpus") is not None:
-        if count:
+        if negatives:
             raise ValueError(
                 f"negatives={negatives} reads Mr.TyDi's negative_passages: {folder} has no {split}.jsonl with passages "
                 "beside the queries, or a corpus of its own was named; leave it out."
@@ -114,23 +108,23 @@ def _of_folder(
         return query_passages(data)
     # The passages stand beside the queries: no corpus is needed.
     queries, beside = read_queries_with_passages(file, skip_bad_lines=skip_bad_lines)
-    negative: dict[str, list[str]] = {name: [] for name in queries}
-    if count:  # faulty are queries that have fewer passages which are not relevant
+    hard: dict[str, list[str]] = {name: [] for name in queries}
+    if negatives:  # faulty are queries that have fewer passages which are not relevant
         faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries")
         _, others = read_queries_with_passages(file, key="negative_passages", skip_bad_lines=skip_bad_lines)
         for number, (name, passages) in enumerate(others.items(), 1):
-            if len(passages) < count:
-                fact = f"query {name} has {len(passages)} negative_passages of {count}"
+            if len(passages) < negatives:
+                fact = f"query {name} has {len(passages)} negative_passages of {negatives}"
                 faults.add(file, number, "too few negatives", fact)
         faults.finalize()
-        negative = {name: [text for _, text in rows[:count]] for name, rows in others.items() if len(rows) >= count}
+        hard = {name: [text for _, text in rows[:negatives]] for name, rows in others.items() if len(rows) >= negatives}
     rows = (
-        (query, text, language, language, *negative[name])
+        (query, text, language, language, *hard[name])
         for name, query in queries.items()
-        if name in negative
+        if name in hard
         for _, text in beside[name]
     )
-    return pair_dataset(rows, count)
+    return pair_dataset(rows, negatives)
 
 
 def read_question_table(
@@ -197,7 +191,7 @@ def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False
         FileNotFoundError, ParallelTextError: No such file; faulty lines.
         ValueError: A file without text; an unknown language or option of the phrasebook.
     """
-    texts = one_language(language, str(path), skip_bad_lines=skip_bad_lines)
+    texts = one_language(f"{language}={path}", skip_bad_lines=skip_bad_lines)
     return require_rows(pair_dataset((text, text, language, language) for ((_, text),) in texts), str(path))
 
 
@@ -211,9 +205,9 @@ def read_all_others(
     """
     datasets: dict[str, Dataset] = {}
     for spec in specs:
-        language, _, path = spec.partition("=")
-        if not language or not path:
+        languages, path = split_spec(spec).languages, spec.partition("=")[2]
+        if len(languages) != 1 or not path:
             raise ValueError(f"{option} takes XX=PATH: got {spec!r}.")
-        name = free_name(f"{language}:{Path(path).name}", datasets)
-        datasets[name] = read_others(path, language=language, skip_bad_lines=skip_bad_lines)
+        name = unique_name(f"{languages[0]}:{Path(path).name}", datasets)
+        datasets[name] = read_others(path, language=languages[0], skip_bad_lines=skip_bad_lines)
     return datasets

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.phrasebook_spec import is_phrasebook, parse_phrasebook
+from st_xling.data.phrasebook_spec import paired_languages
 from st_xling.data.retrieval import Passages, RetrievalSet, load_retrieval_specs
-from st_xling.data.spec_options import Sample, split_options
+from st_xling.data.sample import Sample
+from st_xling.data.spec import is_phrasebook, parse_spec, split_spec
 from st_xling.data.test_sets import BuccCorpus, read_bucc, sample_bucc
 from st_xling.evaluation.tatoeba_data import ENGLISH, load_english_pairs, resolve_languages
-from st_xling.utils.languages import canonical_language
+from st_xling.utils.languages import canonical_language, is_code, pair_languages
 from st_xling.utils.signature import sha8
 from st_xling.utils.text import unpacked_name
 
@@ -31,10 +31,6 @@ LEAST = {"pairs": 50, "mining": 400, "queries": 25}
 
 #: Pairs of each language whose English gets near-translations; sentences of each that are disturbed.
 HARD_PAIRS, DISTURBED = 300, 200
-
-_CODE = re.compile(r"[a-z]{2,3}([-_]\w+)*")
-
-_ONE_LANGUAGE = re.compile(r"[a-z]{2,3}=.+", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -192,7 +188,7 @@ def load_exam_data(specs: Iterable[str] = (), languages: Iterable[str] | None = 
             corpora, pool_specs = {}, [*pool_specs, *files]
         else:
             corpora = {}
-            (pool_specs if _ONE_LANGUAGE.fullmatch(spec) else pair_specs).append(spec)
+            (pool_specs if len(split_spec(spec).languages) == 1 else pair_specs).append(spec)
         if twice := sorted(mining.keys() & corpora.keys()):
             raise ValueError(f"expected each pair to mine once: got {', '.join(twice)} again in {spec!r}.")
         mining |= corpora
@@ -227,13 +223,13 @@ def load_exam_data(specs: Iterable[str] = (), languages: Iterable[str] | None = 
             f"expected data to examine by: got none in {', '.join(listed)}"
             f"{'' if wanted is None else ' of ' + ', '.join(sorted(wanted))}; a folder has some of {', '.join(LAYOUT)}."
         )
-    name = "+".join(dict.fromkeys(Path(split_options(spec)[0].rpartition("=")[2]).name for spec in listed))
+    name = "+".join(dict.fromkeys(Path(split_spec(spec).location).name for spec in listed))
     return ExamData(pairs_read, mining, pool, name, missing, seed)
 
 
 def _codes(pair: str) -> list[str]:
     """The languages of a pair, but for English."""
-    return [code for code in map(canonical_language, pair.split("-")) if code not in ENGLISH]
+    return [code for code in map(canonical_language, filter(None, pair_languages(pair))) if code not in ENGLISH]
 
 
 def english_free(pair: str) -> str:
@@ -250,9 +246,9 @@ def _phrasebook(spec: str) -> tuple[str, list[str], dict[str, tuple[BuccCorpus, 
     """Specs of pairs and passages, and corpora to mine; ``?size=`` is of the pairs."""
     from st_xling.data.phrasebook import mining_phrases
 
-    book = parse_phrasebook(spec)
+    book = parse_spec(spec, {})
     size, seed = book.options.get("size", PHRASES["pairs"]), book.options.get("seed", 0)
-    codes = [code for code in book.paired_languages if code != "en"]
+    codes = [code for code in paired_languages(book) if code != "en"]
     share = min(1.0, size / PHRASES["pairs"])
     sizes = {name: max(10, round(share * number)) for name, number in PHRASES.items()}
 
@@ -288,7 +284,7 @@ def _corpora(folder: Path, missing: list[tuple[str, str, str]]) -> dict[str, tup
 def _passage_files(folder: Path) -> list[str]:
     """Specs of a folder's files that are named by languages, as XQuAD-R's are."""
     paths = sorted(folder.glob("*.json*"))
-    return [f"{path.name.partition('.')[0]}={path}" for path in paths if _CODE.fullmatch(path.name.partition(".")[0])]
+    return [f"{path.name.partition('.')[0]}={path}" for path in paths if is_code(path.name.partition(".")[0])]
 
 
 def _pool_specs(folder: Path, missing: list[tuple[str, str, str]]) -> list[str]:

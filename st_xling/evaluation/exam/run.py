@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from st_xling._version import __version__
-from st_xling.data.spec_options import SpecOption, free_name, read_options, split_options, whole_above
+from st_xling.data.spec import SpecOption, integer_at_least, read_options, split_options, unique_name
 from st_xling.evaluation.exam.compare import ALPHA, MEAN, Cell, Measure, compare, holm, ranking
 from st_xling.evaluation.exam.data import PARTS, ExamData
 from st_xling.evaluation.exam.tasks import ALL, KIND, OF, TASKS, NotExaminedError, Session, Task
@@ -36,7 +36,9 @@ logger = logging.getLogger(__name__)
 OPTIONS = {
     **{name: SpecOption(str, "text") for name in ("name", "prompt", "prompt_name", "passage_prompt", "pooling")},
     **{name: SpecOption(str, "text") for name in ("dtype", "backend", "revision", "device")},
-    **{name: SpecOption(whole_above(0), "7, a number above 0") for name in ("layer", "truncate_dim", "max_length")},
+    **{
+        name: SpecOption(integer_at_least(1), "7, a number above 0") for name in ("layer", "truncate_dim", "max_length")
+    },
 }
 
 #: Of a budget, what encoding may take; the rest is for searching, and for what the estimate misses.
@@ -83,7 +85,7 @@ def parse_examinees(specs: Iterable[str], **options: Any) -> list[Examinee]:
     for spec in specs:
         place, query = split_options(spec)
         own = read_options(query, OPTIONS, spec=spec)
-        name = free_name(own.pop("name", Path(place).name or place), models)
+        name = unique_name(own.pop("name", Path(place).name or place), models)
         merged = {**options, **own}
         if {"prompt", "prompt_name"} <= merged.keys():  # the model's own choice stands in the place of the common one
             merged = {key: value for key, value in merged.items() if key in own or not key.startswith("prompt")}

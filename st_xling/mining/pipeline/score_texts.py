@@ -23,7 +23,7 @@ import numpy as np
 from st_xling.data.faults import Fault, FaultLog
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.parallel import TABLES, Source, find_source
-from st_xling.data.spec_options import Sample
+from st_xling.data.sample import Sample
 from st_xling.data.specs import load_data_specs, parse_data_spec
 from st_xling.data.tables import PARALLEL_NAMES, Layout, file_layout, file_rows
 from st_xling.mining.deduplication import DistinctText
@@ -426,13 +426,13 @@ def _open(spec: str, columns: Sequence[int] | Sequence[str] | None) -> tuple[Sou
     sample = Sample()
     if not Path(spec).is_file():
         parsed = parse_data_spec(spec)
-        if parsed.location == "phrasebook":
+        if parsed.is_phrasebook:
             parts = load_data_specs([spec]).values()
             rows = (tuple(row[name] for name in COLUMNS) for part in parts for row in part)
             return Source(lambda faults: rows, {}, spec), sample
-        location = parsed.location
-        options = {"languages": (parsed.source_language, parsed.target_language), **parsed.options}
-        sample = Sample.pop(options, spec)
+        location = parsed.path_or_pair
+        options = {"languages": parsed.languages or (None, None), **parsed.reader_options}
+        sample = parsed.sample
     if columns is not None and "columns" in options:
         raise ValueError(f"columns are named in the spec already: got {columns} for {spec}; leave one of them out.")
     options.setdefault("columns", columns)

@@ -27,7 +27,7 @@ from st_xling.models.slim.parity import Change, Parity, parity, sampled, set_apa
 from st_xling.models.slim.prune import SlimResult, slim_encoder
 from st_xling.models.view import model_options
 from st_xling.utils.io import naming_full_disk, read_json_object, sync_folder, write_json
-from st_xling.utils.languages import canonical_language
+from st_xling.utils.languages import canonical_code, match_language
 from st_xling.utils.lock import LockedFolder
 from st_xling.utils.signature import sign
 from st_xling.utils.tables import format_table
@@ -275,7 +275,6 @@ class _Text:
         every: bool = True,
     ) -> None:
         self.languages = list(dict.fromkeys(code.strip() for code in languages if code.strip()))
-        self._wanted = {canonical_language(code): code for code in self.languages}
         if not self.languages:
             raise ValueError("languages are needed: got none; name those that the model shall still read, as de,en.")
         self._sources = language_texts(specs, skip_bad_lines=skip_bad_lines)
@@ -323,7 +322,7 @@ class _Text:
         for row in source:
             for code, _ in row:
                 if code not in known:
-                    known[code] = self._wanted.get(canonical_language(code))
+                    known[code] = match_language(code, self.languages)
                     self.others |= {code} if known[code] is None else set()
             left = tuple((name, text) for code, text in row if (name := known[code]) is not None and text.strip())
             if left:
@@ -331,9 +330,9 @@ class _Text:
                 yield left
 
     def _check(self, there: set[str]) -> None:
-        known = {canonical_language(code) for code in there}
-        missing = [code for wanted, code in self._wanted.items() if wanted not in known]
-        if missing and (self._every or not known & set(self._wanted)):
+        found = {canonical_code(name) for code in there if (name := match_language(code, self.languages))}
+        missing = [code for code in self.languages if canonical_code(code) not in found]
+        if missing and (self._every or not found):
             others = ", ".join(sorted({*self.others, *there})) or "none"
             if not self._every:
                 raise ValueError(

@@ -10,11 +10,11 @@ from functools import reduce
 from typing import Any
 
 from st_xling.data.classified_pairs import ClassifiedPairs
-from st_xling.data.spec_options import Sample
+from st_xling.data.sample import Sample
+from st_xling.data.spec import parse_spec
 from st_xling.data.tagged_words import TaggedSentences
 from st_xling.training.transfer.tasks import TASKS, Rows, TransferTask
 from st_xling.utils.checks import require
-from st_xling.utils.languages import is_code
 from st_xling.utils.signature import sha8
 
 UNSEEN_SHARE = 0.01
@@ -149,10 +149,8 @@ def rows_sha8(rows: Rows) -> str:
 def _read(task: TransferTask, specs: Sequence[str], flag: str, fused: bool) -> dict[str, Rows]:
     files: dict[str, dict[str, Sample]] = {}
     for spec in specs:
-        language, equals, place = spec.partition("=")
-        path, sample = Sample.split(place, spec)
-        if not equals or not path or not is_code(language):
-            raise ValueError(f"{flag} takes xx=FILE, a language and its file: got {spec!r}.")
+        parsed = parse_spec(spec, {}, languages=1, forms=f"{flag} xx=FILE, a language and its file")
+        (language,), path, sample = parsed.languages, parsed.location, parsed.sample
         if path in files.setdefault(language, {}):
             raise ValueError(f"{flag} takes each file of a language once: got {path} twice for {language}.")
         files[language][path] = sample

@@ -19,6 +19,7 @@ from st_xling.data.retrieval import (
     read_retrieval_set,
     read_xquad_r,
 )
+from st_xling.data.retrieval.retrieval_set import parse_retrieval_spec
 from st_xling.evaluation.retrieval import mixed_pool
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, lines, raw, translated
 from tests.xquad_r_files import TEXTS, write_xquad_r
@@ -213,3 +214,12 @@ def test_specs_of_the_phrasebook() -> None:
     assert list(chosen.queries) == ["fr", "en"] and list(chosen.passages.ids) == ["dev-0-0", "dev-0-1"]
     (default,) = load_retrieval_specs(["vi=phrasebook"])
     assert len(default.passages) == 300
+
+
+def test_a_set_is_of_one_language() -> None:
+    assert parse_retrieval_spec("zh_Hant=set?split=dev").languages == ("zh_Hant",)
+    for spec in ("zh-cn=set", "de-en=set", "set"):
+        with pytest.raises(
+            ValueError, match=f"expected xx=FOLDER.*got '{spec}', which names (zh and cn|de and en|no language)"
+        ):
+            parse_retrieval_spec(spec)

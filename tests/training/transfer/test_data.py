@@ -55,8 +55,8 @@ def test_files_that_are_not_parallel(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("train", "test", "message"),
     [
-        (["FILE"], ["en=FILE"], "--train takes xx=FILE"),
-        (["en=FILE"], ["=FILE"], "--test takes xx=FILE"),
+        (["FILE"], ["en=FILE"], "--train xx=FILE"),
+        (["en=FILE"], ["=FILE"], "--test xx=FILE"),
         (["en=FILE"], ["ar=FILE", "ar=FILE"], "--test takes each file of a language once: got .* twice for ar"),
         (["en=FILE"], [], "--test needs a file"),
     ],

@@ -1,0 +1,306 @@
+"""Data specs: ``[NAME=]LOCATION[?OPTION=VALUE&…]``, one grammar for all commands, parsed here.
+
+``NAME`` is one language (``de``), or two joined by a hyphen (``de-en``); ``queries`` stands for ``en``. Codes may have
+a script and a region: ``zh_Hant``, ``deu_Latn``, ``en-GB``, ``pt_BR``, ``zh-Hans-CN``. After a hyphen a region is in
+capitals, so that ``pt-BR-en`` and ``de-en-GB`` each have one reading and ``pt-br-en`` is an error. Codes are kept as
+given and compared by language (see :mod:`st_xling.utils.languages`). Any other text before ``=`` belongs to
+``LOCATION``; begin with ``./`` for a file whose name looks like ``NAME=``.
+
+``LOCATION`` is a file, a folder, two line-aligned files joined by a comma, the common prefix of such files, the id of a
+data set on the Hub, or the embedded ``phrasebook``, also ``phrasebook:de,fr`` for several languages with English.
+
+Options are joined by ``&``; ``?size=8000&seed=0``, a seeded sample, is taken by all. A ``?`` that is not followed by
+``option=`` belongs to the name of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from st_xling.data.sample import Sample
+from st_xling.utils.languages import is_strict_code, split_pair
+
+FORMS = "[NAME=]LOCATION[?size=8000&seed=0&…]"
+"""The grammar, for help and messages."""
+
+_QUERY = re.compile(r"(.*)\?(\w+=[^&?]*(?:&\w+=[^&?]*)*)", re.DOTALL)
+_LIKE_CODES = re.compile(r"[A-Z]{2,3}|(?=.*-)[A-Za-z]{2,3}(?:[-_](?:[A-Za-z]{2,3}|[A-Z][a-z]{3}))+")
+
+
+class SpecOption(NamedTuple):
+    """Option of a spec.
+
+    Attributes:
+        read: Converts the text after ``=``; raises ``ValueError`` for invalid text.
+        example: A valid value, for messages.
+    """
+
+    read: Callable[[str], Any]
+    example: str
+
+
+def integer_at_least(least: int) -> Callable[[str], int]:
+    """Return a reader of integers of ``least`` or more."""
+
+    def read(value: str) -> int:
+        # int() alone would take "1_000", " 8" and digits of other scripts.
+        if not re.fullmatch(r"-?[0-9]+", value) or int(value) < least:
+            raise ValueError(value)
+        return int(value)
+
+    return read
+
+
+def one_of(*words: str) -> SpecOption:
+    """Return an option that takes one of several words."""
+
+    def read(value: str) -> str:
+        if value not in words:
+            raise ValueError(value)
+        return value
+
+    return SpecOption(read, f"{', '.join(words[:-1])} or {words[-1]}")
+
+
+def _columns(value: str) -> tuple[int, ...] | tuple[str, ...]:
+    columns = tuple(value.split(","))
+    if len(columns) < 2:
+        raise ValueError(value)
+    return tuple(map(int, columns)) if all(map(str.isdecimal, columns)) else columns
+
+
+def _phrasebook_languages(codes: Iterable[str]) -> list[str]:
+    from st_xling.data.phrasebook import check_language
+
+    codes = list(codes)
+    for code in codes:
+        check_language(code)
+    if len(set(codes)) < len(codes):
+        raise ValueError(f"expected each language once: got {','.join(codes)}; leave the repeats out.")
+    return codes
+
+
+OPTIONS = {
+    "size": SpecOption(integer_at_least(1), "8000, a number above 0"),
+    "seed": SpecOption(integer_at_least(0), "0, a whole number from 0 up"),
+    "split": SpecOption(str, "train"),
+    "name": SpecOption(str, "de-en, the configuration of a data set on the Hub"),
+    "columns": SpecOption(_columns, "0,2 or de,en"),
+    "corpus": SpecOption(str, "corpus.jsonl, the passages of a retrieval set"),
+    "queries": SpecOption(lambda value: value.split(","), "de,en, the languages of the queries"),
+    "negatives": SpecOption(integer_at_least(0), "4, the negative passages a query of Mr.TyDi"),
+    "pool": SpecOption(integer_at_least(1), "500, the candidates a question of InsuranceQA"),
+}
+"""Options of files, folders and data sets; each reader takes ``size``, ``seed`` and some of the others."""
+
+PHRASEBOOK_OPTIONS = {
+    "size": OPTIONS["size"],
+    "seed": OPTIONS["seed"],
+    "split": one_of("train", "dev", "test"),
+    "gold": SpecOption(integer_at_least(1), "100, a number above 0"),
+    "queries": SpecOption(
+        lambda value: _phrasebook_languages(value.split(",")), "de,en, out of en, de, fr, es, vi and zh"
+    ),
+}
+"""Options of the phrasebook; ``gold`` for mining, ``queries`` for retrieval."""
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """Parsed data spec.
+
+    Attributes:
+        text: The spec as it was typed.
+        location: A path, a Hub id, the prefix of line-aligned files, or ``"phrasebook"``.
+        languages: Codes before ``=``: none, one or two.
+        listed: Languages after ``phrasebook:``, each to be paired with English.
+        options: Values of the options after ``?``.
+    """
+
+    text: str
+    location: str
+    languages: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_phrasebook(self) -> bool:
+        return self.location == "phrasebook"
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths that commas join."""
+        return tuple(self.location.split(","))
+
+    @property
+    def path_or_pair(self) -> str | tuple[str, str]:
+        """The location, or two paths if a comma joins two."""
+        first, *others = self.paths
+        return (first, others[0]) if len(others) == 1 else self.location
+
+    @property
+    def path(self) -> Path:
+        return Path(self.location).expanduser()
+
+    @property
+    def sample(self) -> Sample:
+        """Sample of the rows, from ``size`` and ``seed``."""
+        return Sample(self.options.get("size"), self.options.get("seed", 0))
+
+    @property
+    def reader_options(self) -> dict[str, Any]:
+        """The options but for ``size`` and ``seed``."""
+        return {name: value for name, value in self.options.items() if name not in ("size", "seed")}
+
+
+class SpecParts(NamedTuple):
+    """The three parts of a spec, options unread."""
+
+    languages: tuple[str, ...]
+    location: str
+    query: str
+
+    @property
+    def is_phrasebook(self) -> bool:
+        return re.fullmatch("phrasebook(:.*)?", self.location, re.DOTALL) is not None
+
+
+def split_spec(text: str) -> SpecParts:
+    """Split a spec into its languages, location and options.
+
+    Raises:
+        ValueError: If the text before ``=`` looks like language codes but cannot be read as one or two of them.
+    Example:
+        >>> split_spec("pt_BR-en=what?.tsv?size=8&seed=1")
+        SpecParts(languages=('pt_BR', 'en'), location='what?.tsv', query='size=8&seed=1')
+    """
+    name, equals, rest = text.partition("=")
+    languages: tuple[str, ...] = ()
+    if not equals:
+        rest = text
+    elif name == "queries":
+        languages = ("en",)
+    elif is_strict_code(name):
+        languages = (name,)
+    elif pair := split_pair(name):
+        languages = pair
+    elif _LIKE_CODES.fullmatch(name):
+        raise ValueError(
+            f"expected one or two language codes before =, such as de, de-en or pt_BR-en, got {name!r} in {text!r}; "
+            f"write languages in lower case and regions after a hyphen in capitals, or ./{text} for a file of that name"
+        )
+    else:
+        rest = text
+    location, _, query = rest.partition("?")
+    parts = SpecParts(languages, location, query)
+    return parts if parts.is_phrasebook else SpecParts(languages, *split_options(rest))
+
+
+def split_options(text: str) -> tuple[str, str]:
+    """Split at the ``?`` before the options; a ``?`` without ``option=`` after it belongs to the name.
+
+    Example:
+        >>> split_options("what?.tsv?size=8&seed=1")
+        ('what?.tsv', 'size=8&seed=1')
+    """
+    match = _QUERY.fullmatch(text)
+    return (match[1], match[2]) if match else (text, "")
+
+
+def is_phrasebook(text: str) -> bool:
+    """Return whether a spec without languages before ``=`` names the phrasebook."""
+    return text.startswith("phrasebook") and split_spec(text).is_phrasebook
+
+
+def parse_spec(
+    text: str,
+    options: Mapping[str, SpecOption],
+    *,
+    phrasebook: Iterable[str] = ("size", "split", "seed"),
+    languages: int | None = None,
+    forms: str = FORMS,
+) -> DataSpec:
+    """Parse a data spec; no file is read.
+
+    Args:
+        text: ``[NAME=]LOCATION[?OPTION=VALUE&…]``.
+        options: Options of the reader, besides ``size`` and ``seed``: some of :data:`OPTIONS`.
+        phrasebook: Names of the options that the phrasebook takes here, out of :data:`PHRASEBOOK_OPTIONS`.
+        languages: How many must be named before ``=``; ``None``: none, one or two.
+        forms: What the reader takes, for messages.
+    Raises:
+        ValueError: If the spec has no location, other languages, or options that are unknown, repeated or invalid.
+    Example:
+        >>> parse_spec("de=texts.txt.gz?size=10", {}).sample
+        Sample(size=10, seed=0)
+    """
+    parts = split_spec(text)
+    if not parts.location.strip():
+        raise ValueError(f"expected {forms}, got {text!r}; name what to read")
+    if languages is not None and len(parts.languages) != languages:
+        raise ValueError(
+            f"expected {forms}; got {text!r}, which names {' and '.join(parts.languages) or 'no language'}"
+        )
+    if not parts.is_phrasebook:
+        known = {name: OPTIONS[name] for name in ("size", "seed")}
+        values = read_options(parts.query, {**options, **known}, spec=text)
+        if "seed" in values and "size" not in values:
+            raise ValueError(f"expected size=N with seed={values['seed']}, which draws so many rows: got {text!r}")
+        return DataSpec(text, parts.location, parts.languages, options=values)
+    _, colon, names = parts.location.partition(":")
+    listed = names.split(",") if colon else []
+    if not all(listed):
+        raise ValueError(f"expected phrasebook:de,fr or de-en=phrasebook, got {text!r}; list languages by code")
+    if listed and parts.languages:
+        raise ValueError(
+            f"expected de=phrasebook or de-en=phrasebook, one language a spec, got {text!r}; list no other"
+        )
+    try:
+        listed = _phrasebook_languages(listed)
+    except ValueError as error:
+        raise ValueError(f"{text}: {error}") from error
+    values = read_options(parts.query, {name: PHRASEBOOK_OPTIONS[name] for name in phrasebook}, spec=text)
+    return DataSpec(text, "phrasebook", parts.languages, tuple(listed), values)
+
+
+def read_options(query: str, known: Mapping[str, SpecOption], *, spec: str) -> dict[str, Any]:
+    """Read the options after ``?``.
+
+    Args:
+        query: The text after ``?``; may be empty.
+        known: The options that are taken.
+        spec: The whole spec, for messages.
+    Raises:
+        ValueError: If an option is unknown, repeated, empty or invalid.
+    Example:
+        >>> read_options("size=8", OPTIONS, spec="pairs.tsv?size=8")
+        {'size': 8}
+    """
+    options: dict[str, Any] = {}
+    for item in filter(None, query.split("&")):
+        key, _, value = item.partition("=")
+        if key not in known or key in options or not value:
+            raise ValueError(f"expected the options {', '.join(known)}, once each, got {item!r} in {spec!r}")
+        try:
+            options[key] = known[key].read(value)
+        except ValueError as error:
+            raise ValueError(f"expected {key}={known[key].example}, got {item!r} in {spec!r}") from error
+    return options
+
+
+def unique_name(name: str, taken: Container[str]) -> str:
+    """Return ``name``, or the first of ``name-2``, ``name-3``, … that is not taken.
+
+    Example:
+        >>> unique_name("de-en", {"de-en", "de-en-2"})
+        'de-en-3'
+    """
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name}-{number}"
+    return free
