@@ -1,7 +1,7 @@
 """Text of several languages, row by row, from files that may be larger than memory.
 
 ======================================  ===========================================================================
-``de=news.de.txt.gz``                   a text a line, plain or packed; blank lines are passed over
+``de=news.de.txt.gz``                   a text a line, plain or packed; blank lines are skipped
 ``de=passages.jsonl``                   JSON lines with ``text``; plain or packed
 ``de=phrasebook?size=2000``             the embedded corpus, one language
 ``de-en=pairs.tsv``, ``phrasebook:de``  parallel text, as :func:`~st_xling.data.specs.parse_data_spec` takes it

@@ -12,7 +12,7 @@ from typing import Any
 from st_xling.data.pairs import COLUMNS, head
 from st_xling.data.spec import unique_name
 from st_xling.data.tables import negative_columns
-from st_xling.utils.languages import UNKNOWN, canonical_code, canonical_language
+from st_xling.utils.languages import UNKNOWN, base_language, canonical_code, canonical_language
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ def _is_backward(source: str, target: str, pivot: str | None) -> bool:
     """Whether the source is the pivot, in any spelling and region, and the target is not."""
     if pivot is None:
         return False
-    one, other, last = (canonical_language(re.split("[-_]", code)[0]) for code in (source, target, pivot))
+    one, other, last = map(base_language, (source, target, pivot))
     return one == last != other
 
 

@@ -318,7 +318,7 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
             for name in columns:
                 # The trainer cuts a batch into columns by prefix: source_language arrives as source's "language".
                 codes = [row[name + LANGUAGE_SUFFIX] for row in features]
-                ids = {code: self._id(code) for code in set(codes)}
+                ids = {code: self._id(code) for code in dict.fromkeys(codes)}
                 batch[name + LANGUAGE_SUFFIX] = torch.tensor([ids[code] for code in codes])
         return batch
 

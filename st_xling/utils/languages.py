@@ -122,12 +122,12 @@ def match_language(code: str, known: Iterable[str]) -> str | None:
         each for each in known if canonical_code(each) == canonical_code(code)
     ]:
         return same[0]
-    alike = [each for each in known if is_code(each) and _language_of(each) == _language_of(code)]
+    alike = [each for each in known if is_code(each) and base_language(each) == base_language(code)]
     return alike[0] if len(set(map(canonical_code, alike))) == 1 else None
 
 
-def _language_of(code: str) -> str:
-    """The language of what is known to be a code, also of ``pt-br``."""
+def base_language(code: str) -> str:
+    """Return LASER's code for the language of what is known to be a code, also of ``pt-br``."""
     return canonical_language(re.split("[-_]", code.strip())[0])
 
 
