@@ -31,7 +31,6 @@ from st_xling.mining.filters import (
     letter_key,
     weighted_length,
 )
-from st_xling.utils.identify import LanguageUnknown, _identifier, expected_labels, expected_odds
 
 Pair = tuple[str, str]
 
@@ -278,30 +277,6 @@ def test_wrong_language_on_either_side() -> None:
     assert source[0] == {"side": "source", "expected": "fr", "found": "en"}
     assert target[0].items() >= {"side": "target", "expected": "en", "found": "fr"}.items()
     assert rejections(pairs, "language", target_language="en")[:2] == [None, None]
-
-
-def test_language_codes() -> None:
-    labels = {
-        **{"de": "de", "deu": "de", "de-AT": "de", "EN": "en", "eng": "en", "zh": "zh", "cmn": "zh", "zho": "zh"},
-        **{"zh_Hant": "zh", "swh": "sw", "fa": "fa", "pes": "fa", "nb": "no", "ind": "id", "nep": "ne", "yue": "yue"},
-    }
-    assert {code: expected_labels(code)[0] for code in labels} == labels
-    for code in ("xx", "zxx", "", "tlh"):
-        with pytest.raises(LanguageUnknown, match="expected a language that py3langid knows"):
-            expected_labels(code)
-
-
-def test_many_texts_are_identified_as_py3langid_identifies_each(pairs: list[Pair]) -> None:
-    """The likeliest label, and the shares of every label: of texts of all lengths, in capitals, without any letter."""
-    texts = [text for pair in [*RIGHT, *pairs] for text in pair]
-    texts += ["ALL CAPITALS HERE", "e\u0301t\u00e9", "\ud800", "б" * 99]
-    for code in ("de", "zh", "sr", "ms"):
-        for text, (best, odds) in zip(texts, expected_odds(texts, [code] * len(texts)), strict=True):
-            ranking = _identifier().rank(text[:100])
-            shares, highest = dict(ranking), ranking[0][1]
-            expected = sum(shares[label] for label in expected_labels(code)) / highest
-            assert odds == pytest.approx(min(1.0, expected), rel=1e-3, abs=1e-6), text
-            assert shares[best] == pytest.approx(highest, rel=1e-4)
 
 
 @pytest.mark.parametrize("code", ["de", "zh"])
