@@ -28,8 +28,9 @@ from rapidfuzz.distance import Indel
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.numbers import REMEMBERED, contradiction
 from st_xling.mining.search.exact import Neighbours
-from st_xling.utils.identify import NO_LANGUAGE, LanguageUnknown, expected_labels, expected_odds
+from st_xling.utils.identify import NO_LANGUAGE, LanguageUnknown, expected_labels, expected_odds, main_language
 from st_xling.utils.io import atomic_writer
+from st_xling.utils.languages import UNKNOWN
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,9 @@ HAN, KANA, HANGUL = 3.5, 1.7, 2.5
 
 # Added to either length, in weighted characters.
 _SLACK_CHARS = 15.0
+
+# Share of sentences in one language that makes it that of the text, and the fewest sentences that can show it.
+_MAIN_SHARE, _FEWEST_SENTENCES = 0.8, 20
 
 _TATWEEL = "\N{ARABIC TATWEEL}"
 _HAN = re.compile("[\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
@@ -371,7 +375,8 @@ class FilterOptions:
     Attributes:
         disable: Reason codes of the filters to disable; ``"all"`` for every one.
         limits: Limits other than the defaults, by reason code.
-        source_language: Expected language of the source side; without it, that side's language is not checked.
+        source_language: Expected language of the source side; without it, that of most of the text
+            (:func:`identify_languages`), and if there is none, that side's language is not checked.
         target_language: Expected language of the target side.
     Raises:
         ValueError: For an unknown filter, a limit out of range, or a limit of a filter that has none; all such faults
@@ -407,6 +412,23 @@ class FilterOptions:
         """Limits of the enabled filters by reason code, in the order in which they run."""
         off = FILTERS if "all" in self.disable else self.disable
         return {name: self.limits.get(name, one.limit) for name, one in FILTERS.items() if name not in off}
+
+
+def identify_languages(options: FilterOptions, sources: Sequence[str], targets: Sequence[str]) -> FilterOptions:
+    """Set the expected languages that are not given to that of each text, if four of five sentences are in one.
+
+    Nothing is set for a text of fewer than 20 sentences.
+    """
+    if "language" not in options.enabled:
+        return options
+    found = dict[str, Any]()
+    for side, texts in (("source", sources), ("target", targets)):
+        if getattr(options, f"{side}_language") is None and len(texts) >= _FEWEST_SENTENCES:
+            language = main_language(texts, share=_MAIN_SHARE)
+            if language != UNKNOWN:
+                found[f"{side}_language"] = language
+                logger.info("the %s text is in %s, as it seems; --%s-language names another", side, language, side)
+    return replace(options, **found) if found else options
 
 
 class RejectedPair(NamedTuple):

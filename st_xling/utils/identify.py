@@ -6,6 +6,7 @@ Why py3langid: its model is in its wheel of 5 MB, it needs numpy alone, and it t
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -29,16 +30,33 @@ NO_LANGUAGE = "zxx"
 # alone, the rest are a language and those written almost like it.
 _FAMILIES = {
     "cmn": ("zh", "wuu", "yue"),
-    "ara": ("ar", "ary", "arz"),
+    **dict.fromkeys(("ara", "arq", "arz", "ary", "apc", "ajp", "acm", "ars", "aeb"), ("ar", "ary", "arz")),
+    "heb": ("he", "hbo"),
+    "hbo": ("hbo", "he"),
+    "ell": ("el", "grc"),
+    "grc": ("grc", "el"),
     "nob": ("no", "nn"),
     "nno": ("nn", "no"),
     "hrv": ("hr", "bs", "sr"),
     "bos": ("bs", "hr", "sr"),
     "srp": ("sr", "bs", "hr"),
+    **dict.fromkeys(("hbs", "cnr"), ("sr", "hr", "bs")),
     "ind": ("id", "ms"),
     "zsm": ("ms", "id"),
-    "kur": ("ku", "sdh"),
+    **dict.fromkeys(("kur", "ckb"), ("ku", "sdh")),
+    "uzb": ("uz", "uzs"),
+    "lvs": ("lv", "ltg"),
+    **dict.fromkeys(("grn", "gn"), ("gug",)),
+    **dict.fromkeys(("kok", "knn"), ("gom",)),
 }
+
+# Hebrew points, Arabic vowel signs and the tatweel: the same language is written with and without them.
+_POINTS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0670\u06d6-\u06dc]+")
+# Letters with a usual form: ligatures and presentation forms, full and half width, mathematical alphabets.
+_FORMS = re.compile(
+    "[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufd3d\ufd50-\ufdff\ufe70-\ufefc\uff21-\uff3a\uff41-\uff5a\uff66-\uffdc"
+    "\U0001d400-\U0001d7ff]+"
+)
 
 
 # Sentences by which a text's language is known.
@@ -54,19 +72,37 @@ class LanguageUnknown(ValueError):
 
 def likeliest_language(text: str) -> str:
     """py3langid's label for a text, such as ``de``; :data:`NO_LANGUAGE` for what is none."""
-    return _identifier().classify(text[:READ_CHARS])[0]
+    return _identifier().classify(plain_letters(text[:READ_CHARS]))[0]
 
 
-def main_language(texts: Sequence[str]) -> str:
-    """The label of more than half of some sentences, spread over all; ``und`` if there is none.
+def plain_letters(text: str) -> str:
+    """A text with its letters in their usual form, without vowel points: that is what py3langid has learned.
+
+    Example:
+        >>> plain_letters("שָׁלוֹם ＡＢＣ")
+        'שלום ABC'
+    """
+    if text.isascii():
+        return text
+    text = _FORMS.sub(lambda match: unicodedata.normalize("NFKC", match[0]), unicodedata.normalize("NFC", text))
+    return _POINTS.sub("", text)
+
+
+def main_language(texts: Sequence[str], *, share: float = 0.5) -> str:
+    """The label of more than a share of some sentences, spread over all; ``und`` if there is none.
+
+    Languages that stand in for each other (:func:`expected_labels`) count together.
 
     Example:
         >>> main_language(["Das Buch ist alt.", "Wir haben keine Zeit.", "Sie kauft heute ein Brot."])
         'de'
     """
     labels = [likeliest_language(texts[row]) for row in range(0, len(texts), 1 + len(texts) // _ENOUGH)]
-    label, count = Counter(labels).most_common(1)[0] if labels else (NO_LANGUAGE, 0)
-    return label if label != NO_LANGUAGE and 2 * count > len(labels) else UNKNOWN
+    counts = Counter(label for label in labels if label != NO_LANGUAGE)
+    if not counts:
+        return UNKNOWN
+    label = counts.most_common(1)[0][0]
+    return label if sum(counts[one] for one in expected_labels(label)) > share * len(labels) else UNKNOWN
 
 
 def expected_odds(texts: Sequence[str], languages: Sequence[str]) -> list[tuple[str, float]]:
@@ -84,7 +120,7 @@ def expected_odds(texts: Sequence[str], languages: Sequence[str]) -> list[tuple[
         for language in dict.fromkeys(languages)
     }
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
-        shares = _shares([text[:READ_CHARS] for text in texts[start : start + _TEXTS_AT_ONCE]])
+        shares = _shares([plain_letters(text[:READ_CHARS]) for text in texts[start : start + _TEXTS_AT_ONCE]])
         highest, best = shares.max(dim=1)
         some = languages[start : start + _TEXTS_AT_ONCE]
         odds = {code: (shares[:, places].sum(dim=1) / highest).tolist() for code, places in columns.items()}

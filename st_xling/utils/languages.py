@@ -40,11 +40,12 @@ cbk - Chavacano, ceb - Cebuano, ces cs Czech, cha ch Chamorro, cmn zh Chinese, c
 cym cy Welsh, dan da Danish, deu de German, dsb - Lower Sorbian, dtp - Kadazan Dusun, dzo dz Dzongkha, ell el Greek,
 eng en English, epo eo Esperanto, est et Estonian, eus eu Basque, fao fo Faroese, fin fi Finnish, fra fr French,
 fry fy West Frisian, gla gd Scottish Gaelic, gle ga Irish, glg gl Galician, gsw - Swiss German, guj gu Gujarati,
-hat ht Haitian Creole, hau ha Hausa, heb he Hebrew, hin hi Hindi, hrv hr Croatian, hsb - Upper Sorbian,
-hun hu Hungarian, hye hy Armenian, ibo ig Igbo, ido io Ido, ile ie Interlingue, ina ia Interlingua, ind id Indonesian,
-isl is Icelandic, ita it Italian, jav jv Javanese, jpn ja Japanese, kab - Kabyle, kan kn Kannada, kat ka Georgian,
-kaz kk Kazakh, khm km Khmer, kin rw Kinyarwanda, kir ky Kyrgyz, kor ko Korean, kur ku Kurdish, kzj - Coastal Kadazan,
-lao lo Lao, lat la Latin, lfn - Lingua Franca Nova, lim li Limburgish, lin ln Lingala, lit lt Lithuanian,
+hat ht Haitian Creole, hau ha Hausa, hbs sh Serbo-Croatian, heb he Hebrew, hin hi Hindi, hrv hr Croatian,
+hsb - Upper Sorbian, hun hu Hungarian, hye hy Armenian, ibo ig Igbo, ido io Ido, ile ie Interlingue, ina ia Interlingua,
+ind id Indonesian, isl is Icelandic, ita it Italian, jav jv Javanese, jpn ja Japanese, kab - Kabyle, kan kn Kannada,
+kat ka Georgian, kaz kk Kazakh, khm km Khmer, kin rw Kinyarwanda, kir ky Kyrgyz, kor ko Korean,
+kur ku Kurdish, kzj - Coastal Kadazan, lao lo Lao, lat la Latin, lfn - Lingua Franca Nova, lim li Limburgish,
+lin ln Lingala, lit lt Lithuanian,
 ltz lb Luxembourgish, lug lg Ganda, lvs lv Latvian, mal ml Malayalam, mar mr Marathi, max - North Moluccan Malay,
 mhr - Meadow Mari, mkd mk Macedonian, mlg mg Malagasy, mlt mt Maltese, mon mn Mongolian, mya my Burmese,
 nds - Low German, nep ne Nepali, nld nl Dutch, nno nn Nynorsk, nob nb/no Norwegian, nov - Novial, oci oc Occitan,
@@ -58,10 +59,19 @@ vol vo Volapük, war - Waray, wln wa Walloon, wuu - Wu Chinese, xho xh Xhosa, yi
 yue - Cantonese, zsm ms Malay, zul zu Zulu
 """
 _ENTRIES = [entry.strip().split(" ", 2) for entry in _LANGUAGES.split(",")]
-_MACROLANGUAGES = dict(ekk="est", fas="pes", lav="lvs", msa="zsm", nor="nob", swa="swh", zho="cmn")
+# Other codes of the same language: macrolanguages and their main member (ISO 639-3), bibliographic codes (ISO 639-2/B),
+# withdrawn ones.
+_EQUAL_CODES = """
+als=sqi arb=ara azj=aze ekk=est fas=pes fil=tgl gaz=orm hyw=hye khk=mon kmr=kur lav=lvs msa=zsm nor=nob npi=nep ory=ori
+pbt=pus plt=mlg prs=pes swa=swh swc=swh uzn=uzb ydd=yid zho=cmn zlm=zsm
+alb=sqi arm=hye baq=eus bur=mya chi=cmn cze=ces dut=nld fre=fra geo=kat ger=deu gre=ell ice=isl mac=mkd may=zsm per=pes
+rum=ron scc=srp scr=hrv slo=slk wel=cym
+in=ind iw=heb ji=yid jw=jav mo=ron mol=ron
+"""
 
-#: ISO 639-1, and the macrolanguage codes under which some data sets file the same language, to LASER's code.
-ALIASES = {two: code for code, twos, _ in _ENTRIES for two in twos.split("/") if two != "-"} | _MACROLANGUAGES
+#: Every other code of a language, such as that of ISO 639-1, to LASER's code.
+ALIASES = {two: code for code, twos, _ in _ENTRIES for two in twos.split("/") if two != "-"}
+ALIASES |= dict(codes.split("=") for codes in _EQUAL_CODES.split())
 
 _TWO_LETTERS = {code: twos.partition("/")[0] for code, twos, _ in _ENTRIES if twos != "-"}
 

@@ -28,6 +28,7 @@ from st_xling.mining.filters import (
     RejectedPair,
     RejectionLog,
     Verdict,
+    identify_languages,
     letter_key,
     weighted_length,
 )
@@ -262,6 +263,18 @@ RIGHT = [
     ("ru", "12345 + 7"),
     ("de", ""),
     ("de", "🙂"),
+    # Old and pointed spellings, presentation forms, other widths.
+    ("he", "בְּרֵאשִׁית בָּרָא אֱלֹהִים אֵת הַשָּׁמַיִם וְאֵת הָאָרֶץ"),
+    ("iw", "הילד הלך לבית הספר בבוקר"),
+    ("arb", "بِسْمِ اللَّهِ الرَّحْمَٰنِ الرَّحِيمِ الْحَمْدُ لِلَّهِ رَبِّ الْعَالَمِينَ"),
+    ("ar", "ﺍﻟﺴﻼﻡ ﻋﻠﻴﻜﻢ ﻛﻴﻒ ﺣﺎﻟﻚ ﺍﻟﻴﻮﻡ ﻳﺎ ﺻﺪﻳﻘﻲ"),
+    ("ar", "الســـــلام عليـــــكم ورحمـــــة الله"),
+    ("pes", "ﺳﻼﻡ ﺣﺎﻝ ﺷﻤﺎ ﭼﻄﻮﺭ ﺍﺳﺖ ﺩﻭﺳﺖ ﻣﻦ"),
+    ("el", "ἐν ἀρχῇ ἦν ὁ λόγος, καὶ ὁ λόγος ἦν πρὸς τὸν θεόν"),
+    ("fil", "Magandang umaga sa inyong lahat, kumusta kayo?"),
+    ("en", "Ｔｈｅ ｃｈｉｌｄｒｅｎ ａｒｅ ｅａｔｉｎｇ ａｐｐｌｅｓ"),
+    ("ja", "ﾃﾞﾝｼｬｶﾞﾏｲﾘﾏｽ"),
+    ("hbs", "Djeca jedu crvene jabuke u vrtu iza kuće."),
 ]
 
 
@@ -277,6 +290,18 @@ def test_wrong_language_on_either_side() -> None:
     assert source[0] == {"side": "source", "expected": "fr", "found": "en"}
     assert target[0].items() >= {"side": "target", "expected": "en", "found": "fr"}.items()
     assert rejections(pairs, "language", target_language="en")[:2] == [None, None]
+
+
+def test_languages_that_are_not_given_are_those_of_the_text() -> None:
+    french, english, mixed = [FRENCH] * 30, [ENGLISH] * 30, [FRENCH, ENGLISH] * 15
+    found = identify_languages(FilterOptions(target_language="de"), french, english)
+    assert (found.source_language, found.target_language) == ("fr", "de")
+    for options, texts in (
+        (FilterOptions(), mixed),
+        (FilterOptions(), french[:5]),
+        (FilterOptions(disable=["all"]), french),
+    ):
+        assert identify_languages(options, texts, texts) == options
 
 
 @pytest.mark.parametrize("code", ["de", "zh"])

@@ -278,12 +278,12 @@ class MiningConfig:
         return (source, target), choose_method(self.method, *shape)
 
     def find(
-        self, embeddings: tuple[Embeddings, Embeddings], method: str, folder: WorkFolder
+        self, embeddings: tuple[Embeddings, Embeddings], method: str, folder: WorkFolder, filters: FilterOptions
     ) -> tuple[tuple[Neighbours, Neighbours], PairFilters]:
         """Neighbors in both directions, and the filters with their counts; a search that was stopped resumes."""
         options = {**self.search, **self.search_folders(folder.path, method)}
         forward, backward = find_neighbours(*embeddings, method=method, engine=self.engine, **options)
-        return (forward, backward), PairFilters(self.active_filters, counts=NeighborCounts.of(forward, backward))
+        return (forward, backward), PairFilters(filters, counts=NeighborCounts.of(forward, backward))
 
     def signature(
         self,

@@ -29,7 +29,7 @@ import numpy as np
 
 from st_xling.mining.calibrate import CalibratedThreshold, calibrate_threshold
 from st_xling.mining.deduplication import TextSide
-from st_xling.mining.filters import RejectedPair, RejectionLog
+from st_xling.mining.filters import RejectedPair, RejectionLog, identify_languages
 from st_xling.mining.mine import MinedPairs, best_pairs
 from st_xling.mining.pipeline.config import REJECTS, MiningConfig, Stages, check_vectors, rejection_lines, takes_options
 from st_xling.mining.text import Files, file_list, tsv_line
@@ -180,7 +180,8 @@ def mine_texts(source: Files, target: Files, out: str | Path | IO[bytes], **opti
         elif calibration is not None:
             threshold, origin = calibration.threshold, "calibrated"
         with stages.timed("search"):
-            nearest, filters = config.find(embeddings, method, folder)
+            chosen = identify_languages(config.active_filters, *distinct.values())
+            nearest, filters = config.find(embeddings, method, folder, chosen)
 
         # Choose among the candidates that pass the filters, score again, write.
         choice, rescored = [f"retrieval:{config.retrieval}"], None

@@ -27,7 +27,14 @@ from st_xling.data.sample import Sample
 from st_xling.data.specs import load_data_specs, parse_data_spec
 from st_xling.data.tables import PARALLEL_NAMES, Layout, file_layout, file_rows
 from st_xling.mining.deduplication import DistinctText
-from st_xling.mining.filters import CandidateBatch, FilterOptions, PairFilters, RejectedPair, RejectionLog
+from st_xling.mining.filters import (
+    CandidateBatch,
+    FilterOptions,
+    PairFilters,
+    RejectedPair,
+    RejectionLog,
+    identify_languages,
+)
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.pipeline.config import REJECTS, MiningConfig, Stages, check_vectors, rejection_lines, takes_options
 from st_xling.mining.score_pairs import PairScores
@@ -40,6 +47,7 @@ from st_xling.utils.text import ParallelTextError, file_ending, raw_lines, unpac
 from st_xling.utils.work_folder import Output
 
 _LINES_AT_ONCE, _CHUNK_BYTES = 8192, 1 << 20
+_SAMPLED_PAIRS = 400
 
 # Of the faults of a text from which no pair can be scored, so many are named.
 _SHOWN = 20
@@ -153,10 +161,10 @@ def score_texts(
             )
         sha256 = corpus.sha256  # of all pairs, rejected or not
         config, stages = replace(config, filters=corpus.with_languages(config.active_filters)), Stages()
+        chosen = corpus.identify_languages(config.active_filters)
         first: dict[str, int] = {}
         if filter_first:
-            active = config.active_filters
-            early = PairFilters(replace(active, disable=[*active.disable, "hub"]))
+            early = PairFilters(replace(chosen, disable=[*chosen.disable, "hub"]))
             corpus.leave_out(early)
             stages |= early.stages
             first = early.rejected
@@ -174,7 +182,7 @@ def score_texts(
         with stages.timed("embedding"):
             embeddings, method = config.embed(distinct, makers, folder)
         with stages.timed("search"):
-            nearest, pair_filters = config.find(embeddings, method, folder)
+            nearest, pair_filters = config.find(embeddings, method, folder, chosen)
         if filter_first:  # all others have run
             pair_filters.limits = {reason: limit for reason, limit in pair_filters.limits.items() if reason == "hub"}
         places = tuple(text.place_of for text in distinct.values())
@@ -362,6 +370,13 @@ class _Corpus(ExitStack):
             return filters
         source, target = (None if code == UNKNOWN else code for code in next(iter(self._languages)))
         return replace(filters, source_language=source, target_language=target)
+
+    def identify_languages(self, filters: FilterOptions) -> FilterOptions:
+        """Set the languages that pairs spread over all show, where no language is set."""
+        if "language" not in filters.enabled:
+            return filters
+        some = [self.cells(line) for _, line in islice(self.lines(), 0, None, 1 + len(self) // _SAMPLED_PAIRS)]
+        return identify_languages(filters, *([cells[side] for cells in some] for side in (0, 1)))
 
     def __len__(self) -> int:
         return self._pairs
