@@ -177,7 +177,7 @@ def _numbers(text: str) -> list[Quantity]:
 
 
 def agree(one: Quantity, other: Quantity) -> bool:
-    """Whether two numbers may be the same.
+    """Return whether two numbers may be the same.
 
     Equal, or apart by a factor of a thousand or a higher power of ten: a scale word ("1.2 million" and "1200000") or a
     thousands separator read as a decimal point. No list of scale words could cover every language.
@@ -257,7 +257,7 @@ def _power_of(word: str) -> int:
 def _continues(
     part: tuple[Quantity, int], number: Quantity, powers: list[int], text: str, start: int, end: int
 ) -> bool:
-    """Whether a number adds to the part of a sum before it: 5千 to 1亿, 500 thousand to 2 million."""
+    """Return whether a number adds to the part of a sum before it: 5千 to 1亿, 500 thousand to 2 million."""
     scale = part[1]
     if scale <= 0 or number.power < 0 or len(str(number.digits)) + number.power > scale:
         return False
@@ -384,7 +384,7 @@ known_quantities = lru_cache(maxsize=REMEMBERED)(_numbers)
 
 
 def _contradict(source: list[Quantity], target: list[Quantity]) -> bool:
-    """Whether numbers that are left over on both sides, or on one, make it a wrong pair."""
+    """Return whether numbers without a partner, on both sides or on one, make it a wrong pair."""
     certain, months = (
         [any(number.maybe_word in kinds for number in side) for side in (source, target)]
         for kinds in (("", "large numeral"), ("month",))
@@ -418,7 +418,7 @@ def leftovers(source: list[Quantity], target: list[Quantity]) -> tuple[list[Quan
 
 
 def _other_readings(target: list[Quantity]) -> Callable[[Quantity], Iterable[Quantity]]:
-    """What a number may be the same as: another hour or year, or by the text around it or around a target."""
+    """Return a function that lists the other values of a number: hours, years, and readings that its context allows."""
     sources_of: dict[Quantity, set[Quantity]] = defaultdict(set)
     for number in target:
         for value in number.also:
@@ -452,7 +452,7 @@ def _split(numbers: list[Quantity]) -> list[Quantity]:
 
 @cache
 def _hours_and_years(number: int) -> tuple[Quantity, ...]:
-    """What a whole number may be on another clock, in another calendar, or with other digits of the year."""
+    """Return the values of a whole number on another clock, in another calendar, or with other digits of the year."""
     same = {number + 12} if 0 <= number <= 12 else set()
     if 12 <= number <= 24:
         same.add(number - 12)

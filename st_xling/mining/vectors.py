@@ -198,7 +198,7 @@ class GivenEmbeddings:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the vectors depend on: a hash of the store's manifest, or of the array."""
+        """Hash of the store's manifest, or of the array."""
         if self.store is not None:
             return {"embeddings": hashlib.sha256((self.store.path / MANIFEST).read_bytes()).hexdigest()}
         digest = hashlib.sha256(f"{self.rows.shape}".encode())
@@ -212,7 +212,7 @@ class GivenEmbeddings:
 
     @property
     def way(self) -> dict[str, str]:
-        """How they were made, as :func:`~st_xling.models.view.model_options` says; unknown for an array."""
+        """Encoding settings, as :func:`~st_xling.models.view.model_options` returns them; unknown for an array."""
         settings = {} if self.store is None else self.store.manifest.header.settings
         return stored_options(settings)
 

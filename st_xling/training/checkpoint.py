@@ -41,7 +41,7 @@ def mark_complete(checkpoint: Path, *, seconds: float = 0.0) -> None:
 
 
 def is_complete(checkpoint: Path) -> bool:
-    """Whether a checkpoint was written to its end."""
+    """Return whether a checkpoint is complete."""
     return (checkpoint / DONE).is_file()
 
 

@@ -26,7 +26,7 @@ EMBEDDED, READY = 2048, 8192
 
 @dataclass(frozen=True, kw_only=True)
 class MiningPlan:
-    """What was measured on a sample, and the estimates for all lines.
+    """Measurements on a sample, and the estimates for all lines.
 
     Attributes:
         rows: Lines of each text, by side; duplicates and blank lines count.

@@ -149,7 +149,7 @@ def bfloat16_error(source: CorpusMatrix, target: CorpusMatrix) -> float:
 
 
 def precisions(source: CorpusMatrix, target: CorpusMatrix) -> list[tuple[torch.dtype, float]]:
-    """How to multiply a block, cheapest first: dtypes, with the bound of their products' errors; float32 is the last.
+    """Return the dtypes to multiply a block in, cheapest first, with error bounds of their products; float32 is last.
 
     A processor with bfloat16 arithmetic multiplies matrices two to three times faster in it than in float32. Its
     products are off by more, so more pairs are compared; a block where too many would be is multiplied again.
