@@ -139,9 +139,9 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         if left_out and not self.warned:
             self.warned = True
             logger.warning(
-                "%s of %s rows share a text with more rows than there are batches to keep them apart: other rows take "
-                "their place in this epoch, and where none fits the batch is shorter. Remove repeated rows, lower "
-                "batch_size, or switch keep_duplicates_apart off.",
+                "%s of %s rows share a text with more rows than there are batches to keep them apart: they are left "
+                "out of this epoch, and their batches are shorter. Remove repeated rows, lower batch_size, or switch "
+                "keep_duplicates_apart off.",
                 f"{left_out:,}",
                 f"{self.rows:,}",
             )

@@ -1,18 +1,16 @@
-"""Streams of several languages as one endless stream of batches: balanced, shuffled, of like length, no duplicates."""
+"""Mix streams of several languages into one endless stream of batches."""
 
 from __future__ import annotations
 
-import itertools
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from st_xling.data.balance import check_balance, language_shares, shuffled
 from st_xling.data.batches import WINDOW_BATCHES, arrange
-from st_xling.data.pairs import COLUMNS, stream_rows, text_features
+from st_xling.data.pairs import COLUMNS, stream_rows
 from st_xling.data.text_columns import exact_keys
 
 if TYPE_CHECKING:
@@ -21,9 +19,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BUFFER_ROWS = 50_000
-READ_ROWS = 1000
-
-Rows = dict[str, list[str]]
+CHUNK_ROWS = 16
 
 
 def mix_streams(
@@ -39,46 +35,58 @@ def mix_streams(
     buffer_rows: int = BUFFER_ROWS,
     more: Sequence[str] = (),
 ) -> IterableDataset:
-    """One stream without an end whose rows, cut every ``batch_rows``, are the batches of training.
+    """Mix streams into one without an end; every ``batch_rows`` rows of it are a training batch.
 
-    Each data set is read from its start as often as need be. Rows come out of a buffer: it is filled, shuffled, cut
-    into batches, emptied, filled again. What comes out is a function of the data and the options alone, so a resumed
-    run that skips as many batches as it had goes on where it stopped.
+    Streams are repeated and interleaved by ``datasets``. A buffer of rows is filled, shuffled and cut into batches,
+    then filled again. The result depends on the data and the options only, so a resumed run that skips the batches it
+    has seen continues where it stopped.
 
     Args:
-        data: Name → stream with the columns of every parallel data set. A data set counts as one language.
-        batch_rows: Rows of a batch, of all processes together.
-        seed: Of all drawing and shuffling.
-        alpha: Balance languages, see :func:`language_shares`, by the rows that the streams say they have.
-        temperature: The same, as 1 / ``alpha``.
-        one_pair: Every batch comes from a single data set.
-        keep_duplicates_apart: No two rows of a batch share a text; see :func:`keep_apart`.
-        group_by_length: Batch sentences of like length.
-        buffer_rows: Rows in the buffer (with ``one_pair``, one for each data set); at least 32 batches are taken.
-        more: Further columns of text that every data set has, such as hard negatives; kept apart with the others.
+        data: Name → stream with the columns of a parallel data set. Each data set counts as one language.
+        batch_rows: Rows of a batch, over all processes.
+        seed: Seed of drawing and shuffling.
+        alpha: Balance languages by the rows that the streams report; see :func:`language_shares`.
+        temperature: The same as 1 / ``alpha``.
+        one_pair: Take each batch from a single data set.
+        keep_duplicates_apart: Let no two rows of a batch share a text; see :func:`keep_apart`.
+        group_by_length: Batch sentences of similar length.
+        buffer_rows: Rows in the buffer (with ``one_pair``, in that of each data set); at least 32 batches.
+        more: Further text columns of every data set, such as hard negatives, which are kept apart too.
     Raises:
-        ValueError: Options out of range; sizes unknown that the balance needs; while reading, too few distinct texts to
-            fill a batch.
+        ValueError: If an option is out of range, a data set is empty or its size unknown where balancing needs it; when
+            reading, if a buffer holds too few distinct texts for a batch.
     """
-    from datasets import Features, IterableDataset, Value
+    from datasets import Features, IterableDataset, Value, interleave_datasets
 
+    columns = list(dict.fromkeys([*COLUMNS, *more]))
+    for name, stream in data.items():
+        if not list(stream.take(1)):
+            raise ValueError(f"data set {name!r} is empty; check its file, or leave it out.")
+    shares = list(stream_shares(data, alpha=alpha, temperature=temperature).values())
     sizes = [stream_rows(stream) for stream in data.values()]
-    # A buffer larger than the data would only hold some rows twice.
+    # A buffer larger than the data would hold some rows twice.
     known = None if None in sizes else sum(size or 0 for size in sizes)
-    batches = partial(
-        _batches,
-        dict(data),
-        shares=list(stream_shares(data, alpha=alpha, temperature=temperature).values()),
-        size=batch_rows,
-        window=max(WINDOW_BATCHES, min(buffer_rows, known or buffer_rows) // batch_rows) * batch_rows,
-        seed=seed,
-        one_pair=one_pair,
-        group_by_length=group_by_length,
-        keep_duplicates_apart=keep_duplicates_apart,
-        texts=("source", "target", *more),
-    )
-    features = Features({**text_features(), **{name: Value("string") for name in more}})
-    # interleave_datasets of datasets starts threads for each row, which makes it the slowest part by far.
+    options = {
+        "size": batch_rows,
+        "window": max(WINDOW_BATCHES, min(buffer_rows, known or buffer_rows) // batch_rows) * batch_rows,
+        "texts": ("source", "target", *more),
+        "group_by_length": group_by_length,
+        "keep_duplicates_apart": keep_duplicates_apart,
+    }
+    features = Features({name: Value("string") for name in columns})
+    lists = Features({name: [Value("string")] for name in columns})
+    # In small groups: interleaving row by row is several times slower.
+    chunks = [stream.select_columns(columns).repeat(None).batch(CHUNK_ROWS) for stream in data.values()]
+
+    def arranged(part: IterableDataset, name: str, number: int) -> IterableDataset:
+        given = {"chunks": part, "name": name, "seed": [seed, number], **options}
+        return IterableDataset.from_generator(_batches, features=lists, gen_kwargs=given)
+
+    if one_pair:
+        parts = [arranged(part, name, number) for number, (name, part) in enumerate(zip(data, chunks))]
+        batches = interleave_datasets(parts, probabilities=shares, seed=seed)
+    else:
+        batches = arranged(interleave_datasets(chunks, probabilities=shares, seed=seed), ", ".join(data), 0)
     return IterableDataset.from_generator(_rows, features=features, gen_kwargs={"batches": batches})
 
 
@@ -101,81 +109,57 @@ def stream_shares(
 
 
 def _batches(
-    streams: Mapping[str, IterableDataset],
+    chunks: IterableDataset,
     *,
-    shares: Sequence[float],
+    name: str,
+    seed: Sequence[int],
     size: int,
     window: int,
-    seed: int,
-    one_pair: bool,
+    texts: Sequence[str],
     group_by_length: bool,
     keep_duplicates_apart: bool,
-    texts: Sequence[str],
-) -> Iterator[Rows]:
-    """What :func:`mix_streams` does; ``window`` is the rows of a full buffer, ``texts`` the columns of text."""
-    sources = [_Source(name, stream, list(dict.fromkeys([*COLUMNS, *texts]))) for name, stream in streams.items()]
-
-    def arranged(buffer: Rows, name: str, own_seed: list[int]) -> Iterator[Rows]:
-        """The batches of a buffer of rows."""
-        count = len(buffer["source"])
-        lengths = keys = None
-        if group_by_length:
-            lengths = np.array([sum(map(len, row)) for row in zip(*(buffer[name] for name in texts))])
-        if keep_duplicates_apart:
-            keys = np.column_stack([exact_keys(buffer[name]) for name in texts])
-        batches, _ = arrange(shuffled(count, own_seed), size, lengths=lengths, keys=keys, drop_last=True)
-        whole = [batch for batch in batches if len(batch) == size]  # a short one would shift all that follow
-        if not whole:
-            raise ValueError(
-                f"{name}: {count:,} rows in a row hold too few distinct texts for a batch of {size}; lower batch_size, "
-                "remove repeated rows, or switch keep_duplicates_apart off."
-            )
-        for place in shuffled(len(whole), [*own_seed, 1]):
-            yield {column: [values[row] for row in whole[place]] for column, values in buffer.items()}
-
-    def of_one(place: int) -> Iterator[Rows]:
-        for number in itertools.count():
-            yield from arranged(sources[place].take(window), sources[place].name, [seed, number, 1, place])
-
-    if one_pair:  # a buffer for each stream, which take turns by their shares
-        turns, draws = [of_one(place) for place in range(len(sources))], np.random.default_rng([seed, 0])
-        while True:
-            for place in draws.choice(len(sources), size=1000, p=shares):
-                yield next(turns[place])
-    for number in itertools.count():  # one buffer, in which each stream has its share
-        counts = np.random.default_rng([seed, number, 0]).multinomial(window, shares)
-        parts = [source.take(int(count)) for source, count in zip(sources, counts)]
-        buffer = {name: [value for part in parts for value in part[name]] for name in parts[0]}
-        yield from arranged(buffer, ", ".join(streams), [seed, number, 1])
+) -> Iterator[dict[str, list[str]]]:
+    """Yield the batches of one buffer of ``window`` rows after the other."""
+    rows: dict[str, list[str]] = {}
+    number = 0
+    for chunk in chunks:
+        for column, values in chunk.items():
+            rows.setdefault(column, []).extend(values)
+        while len(rows["source"]) >= window:
+            buffer = {column: values[:window] for column, values in rows.items()}
+            rows = {column: values[window:] for column, values in rows.items()}
+            lengths = keys = None
+            if group_by_length:
+                lengths = np.array([sum(map(len, row)) for row in zip(*(buffer[text] for text in texts))])
+            if keep_duplicates_apart:
+                keys = np.column_stack([exact_keys(buffer[text]) for text in texts])
+            whole = _whole_batches(shuffled(window, [*seed, number]), size, lengths, keys)
+            if not whole:
+                raise ValueError(
+                    f"{name}: {window:,} rows in a row hold too few distinct texts for a batch of {size}; lower "
+                    "batch_size, remove repeated rows, or switch keep_duplicates_apart off."
+                )
+            for place in shuffled(len(whole), [*seed, number, 1]):
+                yield {column: [values[row] for row in whole[place]] for column, values in buffer.items()}
+            number += 1
 
 
-def _rows(batches: Callable[[], Iterator[Rows]]) -> Iterator[dict[str, str]]:
-    for batch in batches():
+def _whole_batches(
+    order: np.ndarray, size: int, lengths: np.ndarray | None, keys: np.ndarray | None
+) -> list[np.ndarray]:
+    """Cut into batches of exactly ``size`` rows: a shorter one would shift all that follow."""
+    whole: list[np.ndarray] = []
+    while len(order) >= size:
+        batches, _ = arrange(order, size, lengths=lengths, keys=keys, drop_last=True)
+        full = [batch for batch in batches if len(batch) == size]
+        if not full:
+            break
+        whole += full
+        # Rows of batches that repeated texts left short are cut again.
+        order = np.concatenate([order[:0], *(batch for batch in batches if len(batch) < size)])
+    return whole
+
+
+def _rows(batches: IterableDataset) -> Iterator[dict[str, str]]:
+    for batch in batches:
         yield from (dict(zip(batch, values)) for values in zip(*batch.values()))
-
-
-class _Source:
-    """The rows of a stream, again from its start when it has ended."""
-
-    def __init__(self, name: str, stream: IterableDataset, columns: Sequence[str]) -> None:
-        self.name, self.stream, self.columns = name, stream, list(columns)
-        self.batches = self._batches()
-        self.rest: Rows = {column: [] for column in self.columns}
-
-    def take(self, count: int) -> Rows:
-        taken = self.rest
-        while len(taken["source"]) < count:
-            batch = next(self.batches)
-            for column in self.columns:
-                taken[column] += batch[column]
-        self.rest = {column: values[count:] for column, values in taken.items()}
-        return {column: values[:count] for column, values in taken.items()}
-
-    def _batches(self) -> Iterator[Rows]:
-        while True:
-            empty = True
-            for batch in self.stream.select_columns(self.columns).iter(batch_size=READ_ROWS):
-                empty = False
-                yield batch
-            if empty:
-                raise ValueError(f"data set {self.name!r} is empty; check its file, or leave it out.")

@@ -58,7 +58,7 @@ def test_all_combinations(one_pair: bool, apart: bool, grouped: bool, streams: d
     expected = stream_shares(streams, alpha=0.5)
     assert expected["de-en"] / expected["fr-en"] == pytest.approx(3**0.5)
     for name, share in shares(found).items():
-        assert share == pytest.approx(expected[name], abs=0.12 if one_pair else 0.05)
+        assert share == pytest.approx(expected[name], abs=0.12)  # 120 draws
     spread = sum(max(lengths) - min(lengths) for lengths in ([len(row["source"]) for row in b] for b in found)) / 120
     assert (spread < 25) == grouped
     # A resumed run skips what it has seen; and another seed gives other batches.
