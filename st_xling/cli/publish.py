@@ -98,7 +98,7 @@ def push(arguments: argparse.Namespace) -> None:
 
 
 def _print(report: PushReport) -> None:
-    """The address of the commit, or the list of a dry run, goes to stdout."""
+    """Print the address of the commit, or the list of a dry run, to stdout."""
     if report.url is None:
         rows = [(file.path, _size(file.size), file.what) for file in report.files]
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
@@ -106,11 +106,7 @@ def _print(report: PushReport) -> None:
             print(f"{path:<{widths[0]}}  {size:>{widths[1]}}  {what}")
         print(f"would go to {report.repo_id}: {len(rows)} files, {_size(report.size)}")
         return
-    if not report.changed:
-        print(f"{report.repo_id} holds all of it already; its last commit:", file=sys.stderr)
-    else:
-        gone = f"; deleted: {', '.join(report.deleted)}" if report.deleted else ""
-        print(f"{len(report.files)} files, {_size(report.size)}, are in {report.repo_id}{gone}", file=sys.stderr)
+    print(f"{len(report.files)} files, {_size(report.size)}, are in {report.repo_id}", file=sys.stderr)
     print(report.url)
 
 

@@ -32,7 +32,6 @@ from st_xling.hub.pictures import FOLDER as PICTURES
 from st_xling.hub.pictures import draw_pictures
 from st_xling.losses.base import bibtex
 from st_xling.utils.console import duration
-from st_xling.utils.hub_requests import limited_requests
 from st_xling.utils.io import write_atomic, write_json
 from st_xling.utils.languages import canonical_language, language_name
 from st_xling.utils.paths import without_folders
@@ -96,8 +95,7 @@ def validate_online(path: str | Path) -> None:
     """
     card = ModelCard.load(Path(path), ignore_metadata_errors=False)
     try:
-        with limited_requests(total_s=60):
-            card.validate()
+        card.validate()
     except ValueError as error:
         raise ValueError(f"{path}: the Hub says: {str(error).strip()}; mend it with st-xling card.") from error
     except Exception as error:  # the client's own error for a broken connection differs from version to version

@@ -154,6 +154,23 @@ def _walk(folder: Path) -> Iterator[str]:
                 yield path
 
 
+def check_links(folder: Path, files: Iterable[PublishedFile]) -> None:
+    """Raise ``ValueError`` for links out of ``folder``, except into the Hub's cache, whose snapshots are all links."""
+    from huggingface_hub import constants
+
+    allowed = [folder.resolve(), Path(constants.HF_HUB_CACHE).resolve()]
+    if folder.parent.name == "snapshots":  # of a cache in another place
+        allowed.append(folder.resolve().parent.parent)
+    linked = [
+        file.path for file in files if not any((folder / file.path).resolve().is_relative_to(at) for at in allowed)
+    ]
+    if linked:
+        raise ValueError(
+            f"only files inside {folder} are published: {', '.join(linked)} link to files elsewhere; replace the links "
+            "by copies."
+        )
+
+
 def _check_weights(folder: Path, paths: list[str], known: dict[str, str]) -> None:
     unsafe = [path for path in paths if path.endswith(UNSAFE_SUFFIXES)]
     if unsafe:
@@ -189,6 +206,17 @@ def _check_stock(folder: Path, known: Iterable[str]) -> None:
         types = [module["type"] for module in listed]
     except (ValueError, RecursionError, TypeError, KeyError) as error:
         raise ValueError(f"{path} is no list of modules with types ({error!r}); save the model again.") from error
+    folders = {str(module.get("path") or ""): str(module["type"]) for module in listed}
+    lacking = [
+        f"{name} ({kind.rpartition('.')[2]})"
+        for name, kind in folders.items()
+        if name and not kind.endswith(".Normalize") and not any(path.startswith(f"{name}/") for path in known)
+    ]
+    if lacking:
+        raise ValueError(
+            f"{folder} lacks modules that modules.json names: {', '.join(lacking)}; save the model again, with folders "
+            "in place of links."
+        )
     if foreign := [name for name in types if not str(name).startswith("sentence_transformers.")]:
         raise ValueError(
             f"{alone}: {path} names {', '.join(map(str, foreign))}, which others could load with trust_remote_code "

@@ -8,7 +8,7 @@ from typing import Any
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from st_xling.hub.files import UNSAFE_SUFFIXES
-from st_xling.hub.push import talking_to_hub
+from st_xling.hub.push import hub_errors
 from st_xling.models.load import st_model
 from st_xling.models.sidecar import keep_sidecar_files
 from st_xling.utils.io import check_shape, read_json_object
@@ -34,7 +34,7 @@ def load(
 
     Raises:
         ValueError: Nothing loadable there; a revision of a folder.
-        HubError: The Hub, or the way to it, failed.
+        HubError: If the Hub cannot be reached or refuses a request.
     """
     folder = Path(name_or_path)
     if not folder.is_dir():
@@ -47,11 +47,11 @@ def load(
 
 
 def _fetch(name: str, revision: str | None, token: str | None, cache_folder: str | Path | None) -> Path:
-    from huggingface_hub import get_token, snapshot_download
+    from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     try:
-        with talking_to_hub("fetching", name, token=token or get_token()):
+        with hub_errors("fetching", name):
             found = snapshot_download(
                 name,
                 revision=revision,

@@ -338,13 +338,10 @@ def _download(model: str, revision: str | None) -> Path | None:
     """Download the file of a model on the Hub; ``None`` if the model has none."""
     from huggingface_hub import errors, hf_hub_download
 
-    from st_xling.utils.hub_requests import limited_requests
-
     # As sentence-transformers does, look for names without an owner among its own models.
     name = model if "/" in model else f"sentence-transformers/{model}"
     try:
-        with limited_requests():
-            return Path(hf_hub_download(name, MINING_FILE, revision=revision))
+        return Path(hf_hub_download(name, MINING_FILE, revision=revision))
     except errors.LocalEntryNotFoundError:
         logger.warning("cannot look up thresholds of %s: offline, and %s is not cached.", name, MINING_FILE)
     except errors.EntryNotFoundError:

@@ -17,7 +17,6 @@ from sentence_transformers.sentence_transformer.modules import Pooling as Poolin
 from sentence_transformers.sentence_transformer.modules import Transformer
 from transformers import PreTrainedConfig
 
-from st_xling.utils.hub_requests import limited_requests
 from st_xling.utils.loaded import Loaded, loaded
 from st_xling.utils.loaded import name_of as name_of  # for those who load
 
@@ -139,7 +138,7 @@ def _running(backend: Backend) -> Iterator[None]:
 
 @contextlib.contextmanager
 def loading(name_or_path: str | Path) -> Iterator[None]:
-    """Load a model within: requests to the Hub end in time, and all that can go wrong is a ``ValueError``.
+    """Load a model within: all that can go wrong is a ``ValueError``.
 
     Raises:
         ValueError: Naming the model and the cause. A damaged folder makes the libraries raise whatever its content
@@ -147,8 +146,7 @@ def loading(name_or_path: str | Path) -> Iterator[None]:
             that ran out and interrupts.
     """
     try:
-        with limited_requests():
-            yield
+        yield
     except (MemoryError, torch.OutOfMemoryError, _NotLoadable):
         raise
     except (Exception, _panic()) as error:

@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -39,20 +39,12 @@ class Fault:
         route: Name of the route.
         status: The answer; ``None``: the connection is cut, of uploads in the middle of the body.
         calls: Which calls, counted from 1; ``None``: all.
-        message: Of the error.
-        headers: Of the answer.
-        after: Do what was asked before answering so.
-        content: Answer with this body, instead of an error.
-        silent: Never answer.
+        silent: Never answer a request without a body.
     """
 
     route: str
     status: int | None
     calls: tuple[int, ...] | None = None
-    message: str = "injected"
-    headers: dict[str, str] = field(default_factory=dict)
-    after: bool = False
-    content: bytes | None = None
     silent: bool = False
 
 
@@ -93,7 +85,6 @@ class Hub:
         broken: Errors of the server itself; a test should find none.
         uploaded: LFS oids whose bytes came, one entry each time.
         faults: Those in force.
-        before: Route → what happens when it is asked next, before it answers.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -120,12 +111,10 @@ class Hub:
         self.uploaded: list[str] = []
         self.broken: list[str] = []
         self.faults: list[Fault] = []
-        self.before: dict[str, Callable[[], None]] = {}
         self._counts: dict[str, int] = {}
 
     def fault(self, route: str) -> Fault | None:
         with self.lock:
-            self.before.pop(route, lambda: None)()
             count = self._counts[route] = self._counts.get(route, 0) + 1
             for fault in self.faults:
                 if fault.route == route and (fault.calls is None or count in fault.calls):
@@ -231,7 +220,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             select.select([self.connection], [], [], 300)  # until the client goes away
             return
-        if fault is not None and fault.status is None and not fault.after:
+        if fault is not None and fault.status is None:
             self._cut()
             return
         self.body = self._body()
@@ -239,18 +228,10 @@ class Handler(BaseHTTPRequestHandler):
             return
         given = {key: unquote(value) for key, value in found.groupdict().items() if value is not None}
         try:
-            if fault is not None and fault.content is not None:
-                self._send(fault.status or 200, fault.content, {})
-                return
-            if fault is not None and not fault.after:
-                raise Refused(fault.status or 500, fault.message, **fault.headers)
+            if fault is not None:
+                raise Refused(fault.status or 500, "injected")
             with self.hub.lock:
                 status, content, headers = getattr(self, f"_{route}")(bearer, **given)
-            if fault is not None and fault.status is None:
-                self._hang_up()
-                return
-            if fault is not None:
-                raise Refused(fault.status or 500, fault.message, **fault.headers)
         except Refused as error:
             names = {"X-Error-Message": error.message, **({"X-Error-Code": error.code} if error.code else {})}
             status, content, headers = error.status, {"error": error.message}, {**names, **error.headers}

@@ -20,9 +20,8 @@ from st_xling.data.phrasebook import parallel_phrases
 from st_xling.hub import CardOptions, load, published_files, write_card
 from st_xling.models.sidecar import keep_sidecar_files
 from st_xling.training import load_recipe, train
-from st_xling.utils import hub_requests
 from tests.hub.clients import Client
-from tests.hub.hub_server import TOKEN, Fault, Hub
+from tests.hub.hub_server import Hub
 
 pytest_plugins = ["tests.hub.publishing"]
 Run = Callable[..., Any]
@@ -260,31 +259,3 @@ def test_nobody_is_asked_about_a_folder(my_encoder: Path, hub: Hub, process: Cli
     done = process.python(LOCAL, my_encoder.parent, my_encoder.name, tmp_path / "out")
     assert done.status == 0, done.stderr
     assert hub.paths == [] and len(list((tmp_path / "out").rglob("modules.json"))) == 8
-
-
-SILENT = """
-from st_xling.models import load_encoder
-from st_xling.utils import hub_requests
-before, hub_requests.REQUEST_S = hub_requests.REQUEST_S, 0.3
-try:
-    load_encoder("tester/mine").encode(["a"])
-finally:
-    hub_requests.REQUEST_S = before
-"""
-
-
-def test_a_silent_hub_is_given_up_and_the_cache_serves(my_encoder: Path, hub: Hub, process: Client) -> None:
-    silent = [Fault(route, None, silent=True) for route in ("info", "resolve")]
-    assert process.st_xling("push", my_encoder, "tester/mine", HF_TOKEN=TOKEN).status == 0
-    hub.reset()
-    hub.faults = silent
-    done = process.python(SILENT)
-    assert done.status == 1 and "no encoder could be loaded from the Hub id or folder 'tester/mine'" in done.stderr
-    assert 0 < len(hub.paths) <= hub_requests.ATTEMPTS
-    hub.reset()
-    assert process.python(SILENT.replace("0.3", "10")).status == 0
-    hub.reset()
-    hub.faults = silent
-    done = process.python(SILENT)
-    assert done.status == 0, done.stderr
-    assert 0 < len(hub.paths) <= hub_requests.ATTEMPTS
