@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import math
 import numbers
 import re
@@ -19,6 +20,8 @@ from torch import Tensor, nn
 
 from st_xling.losses.gather import end_of_pass, sum_over_processes
 from st_xling.utils.options import check_options, checked
+
+logger = logging.getLogger(__name__)
 
 Batch = list[dict[str, Tensor]]
 LossValue = Tensor | dict[str, Tensor]
@@ -44,6 +47,7 @@ class CrossLingualLoss(nn.Module):
 
     Attributes:
         min_columns: Text columns that the objective needs.
+        max_columns: Text columns that it reads; further ones are left out, with a warning. ``None``: all.
         language_columns: Text columns, counted from 0, whose language it needs to know.
         reads_negatives: Whether hard negatives in further columns serve it; else training leaves them out.
         reads_encoding: Whether it reads the columns' embeddings; if no term of a sum does, that pass is skipped.
@@ -72,6 +76,7 @@ class CrossLingualLoss(nn.Module):
     """
 
     min_columns = 2
+    max_columns: int | None = None
     language_columns: tuple[int, ...] = ()
     reads_negatives = False
     reads_encoding = True
@@ -94,6 +99,7 @@ class CrossLingualLoss(nn.Module):
                 "load it with st_xling.models.load_encoder."
             )
         self.model = model
+        self._warned_of_columns = False
 
     @classmethod
     def resolve_options(
@@ -122,8 +128,7 @@ class CrossLingualLoss(nn.Module):
         Returns:
             The loss in nats, *Shape:* ``()``; a :class:`CombinedLoss` returns a dict of weighted components.
         """
-        columns = list(sentence_features)
-        self.check_columns(len(columns))
+        columns = self.columns_read(list(sentence_features))
         features = [{key: part for key, part in column.items() if key not in ASIDE} for column in columns]
         batch = encode_columns(self.model, columns, needed=self.reads_encoding)
         if self.makes_own_pass:
@@ -152,6 +157,21 @@ class CrossLingualLoss(nn.Module):
                 f"{self.title} needs {self.min_columns} text columns: the data set gives {count}; "
                 "add the missing column, or choose columns with .on(...)."
             )
+
+    def columns_read(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The columns that the objective reads; ``ValueError`` if there are too few, a warning once if more."""
+        self.check_columns(len(columns))
+        if self.max_columns is None or len(columns) <= self.max_columns:
+            return columns
+        if not self._warned_of_columns:
+            self._warned_of_columns = True
+            logger.warning(
+                "%s reads %d text columns: the data set gives %d, and the others are not encoded.",
+                self.title,
+                self.max_columns,
+                len(columns),
+            )
+        return columns[: self.max_columns]
 
     def get_config_dict(self) -> dict[str, Any]:
         """Options as they were set, for the model card."""
@@ -228,6 +248,10 @@ class Term(nn.Module):
     def columns_needed(self) -> int:
         return max(self.columns) + 1 if self.columns else self.loss.min_columns
 
+    @property
+    def max_columns(self) -> int | None:
+        return max(self.columns) + 1 if self.columns else self.loss.max_columns
+
     def on(self, columns: tuple[int, ...]) -> Term:
         """This term over ``columns``, or over those of them that it chose by their positions."""
         _check_positions(columns)
@@ -303,6 +327,8 @@ class CombinedLoss(CrossLingualLoss):
         earlier = [names[:place].count(name) for place, name in enumerate(names)]
         self.names = [f"{name}_{count + 1}" if count else name for name, count in zip(names, earlier)]
         self.min_columns = max(term.columns_needed for term in terms)
+        most = [term.max_columns for term in terms]
+        self.max_columns = None if None in most else max(filter(None, most))
         self.reads_encoding = any(term.loss.reads_encoding for term in terms)
         self.makes_own_pass = any(term.loss.makes_own_pass for term in terms)
 

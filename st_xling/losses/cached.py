@@ -78,7 +78,8 @@ class CachedLoss(CrossLingualLoss):
             )
         self.loss = loss
         self.mini_batch_size = mini_batch_size
-        self.min_columns, self.reads_encoding = loss.min_columns, loss.reads_encoding
+        self.min_columns, self.max_columns = loss.min_columns, loss.max_columns
+        self.reads_encoding = loss.reads_encoding
 
     def check_columns(self, count: int) -> None:
         self.loss.check_columns(count)
@@ -98,7 +99,7 @@ class CachedLoss(CrossLingualLoss):
         columns = list(sentence_features)
         if any("offsets" in column for column in columns):
             return self.loss(columns, labels)
-        self.check_columns(len(columns))
+        columns = self.columns_read(columns)
         total = self.loss.as_sum()
         # Embeddings are computed without gradients, so that autograd would see nothing to differentiate: a leaf that
         # requires a gradient keeps the node in the graph, whose backward pass then runs the second one.

@@ -57,6 +57,7 @@ class CrossUnmaskingLoss(TokenLevelLoss):
         >>> loss = CrossUnmaskingLoss(model) + EmbeddingDistanceLoss(model) + 0.01 * KoleoLoss(model)  # doctest: +SKIP
     """
 
+    max_columns = 2
     citation = bibtex("janeiro2025mexma")
     options = ("mask_probability", "layers", "heads")
 

@@ -77,6 +77,7 @@ class EmbeddingDistanceLoss(CrossLingualLoss):
         >>> loss = CrossUnmaskingLoss(model) + EmbeddingDistanceLoss(model) + 0.01 * KoleoLoss(model)  # doctest: +SKIP
     """
 
+    max_columns = 2
     citation = bibtex("janeiro2025mexma")
     options = ("distance",)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
 from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
+
+logger = logging.getLogger(__name__)
 
 
 def language_contrastive(
@@ -29,10 +33,10 @@ def language_contrastive(
         gathered: The batch of all processes that the pairs are part of; ``None``: they are the whole batch.
 
     Returns:
-        Mean loss in nats. *Shape:* ``()``
+        Mean loss in nats; 0 if there is no sentence besides the pair itself. *Shape:* ``()``
 
     Raises:
-        ValueError: Columns of unequal size, or no sentence besides the pair itself.
+        ValueError: Columns of unequal size.
 
     Source:
         Hu et al. 2023, section 3.2, equation 3 (a sum over the batch there, divided by N(N - 2)).
@@ -43,18 +47,13 @@ def language_contrastive(
     """
     batch = batch_of_pairs(source, target, gathered)
     sentences = torch.cat([batch.gather(source), batch.gather(target), *([] if others is None else [others])])
-    if len(sentences) == 2:
-        raise ValueError(
-            "the language contrastive loss needs a sentence besides the pair: got one pair and nothing else; "
-            "raise the batch size, or give a column of other sentences."
-        )
     difference = similarity_matrix(source, sentences) - similarity_matrix(target, sentences)
     rows = batch.rows(source.device)
     pair = torch.stack([rows, rows + batch.total], dim=1)
     other = torch.ones_like(difference, dtype=torch.bool).scatter(1, pair, False)
     # -log p - log(1 - p) of p = sigmoid(d) is softplus(-d) + softplus(d)
     total = (F.softplus(difference) + F.softplus(-difference))[other].sum()
-    return batch.mean(total, 2 * batch.total * (len(sentences) - 2))
+    return batch.mean(total, max(1, 2 * batch.total * (len(sentences) - 2)))
 
 
 class LanguageContrastiveLoss(CrossLingualLoss):
@@ -96,9 +95,13 @@ class LanguageContrastiveLoss(CrossLingualLoss):
     def __init__(self, model: nn.Module, *, gather_across_devices: bool = True) -> None:
         super().__init__(model)
         self.gather_across_devices = gather_across_devices
+        self._warned = False
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         source, target, *others = (column["sentence_embedding"] for column in batch)
         gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
         rest = torch.cat([gathered.gather(column) for column in others]) if others else None
+        if gathered.total == 1 and rest is None and not self._warned:
+            self._warned = True
+            logger.warning("a batch of one pair has no other sentences: its language contrastive loss is 0.")
         return language_contrastive(source, target, rest, gathered=gathered)

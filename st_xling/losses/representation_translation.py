@@ -70,6 +70,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         >>> loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=2)  # doctest: +SKIP
     """
 
+    max_columns = 2
     citation = bibtex("li2023dap")
     options = ("layers", "direction", "mask_ratio", "languages", "tied")
     auto_options = ("languages", "target_vocabulary")

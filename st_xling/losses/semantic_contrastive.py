@@ -85,6 +85,7 @@ class SemanticContrastiveLoss(CrossLingualLoss):
         >>> loss = InBatchRankingLoss(model).on(0, 1) + 0.01 * SemanticContrastiveLoss(model).on(2, 3)  # doctest: +SKIP
     """
 
+    max_columns = 2
     citation = bibtex("hu2023language")
     options = ("temperature", "gather_across_devices")
 

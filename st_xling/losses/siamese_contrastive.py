@@ -153,6 +153,7 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         >>> loss = SiameseContrastiveLoss(model, negatives="worst")  # doctest: +SKIP
     """
 
+    max_columns = 2
     citation = bibtex("huang2023crosslingual")
     options = ("margin", "distance", "negatives", "gather_across_devices")
 

@@ -99,6 +99,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         self.positions = usable_positions(parts, positions)
         self.shared_head = head
         self.min_columns = 2 if objective == "tlm" or contiguous else 1
+        self.max_columns = 2 if self.min_columns == 2 else None
         self.mask_id = special_token_id(parts.tokenizer, "mask", f"{objective.upper()}")
         self.head = VocabularyHead(parts, head=head)
         vocabulary = parts.word_embeddings.num_embeddings

@@ -164,6 +164,7 @@ class TranslationRankingLoss(CrossLingualLoss):
         self.margin, self.scale, self.similarity, self.bidirectional = margin, scale, similarity, bidirectional
         self.mask_duplicates, self.gather_across_devices = mask_duplicates, gather_across_devices
         self.hard_negatives = hard_negatives
+        self.max_columns = None if hard_negatives else 2
         self.projection = _projection(model) if projection else None
         self.width = unwrap(model).get_embedding_dimension() if projection else None  # type: ignore[operator]
         self._warned = False

@@ -85,9 +85,14 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        # Handed over and forgotten, so that autograd takes the buffers instead of copying them.
+        if ctx.gradients is None:
+            raise RuntimeError(
+                "a vocabulary cross-entropy can be differentiated once: its gradients are handed over in the first "
+                "backward pass. Compute the loss again instead of retaining the graph."
+            )
+        # Handed over, so that autograd takes the buffers instead of copying them.
         hidden, weight, bias = (None if part is None else part.mul_(grad_output) for part in ctx.gradients)
-        ctx.gradients = (None, None, None)
+        ctx.gradients = None
         return hidden, weight, None, bias, None
 
 

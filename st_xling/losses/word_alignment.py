@@ -96,6 +96,7 @@ class WordAlignmentLoss(TokenLevelLoss):
         >>> loss = TranslationRankingLoss(model) + WordAlignmentLoss(model)  # doctest: +SKIP
     """
 
+    max_columns = 2
     citation = bibtex("hu2021explicit")
     options = ("positions", "segments")
     reads_encoding = False

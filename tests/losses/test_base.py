@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 import torch
 
@@ -10,6 +12,7 @@ from st_xling.losses import (
     CombinedLoss,
     CrossLingualLoss,
     RepresentationTranslationLoss,
+    SemanticContrastiveLoss,
     Term,
     TranslationLanguageModelingLoss,
     TranslationRankingLoss,
@@ -152,3 +155,26 @@ def test_columns_are_distinct_positions(model, columns):
     for build in (lambda: Term(Recorder(model), 1.0, columns), lambda: Recorder(model).on(0).on(*columns)):
         with pytest.raises(ValueError, match=r"distinct positions counted from 0: got \("):
             build()
+
+
+def test_further_columns_are_left_out_with_one_warning(make_model, features, caplog):
+    """A third text column of a data set is no part of an objective over pairs, alone, in a sum and cached."""
+    model = make_model()
+    pair = features(model)
+    expected = [
+        loss(features(model)).item() for loss in (TranslationRankingLoss(model), SemanticContrastiveLoss(model))
+    ]
+    losses = [TranslationRankingLoss(model), TranslationRankingLoss(model) + SemanticContrastiveLoss(model)]
+    losses += [CachedLoss(losses[1], mini_batch_size=2)]
+    encoded = []
+    handle = model.register_forward_pre_hook(lambda module, given: encoded.append(len(given[0]["input_ids"])))
+    for loss in losses:
+        with caplog.at_level(logging.WARNING, logger="st_xling"):
+            caplog.clear()
+            for _ in range(2):
+                values = loss([*features(model), pair[0]])
+        values = list(values.values()) if isinstance(values, dict) else [values]
+        assert [value.item() for value in values] == pytest.approx(expected[: len(values)])
+        assert sum("reads 2 text columns: the data set gives 3" in record.message for record in caplog.records) == 1
+    handle.remove()
+    assert max(encoded) == 2 * len(pair[0]["input_ids"])

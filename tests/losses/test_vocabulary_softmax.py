@@ -91,3 +91,11 @@ def test_the_gradient_buffer_is_handed_over_not_copied():
     with Copies() as seen:
         loss.backward()
     assert (23, 5) not in [shape for _, shape in seen.large]
+
+
+def test_a_second_backward_pass_is_refused():
+    hidden, weight, bias, labels = inputs()
+    loss = vocabulary_cross_entropy(hidden, weight, labels, bias=bias)
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="differentiated once"):
+        loss.backward()
