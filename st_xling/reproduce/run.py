@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,6 +27,7 @@ from st_xling.utils.lock import lock_folder
 logger = logging.getLogger(__name__)
 
 _MODULE = "st_xling.cli"
+_SAMPLE = 64 * 1024
 _ROOT = Path(__file__).parents[2]
 
 
@@ -40,8 +43,8 @@ def reproduce(
     ``results/``, ``logs/``, ``steps/``        of each step: its results, what it printed, and how long it took
     =========================================  ==========================================================
 
-    What is done is not done again, whatever table it was done for; a command that was killed goes on from its last
-    checkpoint. A step that fails does not stop the others.
+    A step that is done is not run again, whatever table it was done for, unless the model or the data that it reads
+    have changed. A command that was killed resumes from its last checkpoint. A step that fails does not stop others.
 
     Args:
         paper: From :func:`~st_xling.reproduce.paper.load_paper`.
@@ -85,17 +88,41 @@ def check_data(steps: Sequence[Step], data: str | Path | None) -> None:
             raise ValueError(f"--data must be a folder: there is none at {data}.")
 
 
-def is_done(step: Step, out: Path, data: str | Path | None = None) -> bool:
-    """Whether the step has run to its end, and its result is still there; of another folder of data it has not."""
+def is_done(paper: Paper, step: Step, out: Path, data: str | Path | None = None) -> bool:
+    """Whether the step has finished, its result exists, and the model and data it reads have not changed since."""
     result = out / (step.folder if step.trains else f"results/{step.id}.json")
     record = read_json_object(out / "steps" / f"{step.id}.json")
-    other = data is not None and record and record.get("data", _place(step, data)) != _place(step, data)
-    return bool(record) and not other and result.exists()
+    return bool(record) and result.exists() and record.get("inputs") == inputs_fingerprint(paper, step, data)
 
 
-def _place(step: Step, data: str | Path | None) -> str | None:
-    """The folder of data that a step reads."""
-    return str(Path(data).resolve()) if data is not None and any("{data}" in word for word in step.words) else None
+def inputs_fingerprint(paper: Paper, step: Step, data: str | Path | None) -> str | None:
+    """Hash the files that a step reads, besides those of other steps; ``None`` if there are none.
+
+    Of each file its name, its size, and 64 KiB of its start, middle and end are hashed: enough for another model of
+    same shape or another text, without reading gigabytes before each run.
+    """
+    starts = Path(paper.model).is_dir() and any(paper.model in word for word in step.words)
+    read = [paper.model] if starts else []
+    if data is not None:
+        found = (re.findall(r"\{data\}([^\s,?=]*)", word) for word in step.words)
+        read += [f"{Path(data).resolve()}{rest}" for word in found for rest in word]
+    files: set[Path] = set()
+    for name in read:
+        place = Path(name)
+        # Moses text is named by what its two files have in common.
+        for match in [place] if place.exists() else place.parent.glob(f"{place.name}*"):
+            files.update(path for path in ([match] if match.is_file() else match.rglob("*")) if path.is_file())
+    if not files:
+        return None
+    digest = hashlib.sha256()
+    for path in sorted(files, key=lambda path: (path.name, path)):  # wherever the folders are
+        size = path.stat().st_size
+        digest.update(f"{path.name} {size} ".encode())
+        with path.open("rb") as stream:
+            for start in (0, size // 2, max(0, size - _SAMPLE)):
+                stream.seek(start)
+                digest.update(stream.read(_SAMPLE))
+    return digest.hexdigest()[:8]
 
 
 def _run_all(paper: Paper, out: Path, data: str | Path | None, jobs: int, lock: int, overwrite: bool) -> dict[str, str]:
@@ -103,7 +130,7 @@ def _run_all(paper: Paper, out: Path, data: str | Path | None, jobs: int, lock: 
     steps = paper.steps()
     waiting: list[Step] = []
     for step in steps:  # what stands on something that is made anew is made anew
-        if overwrite or not is_done(step, out, data) or any(need in waiting for need in step.needs):
+        if overwrite or not is_done(paper, step, out, data) or any(need in waiting for need in step.needs):
             waiting.append(step)
     total, started, failed = len(waiting), 0, dict[str, str]()
     logger.info(f"{len(steps)} steps, {len(steps) - total} of them done")
@@ -163,7 +190,7 @@ class _Runner:
             environment["PYTHONPATH"] = f"{_ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
         else:
             program = ["-m", _MODULE, *words]
-        begun = time.monotonic()
+        inputs, begun = inputs_fingerprint(self._paper, step, self._data), time.monotonic()
         with (self._out / "logs" / f"{step.id}.log").open("wb") as log:
             with self._lock:
                 if self._stopped:
@@ -186,7 +213,7 @@ class _Runner:
             return why_it_failed(self._out / "logs" / f"{step.id}.log", status)
         seconds = round(time.monotonic() - begun, 1)
         record = {"command": self._paper.shown(step), "seconds": seconds, "st-xling": __version__}
-        record["data"] = _place(step, self._data)
+        record["inputs"] = inputs
         write_json(self._out / "steps" / f"{step.id}.json", record)
         # Checkpoints are many times a model's size; of fine-tuning only the results are asked for.
         for folder in [self._out / step.folder] if step.fine_tunes else training.glob("checkpoint-*"):

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import yaml
 from st_xling.cli import main
 from st_xling.reproduce import Paper, load_paper, reproduce
 from st_xling.reproduce.report import _heading, difference, markdown, report, text, write_report
-from st_xling.reproduce.run import is_done
+from st_xling.reproduce.run import inputs_fingerprint, is_done
 from st_xling.utils.io import write_json
 
 TOY: dict[str, Any] = {
@@ -285,13 +286,32 @@ def test_commands_that_name_no_precision_are_the_same_in_any(toy: Path) -> None:
     assert half == single and not single.float32
 
 
-def test_other_data_are_other_results(toy: Path, tmp_path: Path) -> None:
-    paper = load_paper(str(toy), scale="small")
-    trained = next(step for step in paper.steps() if step.name == "tr, seed 0")
-    (tmp_path / trained.folder).mkdir(parents=True)
+def test_another_model_or_other_data_are_other_results(toy: Path, tmp_path: Path) -> None:
+    """Known by their content, wherever they are; a folder and the beginning of two files' names count as well."""
+    model, data = tmp_path / "model", tmp_path / "data"
+    for folder in (model, data):
+        folder.mkdir()
+    (model / "model.safetensors").write_bytes(bytes(300_000))
+    for ending in ("de", "en"):
+        (data / f"pairs.{ending}").write_text("a\n" * 100_000)
+    content = {**TOY, "models": {**TOY["models"], "tr": "train tr {model} --data de-en={data}/pairs?size=9"}}
+    toy.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    paper = load_paper(str(toy), model=str(model))
+    step = next(step for step in paper.steps() if step.name == "tr, seed 0")
+    (tmp_path / step.folder).mkdir(parents=True)
+
+    def run() -> None:
+        write_json(tmp_path / "steps" / f"{step.id}.json", {"inputs": inputs_fingerprint(paper, step, data)})
+        assert is_done(paper, step, tmp_path, data)
+
     (tmp_path / "steps").mkdir()
-    write_json(tmp_path / "steps" / f"{trained.id}.json", {"seconds": 1.0, "data": str(tmp_path / "one")})
-    assert is_done(trained, tmp_path, tmp_path / "one") and not is_done(trained, tmp_path, tmp_path / "two")
+    run()
+    assert is_done(paper, step, tmp_path, shutil.copytree(data, tmp_path / "moved" / "data"))
+    (model / "model.safetensors").write_bytes(bytes(299_999) + b"1")
+    assert not is_done(paper, step, tmp_path, data)
+    run()
+    (data / "pairs.en").write_text("b\n" * 100_000)
+    assert not is_done(paper, step, tmp_path, data)
 
 
 @pytest.mark.slow
