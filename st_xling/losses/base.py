@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import logging
 import math
 import numbers
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -51,7 +52,6 @@ class CrossLingualLoss(nn.Module):
         language_columns: Text columns, counted from 0, whose language it needs to know.
         reads_negatives: Whether hard negatives in further columns serve it; else training leaves them out.
         reads_encoding: Whether it reads the columns' embeddings; if no term of a sum does, that pass is skipped.
-        options: Names of its options that :meth:`get_config_dict` reports, each an attribute of the same name.
         citation: BibTeX of the paper that the objective comes from.
         shared_head: Terms of a sum that name the same one train one ``head``; ``None``: a head of their own, or none.
         makes_own_pass: Whether it encodes the columns itself; ``compute_loss`` then finds them under ``features``.
@@ -80,7 +80,6 @@ class CrossLingualLoss(nn.Module):
     language_columns: tuple[int, ...] = ()
     reads_negatives = False
     reads_encoding = True
-    options: ClassVar[tuple[str, ...]] = ()
     citation: str = ""
     shared_head: str | None = None
     makes_own_pass = False
@@ -174,8 +173,10 @@ class CrossLingualLoss(nn.Module):
         return columns[: self.max_columns]
 
     def get_config_dict(self) -> dict[str, Any]:
-        """Options as they were set, for the model card."""
-        return {name: getattr(self, name) for name in self.options}
+        """Options as they were set, for the model card: the constructor's that are attributes of the same name."""
+        names = [name for name in inspect.signature(type(self)).parameters if name != "model"]
+        values = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        return {name: value for name, value in values.items() if not isinstance(value, (nn.Module, Tensor))}
 
     @property
     def title(self) -> str:

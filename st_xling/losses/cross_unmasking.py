@@ -59,7 +59,6 @@ class CrossUnmaskingLoss(TokenLevelLoss):
 
     max_columns = 2
     citation = bibtex("janeiro2025mexma")
-    options = ("mask_probability", "layers", "heads")
 
     def __init__(
         self,

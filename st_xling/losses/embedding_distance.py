@@ -79,7 +79,6 @@ class EmbeddingDistanceLoss(CrossLingualLoss):
 
     max_columns = 2
     citation = bibtex("janeiro2025mexma")
-    options = ("distance",)
 
     def __init__(self, model: nn.Module, *, distance: Distance | Literal["auto"] = "auto") -> None:
         super().__init__(model)

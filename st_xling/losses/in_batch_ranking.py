@@ -48,7 +48,6 @@ class InBatchRankingLoss(CrossLingualLoss):
 
     citation = bibtex("hu2023language")
     reads_negatives = True
-    options = ("scale", "gather_across_devices")
 
     def __init__(
         self,

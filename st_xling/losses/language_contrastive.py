@@ -90,7 +90,6 @@ class LanguageContrastiveLoss(CrossLingualLoss):
     """
 
     citation = bibtex("hu2023language")
-    options = ("gather_across_devices",)
 
     def __init__(self, model: nn.Module, *, gather_across_devices: bool = True) -> None:
         super().__init__(model)

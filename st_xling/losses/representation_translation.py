@@ -72,7 +72,6 @@ class RepresentationTranslationLoss(TokenLevelLoss):
 
     max_columns = 2
     citation = bibtex("li2023dap")
-    options = ("layers", "direction", "mask_ratio", "languages", "tied")
     auto_options = ("languages", "target_vocabulary")
 
     @classmethod

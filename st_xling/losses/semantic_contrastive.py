@@ -87,7 +87,6 @@ class SemanticContrastiveLoss(CrossLingualLoss):
 
     max_columns = 2
     citation = bibtex("hu2023language")
-    options = ("temperature", "gather_across_devices")
 
     def __init__(
         self,

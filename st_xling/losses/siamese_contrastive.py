@@ -155,7 +155,6 @@ class SiameseContrastiveLoss(CrossLingualLoss):
 
     max_columns = 2
     citation = bibtex("huang2023crosslingual")
-    options = ("margin", "distance", "negatives", "gather_across_devices")
 
     def __init__(
         self,
@@ -179,5 +178,11 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         if labels is not None:
             own = self._labelled[0].compute_loss_from_embeddings([source, target], labels)
             return gathered.mean(len(source) * own)
-        options = {name: getattr(self, name) for name in self.options[:3]}
-        return siamese_contrastive(source, target, gathered=gathered, **options)
+        return siamese_contrastive(
+            source,
+            target,
+            margin=self.margin,
+            distance=self.distance,
+            negatives=self.negatives,
+            gathered=gathered,
+        )

@@ -73,7 +73,6 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
     """
 
     citation = bibtex("hu2021explicit")
-    options = ("objective", "mask_probability", "whole_words", "contiguous", "positions", "segments")
     reads_encoding = False
 
     def __init__(

@@ -141,10 +141,6 @@ class TranslationRankingLoss(CrossLingualLoss):
     """
 
     citation = bibtex("yang2019additive")
-    options = (
-        *("margin", "scale", "similarity", "bidirectional"),
-        *("mask_duplicates", "hard_negatives", "gather_across_devices"),
-    )
 
     def __init__(
         self,

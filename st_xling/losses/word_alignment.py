@@ -98,7 +98,6 @@ class WordAlignmentLoss(TokenLevelLoss):
 
     max_columns = 2
     citation = bibtex("hu2021explicit")
-    options = ("positions", "segments")
     reads_encoding = False
 
     def __init__(self, model: nn.Module, *, positions: Positions = "restarting", segments: bool = False) -> None:
