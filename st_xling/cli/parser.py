@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from st_xling.utils.devices import check_device
 from st_xling.utils.paths import check_outputs
-from st_xling.utils.work_folder import check_replaced, work_path
+from st_xling.utils.resumable import check_replaced, work_path
 
 #: What the help calls the value of an option that names something to read.
 INPUTS = frozenset(

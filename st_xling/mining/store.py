@@ -3,8 +3,7 @@
 ==========================  ==========================================================================
 ``manifest.json``           written last: what the store holds, and every shard with rows and checksum
 ``shard-000000.safetensors``…  one tensor ``embeddings`` *(rows, dim)*, of int8 also ``scales`` *(rows,)*
-``writing.json``            while it is being written: what it is to hold
-``journal.jsonl``           while it is being written: a line for every shard that is whole
+``done.json``               while it is being written: what it is to hold, and the shards that are complete
 ==========================  ==========================================================================
 
 :mod:`st_xling.mining.store_writer` writes it.
@@ -25,9 +24,10 @@ from safetensors import SafetensorError, safe_open
 
 from st_xling._version import __version__
 from st_xling.mining.text import TextSummary, hash_sentence
-from st_xling.utils.io import file_sha256, read_journal, read_json_object
+from st_xling.utils.io import file_sha256, read_json_object
+from st_xling.utils.resumable import RECORD
 
-MANIFEST, WRITING, JOURNAL = "manifest.json", "writing.json", "journal.jsonl"
+MANIFEST = "manifest.json"
 FORMAT, FORMAT_VERSION = "st-xling embedding store", 1
 
 #: Names that ``dtype`` may take. A row of int8 stands for itself times its scale, a 127th of its
@@ -244,10 +244,9 @@ class EmbeddingStore:
         if not folder.is_dir():
             raise FileNotFoundError(f"expected the folder of an embedding store, but there is no folder {folder}.")
         if not (folder / MANIFEST).is_file():
-            if (folder / WRITING).is_file():
+            if (folder / RECORD).is_file():
                 raise ValueError(
-                    f"{folder}: the store is half-written: {len(read_journal(folder / JOURNAL))} shards are whole; run "
-                    "the command that writes it again, it goes on from there."
+                    f"{folder}: the store is half-written; run the command that writes it again to resume it."
                 )
             raise ValueError(f"{folder}: expected an embedding store, got a folder without {MANIFEST}.")
         store = cls(folder, read_manifest(folder))

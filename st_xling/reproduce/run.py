@@ -21,8 +21,7 @@ from typing import Any
 from st_xling._version import __version__
 from st_xling.reproduce.paper import Paper, Step
 from st_xling.reproduce.report import report, write_report
-from st_xling.utils.io import read_json_object, write_json
-from st_xling.utils.lock import lock_folder
+from st_xling.utils.io import locked, read_json_object, write_json
 
 logger = logging.getLogger(__name__)
 
@@ -65,17 +64,14 @@ def reproduce(
     check_data(paper.steps(), data)
     for name in ("models", "results", "logs", "steps", "pictures"):
         (out / name).mkdir(parents=True, exist_ok=True)
-    lock = lock_folder(out)
-    try:
+    with locked(out):
         try:
-            failed = _run_all(paper, out, data, jobs, lock, overwrite)
+            failed = _run_all(paper, out, data, jobs, overwrite)
         except KeyboardInterrupt:
             write_report(paper, out, {})  # what there is so far
             raise
         result = report(paper, out, failed)
         write_report(paper, out, failed)
-    finally:
-        os.close(lock)
     return result
 
 
@@ -125,7 +121,7 @@ def inputs_fingerprint(paper: Paper, step: Step, data: str | Path | None) -> str
     return digest.hexdigest()[:8]
 
 
-def _run_all(paper: Paper, out: Path, data: str | Path | None, jobs: int, lock: int, overwrite: bool) -> dict[str, str]:
+def _run_all(paper: Paper, out: Path, data: str | Path | None, jobs: int, overwrite: bool) -> dict[str, str]:
     """Run all that is not done; id → why it failed."""
     steps = paper.steps()
     waiting: list[Step] = []
@@ -134,7 +130,7 @@ def _run_all(paper: Paper, out: Path, data: str | Path | None, jobs: int, lock: 
             waiting.append(step)
     total, started, failed = len(waiting), 0, dict[str, str]()
     logger.info(f"{len(steps)} steps, {len(steps) - total} of them done")
-    runner = _Runner(paper, out, data, jobs, lock)
+    runner = _Runner(paper, out, data, jobs)
     with ThreadPoolExecutor(jobs) as pool, contextlib.ExitStack() as stop:
         stop.callback(runner.stop)
         running: dict[Future[str | None], Step] = {}
@@ -162,8 +158,8 @@ def _run_all(paper: Paper, out: Path, data: str | Path | None, jobs: int, lock: 
 class _Runner:
     """Starts the processes, and stops them with the block."""
 
-    def __init__(self, paper: Paper, out: Path, data: str | Path | None, jobs: int, lock: int) -> None:
-        self._paper, self._out, self._shared_lock = paper, out, lock
+    def __init__(self, paper: Paper, out: Path, data: str | Path | None, jobs: int) -> None:
+        self._paper, self._out = paper, out
         self._data = None if data is None else str(Path(data).resolve())
         self._threads = str(max(1, (os.cpu_count() or 1) // jobs))
         self._processes: set[subprocess.Popen[bytes]] = set()
@@ -202,9 +198,8 @@ class _Runner:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    # Ctrl-C reaches a process once, through us. One that outlives us keeps others out of the folder.
+                    # Ctrl-C reaches a process once, through us.
                     start_new_session=True,
-                    pass_fds=(self._shared_lock,),
                 )
                 self._processes.add(process)
             status = process.wait()

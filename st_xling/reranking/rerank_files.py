@@ -19,10 +19,10 @@ from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.models.view import model_options
 from st_xling.reranking.records import FirstStage, TextRecords
 from st_xling.utils.console import progress_bar
-from st_xling.utils.io import atomic_writer, write_atomic
+from st_xling.utils.io import atomic_writer
 from st_xling.utils.paths import check_outputs
+from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder, work_path
 from st_xling.utils.signature import sign
-from st_xling.utils.work_folder import Output, deliver, work_folder, work_path
 
 # Pairs scored between two saves, and sorted by length together: more would pad hardly less.
 _PAIRS = 2000
@@ -98,7 +98,7 @@ def rerank_texts(
         }
         folder = stack.enter_context(work_folder(out, work, task))
         rank = partial(_rank, scorer, *texts, first_stage, top_k)
-        counts = _rank_all(rank, first_stage, len(texts[0]), folder.path, progress=progress)
+        counts = _rank_all(rank, first_stage, len(texts[0]), folder, progress=progress)
         deliver(folder.path / _RANKED, out)
         if not keep_work:
             folder.remove()
@@ -151,37 +151,28 @@ def _rank_all(
     rank: Callable[[range], tuple[dict[str, int], bytes]],
     first_stage: FirstStage,
     queries: int,
-    folder: Path,
+    folder: ResumableFolder,
     *,
     progress: bool,
 ) -> dict[str, int]:
-    """Write what is ranked, group by group: each is kept in a file of its own, counts first, whole or not at all."""
-    totals = dict.fromkeys(_COUNTS, 0)
+    """Write what is ranked, group by group; each group is a step of the folder, with its counts."""
+    totals, finished = dict.fromkeys(_COUNTS, 0), folder.steps
     with (
-        atomic_writer(folder / _RANKED) as stream,
+        atomic_writer(folder.path / _RANKED) as stream,
         progress_bar(total=queries, unit="queries", desc="re-ranking", show=progress) as bar,
     ):
         for group in first_stage.groups(_PAIRS):
-            path = folder / f"queries-{group.start}.jsonl"
-            if (part := _kept(path)) is None:
-                part = rank(group)
-                write_atomic(path, json.dumps(part[0]).encode() + b"\n" + part[1])
-            totals = {name: totals[name] + part[0][name] for name in _COUNTS}
-            stream.write(part[1])
+            step = f"queries-{group.start}"
+            file = f"{step}.jsonl"
+            if step not in finished:
+                counts, lines = rank(group)
+                with folder.writing(step, file, counts=counts) as path:
+                    path.write_bytes(lines)
+            counts = folder.listed[step]["counts"]
+            totals = {name: totals[name] + counts[name] for name in _COUNTS}
+            stream.write((folder.path / file).read_bytes())
             bar.update(len(group))
     return totals
-
-
-def _kept(path: Path) -> tuple[dict[str, int], bytes] | None:
-    """Counts and lines of a group that was ranked before; ``None`` if it is not there, or was copied in part."""
-    if not path.exists():
-        return None
-    head, _, lines = path.read_bytes().partition(b"\n")
-    try:
-        counts = {name: int(json.loads(head)[name]) for name in _COUNTS}
-    except (ValueError, TypeError, KeyError):
-        return None
-    return (counts, lines) if lines.count(b"\n") == counts["passages"] else None
 
 
 def _rank(

@@ -246,9 +246,8 @@ class RunFolder:
     def _is_free(self) -> bool:
         """Whether it holds nothing, or what a run leaves that was killed before it wrote its ``run.json``."""
         ours = self.start, self.saving
-        unfinished = self.manifest_path.with_name(self.manifest_path.name + TEMPORARY)
         files = (path for path in self.path.rglob("*") if not path.is_dir() or path.is_symlink())
-        return all(path == unfinished or any(parent in ours for parent in path.parents) for path in files)
+        return all(TEMPORARY.fullmatch(path.name) or any(parent in ours for parent in path.parents) for path in files)
 
     def _has_work(self) -> bool:
         """Whether something would be lost with ``training``: a checkpoint, or a model."""

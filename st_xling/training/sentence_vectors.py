@@ -161,7 +161,7 @@ class VectorCache:
         path = self.folder / "manifest.json"
         if not path.is_file():
             is_file = self.folder.exists() and not self.folder.is_dir()
-            if is_file or any(entry.suffix != TEMPORARY for entry in self.folder.glob("*")):
+            if is_file or any(not TEMPORARY.fullmatch(entry.name) for entry in self.folder.glob("*")):
                 raise ValueError(f"--cache must be a folder of sentence vectors, or new: {self.folder} is neither.")
             self.folder.mkdir(parents=True, exist_ok=True)
             write_json(path, {"format": FORMAT, "fingerprint": self.fingerprint, "model": name})

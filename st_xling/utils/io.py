@@ -1,25 +1,30 @@
-"""Files that are complete or absent, also after a crash of the machine; JSON files that several commands write."""
+"""Files that are complete or absent, folders that one process at a time writes, and JSON files of several commands."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import math
 import os
+import re
 import reprlib
+import secrets
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from st_xling.utils.lock import lock_folder
+from filelock import FileLock, Timeout
 
-#: Ending of a file that is being written.
-TEMPORARY = ".tmp"
+#: Name of a file or folder that is being written; nobody else uses such names.
+TEMPORARY = re.compile(r"\.st-xling-[0-9a-f]{8}\.tmp")
+
+#: Name of the file that a process locks while it works in a folder.
+LOCK = ".st-xling.lock"
 
 #: What the system says when it has no room.
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -27,22 +32,25 @@ DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _WAIT_S = 30.0
 
 
+def temporary_path(path: Path) -> Path:
+    """Return a hidden name next to ``path`` that nothing else has; :data:`TEMPORARY` matches it."""
+    return path.with_name(f".st-xling-{secrets.token_hex(4)}.tmp")
+
+
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary file beside ``path``, for what opens its files itself; flushed and renamed when the block ends well.
-
-    Writers of one path wait for each other: each holds a lock on the temporary file, so that the last one to finish
-    wins and none sees half of another's work.
+    """Yield a temporary file next to ``path``, which replaces it when the block ends without an error.
 
     Args:
         path: The file; its folder must exist.
     Raises:
-        OSError: When it cannot be written; nothing is then left of it. For a full disk the message says what to do.
+        OSError: If the file cannot be written; the temporary file is then removed. For a full disk the message says
+            what to do.
     """
-    temporary = path.with_name(path.name + TEMPORARY)
+    temporary = temporary_path(path)
     with naming_full_disk(path):
-        lock = _lock_temporary(temporary)
         try:
+            temporary.touch()
             yield temporary
             with temporary.open("rb") as stream:
                 os.fsync(stream.fileno())
@@ -51,9 +59,40 @@ def atomic_path(path: Path) -> Iterator[Path]:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise
-        finally:
-            os.close(lock)
-    sync_folder(path.parent)
+
+
+@contextmanager
+def locked(folder: Path, *, name: str = LOCK, wait_s: float = 0.0) -> Iterator[None]:
+    """Keep other processes out of a folder while the block runs.
+
+    Args:
+        folder: An existing folder; processes that do not lock it are not kept out.
+        name: File to lock there, which is removed at the end.
+        wait_s: How long to wait for another process, in seconds.
+    Raises:
+        ValueError: If another process has locked the folder.
+    """
+    path, until = folder / name, time.monotonic() + wait_s
+    lock = FileLock(path)
+    while True:
+        path.touch()
+        before = _inode(path)
+        try:
+            lock.acquire(timeout=max(0.0, until - time.monotonic()))
+        except Timeout as error:
+            raise ValueError(
+                f"another process is writing {folder}; wait until it has finished, or choose another folder."
+            ) from error
+        # Whoever had the lock has removed its file: what is locked here may be that one, which nobody else sees. It
+        # is ours if the name leads to the same file as before.
+        if before is not None and _inode(path) == before:
+            break
+        lock.release()
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        lock.release()
 
 
 @contextmanager
@@ -88,38 +127,6 @@ def write_json(path: Path, content: Any, *, indent: int = 2) -> None:
         OSError: As :func:`atomic_writer`.
     """
     write_atomic(path, (json.dumps(content, ensure_ascii=False, indent=indent) + "\n").encode("utf-8"))
-
-
-def append_line(path: Path, line: str) -> None:
-    """Add a line to a journal. A line that is cut off by a crash lacks its line end; see :func:`read_journal`.
-
-    Raises:
-        OSError: As :func:`atomic_writer`; the journal is then as it was.
-    """
-    before = path.stat().st_size if path.exists() else 0
-    with naming_full_disk(path):
-        try:
-            with path.open("ab") as file:
-                file.write((line + "\n").encode("utf-8"))
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.truncate(path, before)
-            raise
-
-
-def read_journal(path: Path) -> list[Any]:
-    """The complete lines of a journal, each a JSON value; none if there is no journal."""
-    if not path.exists():
-        return []
-    entries: list[Any] = []
-    for line in path.read_bytes().split(b"\n")[:-1]:
-        try:
-            entries.append(json.loads(line))
-        except (ValueError, RecursionError):
-            break
-    return entries
 
 
 def read_json_object(path: Path, *, missing_ok: bool = True, remedy: str = "restore the file, or remove it") -> Any:
@@ -192,11 +199,8 @@ def update_json_object(path: Path, change: Callable[[dict[str, Any]], dict[str, 
         ValueError: As :func:`read_json_object`, or if another process keeps the folder for half a minute.
         OSError: When it cannot be written; the old file then stands.
     """
-    lock = lock_folder(path.parent, wait_s=_WAIT_S)
-    try:
+    with locked(path.parent, wait_s=_WAIT_S):
         write_json(path, finite(change(read_json_object(path))))
-    finally:
-        os.close(lock)
 
 
 def finite(value: Any) -> Any:
@@ -221,16 +225,6 @@ def file_sha256(path: Path) -> str:
         while count := stream.readinto(block):
             digest.update(block[:count])
     return digest.hexdigest()
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames in a folder last, also after a crash of the machine."""
-    with contextlib.suppress(OSError):  # some file systems do not take it
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 @contextmanager
@@ -260,15 +254,8 @@ def is_disk_full(error: BaseException) -> bool:
     return not isinstance(error, ValueError) and any(word in str(error) for word in words)
 
 
-def _lock_temporary(path: Path) -> int:
-    """An empty file that no other process writes; what a killed one left of it is reused."""
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        # Whoever held the lock has renamed or removed the file: what is open here may be another one by now.
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), path.stat()):
-                os.ftruncate(descriptor, 0)
-                return descriptor
-        os.close(descriptor)
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from st_xling.utils.io import TEMPORARY, read_json_object
+from st_xling.utils.io import read_json_object
 
 
 def check_outputs(files: Mapping[str, Any], inputs: Iterable[Any], *, folders: Mapping[str, Any] | None = None) -> None:
@@ -47,7 +47,7 @@ def check_outputs(files: Mapping[str, Any], inputs: Iterable[Any], *, folders: M
         here, parents = Path(real), [str(parent) for parent in Path(real).parents]
         if here.exists() and here.is_dir() != (kind == "folder"):
             raise ValueError(f"{name} must be a {kind}: {path} is a {'folder' if here.is_dir() else 'file'}; {_OTHER}.")
-        if source := read.get(real) or (kind == "file" and read.get(real + TEMPORARY)):
+        if source := read.get(real):
             raise ValueError(f"{name} must be a {kind} of its own: {path} would replace the input {source}; {_OTHER}.")
         if real in written:
             raise ValueError(f"{name} must be a {kind} of its own: {path} is {written[real]} already; {_OTHER}.")

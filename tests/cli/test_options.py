@@ -212,7 +212,7 @@ def test_an_earlier_result_is_not_replaced_unasked(
 ) -> None:
     """It is an error before anything is read. What is empty has nothing to lose, and work that goes on is not asked."""
     monkeypatch.chdir(tmp_path)
-    for file, content in {"old": "mine", "empty": "", "begun": "mine", "begun.work/task.json": "{}"}.items():
+    for file, content in {"old": "mine", "empty": "", "begun": "mine", "begun.work/done.json": "{}"}.items():
         Path(file).parent.mkdir(exist_ok=True)
         Path(file).write_text(content, encoding="utf-8")
 

@@ -110,7 +110,10 @@ def test_a_full_disk(model: Any, text: Path, tmp_path: Path) -> None:
     sizes = {path.name: path.stat().st_size for path in whole.path.iterdir()}
     for refused in ("shard-000000.safetensors", "manifest.json"):
         out = tmp_path / refused
-        with pytest.raises(OSError, match=f"File too large: {out}/{refused}"), largest_file(sizes[refused] - 1):
+        with (
+            pytest.raises(OSError, match=f"too large: {out}/({refused}|done)"),
+            largest_file(sizes[refused] - 1),
+        ):
             encode(model, text, out, **options)
         names = {path.name for path in out.glob("*")}
         assert not any(name.endswith(".tmp") for name in names) and "manifest.json" not in names
@@ -165,17 +168,17 @@ def test_another_command_is_refused(
     next(changed.parameters()).data[0, 0] += 1
     shorter.max_seq_length = 8
     others: list[tuple[Any, str, dict[str, Any], str]] = [
-        (model, as_it_was[:-9] + "other\n", {}, "sha256 was"),
+        (model, as_it_was[:-9] + "other\n", {}, "text was"),
         (model, as_it_was + "Noch einer.\n", {}, "rows was 480, is now 481"),
         (model, as_it_was, {"dtype": "float16"}, "dtype was float32, is now float16"),
         (model, as_it_was, {"normalise": False}, "normalised was True, is now False"),
-        (model, as_it_was, {"batch_size": 8}, "batch size was None, is now 8"),
-        (changed, as_it_was, {}, "model was .*@.*, is now .*@"),
-        (shorter, as_it_was, {}, "model was .*@.*, is now .*@"),
+        (model, as_it_was, {"batch_size": 8}, "batch_size was None, is now 8"),
+        (changed, as_it_was, {}, r"model was \w{8}, is now \w{8}"),
+        (shorter, as_it_was, {}, r"model was \w{8}, is now \w{8}"),
     ]
     for other, content, options, message in others:
         text.write_text(content, encoding="utf-8")
-        with pytest.raises(ValueError, match=f"holds a {'half-written' if half else 'finished'} store .*{message}"):
+        with pytest.raises(ValueError, match=f"{'begun for' if half else 'finished store of'} .*{message}"):
             encode(other, text, out, shard_rows=100, **options)
         assert contents(out) == before
     assert encode(changed, text, out, shard_rows=100, overwrite=True).rows == len(SENTENCES)

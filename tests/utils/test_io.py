@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from st_xling.utils.io import check_shape, finite, read_json_object, update_json_object
-from st_xling.utils.lock import lock_folder
+from st_xling.utils.io import check_shape, finite, locked, read_json_object, update_json_object, write_json
 from tests.processes import run_together
 
 
@@ -76,6 +73,14 @@ for number in range(25):
 """
 
 
+def test_the_users_own_temporary_file_stays(tmp_path: Path) -> None:
+    (tmp_path / "f.json.tmp").write_text("precious")
+    write_json(tmp_path / "f.json", {})
+    with pytest.raises(TypeError):
+        write_json(tmp_path / "f.json", object())
+    assert (tmp_path / "f.json.tmp").read_text() == "precious" and len(list(tmp_path.iterdir())) == 2
+
+
 def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     path = tmp_path / "model" / "f.json"
     path.parent.mkdir()
@@ -84,15 +89,10 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     assert len(read_json_object(path)) == 50
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="folders are not locked there")
 def test_a_folder_that_another_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("st_xling.utils.io._WAIT_S", 0.2)
-    number = lock_folder(tmp_path)
-    try:
-        with pytest.raises(ValueError, match="another process is writing"):
-            update_json_object(tmp_path / "f.json", lambda _: {})
-    finally:
-        os.close(number)
+    with locked(tmp_path), pytest.raises(ValueError, match="another process is writing"):
+        update_json_object(tmp_path / "f.json", lambda _: {})
     update_json_object(tmp_path / "f.json", lambda _: {"a": 1})
 
 

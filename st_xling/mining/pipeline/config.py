@@ -39,7 +39,7 @@ from st_xling.utils.cosines import Embeddings
 from st_xling.utils.devices import check_device
 from st_xling.utils.loaded import name_of
 from st_xling.utils.paths import check_outputs
-from st_xling.utils.work_folder import Output, WorkFolder, deliver, work_folder, work_path
+from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder, work_path
 
 logger = logging.getLogger(__name__)
 
@@ -237,14 +237,14 @@ class MiningConfig:
         name = "search" if method == "exact" else f"search-{way}"
         return {"state_folder": folder / name, "index_folder": Path(self.index or folder / "indexes")}
 
-    def written(self, folder: WorkFolder) -> Path:
+    def written(self, folder: ResumableFolder) -> Path:
         """Where the pairs are written first."""
         return folder.path / f"pairs.{self.format}"
 
     @contextmanager
     def working(
         self, command: str, out: Output, hashes: Mapping[str, str], makers: VectorMakers
-    ) -> Iterator[WorkFolder]:
+    ) -> Iterator[ResumableFolder]:
         """The work folder; when the block ends well, pairs and rejects go where they are wanted, and the work goes.
 
         Args:
@@ -267,7 +267,7 @@ class MiningConfig:
                 folder.remove()
 
     def embed(
-        self, texts: Mapping[str, DistinctText], makers: VectorMakers, folder: WorkFolder
+        self, texts: Mapping[str, DistinctText], makers: VectorMakers, folder: ResumableFolder
     ) -> tuple[tuple[Embeddings, Embeddings], str]:
         """Vectors of the distinct sentences of both texts, and the method to search them by."""
         source, target = (
@@ -278,7 +278,7 @@ class MiningConfig:
         return (source, target), choose_method(self.method, *shape)
 
     def find(
-        self, embeddings: tuple[Embeddings, Embeddings], method: str, folder: WorkFolder, filters: FilterOptions
+        self, embeddings: tuple[Embeddings, Embeddings], method: str, folder: ResumableFolder, filters: FilterOptions
     ) -> tuple[tuple[Neighbours, Neighbours], PairFilters]:
         """Neighbors in both directions, and the filters with their counts; a search that was stopped resumes."""
         options = {**self.search, **self.search_folders(folder.path, method)}

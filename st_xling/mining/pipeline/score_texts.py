@@ -43,8 +43,8 @@ from st_xling.mining.text import hash_sentence, tsv_cells, tsv_line
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
+from st_xling.utils.resumable import Output
 from st_xling.utils.text import ParallelTextError, file_ending, raw_lines, unpacked_name
-from st_xling.utils.work_folder import Output
 
 _LINES_AT_ONCE, _CHUNK_BYTES = 8192, 1 << 20
 _SAMPLED_PAIRS = 400

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from st_xling.mining.search.exact import Neighbours, check_k, exact_rows, neighb
 from st_xling.mining.search.top_k import NO_CANDIDATE, cosines_of, distinct_best, indices_of, merge_pairs, pack_keys
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
-from st_xling.utils.io import atomic_path
+from st_xling.utils.io import atomic_path, locked
 
 #: Begins a ``method`` that names a FAISS index.
 FAISS = "faiss:"
@@ -293,12 +293,12 @@ class CandidateIndex:
         folder.mkdir(parents=True, exist_ok=True)
         if self._read(path, matrix):
             return
-        with atomic_path(path) as temporary:  # waits while another process makes the same index
-            if self._read(path, matrix):
-                shutil.copyfile(path, temporary)
-            else:
+        # Waits while another process makes the same index.
+        with locked(folder, name=f".{path.name}.lock", wait_s=math.inf):
+            if not self._read(path, matrix):
                 self._build(matrix, **options)
-                self._faiss.write_index(self._index, str(temporary))
+                with atomic_path(path) as temporary:
+                    self._faiss.write_index(self._index, str(temporary))
 
     def _read(self, path: Path, matrix: CorpusMatrix) -> bool:
         """Whether there was such a file, and it is whole."""

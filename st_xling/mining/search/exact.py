@@ -150,8 +150,8 @@ def neighbours(
     source = CorpusMatrix(source_embeddings, "source_embeddings", device)
     target = CorpusMatrix(target_embeddings, "target_embeddings", device)
     folder = None if state_folder is None else Path(state_folder)
-    state = SearchState(source, target, k=k, folder=folder, save_seconds=save_seconds)
-    forward, backward = _search(source, target, k=k, blocks=blocks, state=state, progress=progress)
+    with SearchState(source, target, k=k, folder=folder, save_seconds=save_seconds) as state:
+        forward, backward = _search(source, target, k=k, blocks=blocks, state=state, progress=progress)
     return Neighbours.from_keys(forward), Neighbours.from_keys(backward)
 
 

@@ -120,28 +120,29 @@ def sharded_neighbours(
     matrices = [CorpusMatrix(rows, name, torch.device("cpu")) for rows, name in zip(both, names)]
     folder = None if state_folder is None else Path(state_folder)
     state = SearchState(
-        *matrices, k=k, folder=folder, save_seconds=save_seconds, tasks=len(tasks), search=f" {name}, {tasks[-1]}"
+        *matrices, k=k, folder=folder, save_seconds=save_seconds, tasks=len(tasks), search=f"{name}, {tasks[-1]}"
     )
     del matrices
-    todo = {number: task for number, task in enumerate(tasks) if not state.tasks[number]}
-    done = len(tasks) - len(todo)
-    best = state.source_keys, state.target_keys
-    save = partial(state.save, len(best[0]), best[1])
-    with progress_bar(total=len(tasks), initial=done, desc="search", unit="tasks", show=progress) as bar:
-        try:
-            for number, keys in run(*both, search, todo):
-                for rows, known, found in zip(tasks[number], best, keys):
-                    known = known[slice(*rows)]
-                    # Different keys: what is interrupted here is saved, and merged again when the task runs again.
-                    known.copy_(distinct_best(torch.cat([known, torch.tensor(found)], dim=1), k))
-                state.tasks[number] = True
-                if state.is_due() or state.tasks.all():
+    with state:
+        todo = {number: task for number, task in enumerate(tasks) if not state.tasks[number]}
+        done = len(tasks) - len(todo)
+        best = state.source_keys, state.target_keys
+        save = partial(state.save, len(best[0]), best[1])
+        with progress_bar(total=len(tasks), initial=done, desc="search", unit="tasks", show=progress) as bar:
+            try:
+                for number, keys in run(*both, search, todo):
+                    for rows, known, found in zip(tasks[number], best, keys):
+                        known = known[slice(*rows)]
+                        # Different keys: what is interrupted here is saved, and merged again when the task runs again.
+                        known.copy_(distinct_best(torch.cat([known, torch.tensor(found)], dim=1), k))
+                    state.tasks[number] = True
+                    if state.is_due() or state.tasks.all():
+                        save()
+                    bar.update()
+            except BaseException:
+                with suppress(OSError):  # what finished is kept, unless the disk is full
                     save()
-                bar.update()
-        except BaseException:
-            with suppress(OSError):  # what finished is kept, unless the disk is full
-                save()
-            raise
+                raise
     assert state.tasks.all()
     return Neighbours.from_keys(best[0]), Neighbours.from_keys(best[1])
 

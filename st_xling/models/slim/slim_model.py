@@ -26,7 +26,7 @@ from st_xling.models.sidecar import card_terms
 from st_xling.models.slim.parity import Change, Parity, parity, sampled, set_apart
 from st_xling.models.slim.prune import SlimResult, slim_encoder
 from st_xling.models.view import model_options
-from st_xling.utils.io import naming_full_disk, read_json_object, sync_folder, write_json
+from st_xling.utils.io import naming_full_disk, read_json_object, write_json
 from st_xling.utils.languages import canonical_code, match_language
 from st_xling.utils.lock import LockedFolder
 from st_xling.utils.signature import sign
@@ -450,7 +450,6 @@ class SlimFolder(LockedFolder):
                 if self.out.exists():
                     self.out.replace(old)
                 new.replace(self.out)
-                sync_folder(self.out.parent)
             except BaseException:
                 if old.exists() and not self.out.exists():
                     old.replace(self.out)

@@ -290,7 +290,7 @@ def test_resumes_to_the_same_result_with_other_blocks(after, tmp_path, monkeypat
     rows.clear()
     assert_exact(neighbours(source, target, state_folder=folder), by_definition(source, target, 4))
     assert not rows
-    assert [path.name for path in folder.iterdir()] == ["search.safetensors"]
+    assert {path.name for path in folder.iterdir()} == {"done.json", "search.safetensors"}
 
 
 def test_state_of_another_search_is_refused(tmp_path, monkeypatch):
@@ -298,10 +298,11 @@ def test_state_of_another_search_is_refused(tmp_path, monkeypatch):
     neighbours(source, target, k=2, state_folder=tmp_path)
     changed = target.copy()
     changed[7, 3] += 1e-6
-    for other in ({"k": 3}, {"k": 2, "target_embeddings": changed}, {"k": 2, "target_embeddings": target[:50]}):
-        arguments = {"source_embeddings": source, "target_embeddings": target, "state_folder": tmp_path, **other}
-        with pytest.raises(ValueError, match="state of this search.*other embeddings or another k; delete it"):
-            neighbours(**arguments)
+    others = {"k": {"k": 3}, "target": {"target_embeddings": changed}, "target ": {"target_embeddings": target[:50]}}
+    for name, other in others.items():
+        embeddings = {"source_embeddings": source, "target_embeddings": target}
+        with pytest.raises(ValueError, match=rf"begun for another task: {name.strip()} was .*name another folder"):
+            neighbours(**{"k": 2, "state_folder": tmp_path, **embeddings, **other})
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
