@@ -15,8 +15,8 @@ from st_xling.cli.model_options import (
     MODEL,
     VIEW,
     VIEW_OF_PASSAGES,
-    centred,
-    check_centre,
+    centered,
+    check_center,
     load_cross_encoder,
     load_model,
 )
@@ -49,7 +49,7 @@ BATCH = Options("--batch-size N  most texts of a batch (default: as suits the de
 def _model(arguments: argparse.Namespace, *, publishes: bool = False) -> SentenceTransformer:
     """The encoder, before any data are read and once it is known that results can be kept."""
     check_keep(arguments, publishes=publishes)
-    check_centre(arguments)
+    check_center(arguments)
     return load_model(arguments)
 
 
@@ -83,7 +83,7 @@ def tatoeba(arguments: argparse.Namespace) -> None:
     evaluator = TatoebaEvaluator(
         text.pairs, data_name=text.name, batch_size=arguments.batch_size, show_progress_bar=True, write_csv=False
     )
-    model = centred(model, arguments, *english_columns(evaluator.pairs), batch_size=arguments.batch_size)
+    model = centered(model, arguments, *english_columns(evaluator.pairs), batch_size=arguments.batch_size)
     metrics = evaluator(model)
     _report(arguments, "tatoeba", metrics, evaluator.signature, tatoeba_table(metrics, name=evaluator.name))
 
@@ -102,8 +102,8 @@ def precision(arguments: argparse.Namespace) -> None:
     examples:
       st-xling evaluate precision my-encoder --data 'zh-vi=phrasebook?split=test&size=500'
       st-xling evaluate precision my-encoder --data zh-vi=test.tsv --at 1,5
-      st-xling evaluate precision my-encoder --data zh-vi=test.tsv --centre language \\
-          --centre-text 'zh-vi=phrasebook?size=2000'
+      st-xling evaluate precision my-encoder --data zh-vi=test.tsv --center language \\
+          --center-text 'zh-vi=phrasebook?size=2000'
     """
     from st_xling.data import load_data_specs
     from st_xling.data.phrasebook_spec import phrasebook_name
@@ -119,7 +119,7 @@ def precision(arguments: argparse.Namespace) -> None:
         show_progress_bar=True,
         write_csv=False,
     )
-    model = centred(model, arguments, *evaluator.columns(), batch_size=arguments.batch_size)
+    model = centered(model, arguments, *evaluator.columns(), batch_size=arguments.batch_size)
     metrics = evaluator(model)
     _report(arguments, "precision", metrics, evaluator.signature, evaluator.table(metrics))
 
@@ -165,7 +165,7 @@ def bucc(arguments: argparse.Namespace) -> None:
     }
     options.pop("truncate_dim", None)  # the model's
     evaluator = make(arguments.data, **(options | {"pairs": arguments.pairs}))
-    model = centred(model, arguments, *evaluator.columns(), batch_size=arguments.batch_size)
+    model = centered(model, arguments, *evaluator.columns(), batch_size=arguments.batch_size)
     metrics = evaluator(model)
     # JSON knows no infinity, the threshold where nothing is correct.
     finite = {key: value if math.isfinite(value) else None for key, value in metrics.items()}
@@ -206,7 +206,7 @@ def xsim(arguments: argparse.Namespace) -> None:
     model = _model(arguments)
     text = load_english_pairs(arguments.data, arguments.languages, skip_bad_lines=arguments.skip_bad_lines)
     options = set_options(arguments, xsim_by_language) | {"show_progress_bar": True}
-    model = centred(model, arguments, *english_columns(text.pairs), batch_size=arguments.batch_size)
+    model = centered(model, arguments, *english_columns(text.pairs), batch_size=arguments.batch_size)
     report = xsim_by_language(**(options | {"model": model, "pairs": text.pairs, "name": text.name}))
     _report(arguments, "xsim", report.as_dict()["xsim"], report.signature, report.table())
 
@@ -312,7 +312,7 @@ def retrieval(arguments: argparse.Namespace) -> None:
     if arguments.model != BM25:
         model = _model(arguments)
     elif used := sorted(
-        {*set_options(arguments, load_encoder), *(["centre"] if arguments.centre else [])} - {"device"}
+        {*set_options(arguments, load_encoder), *(["center"] if arguments.center else [])} - {"device"}
     ):
         raise ValueError(f"--{used[0].replace('_', '-')} is for encoders: got bm25; leave it out.")
     sets = load_retrieval_specs(arguments.data, **set_options(arguments, load_retrieval_specs))
@@ -324,7 +324,7 @@ def retrieval(arguments: argparse.Namespace) -> None:
     reports: dict[str, RetrievalReport] = {}
     of_bm25 = evaluator.signature  # a prompt or a layer changes nothing of it
     if model is not None:
-        model = centred(model, arguments, None, evaluator.languages, batch_size=evaluator.batch_size)
+        model = centered(model, arguments, None, evaluator.languages, batch_size=evaluator.batch_size)
         reports[Path(arguments.model).name] = evaluator.report(model)
     if arguments.bm25 or model is None:
         reports["BM25"] = evaluator.bm25_report()

@@ -56,7 +56,7 @@ search:
 --memory-mib N                      memory for one block of the search (default: 256)
 --shard-rows N                      rows of a text searched in one task (default: by size; approximate: 1,048,576)
 filters:
---source-language CODE              such as de: for a filter, a published threshold and its mean (models centred by it)
+--source-language CODE              such as de: for a filter, a published threshold and its mean (models centered by it)
 --target-language CODE              such as en
 --filter-limit NAME=X               set the limit of one, such as length_ratio=2.5 (repeatable)
 --disable-filter NAME               disable one: hub, copy, near_copy, length_ratio, numbers, language, or all
@@ -93,7 +93,7 @@ def encode(arguments: argparse.Namespace) -> None:
     --blank-lines {error,keep}          lines without a sentence: an error, or kept (default: error)
     --store-dtype {float32,float16,int8}  type that vectors are kept in (default: float32)
     --no-normalise                      keep the vectors' lengths (default: length 1)
-    --language CODE                     language of the text, for a model centred by language: its own mean is taken off
+    --language CODE                     language of the text, for a model centered by language, whose mean is subtracted
                                         (default: the joint one)
     --batch-size N                      most sentences of a batch (default: as suits the device)
     --shard-rows N                      sentences of a shard (default: 16384)

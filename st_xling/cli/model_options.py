@@ -12,9 +12,9 @@ from st_xling.utils.languages import UNKNOWN, match_language
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
-    from st_xling.models.centring import Centre
+    from st_xling.models.normalization import Center
 
-CENTRES: dict[str, Centre] = {"none": "none", "joint": "joint", "language": "per_language"}
+CENTERS: dict[str, Center] = {"none": "none", "joint": "joint", "language": "per_language"}
 
 _LOADED = """
 the model (what is not as it was saved is named in signatures):
@@ -31,11 +31,11 @@ _USED = """
 --prompt TEXT                       before each text (of retrieval and search: each query), such as 'query: '
 --prompt-name NAME                  one of the model's own prompts, instead
 """
-_CENTRING = """
---centre {none,joint,language}
+_CENTERING = """
+--center {none,joint,language}
           unit length, less a mean, unit length: less one mean of all languages, or each language its own; those saved
-          with the model, or of --centre-text, or else of the evaluated text (default: as the model was saved)
---centre-text SPEC                  parallel text of the means, such as xx-yy=PATH or phrasebook (repeatable)
+          with the model, or of --center-text, or else of the evaluated text (default: as the model was saved)
+--center-text SPEC                  parallel text of the means, such as xx-yy=PATH or phrasebook (repeatable)
 """
 #: Of commands that train: what they start from. Devices, types of numbers and prompts are the trainer's.
 START = Options("""
@@ -48,8 +48,8 @@ MODEL = Options(_LOADED)
 #: Of commands that embed text.
 ENCODER = Options(_LOADED + _USED.lstrip())
 #: Of evaluations of an encoder.
-VIEW = Options(_LOADED + _USED.lstrip() + _CENTRING.lstrip())
-VIEW_OF_PASSAGES = Options(_LOADED + _USED.lstrip() + "--passage-prompt TEXT  before each passage" + _CENTRING)
+VIEW = Options(_LOADED + _USED.lstrip() + _CENTERING.lstrip())
+VIEW_OF_PASSAGES = Options(_LOADED + _USED.lstrip() + "--passage-prompt TEXT  before each passage" + _CENTERING)
 
 
 def load_model(arguments: argparse.Namespace, name: str | None = None, *, prompted: bool = True) -> SentenceTransformer:
@@ -92,13 +92,13 @@ def load_cross_encoder(arguments: argparse.Namespace) -> CrossEncoder:
     return load_reranker(arguments.model, arguments.device, **set_options(arguments, st_model))[0]
 
 
-def check_centre(arguments: argparse.Namespace) -> None:
+def check_center(arguments: argparse.Namespace) -> None:
     """Raise ``ValueError`` for text of means that nothing asks for, before anything is read."""
-    if arguments.centre_text and arguments.centre not in ("joint", "language"):
-        raise ValueError("--centre-text is the text of the means: say which, --centre language or --centre joint.")
+    if arguments.center_text and arguments.center not in ("joint", "language"):
+        raise ValueError("--center-text is the text of the means: say which, --center language or --center joint.")
 
 
-def centred(
+def centered(
     model: SentenceTransformer,
     arguments: argparse.Namespace,
     columns: Sequence[Sequence[str]] | None,
@@ -106,11 +106,11 @@ def centred(
     *,
     batch_size: int | None,
 ) -> SentenceTransformer:
-    """The model centred as ``--centre`` says; signatures name that.
+    """The model centered as ``--center`` says; signatures name that.
 
     Args:
         model: An encoder.
-        arguments: With ``centre`` and ``centre_text``.
+        arguments: With ``center`` and ``center_text``.
         columns: Of the evaluated text; ``None``: it is too long to be encoded for its means too.
         languages: Of each column; ``None``: not known, or several.
         batch_size: Most texts of a batch for the means.
@@ -118,36 +118,42 @@ def centred(
         ValueError: A language without a mean, or no text of the means.
     """
     from st_xling.data import load_data_specs
-    from st_xling.models.centring import Centring, centred_by_text, centred_model, language_routes, saved_centring
+    from st_xling.models.normalization import (
+        Centering,
+        apply_centering,
+        center_by_text,
+        find_centering,
+        language_routes,
+    )
     from st_xling.models.view import with_options
     from st_xling.utils.signature import sha8
 
-    how, own = arguments.centre, saved_centring(model)
+    how, own = arguments.center, find_centering(model)
     if how is None or (how == "none" and own is None):
         return model
     if how == "none":
-        return with_options(centred_model(model, None), centre="none")
+        return with_options(apply_centering(model, None), center="none")
     codes = [UNKNOWN if code is None else code for code in languages]
-    if own is not None and not arguments.centre_text and (how == "joint" or own.languages):
-        result, where = centred_model(model, own if how == "language" else Centring(own.joint, {})), "model"
+    if own is not None and not arguments.center_text and (how == "joint" or own.languages):
+        result, where = apply_centering(model, own if how == "language" else Centering(own.joint, {})), "model"
     else:
-        if arguments.centre_text:
-            read = load_data_specs(arguments.centre_text, skip_bad_lines=getattr(arguments, "skip_bad_lines", False))
+        if arguments.center_text:
+            read = load_data_specs(arguments.center_text, skip_bad_lines=getattr(arguments, "skip_bad_lines", False))
             sides = [(part, side) for part in read.values() for side in ("source", "target")]
             texts = [text for part, side in sides for text in part[side][:]]
             means = [code for part, side in sides for code in part[f"{side}_language"][:]]
             where = f"{','.join(read)}@{sha8([[part['source'][:], part['target'][:]] for part in read.values()])}"
         elif columns is None:
-            raise ValueError(f"--centre {how} needs text for its means: name some with --centre-text xx-yy=PATH.")
+            raise ValueError(f"--center {how} needs text for its means: name some with --center-text xx-yy=PATH.")
         else:
             texts = [text for column in columns for text in column]
             means = [code for column, code in zip(columns, codes) for _ in column]
             where = "evaluated text"
-        result = centred_by_text(model, texts, means, CENTRES[how], batch_size=batch_size, show_progress_bar=True)
-    # A language without a mean of its own would silently be centred by the joint one.
+        result = center_by_text(model, texts, means, CENTERS[how], batch_size=batch_size, show_progress_bar=True)
+    # A language without a mean of its own would silently be centered by the joint one.
     lacking = {code for code in codes if match_language(code, language_routes(result)) is None}
     if lacking and how == "language":
         raise ValueError(
-            f"--centre language needs a mean for each language: {where} has none for {', '.join(sorted(lacking))}."
+            f"--center language needs a mean for each language: {where} has none for {', '.join(sorted(lacking))}."
         )
-    return with_options(result, centre=f"{how}@{where}")
+    return with_options(result, center=f"{how}@{where}")

@@ -123,7 +123,7 @@ def slim(arguments: argparse.Namespace) -> None:
 
 @command("postprocess", ENCODER, JSON)
 def postprocess(arguments: argparse.Namespace) -> None:
-    """Fit centring, removal of languages, whitening, fewer dimensions or int8 on text; save a stock model.
+    """Fit centering, removal of languages, whitening, fewer dimensions or int8 on text; save a stock model.
 
     Fit steps on the sentence vectors of parallel text, evaluate translation retrieval before and after each on pairs
     held out, and save the encoder with them at its end. Nothing is trained.
@@ -132,7 +132,7 @@ def postprocess(arguments: argparse.Namespace) -> None:
     --data SPEC                     parallel text, as train's --data: two per cent to a fifth is held out (required,
                                     repeatable)
     --out DIR                       folder of the new model (required)
-    --centre {none,joint,language}  unit length, less a mean, unit length: less one mean of all languages, or each
+    --center {none,joint,language}  unit length, less a mean, unit length: less one mean of all languages, or each
                                     language its own, which encode(texts, task="de") takes (default: as the model has)
     --remove-languages              remove the directions in which the languages' means differ; without a task
     --whiten                        all directions of equal variance
@@ -144,18 +144,18 @@ def postprocess(arguments: argparse.Namespace) -> None:
     --overwrite                     replace an earlier such model in --out
 
     examples:
-      st-xling postprocess my-encoder --data de-en=pairs.tsv --centre language --out centred
+      st-xling postprocess my-encoder --data de-en=pairs.tsv --center language --out centered
       st-xling postprocess my-encoder --data de-en=pairs.tsv --remove-languages --dim 8 --int8 --out small-vectors
     """
     from st_xling.cli.keep import renew_card
-    from st_xling.cli.model_options import CENTRES
+    from st_xling.cli.model_options import CENTERS
     from st_xling.evaluation import postprocess
     from st_xling.hub.card import shown_command
     from st_xling.models import load_encoder
 
     options = set_options(arguments, postprocess, load_encoder)
-    if arguments.centre is not None:
-        options["centre"] = CENTRES[arguments.centre]
+    if arguments.center is not None:
+        options["center"] = CENTERS[arguments.center]
     report = postprocess(
         evaluate_on=arguments.eval,
         progress=True,

@@ -11,7 +11,7 @@
 - ``reranking``: :class:`RerankingEvaluator`: cross-encoders on queries with candidates in several languages
 - ``retrieval``: :class:`RetrievalEvaluator`: MRR and Recall by language, BM25, mixed pools and their language bias
 - ``results``: evaluations saved in a model's folder, their rows and tables
-- ``postprocessing``: centring, whitening, fewer dimensions and int8, with retrieval before and after
+- ``postprocessing``: centering, whitening, fewer dimensions and int8, with retrieval before and after
 - ``pictures``: token states before and after training; histograms of mining scores
 - ``base``: what evaluators share: encoding, signature, CSV, card
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from sentence_transformers.base.evaluation import BaseEvaluator
 
-from st_xling.models.centring import encode_once, language_tasks
 from st_xling.models.encode import Role
+from st_xling.models.normalization import encode_columns, language_tasks
 from st_xling.models.view import model_options
 from st_xling.utils.signature import sign
 
@@ -74,9 +74,9 @@ class SignedEvaluator(BaseEvaluator):
         self.primary_metric = f"{self.name}_{primary}" if self.name else primary
         #: For the signature: how the model evaluated last was used, see ``st_xling.models.view.model_options``.
         self.model_options: dict[str, str] = {}
-        #: For the signature: the model is centred by language, and some text was centred by the joint mean.
+        #: For the signature: the model is centered by language, and some text was centered by the joint mean.
         self.joint_mean = False
-        #: Some text was centred by its language's own mean.
+        #: Some text was centered by its language's own mean.
         self.by_language = False
 
     def __call__(
@@ -116,8 +116,8 @@ class SignedEvaluator(BaseEvaluator):
     def sign(self, *names: str, data: str, **parts: Any) -> str:
         """A signature, see :func:`~st_xling.utils.signature.sign`, with the dimensions that are looked at and
         :attr:`model_options`."""
-        centre = "joint" if self.joint_mean else None
-        return sign(*names, **parts, centre=centre, dim=self.truncate_dim, data=data, model=self.model_options)
+        center = "joint" if self.joint_mean else None
+        return sign(*names, **parts, center=center, dim=self.truncate_dim, data=data, model=self.model_options)
 
     def encode_columns(
         self,
@@ -130,7 +130,7 @@ class SignedEvaluator(BaseEvaluator):
         """Embeddings of each column, each distinct text encoded once. *Shape:* ``(texts, dim)`` each
 
         Args:
-            model: Encodes; one that is centred by language, each column by its language's mean.
+            model: Encodes; one that is centered by language, each column by its language's mean.
             columns: Texts.
             languages: Of each column; ``None``: not known.
             role: ``"query"`` or ``"document"``: as ``encode_query`` and ``encode_document`` embed.
@@ -139,7 +139,7 @@ class SignedEvaluator(BaseEvaluator):
         tasks, joint = language_tasks(model, languages)
         self.joint_mean |= joint
         self.by_language |= any(tasks)
-        return encode_once(
+        return encode_columns(
             model,
             columns,
             tasks=tasks,

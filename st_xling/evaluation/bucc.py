@@ -327,8 +327,8 @@ def publishable_thresholds(
     published, left_out = {}, {}
     dim = {} if evaluator.truncate_dim is None else {"dim": str(evaluator.truncate_dim)}
     # As mining notes it that names the languages of both sides.
-    centre = {"centre": "language"} if evaluator.by_language else {}
-    options = {**dim, **centre, **evaluator.model_options}
+    center = {"center": "language"} if evaluator.by_language else {}
+    options = {**dim, **center, **evaluator.model_options}
     prefix = f"{evaluator.name}_" if evaluator.name else ""
     for pair in evaluator.corpora:
         values: dict[str, Any] = {

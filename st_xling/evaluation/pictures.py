@@ -58,11 +58,11 @@ def token_points(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     import torch
 
     states = torch.cat([source, target]).double()
-    centred = states - states.mean(dim=0)
-    _, directions = torch.linalg.eigh(centred.T @ centred)
+    centered = states - states.mean(dim=0)
+    _, directions = torch.linalg.eigh(centered.T @ centered)
     # eigh sorts ascending and leaves the sign open: fix it, so that pictures of one model agree.
     top = directions[:, -2:].flip(1)
-    points = centred @ (top * top.gather(0, top.abs().argmax(dim=0, keepdim=True)).sign())
+    points = centered @ (top * top.gather(0, top.abs().argmax(dim=0, keepdim=True)).sign())
     return points[: len(source)], points[len(source) :]
 
 
@@ -150,7 +150,7 @@ def draw_sentence_vectors(models: Mapping[str, SentenceTransformer], data: Mappi
     """Draw the vectors of the same pairs by several models, one panel a model.
 
     Args:
-        models: Title → encoder; one that is centred by language encodes each side by the route of its language.
+        models: Title → encoder; one that is centered by language encodes each side by the route of its language.
         data: Name → pairs; up to :data:`SENTENCES` of the first are shown.
         path: PNG to write.
 
@@ -159,12 +159,12 @@ def draw_sentence_vectors(models: Mapping[str, SentenceTransformer], data: Mappi
     """
     import torch
 
-    from st_xling.models.centring import encode_once, language_tasks
+    from st_xling.models.normalization import encode_columns, language_tasks
 
     texts, languages = _shown(data)
     panels = {}
     for title, model in models.items():
-        source, target = encode_once(model, texts, tasks=language_tasks(model, languages)[0])
+        source, target = encode_columns(model, texts, tasks=language_tasks(model, languages)[0])
         panels[title] = token_points(torch.from_numpy(source), torch.from_numpy(target))
     return draw_token_points(panels, path, languages=languages, joined=True)
 

@@ -1,10 +1,10 @@
-"""Post-processing fitted on text, with what every step does to translation retrieval, saved as a stock model."""
+"""Fit post-processing on text, evaluate translation retrieval after each step, and save a stock model."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,15 @@ from st_xling.data import load_data_specs
 from st_xling.data.holdout import hold_out
 from st_xling.evaluation.precision import PrecisionEvaluator
 from st_xling.models import load_encoder
-from st_xling.models.centring import Centre, centred_model, encode_once, language_tasks, saved_centring
 from st_xling.models.fingerprint import model_fingerprint
-from st_xling.models.postprocessing import Postprocessing, fit_postprocessing
+from st_xling.models.normalization import (
+    Center,
+    apply_centering,
+    encode_columns,
+    find_centering,
+    fit_postprocessing,
+    language_tasks,
+)
 from st_xling.models.sidecar import card_terms
 from st_xling.models.slim.slim_model import SlimFolder
 from st_xling.models.view import model_options
@@ -34,53 +40,41 @@ _BEFORE, _INT8 = "as it was", "int8"
 
 @dataclass(frozen=True)
 class PostprocessReport:
-    """What came of it.
+    """Result of :func:`postprocess`, as in ``results.json["postprocess"]``.
 
     Attributes:
         source: Hub id, or name of the folder.
-        fingerprint: Eight hex digits of the source.
-        card: What the source's own card says of licence and base model.
-        stages: Step → accuracy by pair of languages, from the first to the second and back, fractions in [0, 1].
-        sizes: Step → bytes of a vector.
-        texts: Texts of each language that the steps were fitted on.
+        source_fingerprint: Eight hex digits of the source.
+        source_card: License and base model in the source's own card.
+        texts: Number of texts of each language that the steps were fitted on.
+        stages: Step → ``"bytes"`` of a vector, and ``"accuracy"`` by pair of languages, from the first to the second
+            and back, fractions in [0, 1].
         signature: What the accuracies depend on besides the source.
-        command: Which gives the same again.
+        command: Command that repeats it.
+        version: Of this package.
     """
 
     source: str
-    fingerprint: str
-    card: dict[str, str]
-    stages: dict[str, dict[str, tuple[float, float]]]
-    sizes: dict[str, int]
+    source_fingerprint: str
+    source_card: dict[str, str]
     texts: dict[str, int]
+    stages: dict[str, dict[str, Any]]
     signature: str
     command: str | None = None
+    version: str = __version__
 
     def as_dict(self) -> dict[str, Any]:
-        """For ``results.json["postprocess"]`` and ``--json``."""
-        stages = {
-            name: {"bytes": self.sizes[name], "accuracy": {pair: list(ways) for pair, ways in pairs.items()}}
-            for name, pairs in self.stages.items()
-        }
-        return {
-            "source": self.source,
-            "source_fingerprint": self.fingerprint,
-            "source_card": self.card,
-            "texts": self.texts,
-            "stages": stages,
-            "signature": self.signature,
-            **({} if self.command is None else {"command": self.command}),
-            "version": __version__,
-        }
+        """Return what is written as JSON."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     def table(self) -> str:
-        """One row a step, each with those before it; accuracy in percent."""
-        pairs = list(self.stages[_BEFORE])
+        """Format one row for each step, which includes those before it; accuracy in percent."""
+        pairs = list(self.stages[_BEFORE]["accuracy"])
         head = ["after", *(f"{pair} {arrow}" for pair in pairs for arrow in ("->", "<-")), "mean", "bytes a vector"]
         rows: list[list[Any]] = []
-        for name, accuracies in self.stages.items():
-            values = [100 * value for pair in pairs for value in accuracies[pair]]
-            rows.append([name, *values, sum(values) / len(values), self.sizes[name]])
+        for name, stage in self.stages.items():
+            values = [100 * value for pair in pairs for value in stage["accuracy"][pair]]
+            rows.append([name, *values, sum(values) / len(values), stage["bytes"]])
         return format_table(head, rows)
 
 
@@ -89,7 +83,7 @@ def postprocess(
     data: Sequence[str],
     out: str | Path,
     *,
-    centre: Centre | None = None,
+    center: Center | None = None,
     remove_languages: bool = False,
     whiten: bool = False,
     dim: int | None = None,
@@ -106,28 +100,28 @@ def postprocess(
     """Fit post-processing on parallel text, evaluate each step on other text, and save the model.
 
     Args:
-        model: Hub id or folder; it is not touched.
+        model: Hub id or folder, which is not changed.
         data: Specs of parallel text, as training takes it. At most 500 pairs and a fifth of each are held out, unless
-            there is ``evaluate_on``.
+            ``evaluate_on`` is given.
         out: Folder of the new model, which sentence-transformers loads alone; with ``int8`` also
             ``int8_ranges.json``: least and greatest value of each dimension, the ``ranges`` of sentence-transformers'
             ``quantize_embeddings``.
-        centre: ``None``: the centring that the model has, if any.
-        remove_languages: As for :func:`~st_xling.models.postprocessing.fit_postprocessing`.
+        center: ``None`` keeps the centering that the model has, if any.
+        remove_languages: See :func:`~st_xling.models.normalization.fit_postprocessing`.
         whiten: Likewise.
         dim: Likewise.
-        int8: Whether to calibrate.
+        int8: Calibrate int8 vectors.
         evaluate_on: Specs of text to evaluate on.
-        skip_bad_lines: Leave faulty lines out, with a warning.
+        skip_bad_lines: Skip faulty lines, with a warning.
         overwrite: Replace an earlier model of this kind in ``out``.
-        batch_size: Most texts of a batch.
+        batch_size: Maximum number of texts of a batch.
         progress: Show bars on stderr.
-        command: To be recorded in the report.
-        complete: Called with the new folder before it takes its place, such as to write the card.
+        command: Command to record in the report.
+        complete: Called with the new folder before it is moved to ``out``, such as to write the card.
         options: Of :func:`~st_xling.models.load_encoder`.
     Raises:
         ValueError: Text of unknown languages for means of each, too little text, a folder that may not be written to,
-            and as :func:`~st_xling.models.postprocessing.fit_postprocessing`.
+            and as :func:`~st_xling.models.normalization.fit_postprocessing`.
     """
     with SlimFolder(Path(out), model, overwrite=overwrite, key="postprocess") as folder:
         read = load_data_specs(data, skip_bad_lines=skip_bad_lines)
@@ -141,69 +135,59 @@ def postprocess(
         encoder = load_encoder(model, **options)
         if encoder.truncate_dim is not None:
             raise ValueError(f"dimensions are chosen by --dim: got a model cut to {encoder.truncate_dim}.")
-        if centre == "none" and saved_centring(encoder) is None:
-            centre = None
-        own = saved_centring(encoder) if centre is None else None
-        bare = centred_model(encoder, None)
-        by_language: dict[str, list[str]] = {}
+        texts: dict[str, list[str]] = {}
         for part in read.values():
             for side in ("source", "target"):
                 for text, code in zip(part[side][:], part[f"{side}_language"][:]):
-                    by_language.setdefault(code, []).append(text)
-        languages = [code for code, own_texts in by_language.items() for _ in own_texts]
-        if UNKNOWN in languages and (centre == "per_language" or remove_languages):
+                    texts.setdefault(code, []).append(text)
+        if UNKNOWN in texts and (center == "per_language" or remove_languages):
             raise ValueError("each language's own mean needs the languages of the text: name them (de-en=PATH).")
+        own, bare = find_centering(encoder), apply_centering(encoder, None)
         encoding: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": progress}
-        tasks, _ = language_tasks(bare, list(by_language))
-        vectors = encode_once(bare, [*by_language.values()], tasks=tasks, **encoding)
-        fitted = torch.from_numpy(np.concatenate(vectors).astype(np.float32))
-        if centre is None and own is None and int8 and dim is None and not (remove_languages or whiten):
-            steps = None
-        else:
+        columns = encode_columns(bare, [*texts.values()], tasks=language_tasks(bare, list(texts))[0], **encoding)
+        fitted = {code: torch.from_numpy(column) for code, column in zip(texts, columns)}
+        steps, result = None, encoder
+        wanted = own if center is None or (center == "none" and own is None) else center
+        if wanted is not None or remove_languages or whiten or dim is not None or not int8:
             steps = fit_postprocessing(
-                fitted,
-                languages,
-                centre=own if centre is None else centre,
+                torch.cat([*fitted.values()]),
+                [code for code, own_texts in texts.items() for _ in own_texts],
+                center=wanted,
                 remove_languages=remove_languages,
                 whiten=whiten,
                 dim=dim,
             )
-        result = encoder if steps is None else steps.apply(encoder)
+            result = steps.apply(encoder)
         evaluator = PrecisionEvaluator(held, at=[1], name="", **encoding)
-        columns, codes = evaluator.columns()
-        plain = before = evaluator.encode_columns(encoder, columns, codes)
-        if saved_centring(encoder) is not None:
-            plain = evaluator.encode_columns(bare, columns, codes)
-        after: dict[str, list[np.ndarray]] = {_BEFORE: before}
-        for column, code in zip(plain, codes):
-            stages = {} if steps is None else steps.stages(torch.from_numpy(np.asarray(column)), code)
-            for name, stage in stages.items():
-                after.setdefault(name, []).append(stage.numpy())
+        held_columns, codes = evaluator.columns()
+        stages = {_BEFORE: evaluator.encode_columns(encoder, held_columns, codes)}
+        if steps is not None:
+            plain = stages[_BEFORE] if own is None else evaluator.encode_columns(bare, held_columns, codes)
+            for column, code in zip(plain, codes):
+                for name, vectors in steps.stages(torch.from_numpy(column), code).items():
+                    stages.setdefault(name, []).append(vectors.numpy())
+        ranges = np.empty(0)
         if int8:
-            last = after[list(after)[-1]]
-            final = fitted.numpy() if steps is None else _final(steps, fitted, languages)
+            if steps is not None:
+                fitted = {code: list(steps.stages(each, code).values())[-1] for code, each in fitted.items()}
+            final = torch.cat([*fitted.values()]).numpy()
             ranges = np.stack([final.min(axis=0), final.max(axis=0)])
-            after[_INT8] = [np.asarray(quantize_embeddings(each, "int8", ranges=ranges)) for each in last]
-        accuracies = {}
-        for name, sides in after.items():
-            floats = [np.asarray(each, dtype=np.float32) for each in sides]
-            metrics = evaluator.judge(dict(zip(evaluator.pairs, zip(floats[::2], floats[1::2]))))
-            accuracies[name] = {
-                pair: (metrics[f"{pair}_source_to_target_p@1"], metrics[f"{pair}_target_to_source_p@1"])
-                for pair in evaluator.pairs
-            }
+            last = list(stages.values())[-1]
+            stages[_INT8] = [np.asarray(quantize_embeddings(side, "int8", ranges=ranges)) for side in last]
         is_folder = Path(model).is_dir()
         report = PostprocessReport(
             source=Path(model).resolve().name if is_folder else model,
-            fingerprint=model_fingerprint(encoder)[:8],
-            card=card_terms(model),
-            stages=accuracies,
-            sizes={name: int(sides[0][0].nbytes) for name, sides in after.items()},
-            texts={code: len(own_texts) for code, own_texts in by_language.items()},
+            source_fingerprint=model_fingerprint(encoder)[:8],
+            source_card=card_terms(model),
+            texts={code: len(own_texts) for code, own_texts in texts.items()},
+            stages={
+                name: {"bytes": int(sides[0][0].nbytes), "accuracy": _accuracy(evaluator, sides)}
+                for name, sides in stages.items()
+            },
             signature=sign(
                 "postprocess",
-                steps=[name.replace(", ", "-").replace(" ", "-") for name in list(after)[1:]],
-                fitted_on=sha8(by_language),
+                steps=[name.replace(", ", "-").replace(" ", "-") for name in list(stages)[1:]],
+                fitted_on=sha8(texts),
                 pairs=evaluator.pairs,
                 direction="both",
                 ties="index",
@@ -224,10 +208,8 @@ def postprocess(
         return report
 
 
-def _final(steps: Postprocessing, vectors: torch.Tensor, languages: Sequence[str]) -> np.ndarray:
-    """Each language's vectors after all steps; those of a language stand together."""
-    parts = []
-    for code in dict.fromkeys(languages):
-        own = vectors[torch.tensor([other == code for other in languages])]
-        parts.append(list(steps.stages(own, code).values())[-1].numpy())
-    return np.concatenate(parts)
+def _accuracy(evaluator: PrecisionEvaluator, sides: Sequence[np.ndarray]) -> dict[str, list[float]]:
+    floats = [side.astype(np.float32) for side in sides]
+    metrics = evaluator.judge(dict(zip(evaluator.pairs, zip(floats[::2], floats[1::2]))))
+    ways = ("source_to_target", "target_to_source")
+    return {pair: [metrics[f"{pair}_{way}_p@1"] for way in ways] for pair in evaluator.pairs}

@@ -25,8 +25,8 @@ class PrecisionEvaluator(SignedEvaluator):
 
     Args:
         pairs: Name, such as ``"zh-vi"``, to aligned texts: two lists, or a ``Dataset`` with columns ``source`` and
-            ``target``. Its columns of languages, else the name, say what languages they are: a model centred by
-            language (:class:`~st_xling.models.centring.Centring`) encodes each side by the route of its language.
+            ``target``. Its columns of languages, else the name, say what languages they are: a model centered by
+            language (:class:`~st_xling.models.normalization.Centering`) encodes each side by the route of its language.
         at: Values of N.
         options: Of every evaluator, such as ``batch_size``: see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:

@@ -26,7 +26,7 @@ class ModelKind:
         adapted: Name of that base model, where the adapters say it.
         labels: That a classifier or tagger gives, if it names them.
         library_version: Of sentence-transformers, which saved it.
-        tasks: Of ``encode``: languages that are centred by a mean of their own.
+        tasks: Of ``encode``: languages that are centered by a mean of their own.
         layers: Of the transformer.
         pooling: How its tokens become one vector.
         dtype: Of its weights.

@@ -32,9 +32,9 @@ from st_xling.mining.text import (
 )
 from st_xling.mining.vectors import BY_LANGUAGE, model_identity
 from st_xling.models import load_encoder
-from st_xling.models.centring import in_language, language_route
 from st_xling.models.encode import encode as embed
 from st_xling.models.load import name_of
+from st_xling.models.normalization import in_language, language_route
 from st_xling.models.view import model_options
 from st_xling.utils.console import progress_bar
 from st_xling.utils.paths import check_outputs
@@ -83,7 +83,7 @@ def encode(
         dtype: Type that is stored: ``"float32"``, ``"float16"`` or ``"int8"``, with a scale a row.
         normalise: Scale each vector to length 1 before it is rounded to ``dtype``.
         prompt: Put before every sentence, such as ``"query: "``; else the model's default prompt, if it has one.
-        language: Of the text, for a model that is centred by language: its own mean is taken off, not the joint one.
+        language: Of the text, for a model that is centered by language: its own mean is taken off, not the joint one.
         batch_size: Most sentences of a batch; by default as many as suit the device.
         shard_rows: Sentences of a shard.
         processes: Processes that embed, each a shard at a time; on the GPUs in turn, else on the CPU, where they

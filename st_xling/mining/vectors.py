@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 _ROWS_AT_ONCE = 1 << 14
 
 #: Part of the way in which a model embeds that takes off a mean of each language, where those of the text are named.
-BY_LANGUAGE = {"centre": "language"}
+BY_LANGUAGE = {"center": "language"}
 
 
 def model_identity(model: Any, name: str | None = None) -> ModelIdentity:
@@ -58,7 +58,7 @@ class Encoder:
     Attributes:
         identity: Which encoder it is.
         way: How it embeds, as :func:`~st_xling.models.view.model_options` says.
-        language: Whose mean is taken off, of a model that is centred by language; ``None``: the joint one.
+        language: Whose mean is taken off, of a model that is centered by language; ``None``: the joint one.
     """
 
     language: str | None = None
@@ -100,7 +100,7 @@ class Encoder:
     def in_languages(self, languages: Mapping[str, str | None]) -> dict[str, Encoder]:
         """This one for each side, which takes off the mean of the side's language, where the model has one of each: own
         and joint means are not mixed."""
-        from st_xling.models.centring import language_tasks
+        from st_xling.models.normalization import language_tasks
 
         tasks, _ = language_tasks(self.model, list(languages.values()))
         encoders = {side: copy(self) for side in languages}
@@ -249,14 +249,14 @@ def vectors_from(
         model: As for :class:`Encoder`, or ``None``.
         embeddings: Store, ``.npy`` file or array of each side, or ``None``, by side.
         rows: Sentences of each side's text, by side.
-        languages: Of each side's text, by side, for a model that is centred by language.
+        languages: Of each side's text, by side, for a model that is centered by language.
         embeds: The model embeds more than the sides without embeddings, such as known translations.
         options: As for :class:`Encoder`.
     Returns:
         By side; and the model by side, if there is one that embeds.
     Raises:
-        ValueError: If a side has neither; for vectors of several models, prompts, ways to centre or types of
-            computation, or centred by another language; as :meth:`GivenEmbeddings.open`.
+        ValueError: If a side has neither; for vectors of several models, prompts, ways to center or types of
+            computation, or centered by another language; as :meth:`GivenEmbeddings.open`.
     """
     languages = dict.fromkeys(embeddings) if languages is None else languages
     missing = [side for side, own in embeddings.items() if own is None]
@@ -275,8 +275,8 @@ def vectors_from(
             named, own = languages[side], header.settings.get("language")
             if named and own and canonical_language(named) != canonical_language(own):
                 raise ValueError(
-                    f"embeddings of the {side} text must be centred by the mean of its language, {named}: got "
-                    f"{maker.path}, centred by that of {own}; encode it again with --language {named}."
+                    f"embeddings of the {side} text must be centered by the mean of its language, {named}: got "
+                    f"{maker.path}, centered by that of {own}; encode it again with --language {named}."
                 )
             made[str(maker.path)] = header.model, maker.way if "prompt" in header.settings else None
     encoders: dict[str, Encoder] = {}
@@ -300,13 +300,13 @@ def _check_alike(made: dict[str, tuple[ModelIdentity, dict[str, str] | None]]) -
         unlike = [] if one.fingerprint == other.fingerprint else [f"{one} and {other}"]
         if way is not None and another is not None:
             # Where the model is the same, its revision and the like do not matter.
-            names = [name for name in {**way, **another} if unlike or name in ("prompt", "dtype", "backend", "centre")]
+            names = [name for name in {**way, **another} if unlike or name in ("prompt", "dtype", "backend", "center")]
             usual = {"dtype": "float32", "backend": "torch"}
             for name in names:
                 own, theirs = (of.get(name, usual.get(name, "none")) for of in (way, another))
                 unlike += [f"{name} {own!r} and {theirs!r}"] if own != theirs else []
         if unlike:
-            by_names = any(text.startswith("centre") for text in unlike)
+            by_names = any(text.startswith("center") for text in unlike)
             instead = ", or name both languages (--source-language, --target-language)" if by_names else ""
             raise ValueError(
                 f"both sides must be encoded by the same model in the same way: got {', '.join(unlike)} for {first} "

@@ -143,7 +143,7 @@ def _embed(
         )
     if vectors.store is not None and (language := vectors.store.manifest.header.settings.get("language")):
         raise ValueError(
-            f"queries are centred by the joint mean of the model: {vectors.path} is centred by that of {language}; "
+            f"queries are centered by the joint mean of the model: {vectors.path} is centered by that of {language}; "
             "encode the passages without --language."
         )
     # The query encoder, where there are two; one encoder takes --prompt as it is.

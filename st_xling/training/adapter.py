@@ -1,6 +1,6 @@
 """Adapters on a frozen encoder's layer (mBERT-SF): cached vectors → a small network → one stock model.
 
-A recipe says layer, network, loss and training; a sweep compares all layers: their vectors as they are, centred, and
+A recipe says layer, network, loss and training; a sweep compares all layers: their vectors as they are, centered, and
 under a trained adapter.
 """
 
@@ -27,10 +27,10 @@ from transformers import get_scheduler
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import siamese_contrastive
 from st_xling.losses.siamese_contrastive import Distance, Negatives, check_options
-from st_xling.models.centring import Centre, Centring, check_centre, fit_centring
 from st_xling.models.layers import check_layer, cut_to_layer, layer_count
 from st_xling.models.load import Pooling, st_model
 from st_xling.models.lora import has_adapters, merge_adapters
+from st_xling.models.normalization import Center, Centering, check_center, fit_centering
 from st_xling.training.arguments import OURS, TrainingOptions, total_steps
 from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import fingerprint, mix
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from typing_extensions import Unpack
 
-STAGES = ("untrained", "centred", "trained")
+STAGES = ("untrained", "centered", "trained")
 LOGS_A_RUN = 50
 _OF_TRAINERS = ("max_grad_norm", "gradient_accumulation_steps", "bf16", "fp16", "eval_steps", "logging_steps")
 
@@ -104,14 +104,14 @@ class AdapterOptions:
         layer: Of the encoder, counted from 1; in a sweep each in turn.
         network: ``"linear"``, ``"tanh"``, ``"relu"`` or ``"two-layer"``, see :class:`Adapter`.
         dropout: Of its outputs, while it is trained.
-        centre: After training, ``"per_language"``: each language's unit vectors less their own mean, as in the paper;
+        center: After training, ``"per_language"``: each language's unit vectors less their own mean, as in the paper;
             ``"joint"``: less one mean of all languages; ``"none"``: unit length alone.
     """
 
     layer: int = 7
     network: Network = "linear"
     dropout: float = 0.2
-    centre: Centre = "per_language"
+    center: Center = "per_language"
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class AdapterRecipe(BaseRecipe):
 
     def check(self) -> None:
         check_network(self.adapter.network, self.adapter.dropout)
-        check_centre(self.adapter.centre)
+        check_center(self.adapter.center)
         check_options(self.loss.margin, self.loss.distance, self.loss.negatives)
         if self.model.pooling not in get_args(Pooling):
             raise ValueError(f"model.pooling must be one of {get_args(Pooling)}: got {self.model.pooling!r}.")
@@ -176,45 +176,45 @@ class FittedAdapter:
     """An adapter, and the means of its unit vectors over the training text.
 
     Attributes:
-        adapter: Trained, without dropout; ``None``: the vectors as they are, to be centred alone.
-        centring: ``None``: vectors are brought to unit length alone.
+        adapter: Trained, without dropout; ``None``: the vectors as they are, to be centered alone.
+        centering: ``None``: vectors are brought to unit length alone.
     """
 
     adapter: Adapter | None
-    centring: Centring | None
+    centering: Centering | None
 
     @torch.no_grad()
     def __call__(self, vectors: Tensor, language: str | None = None) -> Tensor:
-        """Adapt, normalise, centre, normalise. *Shape:* ``(texts, dim)`` → the same, of length 1
+        """Adapt, normalise, center, normalise. *Shape:* ``(texts, dim)`` → the same, of length 1
 
         Args:
             vectors: Sentence vectors of one language.
-            language: Centred by its mean; by the joint one where it has none.
+            language: Centered by its mean; by the joint one where it has none.
         """
         adapted = vectors if self.adapter is None else self.adapter(vectors)
-        return F.normalize(adapted, dim=-1) if self.centring is None else self.centring(adapted, language)
+        return F.normalize(adapted, dim=-1) if self.centering is None else self.centering(adapted, language)
 
     def stock_modules(self) -> list[Any]:
         """The same as modules of sentence-transformers, to follow an encoder's pooling."""
         stages = [] if self.adapter is None else list(self.adapter.stages)
-        return [*stages, *([Normalize()] if self.centring is None else self.centring.modules())]
+        return [*stages, *([Normalize()] if self.centering is None else self.centering.modules())]
 
 
 @torch.no_grad()
-def centred(
-    adapter: Adapter | None, vectors: Tensor, languages: Sequence[str], centre: Centre = "per_language"
+def centered(
+    adapter: Adapter | None, vectors: Tensor, languages: Sequence[str], center: Center = "per_language"
 ) -> FittedAdapter:
-    """The adapter with the means of what it makes of the training text, see :func:`fit_centring`.
+    """The adapter with the means of what it makes of the training text, see :func:`fit_centering`.
 
     Args:
         adapter: Trained; ``None``: the identity.
         vectors: Sentence vectors of the training text. *Shape:* ``(texts, dim)``
         languages: Of each of its texts.
-        centre: ``"per_language"``, ``"joint"`` or ``"none"``.
+        center: ``"per_language"``, ``"joint"`` or ``"none"``.
     """
     if adapter is not None:
         adapter.eval()
-    return FittedAdapter(adapter, fit_centring(vectors if adapter is None else adapter(vectors), languages, centre))
+    return FittedAdapter(adapter, fit_centering(vectors if adapter is None else adapter(vectors), languages, center))
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ def fit_adapter(
                     bar.set_postfix(loss=f"{history[-1]['loss']:.4f}")
                     total, since = torch.zeros_like(total), 0
     return Fit(
-        centred(adapter, torch.cat([source, target]), languages_of(pairs, len(source)), recipe.adapter.centre),
+        centered(adapter, torch.cat([source, target]), languages_of(pairs, len(source)), recipe.adapter.center),
         steps,
         history,
     )
@@ -336,16 +336,16 @@ class LayerResult:
         row: What was trained on.
         fit: The adapter, its steps and losses.
         figures: Of each of ``STAGES`` the evaluator's metrics; empty without one.
-        centred_by: What gave the metrics of ``centred``: the better one of ``"joint"`` and ``"per_language"``.
+        centered_by: What gave the metrics of ``centered``: the better one of ``"joint"`` and ``"per_language"``.
     """
 
     row: LayerRow
     fit: Fit = field(repr=False)
     figures: dict[str, dict[str, float]]
-    centred_by: str | None = None
+    centered_by: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        return {"layer": self.row.label, **self.figures, "centred_by": self.centred_by}
+        return {"layer": self.row.label, **self.figures, "centered_by": self.centered_by}
 
 
 def sweep_rows(layers: int, pooling: Pooling = "mean") -> list[LayerRow]:
@@ -389,26 +389,26 @@ def try_layer(
             changed[name] = (left, right)
         return evaluator.judge(changed)
 
-    # What an adapter has to beat is the better way to centre, whichever its own is.
+    # What an adapter has to beat is the better way to center, whichever its own is.
     text, languages = torch.cat([source, target]), languages_of(pairs, len(source))
-    ways: tuple[Centre, ...] = ("per_language", "joint")
-    centrings = {way: evaluate(centred(None, text, languages, way)) for way in ways}
-    best = max(centrings, key=lambda way: centrings[way][evaluator.primary_measure])
-    stages = (evaluate(lambda matrix, _: matrix), centrings[best], evaluate(fit.fitted))
+    ways: tuple[Center, ...] = ("per_language", "joint")
+    centerings = {way: evaluate(centered(None, text, languages, way)) for way in ways}
+    best = max(centerings, key=lambda way: centerings[way][evaluator.primary_measure])
+    stages = (evaluate(lambda matrix, _: matrix), centerings[best], evaluate(fit.fitted))
     return LayerResult(row, fit, dict(zip(STAGES, stages)), best)
 
 
 def layer_table(results: Sequence[LayerResult], at: Sequence[int] = (1, 5)) -> str:
     """Layer x P@N, mean of both directions, in percent: one line a row, without a final newline.
 
-    The last column is how the vectors without an adapter were centred: by the better of both ways.
+    The last column is how the vectors without an adapter were centered: by the better of both ways.
     """
-    head = ["layer", *(f"{stage} P@{n}" for stage in STAGES for n in at), "centred by"]
+    head = ["layer", *(f"{stage} P@{n}" for stage in STAGES for n in at), "centered by"]
     rows = [
         [
             result.row.label,
             *(100 * result.figures[stage][f"mean_p@{n}"] for stage in STAGES for n in at),
-            result.centred_by,
+            result.centered_by,
         ]
         for result in results
     ]
@@ -472,7 +472,7 @@ def train_adapter(
         sweep: Train on every layer; the one whose adapter the evaluator finds best is saved.
         cache: Folder of sentence vectors, see :class:`VectorCache`; ``None``: the model's own, beside downloaded ones.
         **options: See :class:`~st_xling.training.run.RunOptions`; the evaluator is a ``PrecisionEvaluator``, which
-            evaluates the vectors as they are, centred, and under the adapter. A run that is resumed has its vectors
+            evaluates the vectors as they are, centered, and under the adapter. A run that is resumed has its vectors
             in the cache, and its training starts again.
 
     Raises:
@@ -509,10 +509,10 @@ class _AdapterRun(Run):
             for name, part in self.data.items()
             if UNKNOWN in (*part.unique("source_language"), *part.unique("target_language"))
         ]
-        if unknown and self.recipe.adapter.centre == "per_language":
+        if unknown and self.recipe.adapter.center == "per_language":
             raise ValueError(
                 f"a mean for each language needs the languages of the text: {', '.join(unknown)} does not say them "
-                "all; name them (zh-vi=PATH), or take adapter.centre joint."
+                "all; name them (zh-vi=PATH), or take adapter.center joint."
             )
 
     def describe_data(self) -> dict[str, Any]:
@@ -570,10 +570,10 @@ class _AdapterRun(Run):
 def stock_model(
     encoder: SentenceTransformer, layer: int, fitted: FittedAdapter, recipe: AdapterRecipe
 ) -> SentenceTransformer:
-    """The encoder cut to ``layer``, pooling, the adapter, and its centring: modules of sentence-transformers alone.
+    """The encoder cut to ``layer``, pooling, the adapter, and its centering: modules of sentence-transformers alone.
 
-    Centred by language, ``encode(texts, task="zh")`` takes the mean of that language, ``encode`` the joint one; see
-    :meth:`~st_xling.models.centring.Centring.modules`.
+    Centered by language, ``encode(texts, task="zh")`` takes the mean of that language, ``encode`` the joint one; see
+    :meth:`~st_xling.models.normalization.Centering.modules`.
     """
     cut = cut_to_layer(encoder, layer, pooling=recipe.model.pooling)
     stock = [*cut, *copy.deepcopy(fitted).stock_modules()]

@@ -76,7 +76,7 @@ ERRORS = {
     "evaluate retrieval bm25 --data xx=beir": "unknown passage (p98 is not in the corpus)",
     "evaluate retrieval bm25 --data xx=absent --keep": "got bm25, which has none; leave --keep out",
     "evaluate retrieval bm25 --data xx=absent --layer 1": "--layer is for encoders: got bm25",
-    "evaluate retrieval bm25 --data xx=absent --centre none": "--centre is for encoders: got bm25",
+    "evaluate retrieval bm25 --data xx=absent --center none": "--center is for encoders: got bm25",
     # Mining
     "MINE --filter-limit lenght_ratio=2": "did you mean 'length_ratio'?",
     "MINE --disable-filter all --k 0": "k must be at least 1: got k=0",

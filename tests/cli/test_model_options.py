@@ -174,18 +174,18 @@ def test_a_cross_encoder(
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_any_evaluation_can_be_centred(task: str, saved_encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["evaluate", task, str(saved_encoder), *TASKS[task], "--centre"]
-    means = ["--centre-text", "de-en=phrasebook?size=60"]
+def test_any_evaluation_can_be_centered(task: str, saved_encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["evaluate", task, str(saved_encoder), *TASKS[task], "--center"]
+    means = ["--center-text", "de-en=phrasebook?size=60"]
     for how in ("language", "joint"):
         assert main([*words, how, *means]) == 0
         signature = capsys.readouterr().out.splitlines()[-1]
-        assert f"|centre:{how}@de-en@" in signature and "|centre:joint|" not in signature
-    assert main([*words, "language", "--centre-text", "fr-en=phrasebook?size=9"]) == 2
+        assert f"|center:{how}@de-en@" in signature and "|center:joint|" not in signature
+    assert main([*words, "language", "--center-text", "fr-en=phrasebook?size=9"]) == 2
     assert "has none for de" in capsys.readouterr().err
     assert main([*words, "language"]) == (2 if task == "retrieval" else 0)
     shown = capsys.readouterr()
-    assert ("--centre-text" in shown.err) if task == "retrieval" else ("centre:language@evaluated text" in shown.out)
+    assert ("--center-text" in shown.err) if task == "retrieval" else ("center:language@evaluated text" in shown.out)
 
 
 def test_a_real_encoder(real_data: Path, real_encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,9 +201,9 @@ def test_a_real_encoder(real_data: Path, real_encoder: str, tmp_path: Path, caps
     assert abs(accuracy[1] - accuracy[0]) < 0.005 and accuracy[2] < accuracy[0] and accuracy[0] > 0.97
 
 
-def test_centring(saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_centering(saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["evaluate", "precision", str(saved_encoder), "--data", "de-en=phrasebook?size=40&split=test"]
-    means = ["--centre", "language", "--centre-text", "de-en=phrasebook?size=60"]
+    means = ["--center", "language", "--center-text", "de-en=phrasebook?size=60"]
     assert main([*words, *means, "--json", str(tmp_path / "f.json")]) == 0
     figures = json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))
     model = SentenceTransformer(str(saved_encoder), device="cpu")
@@ -214,4 +214,4 @@ def test_centring(saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFix
     forward, backward = precision_at(*found)
     assert figures["precision"]["precision_mean_p@5"] == pytest.approx((forward[5] + backward[5]) / 2)
     assert main([*words, *means[2:]]) == 2
-    assert "--centre language or --centre joint" in capsys.readouterr().err
+    assert "--center language or --center joint" in capsys.readouterr().err

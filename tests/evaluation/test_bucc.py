@@ -14,7 +14,7 @@ from st_xling.data import BuccCorpus
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.evaluation import BuccEvaluator, xsim_by_language
 from st_xling.evaluation.bucc import publishable_thresholds
-from st_xling.models.centring import Centring, centred_model
+from st_xling.models.normalization import Centering, apply_centering
 from tests import reference_mining as reference
 from tests.evaluation.table_model import TableModel
 
@@ -290,7 +290,7 @@ def test_thresholds_to_publish(make_model: Callable[..., Any]) -> None:
         assert not found and why in left_out["de-en"]
     means = {"de": torch.linspace(-0.3, 0.3, 16), "en": torch.linspace(0.3, -0.2, 16)}
     evaluator = BuccEvaluator({"de-en": test}, threshold=0.01)
-    found, _ = publishable_thresholds(evaluator, evaluator(centred_model(model, Centring(torch.zeros(16), means))))
-    assert found["de-en"].options == {"centre": "language"}
+    found, _ = publishable_thresholds(evaluator, evaluator(apply_centering(model, Centering(torch.zeros(16), means))))
+    assert found["de-en"].options == {"center": "language"}
     evaluator = BuccEvaluator({"Deutsch": test}, threshold=1.0)
     assert "two language codes" in publishable_thresholds(evaluator, evaluator(model))[1]["Deutsch"]

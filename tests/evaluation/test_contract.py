@@ -23,7 +23,7 @@ from st_xling.evaluation import (
     xsim_by_language,
 )
 from st_xling.mining import mine, xsim
-from st_xling.models.centring import Centring, centred_model
+from st_xling.models.normalization import Centering, apply_centering
 from tests.conftest import PAIRS
 from tests.evaluation.table_model import TableModel
 
@@ -62,9 +62,9 @@ def test_keys_card_and_csv(kind: str, model: TableModel, tmp_path: Path) -> None
 
 
 def test_each_language_less_its_own_mean(make_model: Any) -> None:
-    """Of a model centred by language; the figures are those of vectors encoded by the language's route."""
+    """Of a model centered by language; the figures are those of vectors encoded by the language's route."""
     means = {"de": torch.linspace(-0.3, 0.3, 16), "eng": torch.linspace(0.3, -0.2, 16)}
-    model = centred_model(make_model().eval(), Centring(torch.zeros(16), means))
+    model = apply_centering(make_model().eval(), Centering(torch.zeros(16), means))
     source, target = model.encode(SOURCE, task="de"), model.encode(TARGET, task="eng")
     assert not np.allclose(source, model.encode(SOURCE), atol=1e-3)
     found = TatoebaEvaluator({"de": (SOURCE, TARGET)}, name="")(model)
@@ -76,7 +76,7 @@ def test_each_language_less_its_own_mean(make_model: Any) -> None:
     limit = float(scores[len(scores) // 2 - 1 : len(scores) // 2 + 1].mean())
     evaluator = BuccEvaluator({"de-en": (SOURCE, TARGET, GOLD)}, threshold=limit, k=2, name="")
     assert evaluator(model)["de-en_n_mined"] == np.sum(scores >= limit)
-    assert "centre:" not in evaluator.signature
+    assert "center:" not in evaluator.signature
     plain = np.sort(mine(model.encode(SOURCE), model.encode(TARGET), k=2).scores)
     assert plain.tolist() != scores.tolist()  # the joint mean alone would show
 

@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from st_xling.evaluation.mining_scores import EvaluatedPairs
 from st_xling.evaluation.pictures import ScoreHistogram, TrainingPicture
-from st_xling.models.centring import centred_by_text
+from st_xling.models.normalization import center_by_text
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_sentence_vectors_of_each_language_by_its_route(data, make_model, tmp_pa
     monkeypatch.setattr(pictures, "draw_token_points", lambda panels, path, **options: drawn.update(panels))
     model, columns = make_model(), [data["xx-en"][column][:] for column in ("source", "target")]
     texts, languages = [*columns[0], *columns[1]], ["xx"] * len(columns[0]) + ["en"] * len(columns[1])
-    models = {"before": model, "after": centred_by_text(model, texts, languages, "per_language")}
+    models = {"before": model, "after": center_by_text(model, texts, languages, "per_language")}
     pictures.draw_sentence_vectors(models, data, tmp_path / "picture.png")
     gaps = {title: float((source.mean(0) - target.mean(0)).norm()) for title, (source, target) in drawn.items()}
     assert {title: tuple(map(len, sides)) for title, sides in drawn.items()} == dict.fromkeys(

@@ -21,15 +21,15 @@ EVAL = "phrasebook:de?split=test&size=40"
 def test_what_is_saved(saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, figures = tmp_path / "out", tmp_path / "figures.json"
     words = ["postprocess", str(saved_encoder), "--data", DATA, "--eval", EVAL, "--out", str(out)]
-    assert main([*words, "--centre", "language", "--dim", "6", "--int8", "--json", str(figures)]) == 0
+    assert main([*words, "--center", "language", "--dim", "6", "--int8", "--json", str(figures)]) == 0
     report = json.loads(figures.read_text(encoding="utf-8"))["postprocess"]
     assert json.loads((out / "results.json").read_text(encoding="utf-8")) == {"postprocess": report}
-    assert list(report["stages"]) == ["as it was", "centred", "6 dimensions", "int8"]
+    assert list(report["stages"]) == ["as it was", "centered", "6 dimensions", "int8"]
     assert [stage["bytes"] for stage in report["stages"].values()][1:] == [64, 24, 6]
     printed = capsys.readouterr().out
-    assert printed.count("\n") == 6 and "postprocess|steps:centred,6-dimensions,int8|" in printed
+    assert printed.count("\n") == 6 and "postprocess|steps:centered,6-dimensions,int8|" in printed
     card = (out / "README.md").read_text(encoding="utf-8")
-    assert "fitted on text: centred; 6 dimensions; int8. Nothing was trained." in card
+    assert "fitted on text: centered; 6 dimensions; int8. Nothing was trained." in card
     assert "| 6 dimensions | " in card and "int8\\_ranges.json" in card.replace("int8_", "int8\\_")
     loaded = SentenceTransformer(str(out), device="cpu")
     evaluator = PrecisionEvaluator(load_data_specs([EVAL]), at=[1], name="")
@@ -39,13 +39,13 @@ def test_what_is_saved(saved_encoder: Path, tmp_path: Path, capsys: pytest.Captu
     ranges = np.array(json.loads((out / "int8_ranges.json").read_text()))
     vectors = loaded.encode(["Das Buch ist alt."], task="de")
     assert ranges.shape == (2, 6) and quantize_embeddings(vectors, "int8", ranges=ranges).dtype == np.int8
-    # What stands there is replaced only where that is asked for; the model's own centring is kept, and built upon.
+    # What stands there is replaced only where that is asked for; the model's own centering is kept, and built upon.
     again = ["postprocess", str(out), "--data", DATA, "--out", str(tmp_path / "more"), "--remove-languages"]
     assert main([*again, "--whiten"]) == 0 and (tmp_path / "more" / "README.md").is_file()
-    alone = [*words[:-1], str(tmp_path / "bytes"), "--int8", "--centre", "none", "--json", str(figures)]
+    alone = [*words[:-1], str(tmp_path / "bytes"), "--int8", "--center", "none", "--json", str(figures)]
     assert main(alone) == 0 and list(json.loads(figures.read_text())["postprocess"]["stages"]) == ["as it was", "int8"]
-    assert main([*words, "--centre", "joint"]) == 2 and "--overwrite" in capsys.readouterr().err
-    assert main([*words, "--centre", "joint", "--overwrite"]) == 0
+    assert main([*words, "--center", "joint"]) == 2 and "--overwrite" in capsys.readouterr().err
+    assert main([*words, "--center", "joint", "--overwrite"]) == 0
 
 
 @pytest.mark.parametrize(

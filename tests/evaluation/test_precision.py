@@ -12,7 +12,7 @@ from st_xling.evaluation import (
     PrecisionEvaluator,
     precision_at,
 )
-from st_xling.models.centring import Centring, centred_model
+from st_xling.models.normalization import Centering, apply_centering
 
 PAIRS = {"zh-vi": (["你好。", "谢谢。", "再见。"], ["Xin chào.", "Cảm ơn.", "Tạm biệt."])}
 
@@ -55,12 +55,12 @@ def test_evaluates_a_model(make_model, tmp_path: Path) -> None:
 def test_means_of_languages_are_found_in_any_spelling(make_model, caplog: pytest.LogCaptureFixture) -> None:
     """And text of a language that has none is told of, and signed."""
     means = {"zho": torch.linspace(-0.3, 0.3, 16), "vie": torch.linspace(0.3, -0.2, 16)}
-    model = centred_model(make_model().eval(), Centring(torch.zeros(16), means))
+    model = apply_centering(make_model().eval(), Centering(torch.zeros(16), means))
     evaluator = PrecisionEvaluator(PAIRS, name="dev")
     found = evaluator(model)
     source, target = (model.encode(side, task=task) for side, task in zip(PAIRS["zh-vi"], ("zho", "vie")))
     assert found["dev_zh-vi_source_to_target_p@1"] == precision_at(source, target)[0][1]
-    assert "centre:joint" not in evaluator.signature and not caplog.text
+    assert "center:joint" not in evaluator.signature and not caplog.text
     other = PrecisionEvaluator({"th-vi": PAIRS["zh-vi"]}, name="dev")
     other(model)
-    assert "|centre:joint|" in other.signature and "centred by their joint mean" in caplog.text
+    assert "|center:joint|" in other.signature and "centered by their joint mean" in caplog.text

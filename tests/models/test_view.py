@@ -14,10 +14,10 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 
-from st_xling.models.centring import Centring, centred_model, encode_once
 from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.layers import cut_to_layer
 from st_xling.models.load import as_own, name_of
+from st_xling.models.normalization import Centering, apply_centering, encode_columns
 from st_xling.models.view import load_encoder, model_options, view
 from st_xling.training.retriever import separate_encoders
 
@@ -127,7 +127,7 @@ def test_openvino(saved_encoder: Path, tmp_path: Path) -> None:
     expected = load_encoder(str(saved_encoder)).encode(texts)
     load_encoder(str(saved_encoder), backend="openvino").save_pretrained(str(tmp_path / "exported"))
     exported = load_encoder(str(tmp_path / "exported"), backend="openvino")
-    (found,) = encode_once(exported, [texts])
+    (found,) = encode_columns(exported, [texts])
     np.testing.assert_allclose(found, expected, rtol=0, atol=0.02)  # bfloat16 where the processor has it
     assert model_options(exported) == {"backend": "openvino"}
 
@@ -146,10 +146,10 @@ def test_a_model_of_two_encoders(make_model: Callable[..., Any]) -> None:
     with pytest.raises(ValueError, match="models of one encoder"):
         view(both, pooling="cls")
     assert model_options(view(both, prompt="q: ")) == {"prompt": "q: "}
-    centring = Centring(torch.zeros(16), {"zh": torch.full((16,), 0.2)})
+    centering = Centering(torch.zeros(16), {"zh": torch.full((16,), 0.2)})
     for role, by in (("query", both.encode_query), ("document", both.encode_document)):
-        (found,) = encode_once(centred_model(both, centring), [TEXTS], tasks=["zh"], role=role)  # type: ignore[arg-type]
-        expected = centring(torch.from_numpy(by(TEXTS)), "zh").numpy()
+        (found,) = encode_columns(apply_centering(both, centering), [TEXTS], tasks=["zh"], role=role)  # type: ignore[arg-type]
+        expected = centering(torch.from_numpy(by(TEXTS)), "zh").numpy()
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 

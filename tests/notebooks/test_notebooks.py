@@ -129,13 +129,13 @@ def aligned(text: str) -> None:
 
 
 def chosen(text: str) -> None:
-    """The exam tells the models apart and says what it left out; centring helps, on text held out and in the exam."""
+    """The exam tells the models apart and says what it left out; centering helps, on text held out and in the exam."""
     assert len(re.findall(r"^exam\|tasks:tatoeba,", text, re.M)) == 2
     assert re.search(r"^xsim\+\+: error .* whole > four layers$", text, re.M)
     assert re.search(r"^not examined: Leak check: whole: it has no record", text, re.M)
     before = every(r"^as it was .* ([\d.]+) +1,536$", text)
-    [centred] = numbers(r"^centred .* ([\d.]+) +1,536$", text)
-    assert len(before) == 3 and centred > before[0][0] + 3
+    [centered] = numbers(r"^centered .* ([\d.]+) +1,536$", text)
+    assert len(before) == 3 and centered > before[0][0] + 3
     four, _, _, with_means, *_ = numbers(r"^Mixed pool: mAP" + r" +([\d.]+) \[([\d.]+), ([\d.]+)\]" * 3, text)
     assert with_means > four
     (wide, by_floats), (narrow, by_octets) = every(r": +(\d+) bytes a vector, ([\d.]+) % of the trans", text)

@@ -17,8 +17,8 @@ from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation import PrecisionEvaluator
 from st_xling.hub.files import describe
 from st_xling.models import tiny_encoder
-from st_xling.models.centring import centred_model, fit_centring
 from st_xling.models.layers import cut_to_layer
+from st_xling.models.normalization import apply_centering, fit_centering
 from st_xling.training.adapter import (
     layer_table,
     load_adapter_recipe,
@@ -43,7 +43,7 @@ def test_the_papers_settings() -> None:
     )
     # 2,016 pairs and as many negatives are 4,032 labelled rows: 63 batches of 64 an epoch.
     assert total_steps(recipe.training, 2016) == 70 * 4032 // 64 == 4410
-    assert recipe.adapter.centre == "per_language"
+    assert recipe.adapter.center == "per_language"
     assert (training["lr_scheduler_type"], training["weight_decay"]) == ("constant", 0.0)
     assert "lora" not in training
     assert load_adapter_recipe("sf", tiny=True).adapter.layer == 1
@@ -55,7 +55,7 @@ def test_the_papers_settings() -> None:
         ("adapter.layers", 3, "adapter has no key 'layers'; did you mean 'layer'"),
         ("adapter.network", "lnear", "network must be one of .* got 'lnear'"),
         ("adapter.dropout", 1, "dropout must be in"),
-        ("adapter.centre", "language", "adapter.centre must be one of 'per_language', .*: got 'language'"),
+        ("adapter.center", "language", "adapter.center must be one of 'per_language', .*: got 'language'"),
         ("adapter.layer", 2.5, "adapter.layer must be a whole number: got 2.5"),
         ("loss.distance", "chebyshev", "distance must be one of"),
         ("loss.margin", 0, "margin must be above 0"),
@@ -111,11 +111,11 @@ else:
 """
 
 
-@pytest.mark.parametrize(("network", "centre"), [("two-layer", "per_language"), ("tanh", "joint"), ("relu", "none")])
+@pytest.mark.parametrize(("network", "center"), [("two-layer", "per_language"), ("tanh", "joint"), ("relu", "none")])
 def test_the_saved_model_is_stock_and_says_what_the_adapter_says(
-    network: str, centre: str, data: dict[str, Any], encoder: Any, evaluator: PrecisionEvaluator, tmp_path: Path
+    network: str, center: str, data: dict[str, Any], encoder: Any, evaluator: PrecisionEvaluator, tmp_path: Path
 ) -> None:
-    options = {"adapter.layer": 2, "adapter.network": network, "adapter.centre": centre}
+    options = {"adapter.layer": 2, "adapter.network": network, "adapter.center": center}
     out = tmp_path / "run"
     recipe = load_adapter_recipe("sf", overrides={**FAST, **options})
     result = train_adapter(recipe, data, out, model=encoder, evaluator=evaluator, cache=tmp_path / "cache")
@@ -128,8 +128,8 @@ def test_the_saved_model_is_stock_and_says_what_the_adapter_says(
     middle = {"per_language": ["Normalize", "Router", "Normalize"], "joint": ["Normalize", "Dense", "Normalize"]}
     kinds = [entry["type"].rsplit(".", 1)[1] for entry in json.loads((out / "modules.json").read_text("utf-8"))]
     dense = ["Dense"] * (2 if network == "two-layer" else 1)
-    assert kinds == ["Transformer", "Pooling", *dense, *middle.get(centre, ["Normalize"])]
-    if centre == "per_language":  # in a process without this package
+    assert kinds == ["Transformer", "Pooling", *dense, *middle.get(center, ["Normalize"])]
+    if center == "per_language":  # in a process without this package
         goal = tmp_path / "embeddings.npy"
         words = [sys.executable, "-c", ROUTED, str(out), *TEXTS, str(goal)]
         ran = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=120)
@@ -149,7 +149,7 @@ def test_the_saved_model_is_stock_and_says_what_the_adapter_says(
     assert figures["layer"] == 2 and figures["signature"] == evaluator.signature
 
 
-def test_the_better_centring_is_what_an_adapter_has_to_beat(
+def test_the_better_centering_is_what_an_adapter_has_to_beat(
     data: dict[str, Any], encoder: Any, evaluator: PrecisionEvaluator, tmp_path: Path
 ) -> None:
     """A tiny encoder of random weights sets languages far apart, which one mean of both cannot undo."""
@@ -159,11 +159,11 @@ def test_the_better_centring_is_what_an_adapter_has_to_beat(
     found = {}
     for way in ("joint", "per_language"):
         texts = [text for side in ("source", "target") for text in data["zh-vi"][side][:]]
-        centring = fit_centring(torch.from_numpy(cut.encode(texts)), ["zh"] * 160 + ["vi"] * 160, way)
-        found[way] = evaluator(centred_model(cut, centring))["dev_mean_p@1"]
+        centering = fit_centering(torch.from_numpy(cut.encode(texts)), ["zh"] * 160 + ["vi"] * 160, way)
+        found[way] = evaluator(apply_centering(cut, centering))["dev_mean_p@1"]
     row = result.layers[0]
-    assert row.figures["centred"]["mean_p@1"] == pytest.approx(max(found.values()))
-    assert found[str(row.centred_by)] == max(found.values()) > min(found.values())
+    assert row.figures["centered"]["mean_p@1"] == pytest.approx(max(found.values()))
+    assert found[str(row.centered_by)] == max(found.values()) > min(found.values())
 
 
 def test_the_sweep_is_one_pass_and_a_second_run_none(
@@ -206,7 +206,7 @@ def test_faults(
     recipe = load_adapter_recipe("sf", overrides={"adapter.layer": 1, "training.max_steps": 2})
     one = {"zh-vi": data["zh-vi"].select([0])}
     unnamed = data["zh-vi"].remove_columns("source_language").add_column("source_language", ["und"] * 160)
-    with pytest.raises(ValueError, match=r"mine .* adapter.centre joint"):
+    with pytest.raises(ValueError, match=r"mine .* adapter.center joint"):
         train_adapter(recipe, {"mine": unnamed}, out, model=encoder, cache=cache)
     with pytest.raises(ValueError, match="at least 2 pairs, each other's negatives: got 1"):
         train_adapter(recipe, one, out, model=encoder, cache=cache)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from st_xling.evaluation import precision_at
 from st_xling.training import NotFiniteError
-from st_xling.training.adapter import Adapter, centred, fit_adapter, load_adapter_recipe
+from st_xling.training.adapter import Adapter, centered, fit_adapter, load_adapter_recipe
 
 NETWORKS = ("linear", "tanh", "relu", "two-layer")
 
@@ -36,7 +36,7 @@ def test_networks_and_their_stock_modules(network: str) -> None:
     adapter.eval()
     torch.testing.assert_close(adapter(source), by_definition(network, adapter, source), rtol=1e-9, atol=0)
 
-    fitted = centred(adapter.train(), torch.cat([source, target]), ["zh"] * 9 + ["vi"] * 5)
+    fitted = centered(adapter.train(), torch.cat([source, target]), ["zh"] * 9 + ["vi"] * 5)
     assert not adapter.training, "the means are taken without dropout"
     units = [nn.functional.normalize(adapter(side), dim=-1) for side in (source, target)]
     means = {language: unit.mean(dim=0) for language, unit in zip(("zh", "vi"), units)}
@@ -69,7 +69,7 @@ def sides() -> tuple[Tensor, Tensor]:
         {"adapter.network": "two-layer", "loss.negatives": "hardest"},
         {"loss.distance": "manhattan", "adapter.network": "tanh"},
         {"loss.distance": "cosine", "loss.negatives": "average"},
-        {"loss.negatives": "none", "adapter.centre": "none"},
+        {"loss.negatives": "none", "adapter.center": "none"},
     ],
     ids=lambda options: ",".join(map(str, options.values())) or "paper",
 )

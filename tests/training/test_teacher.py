@@ -133,7 +133,7 @@ def rows_of(matrix: Any) -> CachedRows:
 
 
 def test_the_directions_of_pca_keep_dot_products() -> None:
-    """Of vectors that lie in three dimensions, three directions lose nothing; the first is the mean's, uncentred."""
+    """Of vectors that lie in three dimensions, three directions lose nothing; the first is the mean's, uncentered."""
     generator = torch.Generator().manual_seed(0)
     plane = torch.linalg.qr(torch.randn(8, 3, generator=generator))[0]
     matrix = (torch.randn(50, 3, generator=generator) + torch.tensor([5.0, 0.0, 0.0])) @ plane.T

@@ -228,7 +228,7 @@ class MiningConfig:
             check_factory(self.method.removeprefix(FAISS), maker.dim)
         if named := {side: one.language for side, one in encoders.items() if one.language}:
             words = ", ".join(f"{side} {language}" for side, language in named.items())
-            logger.info("text is centred by the mean of its language: %s", words)
+            logger.info("text is centered by the mean of its language: %s", words)
         return makers, encoders
 
     def search_folders(self, folder: Path, method: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from st_xling.evaluation.retrieval import (
     write_run,
 )
 from st_xling.evaluation.retrieval.search import dense_search, words
-from st_xling.models.centring import Centring, centred_model
+from st_xling.models.normalization import Centering, apply_centering
 from st_xling.reranking.records import FirstStage, TextRecords
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, translated
 
@@ -66,24 +66,24 @@ def test_figures_by_plain_loops(model: Any, sets: list[RetrievalSet]) -> None:
     assert metrics["t_xx_MRR@3"] == 1 and 0 < metrics["t_en-xx_MRR@3"] < 1
 
 
-def test_a_model_centred_by_language(model: Any, sets: list[RetrievalSet], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_model_centered_by_language(model: Any, sets: list[RetrievalSet], caplog: pytest.LogCaptureFixture) -> None:
     """Queries and passages less the mean of their own language, in chunks too; the joint mean is signed."""
     means = {"xx": torch.linspace(-0.3, 0.3, 16), "eng": torch.linspace(0.3, -0.2, 16)}
-    centred = centred_model(model, Centring(torch.zeros(16), means))
+    centered = apply_centering(model, Centering(torch.zeros(16), means))
     pool = mixed_pool(sets)
     evaluator = RetrievalEvaluator(sets, pool="mixed", name="t")
-    found = dense_search(pool, evaluator, centred, k=5, chunk=3)
+    found = dense_search(pool, evaluator, centered, k=5, chunk=3)
     tasks = {"xx": "xx", "en": "eng"}
     codes = [pool.languages[name] for name in pool.passage_ids]
-    passages = np.stack([centred.encode(text, task=tasks[code]) for text, code in zip(pool.passages, codes)])
+    passages = np.stack([centered.encode(text, task=tasks[code]) for text, code in zip(pool.passages, codes)])
     for query in pool.queries:
-        scores = passages @ centred.encode(query.text, task=tasks[query.language])
+        scores = passages @ centered.encode(query.text, task=tasks[query.language])
         best = sorted(zip(pool.passage_ids, scores.tolist()), key=lambda hit: (-round(hit[1], 5), hit[0]))[:5]
         assert [score for _, score in found[query.id]] == pytest.approx([score for _, score in best], abs=1e-5)
-    evaluator(centred)
-    assert "centre:" not in evaluator.signature
-    evaluator(centred_model(model, Centring(torch.zeros(16), {"xx": means["xx"]})))
-    assert "|centre:joint|" in evaluator.signature and "text of en is centred" in caplog.text
+    evaluator(centered)
+    assert "center:" not in evaluator.signature
+    evaluator(apply_centering(model, Centering(torch.zeros(16), {"xx": means["xx"]})))
+    assert "|center:joint|" in evaluator.signature and "text of en is centered" in caplog.text
 
 
 def test_ties_keep_the_order_of_the_ranking(make_model: Any, tmp_path: Path) -> None:

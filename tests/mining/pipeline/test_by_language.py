@@ -1,4 +1,4 @@
-"""Models that are centred by language: each text by the mean of its language, wherever that is named."""
+"""Models that are centered by language: each text by the mean of its language, wherever that is named."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from st_xling.evaluation.bucc import publishable_thresholds
 from st_xling.mining import EmbeddingStore, FilterOptions, encode, mine_texts, plan_mining, score_texts
 from st_xling.mining.thresholds import publish_thresholds
 from st_xling.models import load_encoder
-from st_xling.models.centring import Centring, centred_model
 from st_xling.models.encode import encode as embed
+from st_xling.models.normalization import Centering, apply_centering
 from st_xling.reranking import search_texts
 
 TEXTS = mining_phrases("de", "en", split="test", size=60, gold=20)
@@ -36,16 +36,16 @@ def bare(make_model: Callable[..., Any]) -> Any:
 
 
 @pytest.fixture(scope="module")
-def centring() -> Centring:
+def centering() -> Centering:
     generator = torch.Generator().manual_seed(0)
     means = {code: 0.05 * torch.randn(16, generator=generator) for code in ("de", "en", "joint")}
-    return Centring(means.pop("joint"), means)
+    return Centering(means.pop("joint"), means)
 
 
 @pytest.fixture(scope="module")
-def model(bare: Any, centring: Centring, tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("centred") / "encoder"
-    centred_model(bare, centring).save_pretrained(str(path))
+def model(bare: Any, centering: Centering, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("centered") / "encoder"
+    apply_centering(bare, centering).save_pretrained(str(path))
     return str(path)
 
 
@@ -80,17 +80,17 @@ def given(stores: dict[str, Path], kind: str = "") -> dict[str, Any]:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_store_by_definition(
-    processes: int, model: str, bare: Any, centring: Centring, texts: dict[str, Path], tmp_path: Path
+    processes: int, model: str, bare: Any, centering: Centering, texts: dict[str, Path], tmp_path: Path
 ) -> None:
     """Each vector at unit length, less its language's mean, at unit length; the model is the one that was saved."""
     store = encode(model, texts["source"], tmp_path / "s", language="deu", shard_rows=20, processes=processes)
     for row, vector in zip(store[:], embed(bare, list(TEXTS.source))):
-        shifted = vector / np.linalg.norm(vector) - centring.languages["de"].numpy()
+        shifted = vector / np.linalg.norm(vector) - centering.languages["de"].numpy()
         np.testing.assert_allclose(row, shifted / np.linalg.norm(shifted), atol=1e-5)
-    assert "|centre:language|language:de|" in store.signature
+    assert "|center:language|language:de|" in store.signature
     joint = encode(model, texts["source"], tmp_path / "joint")
     assert store.manifest.header.model.fingerprint == joint.manifest.header.model.fingerprint
-    assert "|centre:" not in joint.signature and np.abs(joint[:] - store[:]).max() > 0.001
+    assert "|center:" not in joint.signature and np.abs(joint[:] - store[:]).max() > 0.001
     with pytest.raises(ValueError, match="language was de, is now en"):
         encode(model, texts["source"], tmp_path / "s", language="en", shard_rows=20)
 
@@ -102,11 +102,11 @@ def test_each_side_takes_the_mean_of_its_language(
     by_language, report = mined(texts, model=model, filters=NAMED)
     assert by_language == mined(texts, **given(stores), filters=NAMED)[0]
     assert by_language == mined(texts, **given(stores), filters=OFF)[0]
-    assert "|centre:language|" in report.signature and not caplog.records
+    assert "|center:language|" in report.signature and not caplog.records
     joint, report = mined(texts, model=model, filters=OFF)
     assert joint == mined(texts, **given(stores, "-joint"), filters=NAMED)[0] != by_language
-    assert "|centre:" not in report.signature
-    assert "means of de, en: text of no named language is centred by their joint mean" in caplog.text
+    assert "|center:" not in report.signature
+    assert "means of de, en: text of no named language is centered by their joint mean" in caplog.text
 
 
 def test_pairs_are_scored_so_by_the_languages_of_their_file(model: str, tmp_path: Path) -> None:
@@ -120,11 +120,11 @@ def test_pairs_are_scored_so_by_the_languages_of_their_file(model: str, tmp_path
         out = io.BytesIO()
         report = score_texts(pairs, out, model=model, **options)
         scored[name] = [line.split(b"\t")[0] for line in out.getvalue().splitlines()]
-        assert ("|centre:language|" in report.signature) == (name != "joint")
+        assert ("|center:language|" in report.signature) == (name != "joint")
     assert scored["file"] == scored["options"] != scored["joint"]
 
 
-def test_thresholds_hold_for_the_way_to_centre(
+def test_thresholds_hold_for_the_way_to_center(
     model: str, texts: dict[str, Path], stores: dict[str, Path], tmp_path: Path
 ) -> None:
     """One found by evaluation or calibration by language is taken by mining so, and not by the joint mean."""
@@ -132,7 +132,7 @@ def test_thresholds_hold_for_the_way_to_centre(
     more = mining_phrases("de", "en", split="train", size=60, gold=20)
     known.write_text("".join(f"{text}\t{text}\n" for text in more.target))
     _, report = mined(texts, model=model, filters=NAMED, calibrate_with=known)
-    assert report.calibration.options == {"centre": "language"}
+    assert report.calibration.options == {"center": "language"}
     again = mined(texts, **given(stores), model=model, filters=NAMED, calibrate_with=known)[1]
     assert again.calibration == report.calibration
     folder = shutil.copytree(model, tmp_path / "model")
@@ -141,7 +141,7 @@ def test_thresholds_hold_for_the_way_to_centre(
     publish_thresholds(folder, thresholds)
     _, report = mined(texts, model=str(folder), filters=NAMED, threshold="published")
     assert report.threshold == 1.01
-    with pytest.raises(ValueError, match="that of de-en is for centre language, not default"):
+    with pytest.raises(ValueError, match="that of de-en is for center language, not default"):
         mined(texts, **given(stores, "-joint"), model=str(folder), filters=NAMED, threshold="published")
 
 
@@ -154,7 +154,7 @@ def test_commands(
     files = [str(path) for path in texts.values()]
     main(["mine", *files, "--model", model, *named, "--disable-filter", "all", "--out", str(tmp_path / "pairs.tsv")])
     assert (tmp_path / "pairs.tsv").read_bytes() == mined(texts, **given(stores), filters=OFF)[0]
-    assert "text is centred by the mean of its language: source de, target en" in capsys.readouterr().err
+    assert "text is centered by the mean of its language: source de, target en" in capsys.readouterr().err
     assert plan_mining(**texts, model=model, filters=NAMED).dim == 16
 
 
@@ -163,14 +163,14 @@ def test_what_does_not_go_together(
 ) -> None:
     with pytest.raises(ValueError, match="mean of: got 'sw', and it has de, en; leave it out"):
         encode(model, texts["source"], tmp_path / "s", language="sw")
-    with pytest.raises(ValueError, match="mean of: got 'de', and it has none, being not centred"):
+    with pytest.raises(ValueError, match="mean of: got 'de', and it has none"):
         encode(make_model(), texts["source"], tmp_path / "s", language="de")
     joint = {"source_embeddings": stores["source-joint"]}
-    with pytest.raises(ValueError, match="centre 'none' and 'language' for .*source-joint and the model"):
+    with pytest.raises(ValueError, match="center 'none' and 'language' for .*source-joint and the model"):
         mined(texts, model=model, filters=NAMED, **joint)
-    with pytest.raises(ValueError, match="centre 'none' and 'language' for .*source-joint and .*target"):
+    with pytest.raises(ValueError, match="center 'none' and 'language' for .*source-joint and .*target"):
         mined(texts, target_embeddings=stores["target"], **joint)
-    with pytest.raises(ValueError, match="mean of its language, fr: got .*source, centred by that of de"):
+    with pytest.raises(ValueError, match="mean of its language, fr: got .*source, centered by that of de"):
         mined(texts, **given(stores), filters=FilterOptions(source_language="fr"))
 
 
@@ -178,14 +178,14 @@ def test_own_and_joint_means_are_not_mixed(texts: dict[str, Path], model: str, s
     """With one language named, both sides take the joint mean, as with none."""
     one = mined(texts, model=model, filters=FilterOptions(source_language="de", disable=["all"]))
     none = mined(texts, model=model, filters=OFF)
-    assert one[0] == none[0] and "centre:language" not in one[1].signature
+    assert one[0] == none[0] and "center:language" not in one[1].signature
     with pytest.raises(ValueError, match=r"'language' and 'none'.*--source-language, --target-language"):
         mined(texts, model=model, source_embeddings=stores["source"], filters=OFF)
     beside = mined(texts, model=model, source_embeddings=stores["source"], filters=NAMED)
     assert beside[0] == mined(texts, model=model, filters=NAMED)[0]
 
 
-def test_search_refuses_passages_centred_by_their_language(stores: dict[str, Path], model: str, tmp_path: Path) -> None:
+def test_search_refuses_centered_passages(stores: dict[str, Path], model: str, tmp_path: Path) -> None:
     passages = tmp_path / "p.jsonl"
     rows = ({"id": str(number), "text": text} for number, text in enumerate(TEXTS.source))
     passages.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")

@@ -19,11 +19,11 @@ from tests.mining.search.test_exact import all_cosines, embeddings, small_intege
 faiss = pytest.importorskip("faiss")
 
 
-def clustered(rows, seed, dim=24, centres=40):
+def clustered(rows, seed, dim=24, centers=40):
     """Translations near each other, in topics, either side moved by an offset of its own as languages are."""
     shared = np.random.default_rng(7)
-    topics = shared.standard_normal((centres, dim))
-    meaning = topics[shared.integers(0, centres, rows)] + 0.5 * shared.standard_normal((rows, dim))
+    topics = shared.standard_normal((centers, dim))
+    meaning = topics[shared.integers(0, centers, rows)] + 0.5 * shared.standard_normal((rows, dim))
     own = np.random.default_rng(seed)
     return (meaning + 0.1 * own.standard_normal((rows, dim)) + own.standard_normal(dim)).astype(np.float32)
 

@@ -1,4 +1,4 @@
-"""Post-processing of vectors: each step by its definition; saved, it is what ST loads alone; bad input."""
+"""Normalization of vectors: each step by its definition; saved, it is what ST loads alone; bad input."""
 
 from __future__ import annotations
 
@@ -12,10 +12,55 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from st_xling.models import fit_postprocessing
-from st_xling.models.centring import Centring, saved_centring
+from st_xling.models.fingerprint import model_fingerprint
+from st_xling.models.normalization import Centering, apply_centering, find_centering, fit_centering, language_routes
 
 TEXTS = ["我买了三本旧书。", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂"]
 LANGUAGES = ["zh", "vi", "th"] * 40
+
+
+def unit(vector: list[float]) -> list[float]:
+    length = sum(value * value for value in vector) ** 0.5
+    return [value / length for value in vector]
+
+
+@pytest.mark.parametrize("center", ["per_language", "joint"])
+def test_centering_by_definition(center: Any) -> None:
+    """Plain loops; languages count alike in the joint mean, however many texts they have."""
+    vectors = torch.randn(8, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    languages = ["zh", "vi", "vi", "zh", "vi", "vi", "th", "th"]
+    means = {}
+    for code in ("zh", "vi", "th"):
+        own = [unit(row) for row, found in zip(vectors.tolist(), languages) if found == code]
+        means[code] = [sum(column) / len(own) for column in zip(*own)]
+    joint = [sum(column) / 3 for column in zip(*means.values())]
+    centering = fit_centering(vectors, languages, center)
+    assert centering is not None
+    for code in ("zh", "vi", "th", "en", None):
+        mean = means.get(str(code), joint) if center == "per_language" else joint
+        expected = [unit([value - less for value, less in zip(unit(row), mean)]) for row in vectors.tolist()]
+        torch.testing.assert_close(centering(vectors, code), torch.tensor(expected).double(), rtol=0, atol=1e-7)
+
+
+def test_centering_saved_and_put_off(make_model: Callable[..., Any], tmp_path: Path) -> None:
+    plain = make_model().eval()
+    centering = Centering(torch.full((16,), 0.1), {"zh": torch.full((16,), 0.2), "zh-TW": torch.full((16,), -0.1)})
+    assert find_centering(plain) is None and language_routes(plain) == []
+    for given in (centering, Centering(centering.joint, {})):
+        apply_centering(plain, given).save_pretrained(str(tmp_path / "model"))
+        loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+        assert language_routes(loaded) == sorted(given.languages)
+        assert model_fingerprint(loaded) != model_fingerprint(plain)
+        found = find_centering(loaded)
+        assert found is not None and torch.equal(found.joint, given.joint)
+        assert {name: mean.tolist() for name, mean in found.languages.items()} == {
+            name: mean.tolist() for name, mean in given.languages.items()
+        }
+        bare = apply_centering(loaded, None)
+        np.testing.assert_allclose(bare.encode(TEXTS), plain.encode(TEXTS), rtol=0, atol=1e-6)
+        expected = given(torch.from_numpy(plain.encode(TEXTS)), "zh").numpy()
+        task = {"task": "zh"} if given.languages else {}
+        np.testing.assert_allclose(loaded.encode(TEXTS, **task), expected, rtol=0, atol=1e-6)
 
 
 def unequal(dim: int = 5) -> torch.Tensor:
@@ -23,11 +68,6 @@ def unequal(dim: int = 5) -> torch.Tensor:
     random = torch.Generator().manual_seed(0)
     vectors = torch.randn(120, dim, generator=random) * torch.linspace(2, 0.3, dim)
     return vectors + torch.randn(3, dim, generator=random).repeat(40, 1)
-
-
-def last(steps: Any, vectors: torch.Tensor) -> torch.Tensor:
-    rows = [list(steps.stages(row[None], code).values())[-1] for row, code in zip(vectors, LANGUAGES)]
-    return torch.cat(rows)
 
 
 def test_languages_removed() -> None:
@@ -57,10 +97,10 @@ def test_whitening_and_pca() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"centre": "joint"},
-        {"centre": "per_language", "whiten": True},
+        {"center": "joint"},
+        {"center": "per_language", "whiten": True},
         {"remove_languages": True, "dim": 3},
-        {"centre": Centring(torch.full((16,), 0.1), {"zh": torch.full((16,), 0.2)}), "dim": 4},
+        {"center": Centering(torch.full((16,), 0.1), {"zh": torch.full((16,), 0.2)}), "dim": 4},
     ],
     ids=str,
 )
@@ -73,13 +113,13 @@ def test_saved_for_sentence_transformers_alone(
     loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu")
     assert loaded.get_embedding_dimension() == options.get("dim", 16)
     vectors = torch.from_numpy(model.encode(TEXTS))
-    by_language = steps.centring is not None and bool(steps.centring.languages)
+    by_language = steps.centering is not None and bool(steps.centering.languages)
     expected = list(steps.stages(vectors, "zh").values())[-1]
     task = {"task": "zh"} if by_language else {}
     np.testing.assert_allclose(loaded.encode(TEXTS, **task), expected, rtol=0, atol=1e-5)
     np.testing.assert_allclose(model.encode(TEXTS), vectors, rtol=0, atol=1e-6)  # the source stays as it is
-    # A centring alone is one that evaluations know, and replace.
-    assert (saved_centring(loaded) is not None) == (not steps.projections)
+    # A centering alone is one that evaluations know, and replace.
+    assert (find_centering(loaded) is not None) == (not steps.projections)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +130,7 @@ def test_saved_for_sentence_transformers_alone(
         ({"whiten": True, "rows": 5}, "whitening 5 dimensions needs more texts than that: got 5"),
         ({"dim": 3, "rows": 3}, "3 dimensions needs more texts than that: got 3"),
         ({"remove_languages": True, "rows": 1}, "two or more: got zh"),
-        ({"centre": "both"}, "centre must be one of"),
+        ({"center": "both"}, "center must be one of"),
     ],
     ids=str,
 )
@@ -98,3 +138,5 @@ def test_bad_input(options: dict[str, Any], message: str) -> None:
     rows = options.pop("rows", 120)
     with pytest.raises(ValueError, match=message):
         fit_postprocessing(unequal()[:rows], LANGUAGES[:rows], **options)
+    with pytest.raises(ValueError, match="got 2 vectors, 1 languages"):
+        fit_centering(torch.eye(2), ["zh"])

@@ -1,0 +1,394 @@
+"""Normalize sentence vectors: center them by language, remove languages, whiten, reduce dimensions.
+
+All steps are saved as modules of sentence-transformers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Dense, Normalize, Router
+from torch import Tensor, nn
+
+from st_xling.models.encode import Role, encode
+from st_xling.models.view import rebuilt
+from st_xling.utils.languages import UNKNOWN, match_language
+
+logger = logging.getLogger(__name__)
+
+Center = Literal["per_language", "joint", "none"]
+
+JOINT = "joint"
+"""Route of text whose language is not named; ``encode`` without a task takes it."""
+
+
+@dataclass(frozen=True)
+class Centering:
+    """Unit length, minus a mean, unit length again.
+
+    Languages differ by an offset that a mean of all cannot remove, so each may have a mean of its own.
+
+    Attributes:
+        joint: Mean for text whose language is not named. *Shape:* ``(dim,)``
+        languages: Mean of each language. *Shape of each:* ``(dim,)``; empty: ``joint`` for all.
+
+    Source:
+        VecMap (Artetxe et al. 2018), option ``unit center unit``, which centers each language's matrix by itself;
+        Huang et al. 2023 (mBERT-SF), section 4.2.
+    """
+
+    joint: Tensor
+    languages: Mapping[str, Tensor]
+
+    def __call__(self, vectors: Tensor, language: str | None = None) -> Tensor:
+        """Center by the language's mean, or by ``joint`` where it has none. *Shape:* ``(texts, dim)`` → the same"""
+        name = match_language(language or "", self.languages)
+        mean = (self.joint if name is None else self.languages[name]).to(vectors)
+        return F.normalize(F.normalize(vectors, dim=-1) - mean, dim=-1)
+
+    def modules(self) -> list[Any]:
+        """Modules of sentence-transformers that compute the same after a pooling.
+
+        With means by language, the middle one is a ``Router``: ``encode(texts, task="zh")`` subtracts the mean of
+        ``zh``; ``encode``, ``encode_query`` and ``encode_document`` subtract the joint one. The router raises an error
+        for other tasks, which names those it has.
+        """
+        means = {JOINT: self.joint, **self.languages}
+        routes = {name: [_dense(torch.eye(len(mean)), -mean)] for name, mean in means.items()}
+        middle: Any = routes[JOINT][0]
+        if self.languages:
+            roles = {(task, None): JOINT for task in ("query", "document")}
+            middle = Router(routes, default_route=JOINT, route_mappings=roles)  # type: ignore[arg-type]
+        return [Normalize(), middle, Normalize()]
+
+
+@torch.no_grad()
+def fit_centering(vectors: Tensor, languages: Sequence[str], center: Center = "per_language") -> Centering | None:
+    """Compute means of unit vectors by language; in the joint mean, languages have equal weight.
+
+    Args:
+        vectors: Sentence embeddings, of any length. *Shape:* ``(texts, dim)``
+        languages: Language of each text.
+        center: ``"per_language"``, ``"joint"`` or ``"none"``, see :class:`Centering`.
+
+    Returns:
+        The centering; ``None`` for ``"none"``.
+
+    Raises:
+        ValueError: No text, or an unknown ``center``.
+    """
+    check_center(center)
+    if center == "none":
+        return None
+    if not len(vectors) or len(vectors) != len(languages):
+        raise ValueError(f"means need text with its languages: got {len(vectors)} vectors, {len(languages)} languages.")
+    units = F.normalize(vectors, dim=-1)
+    means = {code: units[rows].mean(dim=0) for code, rows in _rows_by_language(languages).items()}
+    return Centering(torch.stack([*means.values()]).mean(dim=0), means if center == "per_language" else {})
+
+
+def check_center(center: str) -> None:
+    """Raise ``ValueError`` for an unknown way to center."""
+    if center not in get_args(Center):
+        raise ValueError(f"center must be one of {', '.join(get_args(Center))}: got {center!r}.")
+
+
+def find_centering(model: SentenceTransformer) -> Centering | None:
+    """Return the centering of a model that ends with the modules of :meth:`Centering.modules`, else ``None``."""
+    modules: list[Any] = list(model)[-3:]
+    if [isinstance(module, Normalize) for module in modules] != [True, False, True]:
+        return None
+    routes: dict[str, Any] = {JOINT: [modules[1]]}
+    if isinstance(modules[1], Router):
+        routes = {name: list(parts) for name, parts in modules[1].sub_modules.items()}  # type: ignore[call-overload]
+    if JOINT not in routes or not all(len(parts) == 1 and _is_shift(parts[0]) for parts in routes.values()):
+        return None
+    means = {name: -parts[0].linear.bias.detach() for name, parts in routes.items()}
+    return Centering(means.pop(JOINT), means)
+
+
+def apply_centering(model: SentenceTransformer, centering: Centering | None) -> SentenceTransformer:
+    """Replace the centering at the end of ``model``, if any, by another one; weights before it are shared.
+
+    Args:
+        model: An encoder, which is not changed.
+        centering: The new centering; ``None`` for none.
+    """
+    before = list(model)[: -3 if find_centering(model) is not None else None]
+    return rebuilt(model, [*before, *([] if centering is None else centering.modules())])
+
+
+def center_by_text(
+    model: SentenceTransformer, texts: Sequence[str], languages: Sequence[str], center: Center, **options: Any
+) -> SentenceTransformer:
+    """Center ``model`` by the means of a text, instead of those that it was saved with.
+
+    Args:
+        model: An encoder, which is not changed.
+        texts: Texts of all languages.
+        languages: Language of each text.
+        center: ``"per_language"``, ``"joint"`` or ``"none"``.
+        options: Of :func:`~st_xling.models.encode.encode`.
+    Raises:
+        ValueError: Text of an unknown language, where each language needs a mean.
+    """
+    bare = apply_centering(model, None)
+    if center == "none":
+        return bare
+    if center == "per_language" and UNKNOWN in languages:
+        raise ValueError("a mean for each language needs the languages of the text: got und; name them (zh-vi=PATH).")
+    (vectors,) = encode_columns(bare, [texts], **options)
+    return apply_centering(bare, fit_centering(torch.from_numpy(vectors), languages, center))
+
+
+def language_routes(model: Any) -> list[str]:
+    """Return the languages that a model centered by language has means of: tasks of ``encode``."""
+    modules: list[Any] = list(model)[1:] if isinstance(model, nn.Sequential) else []
+    names = {name for module in modules if isinstance(module, Router) for name in module.sub_modules} - {JOINT}
+    return sorted(names)
+
+
+def language_route(model: Any, language: str) -> str:
+    """Return the task of ``encode`` for a language.
+
+    Raises:
+        ValueError: A language without a mean of its own, or a model without such means.
+    """
+    routes = language_routes(model)
+    if (route := match_language(language, routes)) is None:
+        raise ValueError(
+            f"language must be one that the model has a mean of: got {language!r}, and it has "
+            f"{', '.join(routes) or 'none, since it is not centered by language'}; leave it out."
+        )
+    return route
+
+
+def in_language(model: SentenceTransformer, language: str) -> SentenceTransformer:
+    """Replace routers that have a route for ``language`` by that route, see :func:`language_routes`."""
+    modules: list[Any] = []
+    for place, module in enumerate(model):
+        routed = place and isinstance(module, Router) and language in module.sub_modules
+        modules += module.sub_modules[language] if routed else [module]  # type: ignore[index]
+    return rebuilt(model, modules)
+
+
+def language_tasks(model: Any, languages: Sequence[str | None]) -> tuple[list[str | None], bool]:
+    """Choose routes of a model that is centered by language, for text in these languages.
+
+    Returns:
+        A task of ``encode`` for each language (``None``: the joint mean, or a model without such routes), and whether a
+        language lacks a mean of its own in a model that has some; a warning names those.
+    """
+    routes = language_routes(model)
+    tasks = [match_language(code or "", routes) for code in languages]
+    joint = bool(routes) and None in tasks
+    if joint:
+        lacking = sorted({code or "no named language" for code, task in zip(languages, tasks) if task is None})
+        logger.warning(
+            "the model has means of %s: text of %s is centered by their joint mean; languages are named "
+            "by the data, or by --source-language, --target-language and --language",
+            ", ".join(routes),
+            ", ".join(lacking),
+        )
+    return tasks, joint
+
+
+def encode_columns(
+    model: SentenceTransformer,
+    columns: Sequence[Sequence[str]],
+    *,
+    tasks: Sequence[str | None] | None = None,
+    role: Role = "text",
+    **options: Any,
+) -> list[np.ndarray]:
+    """Encode columns of texts; equal texts are encoded once, so that they have equal vectors.
+
+    Args:
+        model: Anything with sentence-transformers' ``encode``.
+        columns: Lists of texts.
+        tasks: Route of the model that encodes each column, see :func:`language_tasks`.
+        role: ``"query"`` or ``"document"``: as ``encode_query`` or ``encode_document`` embed.
+        options: Of :func:`~st_xling.models.encode.encode`.
+    Returns:
+        One array a column. *Shape:* ``(texts, dim)``
+    """
+    tasks = [None] * len(columns) if tasks is None else tasks
+    encoded: dict[int, np.ndarray] = {}
+    for task in dict.fromkeys(tasks):
+        places = [place for place, own in enumerate(tasks) if own == task]
+        texts = sorted({text for place in places for text in columns[place]})
+        # By modules and not by a task of encode: encode_query and encode_document have tasks of their own.
+        routed = model if task is None else in_language(model, task)
+        embeddings = encode(routed, texts, role=role, **options)
+        row = {text: index for index, text in enumerate(texts)}
+        for place in places:
+            encoded[place] = np.asarray(embeddings[[row[text] for text in columns[place]]])
+    return [encoded[place] for place in range(len(columns))]
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A linear map, then unit length.
+
+    Attributes:
+        weight: *Shape:* ``(out, dim)``
+        bias: *Shape:* ``(out,)``
+    """
+
+    weight: Tensor
+    bias: Tensor
+
+    def __call__(self, vectors: Tensor) -> Tensor:
+        """Project vectors. *Shape:* ``(texts, dim)`` → ``(texts, out)``"""
+        return F.normalize(F.linear(vectors, self.weight.to(vectors), self.bias.to(vectors)), dim=-1)
+
+    def modules(self) -> list[Any]:
+        """Modules of sentence-transformers that compute the same."""
+        return [_dense(self.weight, self.bias), Normalize()]
+
+
+@dataclass(frozen=True)
+class Postprocessing:
+    """Unit length, then the fitted steps, in order.
+
+    Attributes:
+        centering: The first step, if any.
+        projections: Further steps, by a short description.
+
+    Example:
+        >>> steps = Postprocessing(None, {"first half": Projection(torch.eye(2, 4), torch.zeros(2))})
+        >>> steps.stages(torch.tensor([[3.0, 4.0, 0.0, 0.0]]), None)
+        {'first half': tensor([[0.6000, 0.8000]])}
+    """
+
+    centering: Centering | None
+    projections: Mapping[str, Projection]
+
+    def stages(self, vectors: Tensor, language: str | None) -> dict[str, Tensor]:
+        """Return the vectors after each step, by its name; a centering is called ``"centered"``.
+
+        *Shape:* ``(texts, dim)`` → the same, or fewer dimensions
+        """
+        vectors = F.normalize(vectors, dim=-1)
+        result = {}
+        if self.centering is not None:
+            vectors = result["centered"] = self.centering(vectors, language)
+        for name, projection in self.projections.items():
+            vectors = result[name] = projection(vectors)
+        return result
+
+    def apply(self, model: SentenceTransformer) -> SentenceTransformer:
+        """Append the steps to ``model``, in place of its own centering; weights before them are shared."""
+        centered = apply_centering(model, self.centering)
+        last = [] if self.centering is not None else [Normalize()]
+        for projection in self.projections.values():
+            last += projection.modules()
+        return rebuilt(centered, [*centered, *last])
+
+
+@torch.no_grad()
+def fit_postprocessing(
+    vectors: Tensor,
+    languages: Sequence[str],
+    *,
+    center: Center | Centering | None = "none",
+    remove_languages: bool = False,
+    whiten: bool = False,
+    dim: int | None = None,
+) -> Postprocessing:
+    r"""Fit steps one after the other, each on the output of the one before.
+
+    - **center**: unit vectors minus a mean, see :class:`Centering`.
+    - **languages removed**: :math:`x - U U^T x`, with :math:`U` the directions in which the languages' means differ, by
+      a singular value decomposition; needs no language when text is encoded.
+    - **whitened**: :math:`\Lambda^{-1/2} V^T (x - \mu)`, with :math:`V \Lambda V^T` the covariance as Ledoit and Wolf
+      shrink it; **dim** without it: :math:`V^T (x - \mu)` (PCA). Directions of most variance come first, and the first
+      ``dim`` are kept.
+
+    Args:
+        vectors: Sentence embeddings of some text. *Shape:* ``(texts, dim)``
+        languages: Language of each text.
+        center: ``"per_language"``, ``"joint"``, ``"none"``, or a fitted centering.
+        remove_languages: Remove the languages' directions.
+        whiten: Whiten.
+        dim: Number of dimensions to keep; all by default.
+    Raises:
+        ValueError: Nothing to do, a single language to be removed, more dimensions than there are, or too few texts.
+    Source:
+        Huang et al. 2023 (mBERT-SF), section 4.2; Xie et al. 2022 (LSAR), "Discovering Low-rank Subspaces for
+        Language-agnostic Multilingual Representations"; Su et al. 2021, "Whitening Sentence Representations for Better
+        Semantics and Faster Retrieval"; Ledoit and Wolf 2004.
+    Example:
+        >>> vectors = torch.randn(40, 4, generator=torch.Generator().manual_seed(0))
+        >>> steps = fit_postprocessing(vectors, ["de", "en"] * 20, center="joint", whiten=True, dim=2)
+        >>> {name: tuple(stage.shape) for name, stage in steps.stages(vectors, "de").items()}
+        {'centered': (40, 4), 'whitened, 2 dimensions': (40, 2)}
+    """
+    width = vectors.shape[1]
+    if center in (None, "none") and dim is None and not (remove_languages or whiten):
+        raise ValueError("nothing to do: ask for a centering, languages removed, whitening or fewer dimensions.")
+    if dim is not None and not 1 <= dim <= width:
+        raise ValueError(f"dim must be from 1 to {width}, the model's dimensions: got {dim}.")
+    needed = max(width if whiten else 0, dim or 0)
+    if needed and len(vectors) <= needed:
+        verb = "whitening" if whiten else "choosing"
+        raise ValueError(f"{verb} {needed} dimensions needs more texts than that: got {len(vectors)}; give more.")
+    if remove_languages and len(set(languages)) < 2:
+        raise ValueError(f"removing languages needs two or more: got {', '.join({*languages}) or 'none'}.")
+    # A small model's covariances need float64.
+    units = F.normalize(vectors.double(), dim=-1)
+    rows = _rows_by_language(languages)
+    centering = center if isinstance(center, Centering) or center is None else fit_centering(units, languages, center)
+    if centering is not None:
+        means = {code: mean.float() for code, mean in centering.languages.items()}
+        centering = Centering(centering.joint.float(), means)
+        for code, own in rows.items():
+            units[own] = centering(units[own], code)
+    projections = {}
+    if remove_languages:
+        centers = torch.stack([units[own].mean(dim=0) for own in rows.values()])
+        _, scales, directions = torch.linalg.svd(centers - centers.mean(dim=0), full_matrices=False)
+        away = directions[scales > 1e-6 * scales[0].clamp(min=1e-6)]
+        projections["languages removed"] = Projection(torch.eye(width) - (away.T @ away).float(), torch.zeros(width))
+        units = projections["languages removed"](units)
+    if whiten or dim is not None:
+        from sklearn.covariance import ledoit_wolf
+
+        mean = units.mean(dim=0)
+        covariance = torch.cov(units.T, correction=0)
+        if whiten:
+            covariance = torch.from_numpy(ledoit_wolf((units - mean).numpy(), assume_centered=True)[0])
+        variances, directions = torch.linalg.eigh(covariance)
+        chosen = directions.flip(1)[:, :dim].T
+        if whiten:
+            chosen = chosen / variances.flip(0)[:dim, None].clamp(min=1e-12).sqrt()
+        name = ", ".join((["whitened"] if whiten else []) + ([f"{dim} dimensions"] if dim is not None else []))
+        projections[name] = Projection(chosen.float(), -(chosen @ mean).float())
+    return Postprocessing(centering, projections)
+
+
+def _rows_by_language(languages: Sequence[str]) -> dict[str, list[int]]:
+    rows: dict[str, list[int]] = {}
+    for row, language in enumerate(languages):
+        rows.setdefault(language, []).append(row)
+    return rows
+
+
+def _dense(weight: Tensor, bias: Tensor) -> Dense:
+    out, dim = weight.shape
+    weight, bias = (part.detach().cpu().float().contiguous() for part in (weight, bias))
+    return Dense(dim, out, activation_function=nn.Identity(), init_weight=weight, init_bias=bias)
+
+
+def _is_shift(module: Any) -> bool:
+    if not isinstance(module, Dense) or module.linear.bias is None or module.in_features != module.out_features:
+        return False
+    weight = module.linear.weight
+    return torch.equal(weight, torch.eye(len(weight), dtype=weight.dtype, device=weight.device))
