@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
-import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import torch
 import torch.nn.functional as F
-from huggingface_hub import try_to_load_from_cache
-from huggingface_hub.errors import HFValidationError
-from safetensors import safe_open
 from torch import Tensor, nn
 from transformers import AutoModelForMaskedLM, BertConfig, BertForMaskedLM
-from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, WEIGHTS_INDEX_NAME, WEIGHTS_NAME
+from transformers.utils import logging as logging_of_transformers
 
 from st_xling.models.backbone import Backbone
 from st_xling.models.lora import plain_copy
@@ -35,9 +32,9 @@ class VocabularyHead(nn.Module):
     .. math:: z = E\,\mathrm{LayerNorm}(\sigma(W h + c)) + b
 
     ``E`` are the encoder's word embeddings, or rows of the head's own. sentence-transformers loads encoders without
-    their head. So the head looks for it where the encoder was loaded from, a folder or the Hub's cache, and reads its
-    few tensors, no second model. Where the checkpoint has none, the head is initialised as transformers initialises it,
-    by draws from torch's global generator.
+    their head. So it is loaded from where the encoder was loaded from, a folder or the Hub's cache, by transformers'
+    ``AutoModelForMaskedLM``. Where the checkpoint has none, the head is initialized as transformers initializes it, by
+    draws from torch's global generator.
 
     Args:
         backbone: The encoder.
@@ -74,18 +71,28 @@ class VocabularyHead(nn.Module):
         if head not in get_args(HeadStart):
             raise ValueError(f"head must be one of {get_args(HeadStart)}: got {head!r}.")
         words = backbone.word_embeddings.weight.detach()
-        form = _head_form(backbone.model.config)
-        self.dense, self.norm, self.activation = form.dense, form.norm, form.activation
+        config = backbone.model.config
+        parts = _new_head(config)
+        self.dense, self.norm, self.activation = parts.dense, parts.norm, parts.activation
         bias, decoder = torch.zeros(len(words)), words
-        tied = tied and "weight" not in form.names  # so that a resumed run has the same tensors
-        saved, self.origin = _checkpoint_tensors(backbone.model.config, form) if head == "auto" else ({}, "new")
+        tied = tied and parts.weight is None  # so that a resumed run has the same tensors
+        saved, self.origin = _load_head(config) if head == "auto" else ({}, "new")
         if saved:
-            _check_shapes(saved, {**form.shapes, "bias": bias.shape, "weight": words.shape}, self.origin)
+            own = {**self.state_dict(), "bias": bias, "weight": words}
+            unlike = [
+                f"{name} {tuple(tensor.shape)} for {tuple(own[name].shape)}"
+                for name, tensor in saved.items()
+                if tensor.shape != own[name].shape
+            ]
+            if unlike:
+                raise ValueError(
+                    f"the vocabulary head {self.origin} does not fit the encoder: got {', '.join(unlike)}; was its "
+                    "vocabulary changed? Use head='new' for a new head."
+                )
             for name, tensor in self.state_dict().items():
                 tensor.copy_(saved[name])
-            bias = saved.get("bias", bias)
-            if "weight" in saved:  # a decoder that is not the word embeddings
-                decoder = saved["weight"]
+            bias = saved.get("bias", bias).detach()
+            decoder = saved.get("weight", decoder).detach()  # a decoder that is not the word embeddings
         index = _vocabulary_index(target_vocabulary, len(words))
         self.register_buffer("vocabulary_index", index)
         self.register_buffer("label_index", None if index is None else _inverse(index, len(words)))
@@ -114,8 +121,8 @@ class VocabularyHead(nn.Module):
 
 def check_savable(parts: Backbone, head: VocabularyHead) -> None:
     """Raise ``ValueError`` where :func:`save_with_head` would: the family's checkpoints have no head of this form."""
-    lacking = head.state_dict().keys() - _head_form(parts.model.config).names.keys()
-    if lacking:
+    family = _family_head(parts.model.config)
+    if lacking := head.state_dict().keys() - (family.tensors() if family else {}).keys():
         raise ValueError(
             f"checkpoints of {type(parts.model.config).__name__} have no {' and no '.join(sorted(lacking))} of a "
             "vocabulary head: leave out training.save_vocabulary_head."
@@ -123,97 +130,90 @@ def check_savable(parts: Backbone, head: VocabularyHead) -> None:
 
 
 def save_with_head(parts: Backbone, head: VocabularyHead) -> None:
-    """From now on the encoder is saved as transformers' masked language model, with ``head`` over it.
+    """From now on save the encoder as transformers' masked language model, with ``head`` over it.
 
     It computes as before, and loads from there as from any such checkpoint.
-
-    Raises:
-        ValueError: The family has no masked language model with a head of this form.
     """
     encoder: Any = parts.model
     whole: Any = AutoModelForMaskedLM.from_config(copy.deepcopy(encoder.config))
-    names = _take_apart(whole).names
     state = {f"{whole.base_model_prefix}.{key}": tensor for key, tensor in encoder.state_dict().items()}
-    state |= {name: tensor.clone() for key, tensor in head.state_dict().items() for name in names[key]}
     whole.load_state_dict(state, strict=False, assign=True)
     whole.tie_weights()
+    own = _take_apart(whole).tensors()
+    for key, tensor in head.state_dict().items():
+        own[key].data.copy_(tensor)
     encoder.save_pretrained = whole.save_pretrained
 
 
 @dataclass(frozen=True)
-class _HeadForm:
-    """A family's head, freshly initialised, and what a checkpoint calls its tensors.
+class _HeadParts:
+    """Parts of the head that a family's masked-LM class has around its encoder.
 
     Attributes:
         dense: The identity where the family has none, as EuroBERT, whose states are scored as they are; so is ``norm``.
-        names: Our name of a tensor → the names by which a checkpoint may have it.
-        prefix: What the names have in common, for the log.
+        bias: The decoder's, or ``None``.
+        weight: The decoder's rows where they are not tied to the word embeddings, or ``None``.
     """
 
     dense: nn.Module
     activation: Callable[[Tensor], Tensor]
     norm: nn.Module
-    names: dict[str, list[str]]
-    prefix: str
+    bias: Tensor | None
+    weight: Tensor | None
 
-    @property
-    def shapes(self) -> dict[str, torch.Size]:
-        parts = (("dense", self.dense), ("norm", self.norm))
-        return {f"{kind}.{key}": tensor.shape for kind, part in parts for key, tensor in part.state_dict().items()}
+    def tensors(self) -> dict[str, Tensor]:
+        """The head's tensors by the names that :class:`VocabularyHead` has for them."""
+        modules = (("dense", self.dense), ("norm", self.norm))
+        found = {f"{kind}.{key}": tensor for kind, part in modules for key, tensor in part.state_dict().items()}
+        return found | {name: part for name, part in (("bias", self.bias), ("weight", self.weight)) if part is not None}
 
 
-def _head_form(config: Any) -> _HeadForm:
-    """Take the head apart that transformers' masked-LM class of this family has around its encoder.
-
-    Families name and nest it differently, but in each the tensors that are not the encoder's are at most one dense
-    layer, one LayerNorm, a decoder and its bias.
-    """
+def _family_head(config: Any) -> _HeadParts | None:
+    """The head of the encoder's family, without values; ``None`` for a family without a head that is known here."""
     try:
         with torch.device("meta"):
+            return _take_apart(AutoModelForMaskedLM.from_config(config))
+    except ValueError:
+        return None
+
+
+def _new_head(config: Any) -> _HeadParts:
+    """A head as transformers initializes it; for families without one that is known here, BERT's."""
+    with torch.device("meta"):
+        try:
             model: Any = AutoModelForMaskedLM.from_config(config)
-        return _take_apart(model)
-    except ValueError:  # a family without such a class, or with a head of another form: BERT's, new
-        plain = BertConfig(hidden_size=config.hidden_size, vocab_size=1, num_hidden_layers=0, num_attention_heads=1)
-        plain.initializer_range = getattr(config, "initializer_range", plain.initializer_range)
-        with torch.device("meta"):
+            parts = _take_apart(model)
+        except ValueError:
+            plain = BertConfig(hidden_size=config.hidden_size, vocab_size=1, num_hidden_layers=0, num_attention_heads=1)
+            plain.initializer_range = getattr(config, "initializer_range", plain.initializer_range)
             model = BertForMaskedLM(plain)
-        return replace(_take_apart(model), names={}, prefix=type(config).__name__)
+            parts = _take_apart(model)
+    for part in (parts.dense, parts.norm):
+        model._init_weights(part.to_empty(device="cpu"))
+    return parts
 
 
-def _take_apart(model: Any) -> _HeadForm:
-    inside = model.base_model_prefix + "."
-    modules = {name: part for name, part in model.named_modules() if name and not (name + ".").startswith(inside)}
+def _take_apart(model: Any) -> _HeadParts:
+    # Families name and nest the parts differently, but in each what is not the encoder's is at most one dense layer,
+    # one LayerNorm, a decoder and its bias.
+    encoder = model.base_model_prefix + "."
+    modules = [part for name, part in model.named_modules() if name and not (name + ".").startswith(encoder)]
     rows, width = model.get_input_embeddings().weight.shape
     # A decoder is known by its shape; it may be missing where the word embeddings are called instead (DeBERTa).
-    dense = [name for name, part in modules.items() if isinstance(part, nn.Linear) and part.out_features != rows]
-    norm = [name for name, part in modules.items() if isinstance(part, nn.LayerNorm)]
+    dense = [part for part in modules if isinstance(part, nn.Linear) and part.out_features != rows]
+    norm = [part for part in modules if isinstance(part, nn.LayerNorm)]
     if len(dense) > 1 or len(norm) > 1:
         raise ValueError(f"{type(model).__name__} has a head of another form.")
-    parts: dict[str, nn.Module] = {"dense": nn.Identity(), "norm": nn.Identity()}
-    names = {}
-    for kind, name in (*(("dense", name) for name in dense), *(("norm", name) for name in norm)):
-        parts[kind] = modules[name].to_empty(device="cpu")
-        model._init_weights(modules[name])
-        for key in modules[name].state_dict():
-            old = {"weight": "gamma", "bias": "beta"}[key]  # as BERT's first checkpoints call them
-            names[f"{kind}.{key}"] = [f"{name}.{key}", *([f"{name}.{old}"] if kind == "norm" else [])]
-    # A tied tensor has several names; a checkpoint may hold it under any of them.
-    outside = [(n, p.shape) for n, p in model.named_parameters(remove_duplicate=False) if not n.startswith(inside)]
-    names["bias"] = [name for name, shape in outside if shape == (rows,)]
-    if not model.config.tie_word_embeddings:
-        names["weight"] = [name for name, shape in outside if shape == (rows, width)]
-    names = {name: [*keys, *_first_names(keys)] for name, keys in names.items() if keys}
-    shared = itertools.takewhile(
-        lambda part: len(set(part)) == 1, zip(*(keys[0].split(".") for keys in names.values()))
+    own = [tensor for name, tensor in model.named_parameters(remove_duplicate=False) if not name.startswith(encoder)]
+    biases = [tensor for tensor in own if tensor.shape == (rows,)]
+    weights = [tensor for tensor in own if tensor.shape == (rows, width) and not model.config.tie_word_embeddings]
+    return _HeadParts(
+        dense=dense[0] if dense else nn.Identity(),
+        activation=_activation([model, *modules]) if dense else nn.Identity(),
+        norm=norm[0] if norm else nn.Identity(),
+        bias=biases[-1] if biases else None,  # the decoder itself has the one that is added
+        weight=weights[0] if weights else None,
     )
-    activation = _activation([model, *modules.values()]) if dense else nn.Identity()
-    prefix = ".".join(part[0] for part in shared) or ", ".join(dense)
-    return _HeadForm(parts["dense"], activation, parts["norm"], names, prefix)
-
-
-def _first_names(keys: list[str]) -> list[str]:
-    """What Microsoft's checkpoints of DeBERTa call the tensors."""
-    return [key.replace("cls.predictions.", "lm_predictions.lm_head.").replace("transform.", "") for key in keys]
 
 
 def _activation(modules: Sequence[nn.Module]) -> Callable[[Tensor], Tensor]:
@@ -225,74 +225,45 @@ def _activation(modules: Sequence[nn.Module]) -> Callable[[Tensor], Tensor]:
     return F.gelu  # which (XLM-)RoBERTa and MPNet call by name
 
 
-def _checkpoint_tensors(config: Any, form: _HeadForm) -> tuple[dict[str, Tensor], str]:
-    """The head's tensors by our names, none if any is missing, and where they come from, in words."""
-    if not form.names and form.prefix == "":
-        return {}, "the encoder's word embeddings, and nothing else"
-    place = str(getattr(config, "_name_or_path", "") or "")
-    files = list(_weight_files(place, getattr(config, "_commit_hash", None)))
-    if not files:
-        return {}, "new: no checkpoint is at hand" + (f" of {place}" if place and not Path(place).is_absolute() else "")
-    wanted = {key for keys in form.names.values() for key in keys}
-    tensors = {key: tensor for file in files for key, tensor in _read(file, wanted)}
-    saved = {
-        name: next(tensors[key] for key in keys if key in tensors)
-        for name, keys in form.names.items()
-        if any(key in tensors for key in keys)
-    }
-    missing = [name for name in form.names if name not in saved]
-    if not saved or missing:
-        lacks = f"{form.prefix}, lacks {', '.join(missing)}" if saved else f"none ({form.prefix})"
-        return {}, f"new: the checkpoint {place} has {lacks}"
-    return saved, f"from the checkpoint {place} ({form.prefix})"
+def _load_head(config: Any) -> tuple[dict[str, Tensor], str]:
+    """Load the tensors of the head with which the encoder was saved, none if any is missing, and describe the origin.
 
-
-def _weight_files(place: str, revision: str | None) -> Iterator[Path]:
-    """The files of weights that transformers would read, in a folder or in the Hub's cache; nothing is downloaded."""
-    for single, index in ((SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME), (WEIGHTS_NAME, WEIGHTS_INDEX_NAME)):
-        if (file := _local_file(place, single, revision)) is not None:
-            yield file
-            return
-        if (file := _local_file(place, index, revision)) is not None:
-            shards = sorted(set(json.loads(file.read_text(encoding="utf-8"))["weight_map"].values()))
-            yield from (shard for name in shards if (shard := _local_file(place, name, revision)) is not None)
-            return
-
-
-def _local_file(place: str, name: str, revision: str | None) -> Path | None:
-    if Path(place).is_dir() or not place:
-        path = Path(place) / name
-        return path if place and path.is_file() else None
-    for cache in (None, os.environ.get("SENTENCE_TRANSFORMERS_HOME")):
+    Nothing is downloaded: the checkpoint is a folder, or in the Hub's cache.
+    """
+    place, revision = str(getattr(config, "_name_or_path", "") or ""), getattr(config, "_commit_hash", None)
+    family = _family_head(config)
+    if family is None or not family.tensors():
+        return {}, "the encoder's word embeddings, and nothing else" if family else "new: its family has no such head"
+    origin = "new: no checkpoint is at hand" + (f" of {place}" if place and not Path(place).is_absolute() else "")
+    # Microsoft's checkpoints of DeBERTa have the head that transformers does not call the legacy one.
+    forms: list[dict[str, Any]] = [{}, {"legacy": False}] if hasattr(config, "legacy") else [{}]
+    for form, cache in itertools.product(forms, (None, os.environ.get("SENTENCE_TRANSFORMERS_HOME"))):
         try:
-            cached = try_to_load_from_cache(place, name, cache_dir=cache, revision=revision)
-        except HFValidationError:  # a folder that is gone
-            return None
-        if isinstance(cached, str):
-            return Path(cached)
-    return None
+            with _quiet_transformers(), torch.random.fork_rng(devices=[]):
+                model, report = AutoModelForMaskedLM.from_pretrained(
+                    place, revision=revision, cache_dir=cache, local_files_only=True, output_loading_info=True, **form
+                )
+        except (OSError, ValueError):  # a folder that is gone, or a model that is not in this cache
+            continue
+        missing = sorted(name for name in report["missing_keys"] if not name.startswith(model.base_model_prefix + "."))
+        if not missing:
+            return _take_apart(model).tensors(), f"from the checkpoint {place}"
+        origin = f"new: the checkpoint {place} lacks {', '.join(missing)}"
+    return {}, origin
 
 
-def _read(file: Path, wanted: set[str]) -> Iterator[tuple[str, Tensor]]:
-    if file.suffix == ".safetensors":
-        with safe_open(str(file), framework="pt") as tensors:
-            yield from ((key, tensors.get_tensor(key)) for key in tensors.keys() if key in wanted)  # noqa: SIM118
-    else:
-        state = torch.load(file, map_location="cpu", weights_only=True)
-        yield from ((key, tensor) for key, tensor in state.items() if key in wanted)
-
-
-def _check_shapes(saved: dict[str, Tensor], expected: dict[str, torch.Size], origin: str) -> None:
-    unlike = [
-        f"{name} {tuple(tensor.shape)} for {tuple(expected[name])}"
-        for name, tensor in saved.items()
-        if tensor.shape != expected[name]
-    ]
-    if unlike:
-        raise ValueError(
-            f"the vocabulary head {origin} does not fit the encoder: got {', '.join(unlike)}; was its vocabulary "
-            "changed? Use head='new' for a head that starts from nothing."
-        )
+@contextlib.contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """Within it, transformers neither reports tensors that a checkpoint lacks nor shows bars."""
+    level, bars = logging_of_transformers.get_verbosity(), logging_of_transformers.is_progress_bar_enabled()
+    logging_of_transformers.set_verbosity_error()
+    logging_of_transformers.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging_of_transformers.set_verbosity(level)
+        if bars:
+            logging_of_transformers.enable_progress_bar()
 
 
 def _vocabulary_index(ids: Sequence[int] | Tensor | None, size: int) -> Tensor | None:

@@ -55,6 +55,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "xlm-roberta-xl": ("XLMRobertaXL", {}),
     "distilbert": ("DistilBert", {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32}),
     "mpnet": ("MPNet", {}),
+    "electra": ("Electra", {"embedding_size": 16}),
     "deberta-v2": ("DebertaV2", {"legacy": False, "conv_kernel_size": 3, "conv_act": "gelu"}),
     "mdeberta-v3": ("DebertaV2", {**DEBERTA, "position_biased_input": False, "share_att_key": True}),
     "mmbert": (

@@ -13,7 +13,7 @@ from transformers import AutoConfig, BertConfig, BertForMaskedLM, BertModel
 
 from st_xling.losses import RepresentationTranslationLoss, TranslationLanguageModelingLoss
 from st_xling.models import backbone, load_encoder
-from st_xling.models.heads import VocabularyHead, _checkpoint_tensors, _head_form, check_savable, save_with_head
+from st_xling.models.heads import VocabularyHead, _load_head, check_savable, save_with_head
 from st_xling.training.checkpoint import load_loss_state, save_loss_state
 
 SHAPE: dict[str, Any] = {
@@ -87,7 +87,7 @@ def test_a_trained_head_is_saved_with_its_encoder(masked_lm: Any, tmp_path: Path
     for same in (model, again):
         assert torch.equal(same.encode(texts, convert_to_tensor=True), before)
     loaded = TranslationLanguageModelingLoss(again).head
-    assert loaded.origin.endswith("(cls.predictions)")
+    assert loaded.origin == f"from the checkpoint {tmp_path / 'out'}"
     assert loaded.state_dict().keys() == head.state_dict().keys()
     assert all(torch.equal(loaded.state_dict()[key], value) for key, value in head.state_dict().items())
     whole = BertForMaskedLM.from_pretrained(tmp_path / "out").eval()
@@ -130,10 +130,10 @@ def test_a_checkpoint_in_the_hubs_cache(masked_lm: Any, tmp_path: Path, monkeypa
     monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(cache))
     config = whole.config
     config._name_or_path, config._commit_hash = "someone/a-model", "0" * 40
-    found, origin = _checkpoint_tensors(config, _head_form(config))
+    found, origin = _load_head(config)
     assert torch.equal(found["bias"], whole.cls.predictions.bias) and "someone/a-model" in origin
     config._commit_hash = "1" * 40
-    assert _checkpoint_tensors(config, _head_form(config))[0] == {}
+    assert _load_head(config)[0] == {}
 
 
 def test_a_checkpoint_without_a_head_is_named_and_transformers_initialisation_used(

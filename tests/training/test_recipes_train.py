@@ -87,4 +87,4 @@ def test_the_next_run_starts_from_a_saved_vocabulary_head(phrases: dict[str, Any
     mlm = load_recipe("amber", tiny=True, overrides={**steps, **ABLATION["amber: MLM"]})
     train(mlm, phrases["train"], tmp_path / "mlm", model="tiny", tiny=tiny)
     head = VocabularyHead(backbone(load_encoder(str(tmp_path / "mlm"))))
-    assert "cls.predictions" in head.origin and head.bias.abs().sum() > 0  # trained: new ones are zero
+    assert head.origin.startswith("from") and head.bias.abs().sum() > 0  # trained: new ones are zero
