@@ -57,7 +57,8 @@ def encode(
     The model computes in the type that it was loaded for, by autocast where its weights are float32.
 
     Args:
-        model: A ``SentenceTransformer``; anything else with its ``encode`` encodes by that.
+        model: A ``SentenceTransformer``; a subclass with its own ``encode``, or anything else that has one, encodes by
+            that.
         texts: Texts.
         batch_size: Most rows of a batch; ``None``: as many as suit the device. Either way a batch has at most
             :data:`CPU_TOKENS` or :data:`GPU_TOKENS` tokens, or one row.
@@ -75,15 +76,22 @@ def encode(
         ValueError: A prompt that the model lacks.
     """
     texts = list(texts)
-    # Others have their own ways: a fake, several processes of a trainer that evaluate together, graphs of an HPU.
-    is_plain = isinstance(model, SentenceTransformer) and getattr(model, "_distributed_inference", None) is None
+    own = "encode" if role == "text" else f"encode_{role}"
+    # Others encode themselves: a fake, a subclass with an encode of its own, several processes of a trainer that
+    # evaluate together, graphs of an HPU.
+    is_plain = isinstance(model, SentenceTransformer) and all(
+        getattr(getattr(model, name), "__func__", None) is getattr(SentenceTransformer, name)
+        for name in ("encode", own)
+    )
+    is_plain = is_plain and getattr(model, "_distributed_inference", None) is None
     if not is_plain or not texts or model.device.type == "hpu":
         options: dict[str, Any] = {"prompt": prompt, "prompt_name": prompt_name, "device": device}
         options |= {"truncate_dim": truncate_dim, "normalize_embeddings": normalize_embeddings}
         options |= {"show_progress_bar": show_progress_bar and on_terminal()}
         given = {name: value for name, value in options.items() if value not in (None, False)}
-        by = model.encode if role == "text" else getattr(model, f"encode_{role}")
-        return np.asarray(by(texts, batch_size=batch_size or ROWS, convert_to_numpy=True, **given), np.float32)
+        return np.asarray(
+            getattr(model, own)(texts, batch_size=batch_size or ROWS, convert_to_numpy=True, **given), np.float32
+        )
     route = {} if role == "text" else {"task": role}
     prompt = prompt_text(model, prompt, prompt_name)
     prompt = own_prompt(model, role) if prompt is None else prompt

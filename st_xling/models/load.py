@@ -90,6 +90,7 @@ def st_model(
             model = kind(name_or_path, **options)
         if not isinstance(model.max_seq_length, (int, float, type(None))):  # all else in files is used by now
             raise ValueError(f"max_seq_length must be a number: got {model.max_seq_length!r}.")
+        _check_vocabulary(model)
     said = {
         "backend": None if backend == "torch" else backend,
         "revision": revision,
@@ -97,6 +98,19 @@ def st_model(
     }
     model.st_xling_loaded = Loaded(str(name_or_path), {key: value for key, value in said.items() if value})
     return model
+
+
+def _check_vocabulary(model: BaseModel) -> None:
+    """Raise ``ValueError`` for tokens without an embedding, which would fail in the middle of a run."""
+    encoder: Any = getattr(model[0], "auto_model", None)
+    embeddings = encoder.get_input_embeddings() if hasattr(encoder, "get_input_embeddings") else None
+    if not isinstance(embeddings, torch.nn.Embedding) or not hasattr(model.tokenizer, "__len__"):
+        return
+    if (tokens := len(model.tokenizer)) > embeddings.num_embeddings:
+        raise ValueError(
+            f"its tokenizer has {tokens} tokens, its embeddings {embeddings.num_embeddings} rows: take the tokenizer "
+            "that it was trained with, or save it after resize_token_embeddings."
+        )
 
 
 def _bare(folder: str, *, device: str | None = None, **options: Any) -> Any:

@@ -121,6 +121,14 @@ def test_batches(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_no_plain_model_encodes_itself(model: Any) -> None:
     """And no text is nothing."""
 
+    class Prompting(SentenceTransformer):
+        def encode(self, inputs: Any, **options: Any) -> Any:  # type: ignore[override]
+            return super().encode([f"Der {text}" for text in inputs], **options)
+
+    own, plain = Prompting(modules=[*model], device="cpu"), encode(model, [f"Der {text}" for text in TEXTS])
+    for role in ("text", "query", "document"):
+        np.testing.assert_allclose(encode(own, TEXTS, role=role), plain, atol=2e-6)  # type: ignore[arg-type]
+
     class Fake:
         def encode(self, texts: list[str], **options: Any) -> list[list[float]]:
             return [[float(len(text)), options["batch_size"]] for text in texts]

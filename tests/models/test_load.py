@@ -148,6 +148,16 @@ def test_damaged_folders(what: str, saved: Path, tmp_path: Path, monkeypatch: py
     assert not (tmp_path / "executed").exists()
 
 
+def test_tokens_without_embeddings(saved: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(saved, tmp_path / "model"))
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    rows = AutoModel.from_pretrained(folder).get_input_embeddings().num_embeddings
+    tokenizer.add_tokens([f"<{number}>" for number in range(rows)])
+    tokenizer.save_pretrained(folder)
+    with pytest.raises(ValueError, match=f"tokenizer has {len(tokenizer)} tokens, its embeddings {rows} rows"):
+        load_encoder(str(folder))
+
+
 def test_pooling_of_a_model_without_any(tmp_path: Path) -> None:
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
